@@ -1,0 +1,72 @@
+"""One attempt to be made: all an executor needs to know, and nothing it could change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+HTTP_TIMEOUT = timedelta(seconds=5)
+"""Default total deadline of an HTTP call (seed 001: the caller protects itself)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTarget:
+    """Where an HTTP job calls."""
+
+    url: str
+    method: str = "POST"
+    headers: Mapping[str, str] = field(default=MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTarget:
+    """A function that a worker has registered under `handler`."""
+
+    handler: str
+
+
+Target = HttpTarget | WorkerTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One claimed attempt. `payload` is JSON text or None; `timeout` None means no deadline."""
+
+    instance_id: int
+    job_id: int
+    job: str
+    tenant: str
+    key: str | None
+    fire_time: datetime
+    execute_time: datetime
+    attempt: int
+    fence: int
+    idempotency_key: str
+    payload: str | None
+    target: Target
+    timeout: timedelta | None
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """Stable for the business unit across reschedules and retries: what a receiver recognises it by."""
+        return f"{self.tenant}:{self.job}:{self.key if self.key is not None else self.idempotency_key}"
+
+
+def millis(instant: datetime) -> int:
+    """Whole milliseconds since the epoch."""
+    return int((instant - _EPOCH) // timedelta(milliseconds=1))
+
+
+def slot_key(job_id: int, fire_time: datetime, generation: int = 0) -> str:
+    """`idem_key` of a schedule slot: unique per (job, fire time, generation)."""
+    key = f"{job_id}:{millis(fire_time)}"
+    return f"{key}:{generation}" if generation else key
+
+
+def instance_key(job_id: int, born_for: datetime, instance_id: int) -> str:
+    """`idem_key` of every other instance; fixed at birth, whatever time it is moved to later."""
+    return f"{job_id}:{millis(born_for)}:{instance_id}"
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

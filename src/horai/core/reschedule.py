@@ -1,0 +1,63 @@
+"""What a `put` of a key means, given what that key has now (seed 000).
+
+A put changes the future intent and never undoes the past: what can be moved is moved, what runs is left to finish
+and replaced, what succeeded is left alone. The caller holds the live row locked while it decides, so that the state
+decided on is the state written.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from horai.core.states import State
+
+
+class Verdict(StrEnum):
+    """The `decision` a put answers with."""
+
+    INSERTED = "INSERTED"
+    UPDATED = "UPDATED"
+    SUPERSEDED = "SUPERSEDED"
+    IGNORED = "IGNORED"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What the caller wants: `version` orders events that may arrive out of order, `again` reruns after a success."""
+
+    version: int | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What history knows of the key: whether it ever succeeded, and the highest version it accepted."""
+
+    succeeded: bool = False
+    version: int | None = None
+
+
+def is_outdated(intent: Intent, accepted: int | None) -> bool:
+    """A version lower than the last accepted one says nothing new; an equal one may repeat itself."""
+    return intent.version is not None and accepted is not None and intent.version < accepted
+
+
+def decide_live(state: State, accepted: int | None, intent: Intent) -> Verdict:
+    """The verdict on a key whose live instance is in `state` and has accepted version `accepted`."""
+    if is_outdated(intent, accepted):
+        return Verdict.IGNORED
+    match state:
+        case State.INIT | State.FAIL | State.BLOCKED:
+            return Verdict.UPDATED
+        case State.RUNNING:
+            return Verdict.SUPERSEDED
+        case State.SUCCESS | State.DEAD | State.CANCELLED:
+            raise ValueError(f"{state.name} is final: no live instance is in it")
+
+
+def decide_past(past: Past, intent: Intent) -> Verdict:
+    """The verdict on a key without a live instance. CANCELLED, DEAD and unknown mean a new intent."""
+    if is_outdated(intent, past.version):
+        return Verdict.IGNORED
+    if past.succeeded and not intent.again:
+        return Verdict.IGNORED
+    return Verdict.INSERTED

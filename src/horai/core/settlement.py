@@ -1,0 +1,133 @@
+"""Outcome → Decision: what an attempt came to, and what that makes of its instance.
+
+An executor returns an `Outcome`; `plan` turns it into a `Decision`; the settler applies the decision in one
+transaction with history, dead letter and event. There are exactly three verbs of completion (seed 001): succeeded,
+failed retryable, failed unrecoverable. `NotSent` and `Postponed` are no completions: nothing counts as failed.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from horai.core.retry import Dice, RetryPolicy, backoff
+
+MESSAGE_LIMIT = 2_000
+RESULT_LIMIT = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """markSuccess. `output` is JSON text of at most `RESULT_LIMIT` bytes, or None."""
+
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRetryable:
+    """markFailRetryable. `retry_after` is the target's own wish; the longer of it and the back-off holds."""
+
+    code: str
+    message: str
+    retry_after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedUnrecoverable:
+    """markFailUnrecoverable: straight to the dead letters."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """Nothing left this node (bulkhead full, stopping): the instance goes back, to be claimed after `delay`."""
+
+    delay: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """The handler asked for later (`RetryLater`): not a failure."""
+
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """202: the outcome will be reported until `deadline` (seconds from now); nothing is settled yet."""
+
+    remaining: timedelta
+
+
+Outcome = Succeeded | FailedRetryable | FailedUnrecoverable | NotSent | Postponed
+"""What can be settled. `Accepted` is not among them: it only says that the outcome comes another way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """RUNNING → SUCCESS."""
+
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """RUNNING → FAIL, due again at `at`."""
+
+    at: datetime
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """RUNNING → DEAD, with a dead letter under `tags`."""
+
+    code: str
+    message: str
+    tags: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """RUNNING → INIT: no failure is counted; claimable again at `at`."""
+
+    at: datetime
+
+
+Decision = Complete | Retry | Bury | Release
+
+
+def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, now: datetime, dice: Dice) -> Decision:
+    """What `outcome` makes of an instance that has failed `retry_count` times before."""
+    match outcome:
+        case Succeeded(output):
+            return Complete(output)
+        case FailedUnrecoverable(code, message):
+            return Bury(code, message, tags_of(code, spent=False))
+        case FailedRetryable(code, message) if policy.is_spent(retry_count + 1):
+            return Bury(code, message, tags_of(code, spent=True))
+        case FailedRetryable(code, message, retry_after):
+            delay = max(backoff(policy, retry_count + 1, dice), retry_after or timedelta(0))
+            return Retry(now + delay, code, message)
+        case NotSent(delay) | Postponed(delay):
+            return Release(now + delay)
+        case _:
+            assert_never(outcome)
+
+
+TIMEOUT = "TIMEOUT"
+NODE_LOST = "NODE_LOST"
+
+
+def tags_of(code: str, *, spent: bool) -> tuple[str, ...]:
+    """The tags a dead letter is found by. Retries used up is `transient_error`: worth replaying."""
+    tags = ["transient_error"] if spent else ["unrecoverable"]
+    if code == TIMEOUT:
+        tags.append("timeout")
+    if code == NODE_LOST:
+        tags.append("crash_loop")
+    if code.startswith("HTTP_4"):
+        tags.append("http_4xx")
+    return tuple(tags)
