@@ -7,6 +7,8 @@
     ├── NotFound                 404  SCH_404_NOT_FOUND
     ├── Duplicate                409  SCH_409_DUPLICATE
     ├── StaleOutcome             409  SCH_409_STALE
+    ├── AlreadyFinal             409  SCH_409_FINAL
+    ├── PreconditionFailed       412  SCH_412_PRECONDITION
     ├── TooLarge                 413  SCH_413_TOO_LARGE
     ├── DispatcherDown           503  SCH_503_DISPATCHER_DOWN
     └── DatabaseUnavailable      503  SCH_503_DATABASE_UNAVAILABLE
@@ -98,6 +100,22 @@ class StaleOutcome(HoraiError):
     code = "SCH_409_STALE"
     status = 409
     title = "Stale outcome"
+
+
+class AlreadyFinal(HoraiError):
+    """A finished instance cannot be cancelled any more."""
+
+    code = "SCH_409_FINAL"
+    status = 409
+    title = "Already final"
+
+
+class PreconditionFailed(HoraiError):
+    """The object has changed since it was read."""
+
+    code = "SCH_412_PRECONDITION"
+    status = 412
+    title = "Precondition failed"
 
 
 class TooLarge(HoraiError):

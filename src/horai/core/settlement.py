@@ -6,7 +6,7 @@ failed retryable, failed unrecoverable. `NotSent` and `Postponed` are no complet
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import assert_never
 
 from horai.core.retry import Dice, RetryPolicy, backoff
@@ -73,9 +73,9 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """RUNNING → FAIL, due again at `at`."""
+    """RUNNING → FAIL, due again after `delay` by the database's clock."""
 
-    at: datetime
+    delay: timedelta
     code: str
     message: str
 
@@ -91,15 +91,19 @@ class Bury:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """RUNNING → INIT: no failure is counted; claimable again at `at`."""
+    """RUNNING → INIT: no failure is counted; claimable again after `delay`.
 
-    at: datetime
+    `postponed` says that the delay is the handler's wish, and so the new execute time.
+    """
+
+    delay: timedelta = timedelta(0)
+    postponed: bool = False
 
 
 Decision = Complete | Retry | Bury | Release
 
 
-def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, now: datetime, dice: Dice) -> Decision:
+def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) -> Decision:
     """What `outcome` makes of an instance that has failed `retry_count` times before."""
     match outcome:
         case Succeeded(output):
@@ -110,9 +114,11 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, now: datetime,
             return Bury(code, message, tags_of(code, spent=True))
         case FailedRetryable(code, message, retry_after):
             delay = max(backoff(policy, retry_count + 1, dice), retry_after or timedelta(0))
-            return Retry(now + delay, code, message)
-        case NotSent(delay) | Postponed(delay):
-            return Release(now + delay)
+            return Retry(delay, code, message)
+        case NotSent(delay):
+            return Release(delay)
+        case Postponed(delay):
+            return Release(delay, postponed=True)
         case _:
             assert_never(outcome)
 

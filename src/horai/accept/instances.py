@@ -1,0 +1,147 @@
+"""Instances by request: put, batch, trigger, cancel, and outcomes that are reported from outside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from horai.accept import requests
+from horai.accept.puts import Answer, Put, put_all
+from horai.accept.requests import Once
+from horai.accept.scope import Scope, job_not_found, require_job
+from horai.core.errors import AlreadyFinal, DispatcherDown, NotFound
+from horai.core.reschedule import Verdict
+from horai.core.states import FINAL, CancelReason, State
+from horai.db import jobs, nodes, plans, reads
+from horai.db.claims import Woken
+from horai.db.jobs import JobRow
+from horai.db.plans import Place
+from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.db.reads import InstanceRow
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One of a batch: with a key it follows the rules of put, without one it is a new instance; no time means now."""
+
+    at: datetime | None
+    payload: str | None
+    key: str | None = None
+
+
+async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[Verdict, InstanceRow]:
+    """Creates or reschedules the instance of a key."""
+
+    async def attempt() -> Answer:
+        async with transaction(scope.pool) as connection:
+            place = await _place(connection, scope, reference)
+            return (await put_all(connection, place, [put]))[0]
+
+    answer = await retrying(attempt)
+    if answer.woken:
+        scope.wakeups.announce([answer.woken])
+    return answer.verdict, await read_instance(scope, answer.instance_id)
+
+
+async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> list[Answer]:
+    """All items or none, answered in their order."""
+
+    async def attempt() -> list[Answer]:
+        async with transaction(scope.pool) as connection:
+            place = await _place(connection, scope, reference)
+            now = await nodes.database_time(connection)
+            keyed = [Put(item.key, item.at or now, item.payload) for item in items if item.key is not None]
+            unkeyed = [(item.at, item.payload) for item in items if item.key is None]
+            put = iter(await put_all(connection, place, keyed))
+            made = iter(await plans.insert_many(connection, place, unkeyed) if unkeyed else ())
+            return [next(put) if item.key is not None else _inserted(next(made)) for item in items]
+
+    answers = await retrying(attempt)
+    scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
+    return answers
+
+
+def _inserted(woken: Woken) -> Answer:
+    return Answer(Verdict.INSERTED, woken.id, woken)
+
+
+async def trigger(scope: Scope, reference: str, payload: str | None, once: Once) -> InstanceRow:
+    """Runs the job now, once per key; refused while nobody would run it."""
+    made: Woken | None = None
+    async with transaction(scope.pool) as connection:
+        job = await _share(connection, scope, reference)
+        request = requests.request_key(scope, f"trigger:{job.id}", once)
+        if await requests.take(connection, request):
+            await _require_dispatcher(connection)
+            made = (await plans.insert_many(connection, _place_of(job), [(None, payload)]))[0]
+            await requests.bind(connection, request, job.id, made.id)
+    if made is None:
+        raise await requests.duplicate_of(scope.pool, request)
+    scope.wakeups.announce([made])
+    return await read_instance(scope, made.id)
+
+
+async def _require_dispatcher(connection: Connection) -> None:
+    if not await nodes.live_nodes(connection):
+        raise DispatcherDown(
+            "No live dispatcher: nothing would run this now.",
+            "Start a node (`horai up`), then repeat the request with the same Idempotency-Key.",
+            extra={"retryAfter": "5"},
+        )
+
+
+async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
+    """Cancels the live instance of a key. What it has sent stays sent."""
+    async with transaction(scope.pool) as connection:
+        job = await require_job(connection, scope, reference)
+        live = (await plans.live_of_keys(connection, job.id, [key])).get(key)
+        if live is None:
+            raise NotFound(
+                f"The key {key[:128]!r} of job {job.name!r} has no live instance.",
+                "It may have finished: GET /api/v1/jobs/{job}/instances?key=… shows its history.",
+            )
+        await plans.cancel_live(connection, [live.id], CancelReason.USER, running=True)
+    return await read_instance(scope, live.id)
+
+
+async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
+    """Cancels a live instance; cancelling it again changes nothing, a finished one cannot be cancelled."""
+    async with transaction(scope.pool) as connection:
+        await read_one(connection, scope, instance_id)
+        cancelled = await plans.cancel_live(connection, [instance_id], CancelReason.USER, running=True)
+    instance = await read_instance(scope, instance_id)
+    if not cancelled and instance.state in FINAL - {State.CANCELLED}:
+        raise AlreadyFinal(
+            f"The instance {instance_id} is {instance.state.name}: it cannot be cancelled any more.",
+            extra={"instanceId": str(instance_id), "state": instance.state.name},
+        )
+    return instance
+
+
+async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:
+    """One instance of this tenant."""
+    async with acquire(scope.pool) as connection:
+        return await read_one(connection, scope, instance_id)
+
+
+async def read_one(connection: Connection, scope: Scope, instance_id: int) -> InstanceRow:
+    """One instance of this tenant, over a connection at hand."""
+    instance = await reads.instance_by_id(connection, scope.tenant_id, instance_id)
+    if instance is None:
+        raise NotFound(f"There is no instance {instance_id}.", "GET /api/v1/instances lists them.")
+    return instance
+
+
+async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow:
+    found = await require_job(connection, scope, reference)
+    job = await jobs.share_job(connection, found.id)
+    if job is None:
+        raise job_not_found(reference)
+    return job
+
+
+def _place_of(job: JobRow) -> Place:
+    return Place(job.id, job.tenant_id, job.lane_now, job.payload)
+
+
+async def _place(connection: Connection, scope: Scope, reference: str) -> Place:
+    return _place_of(await _share(connection, scope, reference))

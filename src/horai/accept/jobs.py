@@ -1,0 +1,219 @@
+"""Creating, changing, pausing, resuming and deleting jobs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from horai.accept import relanes, requests
+from horai.accept.requests import Once
+from horai.accept.scope import Scope, job_not_found, require_job
+from horai.core.definition import SCHEDULE_FIELDS, Definition, JobStatus, checked, document_of
+from horai.core.errors import Duplicate, Invalid, PreconditionFailed
+from horai.core.schedule import next_after
+from horai.db import jobs, nodes, plans, schedules
+from horai.db.claims import Woken
+from horai.db.jobs import JobRow, JobWrite
+from horai.db.plans import Place
+from horai.db.pool import Connection, transaction
+from horai.db.schedules import SkippedRange
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A definition as the user wrote it: the checked document and its payload as JSON text."""
+
+    document: Mapping[str, Any]
+    payload: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """A job's schedule, held against the trigger until commit."""
+
+    schedule_id: int | None
+    fire_time: datetime | None
+
+
+async def create_job(scope: Scope, written: Written, once: Once | None = None) -> JobRow:
+    """A new job, with its one instance when it has `at` or `delay`. Durable when it returns."""
+    definition = checked(written.document)
+    request = requests.request_key(scope, "create-job", once) if once else None
+    is_first, job, joined, woken = True, None, _Joined(None, None), list[Woken]()
+    async with transaction(scope.pool) as connection:
+        is_first = await requests.take(connection, request)
+        if is_first:
+            job, joined, woken = await _insert(connection, scope, definition, written)
+            await requests.bind(connection, request, job.id, woken[0].id if woken else None)
+    if job is None:
+        assert request is not None  # noqa: S101 — a request without a key is always the first
+        raise await requests.duplicate_of(scope.pool, request)
+    _announce(scope, joined, woken)
+    return job
+
+
+async def _insert(
+    connection: Connection, scope: Scope, definition: Definition, written: Written
+) -> tuple[JobRow, _Joined, list[Woken]]:
+    now = await nodes.database_time(connection)
+    joined = await _join(connection, definition, now)
+    write = JobWrite(
+        definition.status,
+        joined.schedule_id,
+        await jobs.lane_of(connection, scope.tenant_id, definition),
+        document_of(definition, written.document),
+        written.payload,
+        definition.tags,
+        now,
+    )
+    job = await jobs.insert_job(connection, scope.tenant_id, definition.name, write)
+    if job is None:
+        raise await _name_taken(connection, scope, definition.name)
+    await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CREATED", {"name": job.name})
+    return job, joined, await _insert_single(connection, job, definition, now)
+
+
+async def _insert_single(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> list[Woken]:
+    at = definition.at if definition.delay is None else now + definition.delay
+    if at is None:
+        return []
+    place = Place(job.id, job.tenant_id, job.lane_now, job.payload)
+    return await plans.insert_many(connection, place, [(at, None)])
+
+
+async def _name_taken(connection: Connection, scope: Scope, name: str) -> Duplicate:
+    first = await jobs.find_job(connection, scope.tenant_id, name)
+    known = {"jobId": str(first.id), "state": first.status.name} if first else {}
+    return Duplicate(
+        f"There is a job named {name!r} already.", "PATCH it to change it, or choose another name.", extra=known
+    )
+
+
+async def _join(connection: Connection, definition: Definition, now: datetime) -> _Joined:
+    if definition.schedule is None:
+        return _Joined(None, None)
+    next_fire = next_after(definition.schedule, now)
+    if next_fire is None:
+        raise Invalid.field("cron", "cron has no next fire time")
+    schedule_id, fire_time = await schedules.join_schedule(connection, definition.schedule, next_fire)
+    return _Joined(schedule_id, fire_time)
+
+
+def _announce(scope: Scope, joined: _Joined, woken: list[Woken]) -> None:
+    scope.wakeups.announce(woken)
+    if joined.schedule_id is not None and joined.fire_time is not None:
+        scope.wakeups.wake_schedule(joined.schedule_id, joined.fire_time)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a PATCH brings: fields to merge (None takes one away), and a new payload where `sets_payload`."""
+
+    fields: Mapping[str, Any]
+    payload: str | None = None
+    sets_payload: bool = False
+    if_version: int | None = None
+
+
+async def change_job(scope: Scope, reference: str, change: Change) -> JobRow:
+    """Merges fields into the definition; whoever asked with an old version changes nothing."""
+    async with transaction(scope.pool) as connection:
+        job = await _lock(connection, scope, reference, change.if_version)
+        document = _merged(job, change.fields)
+        definition = checked(document)
+        now = await nodes.database_time(connection)
+        joined = await _join(connection, definition, now)
+        write = JobWrite(
+            definition.status,
+            joined.schedule_id,
+            await jobs.lane_of(connection, scope.tenant_id, definition),
+            document_of(definition, document),
+            change.payload if change.sets_payload else job.payload,
+            definition.tags,
+            job.active_from if joined.schedule_id == job.schedule_id and not _resumes(job, definition) else now,
+            job.note,
+        )
+        changed = await jobs.update_job(connection, job.id, write)
+        fields = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
+        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": fields})
+    _announce(scope, joined, [])
+    await relanes.relane_now(scope, job.id)
+    return changed
+
+
+def _resumes(job: JobRow, definition: Definition) -> bool:
+    return job.status is JobStatus.PAUSED and definition.status is JobStatus.ACTIVE
+
+
+def _merged(job: JobRow, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored document with `fields` laid over it; a new schedule field takes the place of the old one."""
+    if "name" in fields and fields["name"] != job.name:
+        raise Invalid.field("name", "never changes", "Create another job under the new name and delete this one.")
+    for field in ("at", "delay"):
+        if field in fields:
+            raise Invalid.field(field, "cannot be changed", "Cancel its instance and create another job.")
+    document: dict[str, Any] = {**job.document, "status": job.status.name}
+    if any(fields.get(field) is not None for field in SCHEDULE_FIELDS):
+        document = {k: v for k, v in document.items() if k not in (*SCHEDULE_FIELDS, "timezone", "dst") or k in fields}
+        if fields.get("cron") is not None and job.document.get("cron") is not None:
+            document |= {k: job.document[k] for k in ("timezone", "dst") if k in job.document}
+    merged = {**document, **fields}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
+    """No more slots, and what waits is held; what runs is left to finish. Pausing twice changes only the note."""
+    async with transaction(scope.pool) as connection:
+        job = await _lock(connection, scope, reference)
+        paused = await jobs.update_job(connection, job.id, replace(_as_is(job), status=JobStatus.PAUSED, note=note))
+        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_PAUSED", {"note": note})
+    await relanes.relane_now(scope, job.id)
+    return paused
+
+
+async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
+    """Slots from now on, and what was held goes on. The slots of the pause are kept as skipped."""
+    joined = _Joined(None, None)
+    async with transaction(scope.pool) as connection:
+        job = await _lock(connection, scope, reference)
+        write = replace(_as_is(job), status=JobStatus.ACTIVE, note=note)
+        if job.status is JobStatus.PAUSED:
+            now = await nodes.database_time(connection)
+            joined = await _join(connection, jobs.definition_of(job.document), now)
+            write = replace(write, active_from=now)
+            if joined.schedule_id is not None:
+                skipped = SkippedRange(job.updated_at, now, None, "PAUSED")
+                await schedules.insert_skip(connection, joined.schedule_id, job.id, skipped)
+        resumed = await jobs.update_job(connection, job.id, write)
+        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
+    _announce(scope, joined, [])
+    await relanes.relane_now(scope, job.id)
+    return resumed
+
+
+async def delete_job(scope: Scope, reference: str, if_version: int | None = None) -> None:
+    """Takes the job away: what waits is cancelled, what runs finishes, history stays."""
+    async with transaction(scope.pool) as connection:
+        job = await _lock(connection, scope, reference, if_version)
+        await jobs.delete_job(connection, job.id)
+        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_DELETED", {"name": job.name})
+    await relanes.relane_now(scope, job.id)
+
+
+def _as_is(job: JobRow) -> JobWrite:
+    return JobWrite(
+        job.status, job.schedule_id, job.lane_id, job.document, job.payload, job.tags, job.active_from, job.note
+    )
+
+
+async def _lock(connection: Connection, scope: Scope, reference: str, if_version: int | None = None) -> JobRow:
+    found = await require_job(connection, scope, reference)
+    job = await jobs.lock_job(connection, found.id)
+    if job is None:
+        raise job_not_found(reference)
+    if if_version is not None and job.version != if_version:
+        raise PreconditionFailed(
+            f"The job {job.name!r} has version {job.version}, not {if_version}.",
+            "Read it again, look at what changed, and send the new ETag in If-Match.",
+        )
+    return job

@@ -1,0 +1,59 @@
+"""An outcome reported from outside: a target that answered 202 tells later what came of it.
+
+The fence is the caller's right to speak: it is the number the target was called with. An old one changes nothing and
+is kept as a late result.
+"""
+
+import random
+
+from horai.accept.instances import read_instance, read_one
+from horai.accept.scope import Scope
+from horai.core.errors import StaleOutcome
+from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, plan
+from horai.db import claims, jobs, settlements
+from horai.db.claims import Held, LateResult
+from horai.db.pool import Connection, acquire, transaction
+from horai.db.reads import InstanceRow
+from horai.db.settlements import Applied
+
+
+async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Outcome) -> InstanceRow:
+    """Settles the running attempt with this fence; `StaleOutcome` when it has lost its say."""
+    async with transaction(scope.pool) as connection:
+        held = await claims.running_by_fence(connection, scope.tenant_id, instance_id, fence)
+        applied = Applied() if held is None else await _settle(connection, held, outcome)
+    if not applied.ids:
+        raise await _keep_late(scope, instance_id, fence, outcome)
+    scope.wakeups.announce(applied.woken)
+    return await read_instance(scope, instance_id)
+
+
+async def _settle(connection: Connection, held: Held, outcome: Outcome) -> Applied:
+    job = (await jobs.jobs_to_run(connection, [held.job_id]))[held.job_id]
+    decision = plan(job.definition.retry, held.retry_count, outcome, random.uniform)
+    await claims.lock_instance(connection, held.id)
+    return await settlements.apply(connection, [(held, decision)])
+
+
+async def _keep_late(scope: Scope, instance_id: int, fence: int, outcome: Outcome) -> StaleOutcome:
+    async with acquire(scope.pool) as connection:
+        instance = await read_one(connection, scope, instance_id)
+        if fence <= instance.fence:
+            attempt = max(instance.attempt - (instance.fence - fence), 0)
+            stale = Held(instance_id, instance.job_id, scope.tenant_id, attempt, fence, 0, 0)
+            await claims.keep_late(connection, [late_result(stale, outcome)])
+    return StaleOutcome(
+        f"The outcome of instance {instance_id} with fence {fence} came too late: it is {instance.state.name} "
+        f"with fence {instance.fence}.",
+        "It was kept as a late result; the instance is unchanged.",
+        extra={"instanceId": str(instance_id), "state": instance.state.name},
+    )
+
+
+def late_result(held: Held, outcome: Outcome) -> LateResult:
+    """An outcome in the words of an attempt row."""
+    match outcome:
+        case FailedRetryable(code, message) | FailedUnrecoverable(code, message):
+            return LateResult(held, "FAIL", code, message)
+        case _:
+            return LateResult(held, "SUCCESS", None, None)

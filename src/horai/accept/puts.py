@@ -1,0 +1,120 @@
+"""`put`: create or reschedule the instance of a key, by the rules of seed 000.
+
+All keys of a call are decided under one lock each: what can be moved is moved, what runs is cancelled and replaced,
+what succeeded is left alone. A row that changed between look and write matches nothing, and its key is decided again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from horai.core.reschedule import Intent, Verdict, decide_live, decide_past
+from horai.db import plans
+from horai.db.claims import Woken
+from horai.db.plans import KeyPast, LiveOfKey, Place, Wish
+from horai.db.pool import Connection
+
+ROUNDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """One wish: this key, at this time."""
+
+    key: str
+    at: datetime
+    payload: str | None = None
+    intent: Intent = field(default_factory=Intent)
+
+    @property
+    def wish(self) -> Wish:
+        """As the store takes it."""
+        return Wish(self.key, self.at, self.payload, self.intent.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a wish, and of which instance."""
+
+    verdict: Verdict
+    instance_id: int
+    woken: Woken | None = None
+
+
+async def put_all(connection: Connection, place: Place, wishes: Sequence[Put]) -> list[Answer]:
+    """Decides every wish in the caller's transaction; the same key twice is decided twice, in order."""
+    answers: dict[int, Answer] = {}
+    waiting: list[int] = list(range(len(wishes)))
+    for _ in range(ROUNDS + len(wishes)):
+        if not waiting:
+            return [answers[index] for index in range(len(wishes))]
+        first_of_key = {wishes[index].key: index for index in reversed(waiting)}
+        decided = await _decide(connection, place, [wishes[index] for index in first_of_key.values()])
+        answers |= {first_of_key[key]: answer for key, answer in decided.items()}
+        waiting = [index for index in waiting if index not in answers]
+    raise RuntimeError(f"keys of job {place.job_id} kept changing under {ROUNDS} looks")
+
+
+async def _decide(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, Answer]:
+    live = await plans.live_of_keys(connection, place.job_id, [put.key for put in puts])
+    answers = await _insert_fresh(connection, place, [put for put in puts if put.key not in live])
+    verdicts = {
+        put.key: decide_live(live[put.key].state, live[put.key].version, put.intent) for put in puts if put.key in live
+    }
+    chosen = [(live[put.key], put.wish, verdicts[put.key]) for put in puts if put.key in verdicts]
+    answers |= await _move(connection, [(row, wish) for row, wish, verdict in chosen if verdict is Verdict.UPDATED])
+    answers |= await _replace(connection, place, [(row, wish) for row, wish, v in chosen if v is Verdict.SUPERSEDED])
+    for row, wish, verdict in chosen:
+        if verdict is Verdict.IGNORED:
+            answers[wish.key] = Answer(verdict, row.id, row.woken)
+    return answers
+
+
+async def _move(connection: Connection, moves: Sequence[tuple[LiveOfKey, Wish]]) -> dict[str, Answer]:
+    if not moves:
+        return {}
+    moved = await plans.move_planned(connection, moves)
+    return {wish.key: Answer(Verdict.UPDATED, row.id, moved[row.id]) for row, wish in moves if row.id in moved}
+
+
+async def _replace(connection: Connection, place: Place, moves: Sequence[tuple[LiveOfKey, Wish]]) -> dict[str, Answer]:
+    """Cancels what runs and inserts its successor, which continues the fence: to a receiver it grows along the unit."""
+    if not moves:
+        return {}
+    cancelled = await plans.supersede_running(connection, moves)
+    successors = [_successor(row, wish) for row, wish in moves if row.id in cancelled]
+    made = await plans.insert_keyed(connection, place, successors)
+    if len(made) < len(successors):
+        raise RuntimeError("a key was taken while its superseded instance was held")
+    return {key: Answer(Verdict.SUPERSEDED, woken.id, woken) for key, woken in made.items()}
+
+
+def _successor(row: LiveOfKey, wish: Wish) -> Wish:
+    payload = row.payload if wish.payload is None else wish.payload
+    version = row.version if wish.version is None else wish.version
+    return Wish(wish.key, wish.at, payload, version, supersedes=row.id, fence=row.fence)
+
+
+async def _insert_fresh(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, Answer]:
+    """Inserts first and looks into history after: with the key taken, whatever finished before is visible there."""
+    if not puts:
+        return {}
+    made = await plans.insert_keyed(connection, place, [put.wish for put in puts])
+    pasts = await plans.past_of_keys(connection, place.job_id, list(made))
+    answers: dict[str, Answer] = {}
+    for put in puts:
+        if put.key in made:
+            answers[put.key] = _fresh_answer(put, made[put.key], pasts.get(put.key, KeyPast()))
+    ignored = [made[key].id for key, answer in answers.items() if answer.verdict is Verdict.IGNORED]
+    if ignored:
+        await plans.take_back(connection, ignored)
+    dead = [pasts[key].dead for key, a in answers.items() if a.verdict is Verdict.INSERTED and key in pasts]
+    if letters := [letter for letter in dead if letter is not None]:
+        await plans.supersede_dead_letters(connection, letters)
+    return answers
+
+
+def _fresh_answer(put: Put, made: Woken, known: KeyPast) -> Answer:
+    if decide_past(known.past, put.intent) is Verdict.IGNORED and known.last is not None:
+        return Answer(Verdict.IGNORED, known.last)
+    return Answer(Verdict.INSERTED, made.id, made)

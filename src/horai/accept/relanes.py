@@ -1,0 +1,56 @@
+"""Moves a job's waiting instances to where the job now wants them.
+
+A pause, a resume, another queue or a deletion only marks the job: the rows follow in batches, in short transactions
+that can be broken off anywhere and taken up again by the engine. Until then the dispatcher refuses what it claims of
+a paused or deleted job.
+"""
+
+from horai.accept.scope import Scope
+from horai.core.states import CancelReason
+from horai.db import jobs, plans
+from horai.db.claims import Woken
+from horai.db.jobs import Relane
+from horai.db.pool import Connection, acquire
+
+BATCH = 1_000
+BATCHES_AT_ONCE = 10
+
+
+async def relane_now(scope: Scope, job_id: int) -> None:
+    """Does as much as fits into an answer; the engine does the rest."""
+    async with acquire(scope.pool) as connection:
+        for relane in await jobs.jobs_to_relane(connection, job_id, 1):
+            scope.wakeups.announce(await relane_some(connection, relane))
+
+
+async def relane_some(connection: Connection, relane: Relane) -> list[Woken]:
+    """Moves or cancels up to `BATCH` × `BATCHES_AT_ONCE` rows, and marks the job when none is left."""
+    woken: list[Woken] = []
+    for _ in range(BATCHES_AT_ONCE):
+        async with connection.transaction():
+            moved = await (_cancel(connection, relane) if relane.is_deleted else _move(connection, relane, woken))
+            if not moved:
+                await _mark_if_done(connection, relane)
+                break
+    return woken
+
+
+async def _move(connection: Connection, relane: Relane, woken: list[Woken]) -> int:
+    moved = await plans.move_to_lane(connection, relane.job_id, relane.lane, BATCH)
+    woken += moved
+    return len(moved)
+
+
+async def _cancel(connection: Connection, relane: Relane) -> int:
+    waiting = await plans.lock_waiting(connection, relane.job_id, BATCH)
+    return len(await plans.cancel_live(connection, waiting, CancelReason.JOB_DELETED, running=False))
+
+
+async def _mark_if_done(connection: Connection, relane: Relane) -> None:
+    """A row that somebody holds was passed over: then the mark stays, and the next round takes it."""
+    if relane.is_deleted:
+        is_left = await plans.has_waiting(connection, relane.job_id)
+    else:
+        is_left = await plans.has_waiting_elsewhere(connection, relane.job_id, relane.lane)
+    if not is_left:
+        await jobs.mark_relaned(connection, relane)

@@ -1,0 +1,64 @@
+"""Requests that must take effect once: the first of a key stands, the others learn what it made."""
+
+import hashlib
+from dataclasses import dataclass
+
+from horai.accept.scope import Scope
+from horai.core.errors import Duplicate, Invalid
+from horai.db import idempotency, reads
+from horai.db.idempotency import First, RequestKey
+from horai.db.pool import Connection, Pool, acquire
+
+KEY_LIMIT = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """The caller's `Idempotency-Key` and the body it came with."""
+
+    key: str
+    body: bytes
+
+
+def request_key(scope: Scope, verb: str, once: Once) -> RequestKey:
+    """The stored form of a key; the same key may be used once for each verb and object."""
+    if not 0 < len(once.key) <= KEY_LIMIT or not once.key.isprintable() or not once.key.isascii():
+        raise Invalid.field("Idempotency-Key", f"is not 1 to {KEY_LIMIT} printable ASCII characters")
+    return RequestKey(scope.tenant_id, verb, once.key, hashlib.sha256(once.body).digest())
+
+
+async def take(connection: Connection, request: RequestKey | None) -> bool:
+    """Whether to go on: True for the first request of its key, and for one that brought none."""
+    return request is None or await idempotency.take_key(connection, request)
+
+
+async def bind(connection: Connection, request: RequestKey | None, job_id: int, instance_id: int | None) -> None:
+    """Remembers what the first request made."""
+    if request is not None:
+        await idempotency.bind_key(connection, request, job_id, instance_id)
+
+
+async def duplicate_of(pool: Pool, request: RequestKey) -> Duplicate | Invalid:
+    """What a repeated request is told: what the first one made, or that it asked for something else."""
+    async with acquire(pool) as connection:
+        first = await idempotency.key_holder(connection, request)
+        if first is not None and first.digest != request.digest:
+            return Invalid(
+                f"The Idempotency-Key {request.key!r} was used with another body.",
+                "Use a new key for a new request; repeat a request with exactly the same body.",
+            )
+        return Duplicate(
+            f"The Idempotency-Key {request.key!r} was used before; the first request stands.",
+            "This is the answer to a repeated request: nothing was done again.",
+            extra=await _made_by(connection, request, first),
+        )
+
+
+async def _made_by(connection: Connection, request: RequestKey, first: First | None) -> dict[str, str | None]:
+    if first is None or first.job_id is None:
+        return {}
+    made: dict[str, str | None] = {"jobId": str(first.job_id)}
+    if first.instance_id is not None:
+        instance = await reads.instance_by_id(connection, request.tenant_id, first.instance_id)
+        made |= {"instanceId": str(first.instance_id), "state": instance.state.name if instance else None}
+    return made

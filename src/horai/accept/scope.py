@@ -1,0 +1,32 @@
+"""Who asks, and with what at hand."""
+
+from dataclasses import dataclass
+
+from horai.core.errors import NotFound
+from horai.db import jobs
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, Pool
+from horai.db.wakeups import Wakeups
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A caller's tenant, and the means to serve it."""
+
+    pool: Pool
+    wakeups: Wakeups
+    tenant_id: int
+    tenant: str
+
+
+async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:
+    """The tenant's job by id or name; `NotFound` otherwise, also for another tenant's."""
+    job = await jobs.find_job(connection, scope.tenant_id, reference)
+    if job is None:
+        raise job_not_found(reference)
+    return job
+
+
+def job_not_found(reference: str) -> NotFound:
+    """One answer for a job that never was, is gone, or is somebody else's."""
+    return NotFound(f"There is no job {reference[:128]!r}.", "GET /api/v1/jobs lists the jobs of this tenant.")

@@ -1,0 +1,281 @@
+"""What an HTTP target receives, and what its answer means.
+
+One attempt is one request: a JSON body, and headers signed as Standard Webhooks say (one signature per secret, so
+that a secret can be rotated). The answer alone carries the outcome, no call back is needed:
+
+    2xx                         succeeded, with the body's `output`, unless the body's `result` says FAIL…
+    202                         accepted: the outcome is reported later, unless the body's `result` says it now
+    408, 425, 429, 5xx          failed retryable; `Retry-After` is honoured
+    all others, 3xx included    failed unrecoverable
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from ipaddress import IPv4Address, IPv6Address
+from typing import cast
+from urllib.parse import quote, urlsplit
+
+import horai
+from horai.core.calls import Call, HttpTarget
+from horai.core.settlement import (
+    MESSAGE_LIMIT,
+    RESULT_LIMIT,
+    Accepted,
+    FailedRetryable,
+    FailedUnrecoverable,
+    Outcome,
+    Succeeded,
+)
+
+METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
+URL_LIMIT = 2_000
+HEADERS_LIMIT = 8_000
+RETRY_AFTER_LIMIT = timedelta(hours=24)
+
+
+def body_of(call: Call) -> bytes:
+    """The JSON body of one attempt. Ids are strings (they outgrow a double), the payload goes in as it is."""
+    fields = {
+        "job": call.job,
+        "jobId": str(call.job_id),
+        "instanceId": str(call.instance_id),
+        "key": call.key,
+        "fireTime": rfc3339(call.fire_time),
+        "executeTime": rfc3339(call.execute_time),
+        "attempt": call.attempt,
+    }
+    payload = "null" if call.payload is None else call.payload
+    return f'{json.dumps(fields)[:-1]}, "payload": {payload}}}'.encode()
+
+
+def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
+    """The headers of one attempt: the target's own, where they are not reserved, and ours.
+
+    `Idempotency-Key`, `Horai-Unit` and `webhook-id` are percent-encoded UTF-8: a receiver that needs the text itself
+    unquotes it. All three are the same on every try of an instance, `Horai-Unit` also after a reschedule.
+    """
+    theirs: Mapping[str, str] = call.target.headers if isinstance(call.target, HttpTarget) else {}
+    message_id = header_text(call.idempotency_key).replace(".", "%2E")  # a dot would end the id in the signed text
+    timestamp = str(int(now.timestamp()))
+    ours = {
+        "Content-Type": "application/json",
+        "User-Agent": f"Horai/{horai.__version__}",
+        "Accept-Encoding": "identity",
+        "Idempotency-Key": header_text(call.idempotency_key),
+        "Horai-Unit": header_text(call.unit),
+        "Horai-Attempt": str(call.attempt),
+        "Horai-Fence": str(call.fence),
+        "Horai-Fire-Time": rfc3339(call.fire_time),
+        "webhook-id": message_id,
+        "webhook-timestamp": timestamp,
+    }
+    if call.secrets:
+        ours["webhook-signature"] = " ".join(sign(secret, message_id, timestamp, body) for secret in call.secrets)
+    return {name: value for name, value in theirs.items() if not _is_reserved(name)} | ours
+
+
+def outcome_of(
+    status: int, headers: Mapping[str, str], body: bytes | None, now: datetime, remaining: timedelta
+) -> Outcome | Accepted:
+    """What an answer means; `remaining` is how long the target may take to report, should it have accepted.
+
+    A body that is no JSON object (or was cut) says nothing: the status decides. A `result` that begins with FAIL but
+    is no word of the contract is taken for FAIL_RETRYABLE, any other word for success.
+    """
+    said = _object_in(body)
+    retry_after = _retry_after(headers, now)
+    if not 200 <= status < 300:
+        message = _status_message(status, said.get("message"))
+        if status in {408, 425, 429} or 500 <= status < 600:
+            return FailedRetryable(f"HTTP_{status}", message, retry_after)
+        return FailedUnrecoverable(f"HTTP_{status}", message)
+    match said.get("result"):
+        case "FAIL_UNRECOVERABLE":
+            return FailedUnrecoverable(
+                "RESULT_UNRECOVERABLE", _result_message("FAIL_UNRECOVERABLE", said.get("message"))
+            )
+        case str(word) if word.startswith("FAIL"):
+            return FailedRetryable("RESULT_RETRYABLE", _result_message(word, said.get("message")), retry_after)
+        case result if status == HTTPStatus.ACCEPTED and result != "SUCCESS":
+            return Accepted(remaining)
+        case _:
+            return Succeeded(output_text(said.get("output")))
+
+
+def output_text(output: object) -> str | None:
+    """`output` as JSON text to keep, or None.
+
+    One that is over `RESULT_LIMIT` or that PostgreSQL could not hold (NUL, half a surrogate pair, NaN) is dropped and
+    the attempt still succeeded: the work is done, and to do it again for the sake of its report would be worse.
+    """
+    if output is None:
+        return None
+    try:
+        text = json.dumps(output, ensure_ascii=False, allow_nan=False)
+        size = len(text.encode())
+    except (ValueError, RecursionError):
+        return None
+    return None if size > RESULT_LIMIT or _ESCAPED_NUL.search(text) else text
+
+
+def clean_text(text: str) -> str:
+    """`text` fit for a text column and a terminal: no control characters but tab and line feed, at most the limit."""
+    return _HALF_SURROGATE.sub("\ufffd", _CONTROL.sub("", text[: 2 * MESSAGE_LIMIT]))[:MESSAGE_LIMIT]
+
+
+def header_text(text: str) -> str:
+    """`text` in a form any header can carry; `urllib.parse.unquote` gives it back."""
+    return quote(text, safe=":/@+", errors="surrogatepass")
+
+
+def rfc3339(instant: datetime) -> str:
+    """In UTC, with milliseconds: `2026-01-02T03:04:05.678Z`."""
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
+    """One Standard Webhooks signature; ValueError when `secret` is not `whsec_` and base64."""
+    prefix, _, encoded = secret.partition("_")
+    if prefix != "whsec":
+        raise ValueError("a signing secret begins with whsec_")
+    key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    digest = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256)
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def verify(
+    secret: str, headers: Mapping[str, str], body: bytes, now: datetime, tolerance: timedelta = timedelta(minutes=5)
+) -> bool:
+    """For receivers: whether who knows `secret` sent this `body`, within `tolerance` of now."""
+    timestamp = _header(headers, "webhook-timestamp")
+    if not _DIGITS.fullmatch(timestamp) or abs(now.timestamp() - int(timestamp)) > tolerance.total_seconds():
+        return False
+    expected = sign(secret, _header(headers, "webhook-id"), timestamp, body).encode()
+    given = _header(headers, "webhook-signature").encode().split(b" ")
+    return any(hmac.compare_digest(expected, signature) for signature in given)
+
+
+def check_target(target: HttpTarget) -> None:
+    """ValueError, saying what to write instead, for a target that cannot be called."""
+    check_url(target.url)
+    if target.method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}")
+    check_headers(target.headers)
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """ValueError for a header that is reserved or that no request could carry. Values are never repeated in it."""
+    if sum(len(name) + len(value) for name, value in headers.items()) > HEADERS_LIMIT:
+        raise ValueError(f"the headers are longer than {HEADERS_LIMIT} characters together")
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"header name {name!r} is not one: write letters, digits and hyphens")
+        if _is_reserved(name):
+            raise ValueError(f"header {name} is set by Horai or by HTTP itself: leave it out")
+        if not _FIELD_VALUE.fullmatch(value):
+            raise ValueError(f"the value of header {name} must be printable ASCII, without line breaks")
+
+
+def check_url(url: str) -> None:
+    """ValueError for a URL that cannot be called. Neither its user part nor its query is repeated in it."""
+    if len(url) > URL_LIMIT:
+        raise ValueError(f"the URL is longer than {URL_LIMIT} characters")
+    if not _URL_TEXT.fullmatch(url):
+        raise ValueError("the URL must be printable ASCII: percent-encode the path, write the host in its xn-- form")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("the URL has no valid host and port: write http://host:port/path") from None
+    if parts.scheme not in {"http", "https"}:
+        raise ValueError("the URL must begin with http:// or https://")
+    if "@" in parts.netloc:
+        raise ValueError("the URL must not carry credentials: put them into a header")
+    if port == 0:
+        raise ValueError("port 0 cannot be called: write one from 1 to 65535")
+    if not _is_host(parts.hostname or ""):
+        raise ValueError(
+            "the URL has no valid host: write a name, four numbers such as 192.0.2.1, or [an IPv6 address]"
+        )
+
+
+def _is_host(host: str) -> bool:
+    """A name or a whole address: `127.1`, `2130706433` and `0x7f.1` are neither, whatever a resolver makes of them."""
+    if ":" in host:
+        return "%" not in host and _parses(IPv6Address, host)
+    labels = host.removesuffix(".").split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _parses(IPv4Address, host)
+    return len(host) <= 253 and all(_LABEL.fullmatch(label) for label in labels)
+
+
+def _parses(kind: type[IPv4Address | IPv6Address], text: str) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_reserved(name: str) -> bool:
+    return name.lower() in _RESERVED or name.lower().startswith(("horai-", "webhook-", "proxy-"))
+
+
+def _header(headers: Mapping[str, str], name: str) -> str:
+    return next((value for key, value in headers.items() if key.lower() == name), "")
+
+
+def _retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+    """The wait a target asks for, in seconds or as a date, up to the limit; None when it asks for none we can read."""
+    text = _header(headers, "retry-after").strip()
+    if not text:
+        return None
+    if _DIGITS.fullmatch(text):
+        return min(timedelta(seconds=int(text)), RETRY_AFTER_LIMIT)
+    try:
+        until = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    wait = (until if until.tzinfo else until.replace(tzinfo=UTC)) - now
+    return min(max(wait, timedelta(0)), RETRY_AFTER_LIMIT)
+
+
+def _object_in(body: bytes | None) -> dict[str, object]:
+    try:
+        found: object = json.loads(body or b"null")
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+
+
+def _result_message(word: str, message: object) -> str:
+    return clean_text(message if isinstance(message, str) and message else f"the target answered {word}")
+
+
+def _status_message(status: int, message: object) -> str:
+    phrase = HTTPStatus(status).phrase if status in _STATUSES else "a status of its own"
+    hint = "; redirects are not followed" if 300 <= status < 400 else ""
+    said = f": {message}" if isinstance(message, str) and message else ""
+    return clean_text(f"the target answered {status} {phrase}{hint}{said}")
+
+
+_STATUSES = frozenset(status.value for status in HTTPStatus)
+_OURS = {"content-type", "user-agent", "accept-encoding", "idempotency-key"}
+_HOP_BY_HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+_RESERVED = _OURS | _HOP_BY_HOP | {"host", "content-length", "content-encoding", "expect"}
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_URL_TEXT = re.compile(r"[\x21-\x5b\x5d-\x7e]+")  # without the backslash, which parsers disagree about
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+_DIGITS = re.compile(r"[0-9]{1,12}")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_HALF_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")

@@ -1,0 +1,141 @@
+"""The numbers that one field of an expression stands for.
+
+    field = item ("," item)*        item = ("*" | value | value "-" value) ["/" step]        value = number | name
+
+Each item is a fixed set of numbers. The forms that depend on the month (`L`, `15W`, `6#3`) are not: they are refused
+here by `not_yet`, and would be answered in `calendar.days_in_month`.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from horai.core.cron.expression import CronError
+
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What one field may contain; `wraps` lets a range run over the end (`FRI-MON`)."""
+
+    name: str
+    low: int
+    high: int
+    names: tuple[str, ...] = ()
+    """What may be written for `low`, `low` + 1, …."""
+    wraps: bool = False
+    may_be_open: bool = False
+    """Whether `?` may stand for any value."""
+    not_yet: re.Pattern[str] | None = None
+    """Forms that other crons know here and this one does not yet."""
+
+    @property
+    def accepted(self) -> str:
+        """The values it takes, for hints."""
+        names = f" or {self.names[0]}-{self.names[-1]}" if self.names else ""
+        return f"{self.name} takes {self.low}-{self.high}{names}"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the expression, in upper case, and where it starts."""
+
+    text: str
+    position: int
+
+    def split(self, separator: str) -> list["Token"]:
+        """The pieces between the separators, each with its own position."""
+        pieces: list[Token] = []
+        position = self.position
+        for text in self.text.split(separator):
+            pieces.append(Token(text, position))
+            position += len(text) + len(separator)
+        return pieces
+
+
+def read_field(field: Field, token: Token) -> int:
+    """The mask of the numbers that `token` allows; CronError when it is no such field."""
+    if token.text == "?" and field.may_be_open:
+        return _mask(range(field.low, field.high + 1))
+    mask = 0
+    for item in token.split(","):
+        mask |= _read_item(field, item)
+    return mask
+
+
+def _read_item(field: Field, item: Token) -> int:
+    if not item.text:
+        raise CronError(f"{field.name} has an empty item", item.position, field.accepted)
+    if field.not_yet and field.not_yet.search(item.text):
+        raise CronError(
+            f"{item.text} in the {field.name} field is not supported yet",
+            item.position,
+            f"{field.accepted}, in lists, ranges and steps",
+        )
+    base, *steps = item.split("/")
+    if len(steps) > 1:
+        raise CronError(f"{item.text} has more than one step", steps[1].position - 1, "write a step once: 0/15")
+    first, last = _span(field, base, is_open_ended=bool(steps))
+    step = _read_step(field, steps[0]) if steps else 1
+    return _mask_of_span(field, first, last, step)
+
+
+def _span(field: Field, base: Token, *, is_open_ended: bool) -> tuple[int, int]:
+    """First and last number of an item; `5/15` has no last of its own and runs to the end of the field."""
+    if base.text == "*":
+        return field.low, field.high
+    bounds = [_read_value(field, bound) for bound in base.split("-")]
+    match bounds:
+        case [first]:
+            return first, field.high if is_open_ended else first
+        case [first, last] if first <= last or field.wraps:
+            return first, last
+        case [first, last]:
+            raise CronError(
+                f"{field.name} range {base.text} runs backwards",
+                base.position,
+                f"write {first}-{field.high},{field.low}-{last}, or use the 6-field form, where ranges may wrap",
+            )
+        case _:
+            raise CronError(f"{base.text} has more than one dash", base.position, "write a range once: 1-5")
+
+
+def _read_value(field: Field, token: Token) -> int:
+    if token.text in field.names:
+        return field.low + field.names.index(token.text)
+    if not token.text:
+        raise CronError(f"{field.name} has an empty value", token.position, field.accepted)
+    if token.text == "?":
+        hint = "? stands alone" if field.may_be_open else "? is for the day fields of the 6-field form: write *"
+        raise CronError(f"? is no {field.name}", token.position, hint)
+    if not token.text.isdigit():
+        raise CronError(f"{token.text} is no {field.name}", token.position, field.accepted)
+    number = int(token.text)
+    if not field.low <= number <= field.high:
+        raise CronError(f"{field.name} {number} is out of range", token.position, field.accepted)
+    return number
+
+
+def _read_step(field: Field, token: Token) -> int:
+    hint = f"write a step of 1 to {field.high}, as in */5"
+    if not token.text.isdigit():
+        raise CronError(f"step {token.text!r} of {field.name} is not a number", token.position, hint)
+    if not 1 <= int(token.text) <= field.high:
+        raise CronError(f"step {int(token.text)} of {field.name} is out of range", token.position, hint)
+    return int(token.text)
+
+
+def _mask_of_span(field: Field, first: int, last: int, step: int) -> int:
+    if first <= last:
+        return _mask(range(first, last + 1, step))
+    size = field.high - field.low + 1
+    return _mask(field.low + (number - field.low) % size for number in range(first, last + size + 1, step))
+
+
+def _mask(numbers: Iterable[int]) -> int:
+    mask = 0
+    for number in numbers:
+        mask |= 1 << number
+    return mask

@@ -1,0 +1,112 @@
+"""The stretches of constant UTC offset of a zone.
+
+`zoneinfo` tells the offset of an instant but not when it changes, so the changes of a year are found once, by looking
+every second day of it, and remembered. Instants are whole seconds since the epoch, UTC.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_YEAR, LAST_YEAR = 2, 9998
+"""The years whose neighbours exist too."""
+
+_SECOND = timedelta(seconds=1)
+_STRIDE = 2 * 86_400
+"""Less than any zone ever kept an offset: the shortest stretch known is just under four days (Freetown, 1939)."""
+_MARGIN = 2 * 86_400
+"""No change moves a clock further, so what happened longer ago repeats no time of this year."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """At the instant `at` the offset goes from `before` to `after`, in seconds."""
+
+    at: int
+    before: int
+    after: int
+
+    @property
+    def repeated(self) -> int:
+        """How many seconds the clock goes back."""
+        return max(0, self.before - self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """From `start` until `end` the wall clock is `offset` ahead of UTC. No segment crosses the end of a UTC year."""
+
+    start: int
+    end: int
+    offset: int
+    lost_from: int | None
+    """The first wall time that was skipped right before `start`; None when `start` ends no gap."""
+    repeats_until: int
+    """Before this instant, wall times have been there already: the last occurrence of an overlap."""
+    repeated_from: int
+    """From this instant on, wall times will come again: the first occurrence of an overlap."""
+
+
+def segment_at(zone: ZoneInfo, instant: int) -> Segment:
+    """The segment that contains `instant`, of a year from `FIRST_YEAR` to `LAST_YEAR`."""
+    for segment in _segments_of(zone, (EPOCH + timedelta(seconds=instant)).year):
+        if instant < segment.end:
+            return segment
+    raise AssertionError("the segments of a year cover it")
+
+
+@lru_cache(maxsize=8192)
+def _segments_of(zone: ZoneInfo, year: int) -> tuple[Segment, ...]:
+    start, end = _new_year(year), _new_year(year + 1)
+    changes = list(_changes(zone, start - _MARGIN, end + _MARGIN))
+    before_all = _offset(zone, start - _MARGIN)
+    after_all = changes[-1].after if changes else before_all
+    outer = [Change(start - _MARGIN, before_all, before_all), *changes, Change(end + _MARGIN, after_all, after_all)]
+    segments = [_between(left, right, start, end) for left, right in pairwise(outer)]
+    return tuple(segment for segment in segments if segment.start < segment.end)
+
+
+def _between(left: Change, right: Change, year_start: int, year_end: int) -> Segment:
+    ends_gap = left.after > left.before and left.at >= year_start
+    return Segment(
+        start=max(left.at, year_start),
+        end=min(right.at, year_end),
+        offset=left.after,
+        lost_from=left.at + left.before if ends_gap else None,
+        repeats_until=left.at + left.repeated,
+        repeated_from=right.at - right.repeated,
+    )
+
+
+def _changes(zone: ZoneInfo, start: int, end: int) -> Iterator[Change]:
+    before = _offset(zone, start)
+    for seen in range(start, end, _STRIDE):
+        after = _offset(zone, seen + _STRIDE)
+        if after != before:
+            yield Change(_first_with(zone, after, seen, seen + _STRIDE), before, after)
+            before = after
+
+
+def _first_with(zone: ZoneInfo, offset: int, low: int, high: int) -> int:
+    """The first instant with `offset`, given that `low` has another one and `high` has it."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _offset(zone, middle) == offset:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _offset(zone: ZoneInfo, instant: int) -> int:
+    utc = EPOCH + timedelta(seconds=instant)
+    wall = utc.astimezone(zone).replace(tzinfo=UTC)
+    return (wall - utc) // _SECOND
+
+
+def _new_year(year: int) -> int:
+    return (datetime(year, 1, 1, tzinfo=UTC) - EPOCH) // _SECOND

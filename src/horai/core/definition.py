@@ -1,0 +1,256 @@
+"""What a job is: a checked definition, made of the JSON document people write and giving it back.
+
+`checked` finds every fault at once, each at its field. The document is what is stored and shown: what the user wrote,
+with the defaults filled in.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Any, TypeVar
+
+from horai.core.callbacks import check_headers, check_url
+from horai.core.calls import HTTP_TIMEOUT, HttpTarget, Target, WorkerTarget
+from horai.core.cron import CronError, DstPolicy
+from horai.core.durations import format_duration, parse_duration
+from horai.core.errors import FieldError, Invalid
+from horai.core.retry import Jitter, RetryPolicy
+from horai.core.schedule import CronSchedule, EverySchedule, Schedule, check
+from horai.core.settings import MAX_RETRY_LIMIT
+
+T = TypeVar("T")
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
+QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
+TAG = re.compile(r"[^\x00-\x20,]{1,64}")
+DEFAULT_QUEUE = "default"
+SCHEDULE_FIELDS = ("cron", "every", "at", "delay")
+LONGEST_TIMEOUT = timedelta(hours=24)
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+
+
+class Priority(IntEnum):
+    """Smaller is served first."""
+
+    core = 0
+    high = 1
+    normal = 2
+    low = 3
+
+
+class JobStatus(IntEnum):
+    """A paused job makes no slots, and its waiting instances are held."""
+
+    ACTIVE = 0
+    PAUSED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A job without a fault. `at` and `delay` make one instance at creation; a `schedule` makes slots."""
+
+    name: str
+    schedule: Schedule | None
+    at: datetime | None
+    delay: timedelta | None
+    target: Target
+    queue: str
+    priority: Priority
+    retry: RetryPolicy
+    timeout: timedelta | None
+    tags: tuple[str, ...]
+    status: JobStatus
+
+    @property
+    def handler(self) -> str:
+        """The handler part of its lane: empty for HTTP."""
+        return self.target.handler if isinstance(self.target, WorkerTarget) else ""
+
+
+class _Faults:
+    """Collects what is wrong, field by field, so that a form can show all of it at once."""
+
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+        self.hint: str | None = None
+
+    def add(self, field: str, message: str, hint: str | None = None) -> None:
+        self.errors.append(FieldError(field, message))
+        self.hint = self.hint or hint
+
+    def reading(self, field: str, read: Callable[[], T], default: T) -> T:
+        try:
+            return read()
+        except CronError as error:
+            self.add(field, str(error), error.hint)
+        except ValueError as error:
+            self.add(field, str(error))
+        return default
+
+    def raise_if_any(self) -> None:
+        if self.errors:
+            raise Invalid("; ".join(f"{e.field}: {e.message}" for e in self.errors), self.hint, self.errors)
+
+
+def checked(document: Mapping[str, Any]) -> Definition:
+    """The definition that `document` describes; `Invalid` names every wrong field."""
+    faults = _Faults()
+    target, timeout = _target(document, faults)
+    schedule = _schedule(document, faults)
+    definition = Definition(
+        name=_matching("name", document.get("name", ""), NAME, faults),
+        schedule=schedule,
+        at=document.get("at"),
+        delay=_duration(document, "delay", faults),
+        target=target,
+        queue=_matching("queue", document.get("queue", DEFAULT_QUEUE), QUEUE, faults),
+        priority=_priority(document, faults),
+        retry=_retry(document.get("retry") or {}, faults),
+        timeout=timeout,
+        tags=tuple(_matching("tags", tag, TAG, faults) for tag in document.get("tags") or ()),
+        status=JobStatus[document.get("status") or "ACTIVE"],
+    )
+    if definition.name.isdigit():
+        faults.add(
+            "name", "is all digits, which is how ids look", "Add a letter: a job is found by its id or its name."
+        )
+    faults.raise_if_any()
+    return definition
+
+
+def _matching(field: str, value: str, pattern: re.Pattern[str], faults: _Faults) -> str:
+    if not pattern.fullmatch(value):
+        faults.add(field, f"{value[:40]!r} does not match {pattern.pattern}")
+    return value
+
+
+def _priority(document: Mapping[str, Any], faults: _Faults) -> Priority:
+    word = document.get("priority") or Priority.normal.name
+    if word not in Priority.__members__:
+        faults.add("priority", f"{word!r} is not one of {', '.join(Priority.__members__)}")
+        return Priority.normal
+    return Priority[word]
+
+
+def _duration(
+    document: Mapping[str, Any], field: str, faults: _Faults, default: timedelta | None = None
+) -> timedelta | None:
+    text = document.get(field)
+    return default if text is None else faults.reading(field, lambda: parse_duration(text), default)
+
+
+def _schedule(document: Mapping[str, Any], faults: _Faults) -> Schedule | None:
+    given = [field for field in SCHEDULE_FIELDS if document.get(field) is not None]
+    if len(given) > 1:
+        faults.add(given[1], f"stands beside {given[0]}", "A job has one of cron, every, at, delay, or none of them.")
+        return None
+    for field in ("timezone", "dst"):
+        if document.get(field) is not None and given != ["cron"]:
+            faults.add(field, "only means something together with cron")
+    if given == ["cron"]:
+        dst = faults.reading("dst", lambda: DstPolicy.from_spec(document.get("dst") or {}), DstPolicy())
+        schedule = CronSchedule(document["cron"], document.get("timezone") or "UTC", dst)
+        return faults.reading("cron", lambda: _that_fires(schedule), None)
+    if given == ["every"]:
+        return faults.reading("every", lambda: EverySchedule(parse_duration(document["every"])), None)
+    return None
+
+
+def _that_fires(schedule: Schedule) -> Schedule:
+    check(schedule)
+    return schedule
+
+
+def _target(document: Mapping[str, Any], faults: _Faults) -> tuple[Target, timedelta | None]:
+    target: Mapping[str, Any] = document.get("target") or {"type": "worker"}
+    if target["type"] == "worker":
+        for field in ("url", "method", "headers"):
+            if target.get(field) is not None:
+                faults.add(f"target.{field}", "belongs to a target of type http")
+        handler = _matching("target.handler", target.get("handler") or document.get("name", ""), NAME, faults)
+        return WorkerTarget(handler), _timeout(document, None, faults)
+    if target.get("handler") is not None:
+        faults.add("target.handler", "belongs to a target of type worker")
+    return _http(target, faults), _timeout(document, HTTP_TIMEOUT, faults)
+
+
+def _http(target: Mapping[str, Any], faults: _Faults) -> HttpTarget:
+    url, method = target.get("url"), target.get("method") or "POST"
+    headers: Mapping[str, str] = target.get("headers") or {}
+    if not url:
+        faults.add("target.url", "is missing", 'Give "target": {"type": "http", "url": "https://…"}.')
+    else:
+        faults.reading("target.url", lambda: check_url(url), None)
+    if method not in METHODS:
+        faults.add("target.method", f"{method[:20]!r} is not one of {', '.join(sorted(METHODS))}")
+    faults.reading("target.headers", lambda: check_headers(headers), None)
+    return HttpTarget(url or "", method, headers)
+
+
+def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: _Faults) -> timedelta | None:
+    timeout = _duration(document, "timeout", faults, default)
+    if timeout is not None and not timedelta(milliseconds=1) <= timeout <= LONGEST_TIMEOUT:
+        faults.add("timeout", "is not between 1ms and 24h")
+    return timeout
+
+
+def _retry(document: Mapping[str, Any], faults: _Faults) -> RetryPolicy:
+    default = RetryPolicy()
+    max_retry = document.get("maxRetry")
+    max_retry = default.max_retry if max_retry is None else max_retry
+    if not 0 <= max_retry <= MAX_RETRY_LIMIT:
+        faults.add("retry.maxRetry", f"is not between 0 and {MAX_RETRY_LIMIT}")
+    jitter = document.get("jitter") or default.jitter.value
+    if jitter not in tuple(Jitter):
+        faults.add("retry.jitter", f"{jitter[:20]!r} is not one of {', '.join(Jitter)}")
+        jitter = default.jitter.value
+    base = document.get("base")
+    cap = document.get("cap")
+    return RetryPolicy(
+        max_retry,
+        default.base if base is None else faults.reading("retry.base", lambda: parse_duration(base), default.base),
+        default.cap if cap is None else faults.reading("retry.cap", lambda: parse_duration(cap), default.cap),
+        Jitter(jitter),
+    )
+
+
+def retry_document(policy: RetryPolicy) -> dict[str, Any]:
+    """A retry policy as people write it."""
+    return {
+        "maxRetry": policy.max_retry,
+        "base": format_duration(policy.base),
+        "cap": format_duration(policy.cap),
+        "jitter": policy.jitter.value,
+    }
+
+
+def target_document(target: Target) -> dict[str, Any]:
+    """A target as people write it."""
+    match target:
+        case HttpTarget(url, method, headers):
+            return {"type": "http", "url": url, "method": method, "headers": dict(headers)}
+        case WorkerTarget(handler):
+            return {"type": "worker", "handler": handler}
+
+
+def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored form: what was `written`, with every default spelled out."""
+    kept = {
+        f: written[f] for f in (*SCHEDULE_FIELDS, "timezone", "dst", "misfire", "overlap") if written.get(f) is not None
+    }
+    if definition.at is not None:
+        kept["at"] = definition.at.isoformat()
+    if isinstance(definition.schedule, CronSchedule):
+        kept["timezone"] = definition.schedule.timezone
+    return {
+        "name": definition.name,
+        **kept,
+        "target": target_document(definition.target),
+        "queue": definition.queue,
+        "priority": definition.priority.name,
+        "retry": retry_document(definition.retry),
+        "timeout": None if definition.timeout is None else format_duration(definition.timeout),
+        "tags": list(definition.tags),
+    }

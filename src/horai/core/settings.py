@@ -1,0 +1,39 @@
+"""What can be set, and its defaults. Where a value comes from (flag, environment, file) is the command line's business."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network
+
+SHARDS = 32
+MAX_RETRY_LIMIT = 1000
+KEY_LIMIT = 512
+PAYLOAD_LIMIT = 1024 * 1024
+BODY_LIMIT = 2 * 1024 * 1024
+BATCH_BODY_LIMIT = 32 * 1024 * 1024
+BATCH_LIMIT = 10_000
+PAGE_LIMIT = 500
+PAGE_DEFAULT = 50
+NESTING_LIMIT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How the engine paces itself. The defaults suit a laptop and a small server alike."""
+
+    lease: timedelta = timedelta(milliseconds=8000)
+    claim_batch: int = 500
+    in_flight: int = 1000
+    per_host: int = 64
+    settle_batch: int = 500
+    settle_wait: timedelta = timedelta(milliseconds=5)
+    sweep: timedelta = timedelta(seconds=30)
+    straggler: timedelta = timedelta(seconds=1)
+    straggler_reach: timedelta = timedelta(seconds=10)
+    rescue: timedelta = timedelta(seconds=2)
+    horizon: timedelta = timedelta(seconds=60)
+    slot_chunk: int = 10_000
+    misfire_after: timedelta = timedelta(seconds=60)
+    grace: timedelta = timedelta(seconds=10)
+    partitions_ahead: int = 8
+    idempotency_keep: timedelta = timedelta(days=7)
+    callback_allow: tuple[IPv4Network | IPv6Network, ...] = field(default=())

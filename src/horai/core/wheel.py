@@ -1,0 +1,118 @@
+"""A hierarchical timing wheel: which keys are due, without looking at those that are not.
+
+Time is cut into ticks, and a tick number into digits of six bits. A key waits at the level of the highest digit in
+which its tick differs from the current one, in the slot of that digit: level 0 holds the ticks of the present round,
+level 1 the rounds to come, and so on; the last level has as many slots as it needs. Moving on empties the slots that
+were passed and deals the one that was entered over the levels below. A key's place follows from its time and the
+current tick alone, so that nothing but its time is remembered.
+"""
+
+from collections.abc import Hashable, Iterator
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+DIGIT_BITS = 6
+TOP_LEVEL = 4
+_DIGIT = (1 << DIGIT_BITS) - 1
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class Wheel(Generic[Key]):
+    """Keys, each with one time in milliseconds. None is handed out early, twice or never.
+
+    `tick` is the width of the finest slot; times stay exact whatever it is.
+    """
+
+    def __init__(self, tick: timedelta, now_ms: int) -> None:
+        if tick < _MILLISECOND:
+            raise ValueError(f"a tick is at least a millisecond, not {tick}")
+        self._tick_ms = tick // _MILLISECOND
+        self._now_ms = now_ms
+        self._tick = now_ms // self._tick_ms
+        self._times: dict[Key, int] = {}
+        self._levels: list[dict[int, dict[Key, None]]] = [{} for _ in range(TOP_LEVEL + 1)]
+        self._next_at: int | None = None
+        """The earliest time; None when it is not known at the moment."""
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def put(self, key: Key, at_ms: int) -> None:
+        """Lets `key` be due at `at_ms` and at no other time. A time that has passed is due at the next `advance`."""
+        self.discard(key)
+        if not self._times or (self._next_at is not None and at_ms < self._next_at):
+            self._next_at = at_ms
+        self._times[key] = at_ms
+        self._place(key, at_ms)
+
+    def discard(self, key: Key) -> None:
+        """Forgets `key`, if it is there."""
+        at_ms = self._times.pop(key, None)
+        if at_ms is None:
+            return
+        level, slot = self._whereabouts(at_ms)
+        keys = self._levels[level][slot]
+        del keys[key]
+        if not keys:
+            del self._levels[level][slot]
+        if at_ms == self._next_at:
+            self._next_at = None
+
+    def at(self, key: Key) -> int | None:
+        """When `key` is due, or None when it is not there."""
+        return self._times.get(key)
+
+    def advance(self, now_ms: int) -> list[Key]:
+        """Moves on to `now_ms` and hands out all that is due by then, in order of time. Time never goes back."""
+        self._now_ms = max(self._now_ms, now_ms)
+        touched = list(self._pass_to(self._now_ms // self._tick_ms))
+        due = [key for key in touched if self._times[key] <= self._now_ms]
+        for key in touched:
+            if self._times[key] > self._now_ms:
+                self._place(key, self._times[key])
+        due.sort(key=self._times.__getitem__)
+        for key in due:
+            del self._times[key]
+        if due:
+            self._next_at = None
+        return due
+
+    def next_at(self) -> int | None:
+        """The exact time of the earliest key, or None when the wheel is empty."""
+        if self._next_at is None and self._times:
+            # Lower levels come first in time, and in a level lower slots do.
+            earliest = next(level for level in self._levels if level)
+            self._next_at = min(map(self._times.__getitem__, earliest[min(earliest)]))
+        return self._next_at
+
+    def _pass_to(self, tick: int) -> Iterator[Key]:
+        """Makes `tick` the current one; takes out all keys of the slots that were passed or entered."""
+        entered = self._level_of(tick)
+        self._tick = tick
+        for level in self._levels[:entered]:
+            for keys in level.values():
+                yield from keys
+            level.clear()
+        level, present = self._levels[entered], self._slot_of(entered, tick)
+        for slot in [slot for slot in level if slot <= present]:
+            yield from level.pop(slot)
+
+    def _place(self, key: Key, at_ms: int) -> None:
+        level, slot = self._whereabouts(at_ms)
+        self._levels[level].setdefault(slot, {})[key] = None
+
+    def _whereabouts(self, at_ms: int) -> tuple[int, int]:
+        """The level and the slot of a time; what has passed waits in the present slot."""
+        tick = max(at_ms // self._tick_ms, self._tick)
+        level = self._level_of(tick)
+        return level, self._slot_of(level, tick)
+
+    def _level_of(self, tick: int) -> int:
+        return min(max((tick ^ self._tick).bit_length() - 1, 0) // DIGIT_BITS, TOP_LEVEL)
+
+    @staticmethod
+    def _slot_of(level: int, tick: int) -> int:
+        digits = tick >> level * DIGIT_BITS
+        return digits if level == TOP_LEVEL else digits & _DIGIT

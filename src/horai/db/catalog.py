@@ -1,0 +1,51 @@
+"""The named statements of `sql/*.sql`.
+
+A statement starts at `-- name: x`; a line `-- moves: A | B -> C` says which state changes it makes, and a test holds
+these lines against `core.states.MOVES`.
+"""
+
+import re
+from dataclasses import dataclass
+from importlib import resources
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_MOVES = re.compile(r"^-- moves: (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One named statement and the state changes it declares."""
+
+    name: str
+    text: str
+    moves: str | None
+    file: str
+
+
+def _parse(file: str, text: str) -> dict[str, Statement]:
+    found: dict[str, Statement] = {}
+    marks = list(_NAME.finditer(text))
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        body = text[mark.end() : following.start() if following else len(text)].strip().removesuffix(";")
+        moves = _MOVES.search(body)
+        found[mark[1]] = Statement(mark[1], f"/* {mark[1]} */ {body}", moves[1] if moves else None, file)
+    return found
+
+
+def _load() -> dict[str, Statement]:
+    catalog: dict[str, Statement] = {}
+    for file in sorted(resources.files("horai.db").joinpath("sql").iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".sql"):
+            for name, statement in _parse(file.name, file.read_text("utf-8")).items():
+                if name in catalog:
+                    raise ValueError(f"statement {name} stands in {catalog[name].file} and in {file.name}")
+                catalog[name] = statement
+    return catalog
+
+
+CATALOG = _load()
+
+
+def sql(name: str) -> str:
+    """The text of a named statement."""
+    return CATALOG[name].text

@@ -1,0 +1,245 @@
+"""Definitions, lanes and tenants: one function per statement of sql/jobs.sql."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+
+from horai.core.definition import Definition, JobStatus, Priority, checked
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as it is stored; `document` is its definition as people write it."""
+
+    id: int
+    tenant_id: int
+    name: str
+    status: JobStatus
+    schedule_id: int | None
+    lane_id: int
+    active_from: datetime
+    version: int
+    document: Mapping[str, Any]
+    payload: str | None
+    tags: tuple[str, ...]
+    note: str | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def lane_now(self) -> int:
+        """Where a new instance goes: the parking lane while the job is paused."""
+        return 0 if self.status is JobStatus.PAUSED else self.lane_id
+
+
+def definition_of(document: Mapping[str, Any]) -> Definition:
+    """The stored document as a checked definition."""
+    at = document.get("at")
+    return checked({**document, "at": datetime.fromisoformat(at)} if at else document)
+
+
+def _job(row: asyncpg.Record) -> JobRow:
+    return JobRow(
+        row["id"],
+        row["tenant_id"],
+        row["name"],
+        JobStatus(row["status"]),
+        row["schedule_id"],
+        row["lane_id"],
+        row["active_from"],
+        row["version"],
+        json.loads(row["definition"]),
+        row["payload"],
+        tuple(row["tags"]),
+        row["note"],
+        row["created_at"],
+        row["updated_at"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JobWrite:
+    """What a job is changed to."""
+
+    status: JobStatus
+    schedule_id: int | None
+    lane_id: int
+    document: Mapping[str, Any]
+    payload: str | None
+    tags: Sequence[str]
+    active_from: datetime
+    note: str | None = None
+
+
+async def insert_job(connection: Connection, tenant_id: int, name: str, job: JobWrite) -> JobRow | None:
+    """A new job; None when the name is taken."""
+    row = await connection.fetchrow(
+        sql("insert_job"),
+        tenant_id,
+        name,
+        int(job.status),
+        job.schedule_id,
+        job.lane_id,
+        json.dumps(job.document, ensure_ascii=False),
+        job.payload,
+        list(job.tags),
+        job.active_from,
+    )
+    return _job(row) if row else None
+
+
+async def find_job(connection: Connection, tenant_id: int, reference: str) -> JobRow | None:
+    """A job by its id (all digits) or its name."""
+    if reference.isascii() and reference.isdigit():
+        if len(reference) > 18:
+            return None
+        row = await connection.fetchrow(sql("job_by_id"), tenant_id, int(reference))
+    else:
+        row = await connection.fetchrow(sql("job_by_name"), tenant_id, reference)
+    return _job(row) if row else None
+
+
+async def lock_job(connection: Connection, job_id: int) -> JobRow | None:
+    """Held alone, for a change of the job; None once it is deleted."""
+    row = await connection.fetchrow(sql("lock_job"), job_id)
+    return _job(row) if row else None
+
+
+async def share_job(connection: Connection, job_id: int) -> JobRow | None:
+    """Held while instances are added to the job; None once it is deleted."""
+    row = await connection.fetchrow(sql("share_job"), job_id)
+    return _job(row) if row else None
+
+
+async def update_job(connection: Connection, job_id: int, job: JobWrite) -> JobRow:
+    """Writes a changed job, with a new version."""
+    row = await connection.fetchrow(
+        sql("update_job"),
+        job_id,
+        int(job.status),
+        job.schedule_id,
+        job.lane_id,
+        json.dumps(job.document, ensure_ascii=False),
+        job.payload,
+        list(job.tags),
+        job.active_from,
+        job.note,
+    )
+    assert row is not None  # noqa: S101 — the caller holds the row
+    return _job(row)
+
+
+async def delete_job(connection: Connection, job_id: int) -> None:
+    """Takes the job out of sight; its row stays for history's sake."""
+    await connection.execute(sql("delete_job"), job_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Relane:
+    """A job whose waiting instances have to move to `lane`, or to be cancelled when it is deleted."""
+
+    job_id: int
+    version: int
+    is_deleted: bool
+    lane: int
+
+
+async def jobs_to_relane(connection: Connection, job_id: int | None, limit: int) -> list[Relane]:
+    """The jobs (or the one named) whose waiting instances are not yet where they belong."""
+    return [Relane(*row.values()) for row in await connection.fetch(sql("jobs_to_relane"), job_id, limit)]
+
+
+async def mark_relaned(connection: Connection, relane: Relane) -> None:
+    """All its waiting instances are where this version of the job wants them."""
+    await connection.execute(sql("mark_relaned"), relane.job_id, relane.version)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """What a list of jobs is narrowed to."""
+
+    name: str | None = None
+    tag: str | None = None
+    status: JobStatus | None = None
+    queue: str | None = None
+
+
+async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit: int, only: JobFilter) -> list[JobRow]:
+    """A page of jobs by id."""
+    status = None if only.status is None else int(only.status)
+    rows = await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, only.name, only.tag, status, only.queue)
+    return [_job(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """What a dispatcher needs to know of a job to run its instances."""
+
+    id: int
+    name: str
+    tenant: str
+    is_paused: bool
+    is_deleted: bool
+    definition: Definition
+    secrets: tuple[str, ...]
+
+
+async def jobs_to_run(connection: Connection, job_ids: Sequence[int]) -> dict[int, Runnable]:
+    """The jobs of claimed instances, deleted ones included."""
+    rows = await connection.fetch(sql("jobs_to_run"), list(job_ids))
+    return {
+        row["id"]: Runnable(
+            row["id"],
+            row["name"],
+            row["tenant"],
+            row["status"] == JobStatus.PAUSED,
+            row["is_deleted"],
+            definition_of(json.loads(row["definition"])),
+            tuple(row["secrets"]),
+        )
+        for row in rows
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A unit of claiming: what it holds can be run by whoever has its handler (empty: HTTP)."""
+
+    id: int
+    tenant_id: int
+    queue: str
+    priority: Priority
+    handler: str
+
+
+async def lane_of(connection: Connection, tenant_id: int, definition: Definition) -> int:
+    """The lane of a job's instances, made when need be."""
+    for _ in range(2):
+        lane = await connection.fetchval(
+            sql("lane_of"), tenant_id, definition.queue, int(definition.priority), definition.handler
+        )
+        if lane is not None:
+            return lane
+    raise RuntimeError("a lane that is neither there nor can be made")
+
+
+async def lanes(connection: Connection, after_id: int) -> list[Lane]:
+    """The lanes made after the one named."""
+    rows = await connection.fetch(sql("lanes"), after_id)
+    return [Lane(row["id"], row["tenant_id"], row["queue"], Priority(row["priority"]), row["handler"]) for row in rows]
+
+
+async def tenant_id(connection: Connection, name: str) -> int | None:
+    """The id of a tenant."""
+    return await connection.fetchval(sql("tenant_by_name"), name)
+
+
+async def insert_event(connection: Connection, tenant_id: int, job_id: int, kind: str, data: Mapping[str, Any]) -> None:
+    """An event about a definition."""
+    await connection.execute(sql("insert_event"), tenant_id, job_id, kind, json.dumps(data, ensure_ascii=False))

@@ -1,0 +1,36 @@
+"""A loop's own connection, which comes back by itself after the database was away."""
+
+from datetime import timedelta
+
+from horai.db.pool import Dedicated, connect
+
+
+class Line:
+    """One dedicated connection, opened at first need and again after `drop`."""
+
+    def __init__(self, url: str, application: str, lock_timeout: timedelta = timedelta(seconds=2)) -> None:
+        self._url = url
+        self._application = application
+        self._lock_timeout = lock_timeout
+        self._connection: Dedicated | None = None
+
+    async def get(self) -> Dedicated:
+        """The connection, alive as far as anybody knows."""
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await connect(self._url, self._application, self._lock_timeout)
+        return self._connection
+
+    def drop(self) -> None:
+        """Cuts the connection at once: after an error nobody knows what it still has under way."""
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+
+    async def close(self) -> None:
+        """Says goodbye, or cuts the connection when the server does not listen."""
+        if self._connection is not None and not self._connection.is_closed():
+            try:
+                await self._connection.close(timeout=2)
+            except (OSError, TimeoutError):
+                self._connection.terminate()
+        self._connection = None

@@ -1,0 +1,139 @@
+"""Brings a database to this version's schema: plain `.sql` files, in order, each once, under an advisory lock.
+
+A file whose first line is `-- no-transaction` runs outside one. A changed file, or a database that knows a migration
+this version does not, is refused: guessing would cost data.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from importlib import resources
+
+import asyncpg
+
+from horai.core.errors import HoraiError
+from horai.db.pool import Connection
+
+MINIMUM_SERVER = 140000
+LOCK = 0x486F726169  # "Horai"
+_FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
+_LEDGER = """
+create schema if not exists horai;
+create table if not exists horai.migration (
+    number integer primary key,
+    name text not null,
+    checksum text not null,
+    at timestamptz not null default clock_timestamp()
+);
+"""
+
+
+class MigrationError(HoraiError):
+    """The database cannot be brought to this version."""
+
+    code = "SCH_500_MIGRATION"
+    title = "Migration refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file."""
+
+    number: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        """Changes with any byte of the file."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def in_transaction(self) -> bool:
+        """False for what PostgreSQL refuses inside one (`create index concurrently`)."""
+        return not self.text.startswith("-- no-transaction")
+
+
+def migrations() -> list[Migration]:
+    """All of this version's migrations, in order."""
+    found: list[Migration] = []
+    for file in resources.files("horai.db").joinpath("migrations").iterdir():
+        if match := _FILE.match(file.name):
+            found.append(Migration(int(match[1]), match[2], file.read_text("utf-8")))
+    return sorted(found, key=lambda migration: migration.number)
+
+
+async def migrate(connection: Connection, *, dry_run: bool = False) -> list[Migration]:
+    """Applies what is missing and returns it; with `dry_run` only returns it."""
+    await _check_server(connection)
+    await connection.execute("select pg_advisory_lock($1)", LOCK)
+    try:
+        pending = _pending(await _applied(connection), migrations())
+        if not dry_run:
+            for migration in pending:
+                await _apply(connection, migration)
+        return pending
+    finally:
+        await connection.execute("select pg_advisory_unlock($1)", LOCK)
+
+
+async def pending_migrations(connection: Connection) -> list[Migration]:
+    """What `migrate` would apply."""
+    return _pending(await _applied(connection), migrations())
+
+
+async def _check_server(connection: Connection) -> None:
+    number = int(await connection.fetchval("show server_version_num"))
+    if number < MINIMUM_SERVER:
+        raise MigrationError(f"PostgreSQL {number // 10000} is too old.", "Horai needs PostgreSQL 14 or newer.")
+    if await connection.fetchval("show fsync") == "off":
+        raise MigrationError(
+            "This PostgreSQL runs with fsync=off: a power cut would lose acknowledged work.",
+            "Set fsync=on, or leave --database-url out to use the embedded database.",
+        )
+
+
+async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
+    if await connection.fetchval("select to_regclass('horai.migration')") is None:
+        return {}
+    rows = await connection.fetch("select number, name, checksum from horai.migration")
+    return {row["number"]: (row["name"], row["checksum"]) for row in rows}
+
+
+def _pending(applied: dict[int, tuple[str, str]], known: list[Migration]) -> list[Migration]:
+    numbers = {migration.number for migration in known}
+    if newer := sorted(set(applied) - numbers):
+        raise MigrationError(
+            f"The database has migration {newer[-1]:04d}_{applied[newer[-1]][0]}, which this version of Horai does not know.",
+            "Run the newer Horai, or give another database.",
+        )
+    for migration in known:
+        if migration.number in applied and applied[migration.number][1] != migration.checksum:
+            raise MigrationError(
+                f"Migration {migration.number:04d}_{migration.name} was applied in another form than this version has.",
+                "Use the version that made this database; a landed migration never changes.",
+            )
+    return [migration for migration in known if migration.number not in applied]
+
+
+async def _apply(connection: Connection, migration: Migration) -> None:
+    try:
+        if migration.in_transaction:
+            async with connection.transaction():
+                await connection.execute(_LEDGER)
+                await connection.execute(migration.text)
+                await _record(connection, migration)
+        else:
+            await connection.execute(migration.text)
+            await _record(connection, migration)
+    except asyncpg.PostgresError as error:
+        raise MigrationError(f"Migration {migration.number:04d}_{migration.name} failed: {error}") from error
+
+
+async def _record(connection: Connection, migration: Migration) -> None:
+    await connection.execute(
+        "insert into horai.migration (number, name, checksum) values ($1, $2, $3)",
+        migration.number,
+        migration.name,
+        migration.checksum,
+    )

@@ -1,0 +1,117 @@
+"""Connections: a pool for the API, dedicated ones for the loops, each with its timeouts."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TypeVar
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from horai.core.errors import DatabaseUnavailable
+
+Connection = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
+Dedicated = asyncpg.Connection[asyncpg.Record]
+Pool = asyncpg.Pool[asyncpg.Record]
+
+CONNECT_TIMEOUT = 10.0
+COMMAND_TIMEOUT = 30.0
+ACQUIRE_TIMEOUT = 5.0
+
+GONE: tuple[type[Exception], ...] = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InterfaceError,
+    asyncpg.TooManyConnectionsError,
+)
+"""The database is out of reach for now: worth trying again."""
+
+
+def _server_settings(application: str, lock_timeout: timedelta) -> dict[str, str]:
+    return {
+        "application_name": application,
+        "timezone": "UTC",
+        "lock_timeout": str(int(lock_timeout.total_seconds() * 1000)),
+        "idle_in_transaction_session_timeout": "60000",
+        "jit": "off",
+    }
+
+
+async def connect(url: str, application: str, lock_timeout: timedelta = timedelta(seconds=2)) -> Dedicated:
+    """A connection of one's own, for a loop."""
+    return await asyncpg.connect(
+        url,
+        timeout=CONNECT_TIMEOUT,
+        command_timeout=COMMAND_TIMEOUT,
+        server_settings=_server_settings(application, lock_timeout),
+    )
+
+
+async def open_pool(url: str, application: str, size: int) -> Pool:
+    """The API's pool. Its plans are made for the values given: a list's optional filters would spoil a generic plan."""
+    settings = _server_settings(application, timedelta(seconds=5)) | {"plan_cache_mode": "force_custom_plan"}
+    return await asyncpg.create_pool(
+        url,
+        min_size=1,
+        max_size=size,
+        timeout=CONNECT_TIMEOUT,
+        command_timeout=COMMAND_TIMEOUT,
+        server_settings=settings,
+    )
+
+
+def unavailable(error: BaseException) -> DatabaseUnavailable:
+    """What a user is told when the database cannot be reached or cannot write."""
+    return DatabaseUnavailable(
+        f"The database did not take the request: {type(error).__name__}.",
+        "Nothing was changed. Try again; GET /readyz says when the database answers.",
+        extra={"retryAfter": "1"},
+    )
+
+
+@asynccontextmanager
+async def acquire(pool: Pool) -> AsyncGenerator[Connection]:
+    """A pooled connection, or `DatabaseUnavailable` after a few seconds."""
+    try:
+        connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
+    except GONE as error:
+        raise unavailable(error) from error
+    try:
+        yield connection
+    finally:
+        await asyncio.shield(_release(pool, connection))
+
+
+async def _release(pool: Pool, connection: PoolConnectionProxy[asyncpg.Record]) -> None:
+    try:
+        await pool.release(connection, timeout=ACQUIRE_TIMEOUT)
+    except GONE:
+        connection.terminate()
+
+
+@asynccontextmanager
+async def transaction(pool: Pool) -> AsyncGenerator[Connection]:
+    """A READ COMMITTED transaction on a pooled connection."""
+    async with acquire(pool) as connection, connection.transaction():
+        yield connection
+
+
+T = TypeVar("T")
+
+RETRIED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
+
+async def retrying(attempt: Callable[[], Awaitable[T]], times: int = 5) -> T:
+    """Runs a transaction again when PostgreSQL chose it as a deadlock's victim, a few times."""
+    for left in reversed(range(times)):
+        try:
+            return await attempt()
+        except RETRIED:
+            if left == 0:
+                raise
+    raise AssertionError("times is at least one")

@@ -1,0 +1,185 @@
+"""What people ask of instances: one function per statement of sql/reads.sql."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from heapq import merge
+
+import asyncpg
+
+from horai.core.calls import instance_key, slot_key
+from horai.core.definition import Priority
+from horai.core.states import FINAL, LIVE, CancelReason, State
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+
+LAST = (datetime(9999, 12, 31, tzinfo=UTC), 2**63 - 1)
+"""Where a list that starts with the newest begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """An instance, live or finished."""
+
+    id: int
+    job_id: int
+    job: str
+    key: str | None
+    state: State
+    reason: CancelReason | None
+    fire_time: datetime
+    execute_time: datetime
+    due: datetime | None
+    attempt: int
+    retry_count: int
+    fence: int
+    node: str | None
+    incarnation: int | None
+    version: int | None
+    supersedes: int | None
+    replay_of: int | None
+    queue: str
+    priority: Priority
+    payload: str | None
+    result: str | None
+    error_code: str | None
+    error_msg: str | None
+    created_at: datetime
+    claimed_at: datetime | None
+    finished_at: datetime | None
+    idem_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One failed or late attempt."""
+
+    attempt: int
+    fence: int
+    node: int | None
+    started_at: datetime | None
+    finished_at: datetime
+    late: bool
+    outcome: str
+    error_code: str | None
+    error_msg: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One event of an instance."""
+
+    seq: int | None
+    at: datetime
+    kind: str
+    data: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFilter:
+    """What a list of instances is narrowed to."""
+
+    states: frozenset[State] = field(default_factory=lambda: LIVE | FINAL)
+    job_id: int | None = None
+    key: str | None = None
+    from_time: datetime | None = None
+    to_time: datetime | None = None
+    queue: str | None = None
+    tag: str | None = None
+
+
+def _instance(row: asyncpg.Record) -> InstanceRow:
+    slot, job_id = row["slot"], row["job_id"]
+    idem = slot_key(job_id, row["fire_time"], slot) if slot >= 0 else instance_key(job_id, row["born_for"], row["id"])
+    return InstanceRow(
+        id=row["id"],
+        job_id=job_id,
+        job=row["job"],
+        key=row["key"],
+        state=State(row["state"]),
+        reason=None if row["reason"] is None else CancelReason(row["reason"]),
+        fire_time=row["fire_time"],
+        execute_time=row["execute_time"],
+        due=row["due"],
+        attempt=row["attempt"],
+        retry_count=row["retry_count"],
+        fence=row["fence"],
+        node=row["node_name"],
+        incarnation=row["node"],
+        version=row["version"],
+        supersedes=row["supersedes"],
+        replay_of=row["replay_of"],
+        queue=row["queue"],
+        priority=Priority(row["priority"]),
+        payload=row["payload"],
+        result=row["result"],
+        error_code=row["error_code"],
+        error_msg=row["error_msg"],
+        created_at=row["created_at"],
+        claimed_at=row["claimed_at"],
+        finished_at=row["finished_at"],
+        idem_key=idem,
+    )
+
+
+async def instance_by_id(connection: Connection, tenant_id: int, instance_id: int) -> InstanceRow | None:
+    """One instance, wherever it lives. Asked twice: one look at two tables can miss a row that moves between them."""
+    for _ in range(2):
+        if row := await connection.fetchrow(sql("instance_by_id"), tenant_id, instance_id):
+            return _instance(row)
+    return None
+
+
+async def list_instances(
+    connection: Connection, tenant_id: int, before: tuple[datetime, int], limit: int, only: InstanceFilter
+) -> list[InstanceRow]:
+    """A page, newest fire time first, that starts after `before`; live and finished ones merged."""
+    pages: list[list[InstanceRow]] = []
+    for statement, side in (("list_live", LIVE), ("list_history", FINAL)):
+        if states := only.states & side:
+            pages.append(await _page(connection, statement, (tenant_id, *before, limit), states, only))
+    seen: dict[int, InstanceRow] = {}
+    for row in merge(*pages, key=lambda row: (row.fire_time, row.id), reverse=True):
+        seen[row.id] = row  # a row that moved between the two looks counts once, as finished
+    return list(seen.values())[:limit]
+
+
+async def _page(
+    connection: Connection,
+    statement: str,
+    start: tuple[int, datetime, int, int],
+    states: frozenset[State],
+    only: InstanceFilter,
+) -> list[InstanceRow]:
+    rows = await connection.fetch(
+        sql(statement),
+        *start,
+        [int(state) for state in states],
+        only.job_id,
+        only.key,
+        only.from_time,
+        only.to_time,
+        only.queue,
+        only.tag,
+    )
+    return [_instance(row) for row in rows]
+
+
+async def attempts_of(connection: Connection, instance_id: int) -> Sequence[AttemptRow]:
+    """The failed and late attempts of an instance, in order."""
+    return [AttemptRow(*row.values()) for row in await connection.fetch(sql("attempts_of"), instance_id)]
+
+
+async def timeline_of(connection: Connection, instance_id: int) -> Sequence[EventRow]:
+    """The events of an instance, in order."""
+    return [EventRow(*row.values()) for row in await connection.fetch(sql("timeline_of"), instance_id)]
+
+
+async def dead_letters_since(connection: Connection, tenant_id: int, span: timedelta) -> int:
+    """How many dead letters came in the last `span`."""
+    return await connection.fetchval(sql("dead_letters_since"), tenant_id, span)
+
+
+async def retry_backlog(connection: Connection) -> int:
+    """How many instances wait for a retry; counts, so ask rarely."""
+    return await connection.fetchval(sql("retry_backlog"))

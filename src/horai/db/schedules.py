@@ -1,0 +1,124 @@
+"""Schedules and their slots: one function per statement of sql/schedules.sql."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from horai.core.schedule import Schedule, from_spec, identity, to_spec
+from horai.core.settings import SHARDS
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a schedule stands: the slot being made, and the last job it was made for."""
+
+    schedule_id: int
+    fire_time: datetime
+    last_job: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockedSchedule:
+    """A schedule held by the trigger, with the database's word on whether its slot is due."""
+
+    cursor: Cursor
+    schedule: Schedule
+    is_due: bool
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What one chunk of a slot came to: jobs looked at, the last of them, instances made, their lanes, the first due."""
+
+    schedule_id: int
+    jobs: int
+    last_job: int
+    made: int
+    lanes: tuple[int, ...]
+    due: datetime | None
+
+
+async def join_schedule(
+    connection: Connection, schedule: Schedule, next_fire: datetime | None
+) -> tuple[int, datetime | None]:
+    """Its id and coming fire, held against the trigger until commit; made or woken when need be."""
+    row = await connection.fetchrow(sql("share_schedule"), identity(schedule))
+    if row is None or row["fire_time"] is None:
+        row = await connection.fetchrow(
+            sql("wake_schedule"), identity(schedule), json.dumps(to_spec(schedule)), next_fire
+        )
+    assert row is not None  # noqa: S101 — an upsert that returns always has a row
+    return row["id"], row["fire_time"]
+
+
+async def coming_schedules(connection: Connection, until: datetime, limit: int) -> list[tuple[int, datetime]]:
+    """The schedules that fire until then, earliest first."""
+    rows = await connection.fetch(sql("coming_schedules"), until, limit)
+    return [(row["id"], row["fire_time"]) for row in rows]
+
+
+async def lock_schedules(connection: Connection, ids: Sequence[int]) -> list[LockedSchedule]:
+    """Those of `ids` that are awake and that nobody else works on, locked."""
+    rows = await connection.fetch(sql("lock_schedules"), list(ids))
+    return [
+        LockedSchedule(
+            Cursor(row["id"], row["fire_time"], row["last_job"]),
+            from_spec(json.loads(row["spec"])),
+            row["is_due"],
+            row["now"],
+        )
+        for row in rows
+        if row["fire_time"] is not None
+    ]
+
+
+async def make_slots(connection: Connection, cursors: Sequence[Cursor], chunk: int) -> dict[int, Made]:
+    """Makes each schedule's slot for the next `chunk` of its jobs; a schedule without any is absent."""
+    rows = await connection.fetch(
+        sql("make_slots"),
+        [cursor.schedule_id for cursor in cursors],
+        [cursor.fire_time for cursor in cursors],
+        [cursor.last_job for cursor in cursors],
+        chunk,
+        SHARDS,
+    )
+    return {
+        row["schedule_id"]: Made(
+            row["schedule_id"], row["jobs"], row["last_job"], row["made"], tuple(row["lanes"]), row["due"]
+        )
+        for row in rows
+    }
+
+
+async def advance_schedules(connection: Connection, steps: Sequence[tuple[Cursor, datetime | None, int]]) -> set[int]:
+    """Moves cursors that still stand where they were seen to (next fire, next job); the ids moved."""
+    rows = await connection.fetch(
+        sql("advance_schedules"),
+        [cursor.schedule_id for cursor, _, _ in steps],
+        [cursor.fire_time for cursor, _, _ in steps],
+        [cursor.last_job for cursor, _, _ in steps],
+        [next_fire for _, next_fire, _ in steps],
+        [next_job for _, _, next_job in steps],
+    )
+    return {row["id"] for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRange:
+    """Slots that were not made; `slots` is None where nobody counted that far."""
+
+    from_time: datetime
+    to_time: datetime
+    slots: int | None
+    reason: str
+
+
+async def insert_skip(connection: Connection, schedule_id: int, job_id: int | None, skipped: SkippedRange) -> None:
+    """Stores a range of skipped slots, for one job or for every job of the schedule."""
+    await connection.execute(
+        sql("insert_skip"), schedule_id, job_id, skipped.from_time, skipped.to_time, skipped.slots, skipped.reason
+    )

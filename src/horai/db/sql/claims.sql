@@ -1,0 +1,234 @@
+-- The life of a claim. Every write to a claimed row is guarded by state, attempt, fence and incarnation.
+-- No batch here waits for a row lock: it skips what somebody holds, and the caller retries the rest singly.
+
+-- name: claim_due
+-- moves: INIT | FAIL -> RUNNING
+-- $1 incarnation, $2 claim id, $3 shards, $4 lanes, $5 and $6 each lane's cursor (due, id), $7 rows per lane.
+-- The lock on the node's row orders a claim against the fencing of its node: a fenced node claims nothing, and a claim
+-- that came first is seen by the rescue. statement_timestamp() is an index condition, where clock_timestamp() would
+-- read every future row.
+with me as materialized (
+    select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
+), picked as materialized (
+    select due.id
+    from unnest($3::smallint[], $4::integer[], $5::timestamptz[], $6::bigint[]) as lane(shard, lane, due, id)
+    cross join lateral (
+        select live.id from horai.instance_live live
+        where live.shard = lane.shard and live.lane = lane.lane and live.state in (0, 3)
+            and (live.due, live.id) > (lane.due, lane.id) and live.due <= statement_timestamp()
+        order by live.due, live.id limit $7
+        for update skip locked
+    ) due
+    where exists (select from me)
+)
+update horai.instance_live claimed
+set state = 1, attempt = claimed.attempt + 1, fence = claimed.fence + 1, node = $1, claim = $2,
+    claimed_at = clock_timestamp(), updated_at = clock_timestamp()
+where claimed.id = any (array(select id from picked))
+returning claimed.id, claimed.job_id, claimed.tenant_id, claimed.shard, claimed.lane, claimed.due, claimed.attempt, claimed.fence,
+    claimed.node, claimed.retry_count, claimed.key, claimed.fire_time, claimed.execute_time, claimed.born_for, claimed.slot,
+    claimed.payload, claimed.claimed_at;
+
+-- name: next_due
+-- The earliest claimable due of each lane, from its cursor on.
+select lane.lane, min(head.due) as due
+from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as lane(shard, lane, due, id)
+cross join lateral (
+    select live.due from horai.instance_live live
+    where live.shard = lane.shard and live.lane = lane.lane and live.state in (0, 3) and (live.due, live.id) > (lane.due, lane.id)
+    order by live.due, live.id limit 1
+) head
+group by lane.lane;
+
+-- name: finish_if_running
+-- moves: RUNNING -> SUCCESS
+-- Moves rows to history once; the history row is the INSTANCE_DONE event. A late report, whose fence is old, matches none.
+with report as (
+    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::json[]) as r(id, attempt, fence, node, result)
+), held as materialized (
+    select live.id, report.result from report
+    join horai.instance_live live on live.id = report.id
+        and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
+    order by live.id for update of live skip locked
+), done as (
+    delete from horai.instance_live live using held where live.id = held.id returning live.*, held.result
+)
+insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
+    version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, result)
+select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
+    version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, 2, key, payload, result
+from done
+returning id;
+
+-- name: fail_if_running
+-- moves: RUNNING -> FAIL
+-- A failure is counted and the retry planned by the database's clock, with its attempt row and its event.
+with report as (
+    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::text[], $7::text[])
+        as r(id, attempt, fence, node, delay, code, message)
+), held as materialized (
+    select live.id, live.node, live.claimed_at, report.code, report.message, clock_timestamp() + report.delay as again_at from report
+    join horai.instance_live live on live.id = report.id
+        and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
+    order by live.id for update of live skip locked
+), failed as (
+    update horai.instance_live live
+    set state = 3, retry_count = live.retry_count + 1, execute_time = held.again_at, due = held.again_at, events = live.events + 1,
+        error_code = held.code, error_msg = held.message, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
+    from held where live.id = held.id
+    returning live.*, held.node as held_by, held.claimed_at as started_at
+), tried as (
+    insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, outcome, error_code, error_msg)
+    select id, job_id, tenant_id, attempt, fence, held_by, started_at, clock_timestamp(), 'FAIL', error_code, error_msg from failed
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events, 'INSTANCE_FAILED',
+        json_build_object('attempt', attempt, 'retryCount', retry_count, 'errorCode', error_code, 'executeTime', execute_time) from failed
+)
+select id, lane, due from failed;
+
+-- name: bury_if_running
+-- moves: RUNNING -> DEAD
+-- Moves rows to history with their dead letter, attempt row and event.
+with report as (
+    select id, attempt, fence, node, code, message, string_to_array(tags, ',') as tags
+    from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])
+        as r(id, attempt, fence, node, code, message, tags)
+), held as materialized (
+    select live.id, report.code, report.message, report.tags from report
+    join horai.instance_live live on live.id = report.id
+        and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
+    order by live.id for update of live skip locked
+), gone as (
+    delete from horai.instance_live live using held where live.id = held.id returning live.*, held.code, held.message, held.tags
+), kept as (
+    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, error_code, error_msg)
+    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count + 1, events + 1, 4, key, payload, code, message
+    from gone
+), tried as (
+    insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, outcome, error_code, error_msg)
+    select id, job_id, tenant_id, attempt, fence, node, claimed_at, clock_timestamp(), 'DEAD', code, message from gone
+), lettered as (
+    insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code, error_msg, tags)
+    select tenant_id, job_id, id, code, message, tags from gone
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_DEAD',
+        json_build_object('attempt', attempt, 'retryCount', retry_count + 1, 'errorCode', code, 'tags', tags) from gone
+)
+select id from gone;
+
+-- name: release_if_running
+-- moves: RUNNING -> INIT
+-- Nothing was sent, or the handler asked for later: no failure is counted. $6: whether the delay is the user's wish and
+-- so moves execute_time, or only ours.
+with report as (
+    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::boolean[])
+        as r(id, attempt, fence, node, delay, postponed)
+), held as materialized (
+    select live.id, clock_timestamp() + report.delay as again_at, report.postponed from report
+    join horai.instance_live live on live.id = report.id
+        and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
+    order by live.id for update of live skip locked
+), released as (
+    update horai.instance_live live
+    set state = 0, due = held.again_at, execute_time = case when held.postponed then held.again_at else live.execute_time end,
+        events = live.events + 1, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
+    from held where live.id = held.id
+    returning live.*
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events, 'INSTANCE_RELEASED', json_build_object('attempt', attempt, 'due', due) from released
+)
+select id, lane, due from released;
+
+-- name: park_if_running
+-- moves: RUNNING -> INIT
+-- A claim that met rows of a paused job puts them into the parking lane. The lock on the job orders this against its
+-- resume: either the resume moves these rows back, or the job is active again and they are not parked.
+with report as (
+    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as r(id, attempt, fence, node)
+), held as materialized (
+    select live.id from report
+    join horai.instance_live live on live.id = report.id
+        and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
+    join horai.job on job.id = live.job_id and job.status = 1
+    order by live.id for update of live skip locked for key share of job
+), parked as (
+    update horai.instance_live live
+    set state = 0, lane = 0, events = live.events + 1, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
+    from held where live.id = held.id
+    returning live.*
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events, 'INSTANCE_HELD', json_build_object('reason', 'JOB_PAUSED', 'attempt', attempt) from parked
+)
+select id from parked;
+
+-- name: cancel_if_running
+-- moves: RUNNING -> CANCELLED
+-- A claim that met a row of a deleted job: nothing was sent, the row ends with reason JOB_DELETED.
+with report as (
+    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as r(id, attempt, fence, node)
+), held as materialized (
+    select live.id from report
+    join horai.instance_live live on live.id = report.id
+        and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
+    order by live.id for update of live skip locked
+), gone as (
+    delete from horai.instance_live live using held where live.id = held.id returning live.*
+), kept as (
+    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
+    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events + 1, 5, 5, key, payload, error_code, error_msg
+    from gone
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('reason', 'JOB_DELETED') from gone
+)
+select id from gone;
+
+-- name: lock_instance
+-- Waits for one row, as long as lock_timeout allows; the batch statements never do.
+select id from horai.instance_live where id = $1 for update;
+
+-- name: keep_late
+-- An outcome whose row has moved on is kept as a late attempt, once. It is not late when it is our own: a COMMIT whose
+-- answer was lost has left the very same attempt and fence behind.
+with report as (
+    select * from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[], $7::timestamptz[], $8::text[], $9::text[], $10::text[])
+        as r(id, job_id, tenant_id, attempt, fence, node, started_at, outcome, code, message)
+), late as (
+    insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, late, outcome, error_code, error_msg)
+    select id, job_id, tenant_id, attempt, fence, node, started_at, clock_timestamp(), true, outcome, code, message from report
+    where not exists (
+        select from horai.instance_history h
+        where h.id = report.id and h.state in (2, 4) and h.attempt = report.attempt and h.fence = report.fence and h.node = report.node
+            and h.error_code is distinct from 'NODE_LOST'
+    ) and not exists (
+        select from horai.attempt a
+        where a.instance_id = report.id and a.attempt = report.attempt and a.fence = report.fence
+            and (a.late or a.error_code is distinct from 'NODE_LOST')
+    )
+    returning *
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, kind, data)
+    select tenant_id, job_id, instance_id, 'INSTANCE_LATE_RESULT',
+        json_build_object('attempt', attempt, 'fence', fence, 'outcome', outcome, 'errorCode', error_code) from late
+)
+select instance_id from late;
+
+-- name: running_by_fence
+-- The claim an outcome reported from outside belongs to; its fence is its right to speak.
+select id, job_id, tenant_id, attempt, fence, node, retry_count, claimed_at from horai.instance_live
+where tenant_id = $1 and id = $2 and fence = $3 and state = 1;
+
+-- name: running_of_node
+-- What a node holds, by keyset over the primary key: a rescue passes over the table once, past what it cannot take.
+select id, job_id, tenant_id, attempt, fence, node, retry_count, lane, shard, claim
+from horai.instance_live
+where id > $2 and state = 1 and node = $1
+order by id limit $3;

@@ -1,0 +1,124 @@
+-- How instances come to be, are moved and are cancelled before they run. Whatever becomes claimable is due now or later,
+-- never in the past: a claimer's cursor has passed the past.
+
+-- name: live_of_keys
+-- Locks the live instances of keys, in the order of their ids, so that the state decided on is the state written.
+select id, key, state, version, fence, lane, execute_time, due, payload from horai.instance_live
+where job_id = $1 and key = any ($2::text[]) order by id for update;
+
+-- name: move_planned
+-- moves: INIT -> INIT, FAIL -> FAIL
+-- Changes the time (and payload) of what has not started; a RUNNING row never matches. BLOCKED rows stay where they are.
+with wish as (
+    select * from unnest($1::bigint[], $2::timestamptz[], $3::json[], $4::bigint[], $5::timestamptz[]) as w(id, at, payload, version, was)
+), moved as (
+    update horai.instance_live live
+    set execute_time = wish.at, due = greatest(wish.at, clock_timestamp()), fire_time = wish.at, payload = coalesce(wish.payload, live.payload),
+        version = coalesce(wish.version, live.version), events = live.events + 1, updated_at = clock_timestamp()
+    from wish where live.id = wish.id and live.state in (0, 3, 6)
+    returning live.*, wish.was
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events, 'INSTANCE_RESCHEDULED',
+        json_build_object('executeTime', execute_time, 'was', was, 'version', version) from moved
+)
+select id, lane, due from moved;
+
+-- name: supersede_running
+-- moves: RUNNING -> CANCELLED
+-- The old run is left to finish and loses its say; its successor is inserted in the same transaction.
+with gone as (
+    delete from horai.instance_live live using unnest($1::bigint[], $2::timestamptz[]) as wish(id, at)
+    where live.id = wish.id and live.state = 1 returning live.*, wish.at as wished
+), kept as (
+    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
+    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events + 1, 5, 2, key, payload, error_code, error_msg
+    from gone
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('reason', 'SUPERSEDED', 'executeTime', wished) from gone
+)
+select id from gone;
+
+-- name: cancel_live
+-- moves: INIT | FAIL | BLOCKED | RUNNING -> CANCELLED
+-- Ends live instances by id with the reason given. What a RUNNING one has sent stays sent; its outcome will be kept as late.
+with held as materialized (
+    select id from horai.instance_live where id = any ($1::bigint[]) and (state <> 1 or $3::boolean) order by id for update
+), gone as (
+    delete from horai.instance_live live using held where live.id = held.id returning live.*
+), kept as (
+    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
+    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events + 1, 5, $2, key, payload, error_code, error_msg
+    from gone
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('reason', $4::text) from gone
+)
+select id from gone;
+
+-- name: insert_keyed
+-- moves: -> INIT
+-- A key that does not come back: another transaction has made a live instance of it meanwhile; decide again.
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, payload, version, supersedes, fence)
+select fresh.id, $1, $2, $3, fresh.id % $4, fresh.key, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()), -fresh.id,
+    coalesce(fresh.payload, $11::json), fresh.version, fresh.supersedes, fresh.fence
+from (
+    select nextval('horai.instance_id') as id, wish.*
+    from unnest($5::text[], $6::timestamptz[], $7::json[], $8::bigint[], $9::bigint[], $10::bigint[])
+        as wish(key, at, payload, version, supersedes, fence)
+    order by wish.key
+) fresh
+on conflict (job_id, key) where key is not null do nothing
+returning id, key, lane, due;
+
+-- name: insert_many
+-- moves: -> INIT
+-- Instances without a key; $5 execute times (null: now), $6 payloads (null: the job's). One row per input, in its order.
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+select fresh.id, $1, $2, $3, fresh.id % $4, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()), -fresh.id, fresh.payload
+from (
+    select nextval('horai.instance_id') as id, date_trunc('milliseconds', coalesce(item.at, clock_timestamp())) as at,
+        coalesce(item.payload, $7::json) as payload
+    from unnest($5::timestamptz[], $6::json[]) with ordinality as item(at, payload, position)
+    order by item.position
+) fresh
+returning id, lane, due;
+
+-- name: past_of_keys
+-- What history knows of keys. Asked in a later statement than the one that saw no live row: a row that moves from live
+-- to history is seen by neither half of a statement that reads both.
+select key, bool_or(state = 2) as succeeded, max(version) as version, max(id) filter (where state = 4) as dead, max(id) as last
+from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
+
+-- name: take_back
+-- Removes the rows this very transaction inserted, when history says that their keys have succeeded.
+delete from horai.instance_live where id = any ($1::bigint[]) and state = 0 and attempt = 0;
+
+-- name: supersede_dead_letters
+-- A new intent for a dead key: its letter needs no replay any more.
+update horai.dead_letter set replay_status = 'SUPERSEDED' where instance_id = any ($1::bigint[]) and replay_status = 'NEW';
+
+-- name: lock_waiting
+-- A batch of a job's live instances that have not started, locked; what somebody holds is left for the next round.
+select id from horai.instance_live where job_id = $1 and state <> 1 order by id limit $2 for update skip locked;
+
+-- name: move_to_lane
+-- Moves a job's waiting rows to another lane, a batch at a time; what becomes claimable is due now or later.
+with some as materialized (
+    select id from horai.instance_live
+    where job_id = $1 and lane <> $2 and state in (0, 3) order by id limit $3 for update skip locked
+)
+update horai.instance_live live set lane = $2, due = greatest(live.due, clock_timestamp()), updated_at = clock_timestamp()
+from some where live.id = some.id
+returning live.id, live.lane, live.due;
+
+-- name: has_waiting_elsewhere
+select exists (select from horai.instance_live where job_id = $1 and lane <> $2 and state in (0, 3));
+
+-- name: has_waiting
+select exists (select from horai.instance_live where job_id = $1 and state <> 1);

@@ -1,0 +1,285 @@
+"""Claims what is due and hands it to the executors.
+
+The claim is one statement over the lanes that are ready, most urgent first, never more than there is room for. Rows of
+paused jobs are parked, those of deleted jobs cancelled. Whatever goes wrong between claim and call gives the row back.
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import structlog
+
+from horai.core.calls import Call, HttpTarget
+from horai.core.retry import RetryPolicy
+from horai.core.settings import SHARDS, EngineSettings
+from horai.core.settlement import (
+    TIMEOUT,
+    Accepted,
+    FailedRetryable,
+    Outcome,
+    Release,
+    plan,
+)
+from horai.core.vitals import Vitals
+from horai.db import claims, jobs
+from horai.db.claims import Claimed, Held
+from horai.db.clock import DatabaseClock
+from horai.db.jobs import Runnable
+from horai.db.line import Line
+from horai.db.pool import Dedicated
+from horai.engine.holdings import Holdings
+from horai.engine.jobbook import JobBook
+from horai.engine.keeper import Keeper
+from horai.engine.lanes import START, Lanes
+from horai.engine.settler import Settlement, Settler
+
+log = structlog.get_logger(__name__)
+
+HTTP_HANDLER = ""
+NOT_TRUSTED_PAUSE = timedelta(milliseconds=200)
+LOCKED_PAUSE = timedelta(milliseconds=20)
+LANES_AT_ONCE = 16
+PAGE = 1_000
+
+
+class Executor(Protocol):
+    """Makes one attempt; never raises but for cancellation."""
+
+    async def run(self, call: Call) -> Outcome | Accepted:
+        """What the attempt came to."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a dispatcher works with."""
+
+    keeper: Keeper
+    settler: Settler
+    holdings: Holdings
+    executors: Mapping[str, Executor]
+    clock: DatabaseClock
+    vitals: Vitals
+    settings: EngineSettings
+
+
+class Dispatcher:
+    """The stage that claims."""
+
+    name = "dispatcher"
+
+    def __init__(self, line: Line, bench: Bench) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._bench = bench
+        self._settings = bench.settings
+        bench.holdings.freed = self.signal
+        self._jobs = JobBook()
+        now = bench.clock.now()
+        self._lanes = Lanes(range(SHARDS), frozenset(bench.executors), now)
+        self._claims = 0
+        self._is_claim_lost = False
+        self._has_new_lanes = True
+        self._sweep_at = now
+        self._straggler_at = now + self._settings.straggler
+        self._is_active = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_draining = False
+
+    def wake(self, lane: int, due: datetime) -> None:
+        """A row of this lane is claimable from `due` on."""
+        self._has_new_lanes = self._has_new_lanes or lane > self._lanes.last_known
+        if self._lanes.wake(lane, due):
+            self.signal.set()
+
+    async def step(self, now: datetime) -> datetime:
+        """Claims all that is due, as far as there is room."""
+        if self.is_draining or not self._bench.keeper.holds():
+            return now + NOT_TRUSTED_PAUSE
+        connection = await self.line.get()
+        await self._look_around(connection, now)
+        for band in self._lanes.ready(now):
+            for first in range(0, len(band), LANES_AT_ONCE):
+                await self._serve(connection, band[first : first + LANES_AT_ONCE])
+        return self._next_look(now)
+
+    def _next_look(self, now: datetime) -> datetime:
+        """With no room the signal of `Holdings` comes first; otherwise the next timer, pass or sweep."""
+        looks = [self._sweep_at]
+        if self._is_active:
+            looks.append(self._straggler_at)
+        due = self._lanes.next_at()
+        if due is not None and self._bench.holdings.room > 0:
+            looks.append(max(due, now))
+        return min(looks)
+
+    async def _look_around(self, connection: Dedicated, now: datetime) -> None:
+        """New lanes, lost claims, stragglers behind the cursors: what no timer tells."""
+        is_sweep = now >= self._sweep_at
+        if self._has_new_lanes or is_sweep:
+            self._has_new_lanes = False
+            self._lanes.learn(await jobs.lanes(connection, self._lanes.last_known), now)
+        if self._is_claim_lost or is_sweep:
+            await self._release_lost(connection)
+            self._is_claim_lost = False
+        if is_sweep:
+            self._sweep_at = now + self._settings.sweep
+            self._lanes.back_to_all(START)
+        elif self._is_active and now >= self._straggler_at:
+            self._straggler_at = now + self._settings.straggler
+            self._is_active = False
+            self._lanes.back_to_all(now - self._settings.straggler_reach)
+
+    async def _serve(self, connection: Dedicated, lanes: Sequence[int]) -> None:
+        """Claims from these lanes until they are empty or there is no room."""
+        waiting = list(lanes)
+        while waiting and (budget := min(self._settings.claim_batch, self._bench.holdings.room)) > 0:
+            positions = self._lanes.positions(waiting)
+            random.shuffle(positions)
+            chosen = positions[:budget]
+            per_lane = budget // len(chosen)
+            claimed = await self._claim(connection, chosen, per_lane)
+            await self._hand_out(connection, claimed)
+            counts = Counter((row.shard, row.lane) for row in claimed)
+            is_full = {lane for (_, lane), count in counts.items() if count >= per_lane}
+            unseen = {position.lane for position in positions[budget:]}
+            empty = [lane for lane in waiting if lane not in is_full and lane not in unseen]
+            await self._rest(connection, empty)
+            waiting = [lane for lane in waiting if lane not in empty]
+
+    async def _claim(self, connection: Dedicated, positions: Sequence[claims.Position], per_lane: int) -> list[Claimed]:
+        self._claims += 1
+        self._is_claim_lost = True  # until the answer is here: without it, rows may be ours unknown to us
+        claimed = await claims.claim_due(connection, self._bench.keeper.incarnation, self._claims, positions, per_lane)
+        for row in claimed:
+            self._bench.holdings.add(row.held)
+        self._is_claim_lost = False
+        self._is_active = self._is_active or bool(claimed)
+        self._lanes.advance(claimed)
+        return claimed
+
+    async def _rest(self, connection: Dedicated, lanes: Sequence[int]) -> None:
+        """Sets the timers of lanes with nothing more to claim. What is due yet was not claimed is locked: soon again."""
+        if not lanes:
+            return
+        for lane in lanes:
+            self._lanes.done(lane)
+        soon = self._bench.clock.now() + LOCKED_PAUSE
+        for lane, due in (await claims.next_due(connection, self._lanes.positions(lanes))).items():
+            self._lanes.arm(lane, due if due > self._bench.clock.now() else soon)
+
+    async def _hand_out(self, connection: Dedicated, claimed: Sequence[Claimed]) -> None:
+        if not claimed:
+            return
+        handed: set[int] = set()
+        try:
+            known = await self._jobs.get(connection, (row.held.job_id for row in claimed))
+            await self._refuse(connection, claimed, known, handed)
+            for row in claimed:
+                if row.held.id not in handed:
+                    handed.add(row.held.id)
+                    self._start(row, known[row.held.job_id])
+        finally:
+            for row in claimed:
+                if row.held.id not in handed:
+                    self._bench.settler.submit(Settlement(row.held, Release()))
+
+    async def _refuse(
+        self, connection: Dedicated, claimed: Sequence[Claimed], known: Mapping[int, Runnable], handed: set[int]
+    ) -> None:
+        """Parks the rows of paused jobs, cancels those of deleted ones."""
+        held = [row.held for row in claimed]
+        paused = [h for h in held if h.job_id in known and known[h.job_id].is_paused and not known[h.job_id].is_deleted]
+        deleted = [h for h in held if h.job_id not in known or known[h.job_id].is_deleted]
+        refused: set[int] = set()
+        if paused:
+            refused |= await claims.park_if_running(connection, paused)
+        if deleted:
+            refused |= await claims.cancel_if_running(connection, deleted)
+        for row in (*paused, *deleted):
+            handed.add(row.id)
+            if row.id in refused:
+                self._bench.holdings.drop(row)
+            else:
+                self._bench.settler.submit(Settlement(row, Release(timedelta(seconds=1))))
+
+    def _start(self, row: Claimed, job: Runnable) -> None:
+        now = self._bench.clock.now()
+        self._bench.vitals.observe_delay(time.monotonic(), (now - row.execute_time).total_seconds())
+        if row.held.retry_count:
+            self._bench.vitals.retry_backlog = max(self._bench.vitals.retry_backlog - 1, 0)
+        task = asyncio.create_task(self._execute(row, job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _execute(self, row: Claimed, job: Runnable) -> None:
+        """One attempt from call to settlement; every way out settles or releases."""
+        call = call_of(row, job)
+        executor = self._bench.executors[job.definition.handler]
+        outcome: Outcome | Accepted = FailedRetryable("NODE_STOPPED", "The node stopped before the call had ended.")
+        is_quiet = False
+        try:
+            outcome = await executor.run(call)
+            if isinstance(outcome, Accepted):
+                await asyncio.sleep(outcome.remaining.total_seconds())
+                is_quiet = True
+                outcome = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
+        finally:
+            if isinstance(outcome, Accepted):
+                outcome = FailedRetryable("NODE_STOPPED", "The node stopped while the outcome was awaited.")
+            self._bench.settler.submit(_settlement(row.held, job.definition.retry, outcome, is_quiet=is_quiet))
+
+    async def _release_lost(self, connection: Dedicated) -> None:
+        """Gives back what the table says is ours and we do not hold: the answer to a claim was lost.
+
+        No claim is under way while this runs, and what is in hand was taken there before the look at the table.
+        """
+        after = 0
+        while page := await claims.running_of_node(connection, self._bench.keeper.incarnation, after, PAGE):
+            lost = [row.held for row in page if not self._bench.holdings.has(row.held)]
+            for held in lost:
+                self._bench.settler.submit(Settlement(held, Release()))
+            self._bench.vitals.released_claims += len(lost)
+            after = page[-1].held.id
+
+    async def stop(self, grace: timedelta) -> None:
+        """Claims nothing more, waits for what runs, and settles what does not end in time as failed."""
+        self.is_draining = True
+        try:
+            async with asyncio.timeout(grace.total_seconds()):
+                await self._bench.holdings.emptied()
+        except TimeoutError:
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def call_of(row: Claimed, job: Runnable) -> Call:
+    """The attempt a claim stands for."""
+    definition = job.definition
+    return Call(
+        instance_id=row.held.id,
+        job_id=job.id,
+        job=job.name,
+        tenant=job.tenant,
+        key=row.key,
+        fire_time=row.fire_time,
+        execute_time=row.execute_time,
+        attempt=row.held.attempt,
+        fence=row.held.fence,
+        idempotency_key=row.idempotency_key,
+        payload=row.payload,
+        target=definition.target,
+        timeout=definition.timeout,
+        secrets=job.secrets if isinstance(definition.target, HttpTarget) else (),
+    )
+
+
+def _settlement(held: Held, retry: RetryPolicy, outcome: Outcome, *, is_quiet: bool) -> Settlement:
+    return Settlement(held, plan(retry, held.retry_count, outcome, random.uniform), is_quiet)

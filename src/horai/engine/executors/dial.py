@@ -1,0 +1,101 @@
+"""The only way out: connections to callback hosts, with every address checked when it is dialled.
+
+A name is resolved once, each answer is checked, and what is dialled is one of the answers that passed: a name that
+resolves differently the next moment gains nothing. The socket itself is made only for a permitted address, so that
+neither an address written in the URL nor a later version of the library finds another way round.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+from aiohttp import ClientSession, DummyCookieJar, TCPConnector
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from horai.core.addresses import AddressPolicy
+
+LOOKUP_THREADS = 64
+ADDRESSES_REMEMBERED_FOR = 10
+"""Seconds. Short, so that a host that moves is followed."""
+IDLE_CONNECTION_KEPT_FOR = 4
+"""Seconds. Less than the 5 s after which many servers close: to send into a closing connection fails an attempt."""
+
+
+AddrInfo = tuple[int, int, int, str, tuple[object, ...]]
+"""As `socket.getaddrinfo` has it: family, type, protocol, canonical name, socket address."""
+
+
+class AddressRefused(Exception):
+    """Nothing was dialled: no address of the host is permitted."""
+
+
+class CheckedResolver(AbstractResolver):
+    """Names to permitted addresses, looked up in threads of its own: a slow name server delays nothing else."""
+
+    def __init__(self, policy: AddressPolicy) -> None:
+        self._policy = policy
+        self._threads = ThreadPoolExecutor(LOOKUP_THREADS, "horai-lookup")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The permitted addresses of `host`; AddressRefused when it has addresses, but none permitted."""
+        loop = asyncio.get_running_loop()
+        answers = await loop.run_in_executor(self._threads, _look_up, host, port, family)
+        permitted = [answer for answer in answers if self._policy.permits(answer["host"])]
+        if not permitted:
+            raise AddressRefused
+        return permitted
+
+    async def close(self) -> None:
+        """Let go of the threads; lookups under way end unheard."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+@asynccontextmanager
+async def callback_session(policy: AddressPolicy) -> AsyncGenerator[ClientSession]:
+    """A session for callbacks: no proxy, no cookie, no decompression, no sending twice, no limit across hosts."""
+
+    def checked_socket(info: AddrInfo) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if not policy.permits(str(address[0])):
+            raise AddressRefused
+        return socket.socket(family, kind, protocol)
+
+    resolver = CheckedResolver(policy)
+    try:
+        connector = TCPConnector(
+            limit=0,
+            resolver=resolver,
+            ttl_dns_cache=ADDRESSES_REMEMBERED_FOR,
+            keepalive_timeout=IDLE_CONNECTION_KEPT_FOR,
+            socket_factory=checked_socket,
+        )
+        async with ClientSession(
+            connector=connector, cookie_jar=DummyCookieJar(), trust_env=False, auto_decompress=False
+        ) as session:
+            # aiohttp would send a PUT, GET or DELETE once more when the connection breaks: an attempt is one request.
+            session._retry_connection = False  # pyright: ignore[reportPrivateUsage]
+            yield session
+    finally:
+        await resolver.close()  # one that is handed in is not closed with its connector
+
+
+def _look_up(host: str, port: int, family: int) -> list[ResolveResult]:
+    try:
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    except UnicodeError as error:  # a label that no name server could be asked for
+        raise socket.gaierror(socket.EAI_NONAME, "not a host name") from error
+    return [
+        ResolveResult(
+            hostname=host,
+            host=str(address[0]),
+            port=port,
+            family=kind,
+            proto=protocol,
+            flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+        )
+        for kind, _, protocol, _, address in found
+    ]

@@ -1,0 +1,194 @@
+"""One attempt over HTTP: send the call, read the answer, say what came of it.
+
+Everything that can go wrong is an outcome. The deadline is total: it covers name lookup, connection, sending, and the
+last byte of the answer. Messages name the host and the trouble, never a payload, a secret or a query.
+"""
+
+import asyncio
+import errno
+import io
+import math
+import traceback
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+import structlog
+from yarl import URL
+
+from horai.core.addresses import AddressPolicy
+from horai.core.callbacks import body_of, check_target, clean_text, headers_of, outcome_of
+from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
+from horai.core.settlement import (
+    RESULT_LIMIT,
+    TIMEOUT,
+    Accepted,
+    FailedRetryable,
+    FailedUnrecoverable,
+    NotSent,
+    Outcome,
+)
+from horai.engine.executors.bulkhead import Bulkhead
+from horai.engine.executors.dial import AddressRefused, callback_session
+
+CONNECT_TIMEOUT = timedelta(seconds=5)
+BODY_LIMIT = 4 * RESULT_LIMIT
+"""Of an answer. A longer body is not read to its end and says nothing: the status decides."""
+
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""This node has no means to dial: no fault of the target."""
+
+_log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class HttpExecutor:
+    """Makes HTTP calls. `open` before the first, `close` after the last; outside of that every call is `NotSent`."""
+
+    def __init__(
+        self,
+        policy: AddressPolicy,
+        *,
+        per_host: int = 64,
+        waiting_per_host: int = 64,
+        clock: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._policy = policy
+        self._bulkhead = Bulkhead(in_flight=per_host, waiting=waiting_per_host)
+        self._clock = clock
+        self._resources = AsyncExitStack()
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Calls being made now."""
+        return self._bulkhead.in_flight
+
+    @property
+    def waiting(self) -> int:
+        """Calls in line for a place; their deadlines have not begun."""
+        return self._bulkhead.waiting
+
+    async def open(self) -> None:
+        self._session = await self._resources.enter_async_context(callback_session(self._policy))
+
+    async def close(self) -> None:
+        """Send the waiting back and cut the calls in flight, which fail retryable: drain first."""
+        self._bulkhead.close()
+        self._session = None
+        await self._resources.aclose()
+
+    async def run(self, call: Call) -> Outcome | Accepted:
+        """Make one attempt. Raises nothing but CancelledError, which closes the connection."""
+        try:
+            return await self._run(call)
+        except Exception as error:
+            # Not the error's text, nor the variables of its frames: either could hold the payload or a secret.
+            where = "".join(traceback.format_tb(error.__traceback__))
+            name = type(error).__name__
+            _log.error("an HTTP call failed unexpectedly", instance=call.instance_id, error=name, traceback=where)
+            return FailedRetryable("EXECUTOR_ERROR", f"Horai failed to make the call ({name}); its log says where")
+
+    async def _run(self, call: Call) -> Outcome | Accepted:
+        target = call.target
+        if not isinstance(target, HttpTarget):
+            return FailedUnrecoverable("INVALID_TARGET", "the job is run by workers, not over HTTP")
+        try:
+            check_target(target)
+        except ValueError as error:
+            return FailedUnrecoverable("INVALID_TARGET", clean_text(str(error)))
+        host = str(URL(target.url, encoded=True).origin()).lower()
+        delay = await self._bulkhead.enter(host)
+        if delay is not None:
+            return NotSent(delay)
+        try:
+            return NotSent() if self._session is None else await self._call(self._session, call, target)
+        finally:
+            self._bulkhead.leave(host)
+
+    async def _call(self, session: aiohttp.ClientSession, call: Call, target: HttpTarget) -> Outcome | Accepted:
+        url = URL(target.url, encoded=True)  # sent as it was written: a signed query must not be requoted
+        timeout = call.timeout or HTTP_TIMEOUT
+        body = body_of(call)
+        try:
+            async with asyncio.timeout(timeout.total_seconds()) as deadline:
+                response = await session.request(
+                    target.method,
+                    url,
+                    data=io.BytesIO(body),  # in chunks: a large one does not hold up the loop
+                    headers=headers_of(call, body, self._clock()),
+                    allow_redirects=False,
+                    timeout=_connect_timeout(timeout),
+                )
+                try:
+                    answer = await _read(response)
+                finally:
+                    response.close()  # unless read to its end: then the connection is already back for the next call
+        except aiohttp.ConnectionTimeoutError:
+            return FailedRetryable(TIMEOUT, f"no connection to {url.raw_authority} within {_seconds(CONNECT_TIMEOUT)}")
+        except TimeoutError:
+            return FailedRetryable(TIMEOUT, f"{url.raw_authority} did not answer in full within {_seconds(timeout)}")
+        except AddressRefused:
+            return _refused(url.raw_authority)
+        except (aiohttp.ClientError, OSError) as error:
+            return _failure(url.raw_authority, error)
+        remaining = max((deadline.when() or 0.0) - asyncio.get_running_loop().time(), 0.0)
+        return outcome_of(response.status, response.headers, answer, self._clock(), timedelta(seconds=remaining))
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes | None:
+    """The body, or None when it is over the limit, or broken where the status says enough."""
+    body = bytearray()
+    try:
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > BODY_LIMIT:
+                return None
+    except aiohttp.ClientError:
+        if 200 <= response.status < 300:
+            raise  # what it was about to say may have been FAIL…
+        return None
+    return bytes(body)
+
+
+def _connect_timeout(total: timedelta) -> aiohttp.ClientTimeout:
+    """The connection's own limit where it is the shorter one; the total is not left to aiohttp, which rounds it up."""
+    connect = CONNECT_TIMEOUT.total_seconds() if total > CONNECT_TIMEOUT else None
+    return aiohttp.ClientTimeout(total=None, connect=connect, ceil_threshold=math.inf)
+
+
+def _refused(host: str) -> FailedUnrecoverable:
+    hint = "an operator can allow its network with --callback-allow CIDR (HORAI_CALLBACK_ALLOW)"
+    return FailedUnrecoverable("ADDRESS_REFUSED", f"{host} is not at a public address, so it was not called; {hint}")
+
+
+def _failure(host: str, error: aiohttp.ClientError | OSError) -> Outcome:
+    """The connection failed. Built from the kind of error: its own text may quote the URL."""
+    match error:
+        case aiohttp.ClientConnectorError() if error.errno in _SHORTAGES:
+            return NotSent(timedelta(seconds=1))
+        case aiohttp.ClientConnectorDNSError():
+            reason = "its name could not be resolved"
+        case aiohttp.ClientConnectorCertificateError():
+            reason = "its certificate is not trusted"
+        case aiohttp.ClientSSLError():
+            reason = "TLS could not be agreed on"
+        case aiohttp.ClientConnectorError():
+            reason = error.os_error.strerror or "no connection could be made"
+        case aiohttp.ServerDisconnectedError():
+            reason = "it closed the connection without an answer"
+        case aiohttp.ClientPayloadError():
+            reason = "its answer broke off"
+        case aiohttp.ClientResponseError():
+            reason = "its answer was not HTTP"
+        case _:
+            reason = type(error).__name__
+    return FailedRetryable("CONNECTION", clean_text(f"{host}: {reason}"))
+
+
+def _seconds(duration: timedelta) -> str:
+    return f"{duration.total_seconds():g} s"

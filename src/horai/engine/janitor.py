@@ -1,0 +1,52 @@
+"""The chores: partitions ahead of time, rows that have to change lanes, keys nobody repeats any more, slow counts."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+import structlog
+
+from horai.accept.relanes import relane_some
+from horai.core.settings import EngineSettings
+from horai.core.vitals import Vitals
+from horai.db import idempotency, jobs, nodes, reads
+from horai.db.line import Line
+from horai.db.pool import Dedicated
+from horai.db.wakeups import Wakeups
+
+log = structlog.get_logger(__name__)
+
+OFTEN = timedelta(seconds=10)
+SELDOM = timedelta(minutes=5)
+JOBS_AT_ONCE = 20
+
+
+class Janitor:
+    """The stage that tidies."""
+
+    name = "janitor"
+
+    def __init__(self, line: Line, wakeups: Wakeups, vitals: Vitals, settings: EngineSettings, now: datetime) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._wakeups = wakeups
+        self._vitals = vitals
+        self._settings = settings
+        self._seldom_at = now
+
+    async def step(self, now: datetime) -> datetime:
+        """Moves rows of paused, resumed and deleted jobs; now and then the rest."""
+        connection = await self.line.get()
+        waiting = await jobs.jobs_to_relane(connection, None, JOBS_AT_ONCE)
+        for relane in waiting:
+            self._wakeups.announce(await relane_some(connection, relane))
+        if now >= self._seldom_at:
+            await self._seldom(connection)
+            self._seldom_at = now + SELDOM
+        return now + (timedelta(seconds=1) if waiting else OFTEN)
+
+    async def _seldom(self, connection: Dedicated) -> None:
+        await nodes.make_partitions(connection, self._settings.partitions_ahead)
+        if strays := await nodes.strays(connection):
+            log.error("rows in a default partition: their day had no partition of its own", rows=strays)
+        await idempotency.forget_keys(connection, self._settings.idempotency_keep)
+        self._vitals.retry_backlog = await reads.retry_backlog(connection)

@@ -1,0 +1,75 @@
+"""Gives back what dead nodes held.
+
+A node whose lease ran out is fenced first, so that it claims nothing more; then each of its RUNNING rows fails like
+any other attempt. A payload that kills its node therefore reaches the dead letters after its retries.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import datetime
+
+import structlog
+
+from horai.core.settings import EngineSettings
+from horai.core.settlement import NODE_LOST, Decision, FailedRetryable, plan
+from horai.db import claims, nodes, settlements
+from horai.db.claims import Held
+from horai.db.jobs import Runnable
+from horai.db.line import Line
+from horai.db.pool import Dedicated
+from horai.db.wakeups import Wakeups
+from horai.engine.jobbook import JobBook
+from horai.engine.keeper import Keeper
+
+log = structlog.get_logger(__name__)
+
+PAGE = 500
+
+
+class Rescuer:
+    """The stage that settles what was lost with its node."""
+
+    name = "rescuer"
+
+    def __init__(self, line: Line, keeper: Keeper, wakeups: Wakeups, settings: EngineSettings) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._keeper = keeper
+        self._wakeups = wakeups
+        self._settings = settings
+        self._jobs = JobBook()
+
+    async def step(self, now: datetime) -> datetime:
+        """Fences who missed the lease, and passes once over what each dead node held."""
+        connection = await self.line.get()
+        for incarnation in await nodes.fence_expired_nodes(connection, self._keeper.incarnation):
+            log.warning("node lost its lease", incarnation=incarnation)
+        for incarnation in await nodes.nodes_to_rescue(connection):
+            if await self._rescue(connection, incarnation):
+                await nodes.mark_rescued(connection, incarnation)
+        return now + self._settings.rescue
+
+    async def _rescue(self, connection: Dedicated, incarnation: int) -> bool:
+        """Whether all was given back; a row somebody holds leaves the rest for the next step."""
+        after, rescued, seen = 0, 0, 0
+        while page := await claims.running_of_node(connection, incarnation, after, PAGE):
+            batch = await self._decide(connection, [row.held for row in page])
+            async with connection.transaction():
+                applied = await settlements.apply(connection, batch)
+            self._wakeups.announce(applied.woken)
+            rescued += len(applied.ids)
+            seen += len(page)
+            after = page[-1].held.id
+        if seen:
+            log.warning("rescued what a lost node held", incarnation=incarnation, instances=rescued)
+        return rescued == seen
+
+    async def _decide(self, connection: Dedicated, lost: Sequence[Held]) -> list[tuple[Held, Decision]]:
+        known = await self._jobs.get(connection, (held.job_id for held in lost))
+        return [(held, _decision(held, known[held.job_id])) for held in lost]
+
+
+def _decision(held: Held, job: Runnable) -> Decision:
+    outcome = FailedRetryable(NODE_LOST, f"The node that ran it (incarnation {held.node}) lost its lease.")
+    return plan(job.definition.retry, held.retry_count, outcome, random.uniform)
