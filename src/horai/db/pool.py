@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from horai.core.errors import DatabaseUnavailable
 
-Connection = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
-Dedicated = asyncpg.Connection[asyncpg.Record]
-Pool = asyncpg.Pool[asyncpg.Record]
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
+Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 CONNECT_TIMEOUT = 10.0
 COMMAND_TIMEOUT = 30.0
@@ -87,7 +87,7 @@ async def acquire(pool: Pool) -> AsyncGenerator[Connection]:
         await asyncio.shield(_release(pool, connection))
 
 
-async def _release(pool: Pool, connection: PoolConnectionProxy[asyncpg.Record]) -> None:
+async def _release(pool: Pool, connection: "PoolConnectionProxy[asyncpg.Record]") -> None:
     try:
         await pool.release(connection, timeout=ACQUIRE_TIMEOUT)
     except GONE:

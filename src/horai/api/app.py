@@ -1,0 +1,71 @@
+"""The application: routes, problems, guard, and the OpenAPI that describes them."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from horai import __version__
+from horai.api import problems
+from horai.api.context import Context
+from horai.api.guard import Guard
+from horai.api.routes import health, instances, jobs
+from horai.wire.health import Problem
+from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
+from horai.wire.jobs import JobIn, JobPatch, Noted
+
+BODIES: tuple[type[BaseModel], ...] = (JobIn, JobPatch, Noted, TriggerIn, PutIn, BatchIn, OutcomeIn, Problem)
+
+WELCOME = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Horai</title></head>
+<body><h1>Horai</h1><p>The scheduler is running. The console comes with a later version; until then:</p>
+<ul><li><a href="/api/v1/scheduler/health">health</a></li><li><a href="/api/v1/jobs">jobs</a></li>
+<li><a href="/api/v1/instances">instances</a></li><li><a href="/openapi.json">openapi.json</a></li></ul></body></html>
+"""
+
+
+def create_app(context: Context) -> FastAPI:
+    """The REST surface over a context."""
+    app = FastAPI(title="Horai", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.context = context
+    for module in (jobs, instances, health):
+        app.include_router(module.router)
+    app.add_api_route("/", welcome, include_in_schema=False, response_class=HTMLResponse)
+    problems.install(app)
+    app.add_middleware(Guard)
+    app.openapi = lambda: openapi_of(app)
+    return app
+
+
+async def welcome() -> str:
+    """Where the console will be."""
+    return WELCOME
+
+
+def openapi_of(app: FastAPI) -> dict[str, Any]:
+    """The document at /openapi.json: bodies are read by hand, so their shapes are added here."""
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, routes=app.routes, description=__doc__)
+        _, shapes = models_json_schema(
+            [(body, "validation") for body in BODIES], ref_template="#/components/schemas/{model}"
+        )
+        components = document.setdefault("components", {}).setdefault("schemas", {})
+        for name, shape in shapes["$defs"].items():
+            components.setdefault(name, shape)
+        _describe_problems(document)
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+def _describe_problems(document: dict[str, Any]) -> None:
+    problem = {
+        "description": "What went wrong, to what, and what to do.",
+        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["responses"]["default"] = problem
+            operation["responses"].pop("422", None)

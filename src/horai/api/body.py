@@ -1,0 +1,125 @@
+"""Bodies: read within bounds, parsed strictly, checked against their shape; every fault told at its field."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from horai.core.errors import FieldError, Invalid, TooLarge
+from horai.core.jsontext import JsonError, parse_json
+from horai.core.settings import BATCH_BODY_LIMIT, BODY_LIMIT, PAYLOAD_LIMIT
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+NOT_BUILT = frozenset(
+    {"refresh", "misfire", "misfireAfter", "overlap", "jitter", "calendar", "startAt", "endAt", "encrypted", "dialect"}
+)
+"""Fields of the contract whose feature does not exist yet: refused, never stored and ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body(Generic[Shape]):
+    """A checked body and the bytes it came in."""
+
+    shape: Shape
+    raw: bytes
+
+    def given(self) -> dict[str, Any]:
+        """What the caller wrote, by its public names, without the payload."""
+        return self.shape.model_dump(by_alias=True, exclude_unset=True, exclude={"payload"})
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether a payload was given, null included."""
+        return "payload" in self.shape.model_fields_set
+
+    def text_of(self, field: str) -> str | None:
+        """One member's JSON text, to the letter; None for null or absent."""
+        members = msgspec.json.decode(self.raw, type=dict[str, msgspec.Raw]) if self.raw.strip() else {}
+        return payload_text(members.get(field), field)
+
+
+def payload_text(raw: msgspec.Raw | None, field: str) -> str | None:
+    """A payload as it was written, within bounds."""
+    text = bytes(raw) if raw is not None else b"null"
+    if len(text) > PAYLOAD_LIMIT:
+        raise TooLarge(
+            f"{field} is larger than {PAYLOAD_LIMIT} bytes.", "Keep large data elsewhere and send a reference."
+        )
+    return None if text == b"null" else text.decode("utf-8")
+
+
+def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], Awaitable[Body[Shape]]]:
+    """A dependency that reads a body of this shape; an empty body is an empty object."""
+
+    async def read(request: Request) -> Body[Shape]:
+        raw = await _read(request, limit)
+        if raw.strip():
+            _require_json(request)
+        try:
+            value: Any = parse_json(raw) if raw.strip() else {}
+        except JsonError as error:
+            raise Invalid(f"The request cannot be read: {error}.", "Send valid JSON in UTF-8.") from error
+        try:
+            return Body(shape.model_validate(value), raw)
+        except ValidationError as error:
+            raise invalid_shape(error.errors()) from error
+
+    return read
+
+
+def batch_body_of(shape: type[Shape]) -> Callable[[Request], Awaitable[Body[Shape]]]:
+    """The same, for batches."""
+    return body_of(shape, BATCH_BODY_LIMIT)
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    announced = request.headers.get("content-length", "")
+    parts: list[bytes] = []
+    size = int(announced) if announced.isdigit() else 0
+    if size <= limit:
+        size = 0
+        async for part in request.stream():
+            size += len(part)
+            if size > limit:
+                break
+            parts.append(part)
+    if size > limit:
+        raise TooLarge(f"The body is larger than {limit} bytes.", "Split the request, or keep large data elsewhere.")
+    return b"".join(parts)
+
+
+def _require_json(request: Request) -> None:
+    """A page of another site can send any other type without asking; JSON makes its browser ask first."""
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise Invalid.field(
+            "Content-Type", "is not application/json", "Send the header Content-Type: application/json."
+        )
+
+
+def invalid_shape(found: list[ErrorDetails]) -> Invalid:
+    """What pydantic found, in our words and at our fields."""
+    errors = [FieldError(_path(error), _words(error)) for error in found[:50]]
+    unknown = [error for error in found if error["type"] == "extra_forbidden"]
+    hint = None
+    if not_built := [e.field for e in errors if e.field.split(".")[0] in NOT_BUILT]:
+        hint = f"Not available in this version: {', '.join(not_built)}. Leave it out, or keep its default."
+    elif unknown:
+        hint = "Field names are camelCase; GET /openapi.json has all of them."
+    return Invalid("; ".join(f"{error.field}: {error.message}" for error in errors), hint, errors)
+
+
+def _path(error: ErrorDetails) -> str:
+    return ".".join(str(part) for part in error["loc"]) or "body"
+
+
+def _words(error: ErrorDetails) -> str:
+    if error["type"] == "extra_forbidden":
+        return "unknown field"
+    if error["type"] == "missing":
+        return "is missing"
+    return error["msg"].removeprefix("Value error, ")

@@ -1,0 +1,64 @@
+"""What the routes work with, and who is asking."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Request
+
+from horai.accept.requests import Once
+from horai.accept.scope import Scope
+from horai.core.errors import Invalid
+from horai.core.vitals import Vitals
+from horai.db.pool import Pool
+from horai.db.wakeups import Wakeups
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Shared by all requests. Without a key the one tenant is `default`."""
+
+    pool: Pool
+    wakeups: Wakeups
+    vitals: Vitals
+    tenant_id: int
+    tenant: str
+    notices: tuple[str, ...] = ()
+
+
+def context_of(request: Request) -> Context:
+    """The application's context."""
+    return request.app.state.context
+
+
+def scope_of(context: Annotated[Context, Depends(context_of)]) -> Scope:
+    """The caller's tenant."""
+    return Scope(context.pool, context.wakeups, context.tenant_id, context.tenant)
+
+
+def version_of(if_match: Annotated[str | None, Header()] = None) -> int | None:
+    """The version the caller has read, by `If-Match`."""
+    if if_match is None or if_match == "*":
+        return None
+    tag = if_match.removeprefix("W/").strip('"')
+    if not tag.isdigit() or len(tag) > 18:
+        raise Invalid.field(
+            "If-Match", "is not an ETag of ours", 'Send the ETag of the job as you read it, such as "3".'
+        )
+    return int(tag)
+
+
+def once_of(key: str | None, body: bytes) -> Once | None:
+    """The request's name for itself, if it brought one."""
+    return None if key is None else Once(key, body)
+
+
+ContextDep = Annotated[Context, Depends(context_of)]
+ScopeDep = Annotated[Scope, Depends(scope_of)]
+VersionDep = Annotated[int | None, Depends(version_of)]
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
+
+
+def takes(model: Any, *, required: bool = True) -> dict[str, Any]:
+    """The OpenAPI of a body that `body_of` reads."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}

@@ -1,0 +1,70 @@
+"""What stands before every route: who may speak to a server without keys, and marks on every answer.
+
+A server on loopback serves without a key, so a web page in the user's browser must not be able to speak to it: a name
+that merely resolves to loopback (DNS rebinding) and a foreign origin are turned away.
+"""
+
+import re
+import secrets
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from horai.api.problems import problem
+from horai.core.errors import Forbidden
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
+_SECURITY = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+}
+
+
+class Guard:
+    """The outermost layer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on, or turns it away."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+
+        async def send_marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                marks = MutableHeaders(scope=message)
+                marks["X-Request-Id"] = request_id
+                for name, value in _SECURITY.items():
+                    marks.setdefault(name, value)
+            await send(message)
+
+        refusal = refused(headers)
+        if refusal is not None:
+            await problem(refusal)(scope, receive, send_marked)
+        else:
+            await self._app(scope, receive, send_marked)
+
+
+def refused(headers: Headers) -> Forbidden | None:
+    """Why a request is turned away, if it is."""
+    host = headers.get("host", "")
+    if re.sub(r":\d+$", "", host.lower()) not in LOOPBACK:
+        return Forbidden(
+            f"This server runs without keys and answers only to loopback names, not to {host[:100]!r}.",
+            "Use http://127.0.0.1 or http://localhost.",
+        )
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        return Forbidden(
+            f"A page of {origin[:100]!r} may not use this server.", "Requests from other origins are refused."
+        )
+    return None

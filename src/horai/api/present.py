@@ -1,0 +1,187 @@
+"""Rows as public JSON. Payloads and results pass through to the letter, never parsed."""
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from fastapi import Response
+
+from horai.core.calls import millis
+from horai.core.errors import Invalid
+from horai.core.states import FINAL, State
+from horai.db.jobs import JobRow
+from horai.db.nodes import NodeInfo
+from horai.db.reads import LAST, AttemptRow, EventRow, InstanceRow
+
+_CURSOR = re.compile(r"(\d{1,18})\.(\d{1,19})")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A JSON answer."""
+    return Response(msgspec.json.encode(content), status, {**NO_STORE, **(headers or {})}, "application/json")
+
+
+def _raw(text: str | None) -> msgspec.Raw | None:
+    return None if text is None else msgspec.Raw(text.encode())
+
+
+def job_json(job: JobRow) -> dict[str, Any]:
+    """A job as it is."""
+    return {
+        "id": str(job.id),
+        "misfire": "once",
+        "overlap": "allow",
+        **job.document,
+        "status": job.status.name,
+        "payload": _raw(job.payload),
+        "note": job.note,
+        "version": job.version,
+        "createdAt": job.created_at,
+        "updatedAt": job.updated_at,
+    }
+
+
+def instance_json(row: InstanceRow) -> dict[str, Any]:
+    """An instance, without its attempts."""
+    return {
+        "id": str(row.id),
+        "job": row.job,
+        "jobId": str(row.job_id),
+        "key": row.key,
+        "state": row.state.name,
+        "reason": row.reason.name if row.reason else None,
+        "fireTime": row.fire_time,
+        "executeTime": row.execute_time,
+        "due": row.due,
+        "attempt": row.attempt,
+        "retryCount": row.retry_count,
+        "fence": row.fence,
+        "queue": row.queue,
+        "priority": row.priority.name,
+        "payload": _raw(row.payload),
+        "result": _raw(row.result),
+        "errorCode": row.error_code,
+        "errorMsg": row.error_msg,
+        "createdAt": row.created_at,
+        "startedAt": row.claimed_at,
+        "finishedAt": row.finished_at,
+        "node": row.node,
+        "version": row.version,
+        "supersedes": None if row.supersedes is None else str(row.supersedes),
+        "replayOf": None if row.replay_of is None else str(row.replay_of),
+        "idempotencyKey": row.idem_key,
+    }
+
+
+def instance_detail(row: InstanceRow, attempts: Sequence[AttemptRow], events: Sequence[EventRow]) -> dict[str, Any]:
+    """An instance with its attempts and its timeline."""
+    tried = [_attempt_json(attempt) for attempt in attempts]
+    if (own := _own_attempt(row)) and not any(a["fence"] == row.fence and not a["late"] for a in tried):
+        tried.append(own)
+    timeline = [{"seq": e.seq, "at": e.at, "kind": e.kind, "data": _raw(e.data)} for e in events]
+    if row.state is State.SUCCESS:
+        last = max((e.seq for e in events if e.seq is not None), default=0)
+        timeline.append({"seq": last + 1, "at": row.finished_at, "kind": "INSTANCE_DONE", "data": None})
+    return {**instance_json(row), "attempts": tried, "timeline": timeline}
+
+
+def _attempt_json(row: AttemptRow) -> dict[str, Any]:
+    return {
+        "attempt": row.attempt,
+        "fence": row.fence,
+        "outcome": row.outcome,
+        "late": row.late,
+        "startedAt": row.started_at,
+        "finishedAt": row.finished_at,
+        "errorCode": row.error_code,
+        "errorMsg": row.error_msg,
+    }
+
+
+def _own_attempt(row: InstanceRow) -> dict[str, Any] | None:
+    """The attempt that the row itself tells of: running, or the last one of what is final."""
+    if row.claimed_at is None or row.state not in {State.RUNNING, *FINAL}:
+        return None
+    return {
+        "attempt": row.attempt,
+        "fence": row.fence,
+        "outcome": row.state.name,
+        "late": False,
+        "startedAt": row.claimed_at,
+        "finishedAt": row.finished_at,
+        "errorCode": row.error_code if row.state is not State.SUCCESS else None,
+        "errorMsg": row.error_msg if row.state is not State.SUCCESS else None,
+    }
+
+
+def node_json(node: NodeInfo) -> dict[str, Any]:
+    """A live node."""
+    return {
+        "incarnation": str(node.incarnation),
+        "name": node.name,
+        "host": node.host,
+        "pid": node.pid,
+        "version": node.version,
+        "startedAt": node.started_at,
+        "leaseUntil": node.lease_until,
+    }
+
+
+def instance_page(rows: Sequence[InstanceRow], limit: int) -> dict[str, Any]:
+    """A page; the cursor is null on the last one."""
+    cursor = _encode(f"{_micros(rows[-1].fire_time)}.{rows[-1].id}") if len(rows) == limit else None
+    return {"items": [instance_json(row) for row in rows], "nextCursor": cursor}
+
+
+def instance_cursor(cursor: str | None) -> tuple[datetime, int]:
+    """Where a page of instances begins."""
+    if cursor is None:
+        return LAST
+    match = _CURSOR.fullmatch(_decode(cursor))
+    if match is None or int(match[2]) > LAST[1]:
+        raise _bad_cursor()
+    try:
+        return _EPOCH + timedelta(microseconds=int(match[1])), int(match[2])
+    except OverflowError as error:
+        raise _bad_cursor() from error
+
+
+def job_page(rows: Sequence[JobRow], limit: int) -> dict[str, Any]:
+    """A page of jobs."""
+    cursor = _encode(str(rows[-1].id)) if len(rows) == limit else None
+    return {"items": [job_json(row) for row in rows], "nextCursor": cursor}
+
+
+def job_cursor(cursor: str | None) -> int:
+    """Where a page of jobs begins."""
+    if cursor is None:
+        return 0
+    text = _decode(cursor)
+    if not re.fullmatch(r"\d{1,18}", text):
+        raise _bad_cursor()
+    return int(text)
+
+
+def _micros(instant: datetime) -> int:
+    return millis(instant) * 1000 + instant.microsecond % 1000
+
+
+def _encode(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode(cursor: str) -> str:
+    try:
+        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError) as error:
+        raise _bad_cursor() from error
+
+
+def _bad_cursor() -> Invalid:
+    return Invalid.field("cursor", "is not one of ours", "Use the nextCursor of the page before, unchanged.")

@@ -1,0 +1,112 @@
+"""Errors as RFC 9457 problems, translated here and nowhere else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from horai.api.body import invalid_shape
+from horai.core.errors import HoraiError, Invalid, NotFound
+from horai.db.pool import GONE, unavailable
+
+log = structlog.get_logger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+FULL: tuple[type[Exception], ...] = (
+    asyncpg.DiskFullError,
+    asyncpg.OutOfMemoryError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+    asyncpg.PostgresIOError,
+)
+"""The database answers but cannot write now."""
+
+
+def problem(error: HoraiError) -> JSONResponse:
+    """The answer that tells of an error."""
+    extra = dict(error.extra)
+    retry_after = extra.pop("retryAfter", None)
+    content: dict[str, Any] = {
+        "type": f"urn:horai:problem:{error.code}",
+        "title": error.title,
+        "status": error.status,
+        "code": error.code,
+        "detail": error.detail,
+        **extra,
+    }
+    if error.hint:
+        content["hint"] = error.hint
+    if error.errors:
+        content["errors"] = [{"field": e.field, "message": e.message} for e in error.errors]
+    headers = {"Retry-After": retry_after} if retry_after else {}
+    return JSONResponse(_printable(content), error.status, headers, MEDIA_TYPE)
+
+
+def _printable(value: Any) -> Any:
+    """A hostile text may hold what UTF-8 cannot: it is shown with replacements, and never fails the answer."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {name: _printable(member) for name, member in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list):
+        return [_printable(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def translate(error: Exception) -> HoraiError:
+    """Any error as one of ours."""
+    match error:
+        case HoraiError():
+            return error
+        case RequestValidationError():
+            return invalid_shape(list(error.errors()))
+        case HTTPException(status_code=404):
+            return NotFound("There is nothing at this address.", "GET /openapi.json lists what there is.")
+        case HTTPException():
+            return _http_error(error)
+        case asyncpg.DataError() | asyncpg.UntranslatableCharacterError() | asyncpg.ProgramLimitExceededError():
+            return Invalid("The database cannot store a value of this request.", "Check times, numbers and texts.")
+        case _ if isinstance(error, (*GONE, *FULL)):
+            return unavailable(error)
+        case _:
+            return HoraiError(
+                "Something went wrong here; the log has the details.", "Nothing was half done. Try again."
+            )
+
+
+def _http_error(error: HTTPException) -> HoraiError:
+    ours = HoraiError(str(error.detail))
+    ours.status = error.status_code
+    ours.code = f"SCH_{error.status_code}"
+    ours.title = str(error.detail)
+    return ours
+
+
+def install(app: FastAPI) -> None:
+    """Makes every error of this application a problem."""
+
+    async def answer(request: Request, error: Exception) -> JSONResponse:
+        ours = translate(error)
+        if ours.status == 500:
+            log.error("request failed", path=request.url.path, method=request.method, exc_info=error)
+        elif ours.status == 503:
+            log.warning("request refused", path=request.url.path, error=repr(error))
+        return problem(ours)
+
+    handled: tuple[type[Exception], ...] = (
+        HoraiError,
+        RequestValidationError,
+        HTTPException,
+        asyncpg.PostgresError,
+        *GONE,
+    )
+    add: Callable[[type[Exception], Any], None] = app.add_exception_handler
+    for kind in (*handled, Exception):
+        add(kind, answer)

@@ -1,0 +1,233 @@
+"""Instances: of one job, and of all."""
+
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic import ConfigDict, Field
+
+from horai.accept import instances
+from horai.accept.instances import Item
+from horai.accept.outcomes import report_outcome
+from horai.accept.puts import Put
+from horai.accept.requests import Once
+from horai.accept.scope import Scope, require_job
+from horai.api.body import Body, batch_body_of, body_of, payload_text
+from horai.api.context import IdempotencyKey, ScopeDep, takes
+from horai.api.present import answer, instance_cursor, instance_detail, instance_json, instance_page
+from horai.core.callbacks import clean_text, output_text
+from horai.core.errors import IdempotencyKeyRequired, Invalid, NotFound
+from horai.core.reschedule import Intent, Verdict
+from horai.core.settings import KEY_LIMIT, PAGE_DEFAULT, PAGE_LIMIT
+from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
+from horai.core.states import State, filter_words, states_named
+from horai.db import nodes, reads
+from horai.db.pool import acquire
+from horai.db.reads import InstanceFilter
+from horai.wire.fields import Instant, Model, Text
+from horai.wire.instances import (
+    BatchAnswer,
+    BatchIn,
+    InstanceAnswer,
+    InstanceList,
+    InstanceOut,
+    OutcomeIn,
+    PutAnswer,
+    PutIn,
+    TriggerIn,
+)
+
+router = APIRouter(prefix="/api/v1", tags=["instances"])
+
+KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
+
+
+class InstanceQuery(Model):
+    """How a list of instances is narrowed and paged."""
+
+    model_config = ConfigDict(strict=False)
+
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
+    cursor: str | None = None
+    state: Text | None = None
+    key: Text | None = None
+    tag: Text | None = None
+    queue: Text | None = None
+    from_: Annotated[Instant | None, Field(alias="from")] = None
+    to: Instant | None = None
+
+
+class AllInstancesQuery(InstanceQuery):
+    """The same, over all jobs."""
+
+    job: Text | None = None
+
+
+def _filter(query: InstanceQuery, job_id: int | None) -> InstanceFilter:
+    states = frozenset(State) if query.state is None else _states(query.state)
+    return InstanceFilter(states, job_id, query.key, query.from_, query.to, query.queue, query.tag)
+
+
+def _states(words: str) -> frozenset[State]:
+    states: set[State] = set()
+    for word in words.split(","):
+        named = states_named(word.strip())
+        if named is None:
+            raise Invalid.field("state", f"{word[:60]!r} is no state", f"Known: {', '.join(filter_words())}.")
+        states |= named
+    return frozenset(states)
+
+
+async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response:
+    before = instance_cursor(query.cursor)
+    async with acquire(scope.pool) as connection:
+        job_id = None if job is None else (await require_job(connection, scope, job)).id
+        only = _filter(query, job_id)
+        rows = await reads.list_instances(connection, scope.tenant_id, before, query.limit, only)
+    return answer(instance_page(rows, query.limit))
+
+
+def _instance_id(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise NotFound(f"There is no instance {text[:40]!r}.", "GET /api/v1/instances lists them.")
+    return int(text)
+
+
+@router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
+async def get_job_instances(scope: ScopeDep, job: str, query: Annotated[InstanceQuery, Query()]) -> Response:
+    """List a job's instances, live and finished, newest fire time first."""
+    return await _page(scope, query, job)
+
+
+@router.get("/instances", responses={200: {"model": InstanceList}})
+async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]) -> Response:
+    """List instances of all jobs, newest fire time first."""
+    return await _page(scope, query, query.job)
+
+
+@router.get("/instances/{instance}", responses={200: {"model": InstanceOut}})
+async def get_instance(scope: ScopeDep, instance: str) -> Response:
+    """Read one instance with its attempts and its timeline."""
+    async with acquire(scope.pool) as connection:
+        row = await instances.read_one(connection, scope, _instance_id(instance))
+        attempts = await reads.attempts_of(connection, row.id)
+        events = await reads.timeline_of(connection, row.id)
+    return answer(instance_detail(row, attempts, events))
+
+
+@router.post(
+    "/jobs/{job}/trigger",
+    status_code=201,
+    responses={201: {"model": InstanceAnswer}},
+    openapi_extra=takes(TriggerIn, required=False),
+)
+async def trigger(
+    scope: ScopeDep,
+    job: str,
+    body: Annotated[Body[TriggerIn], Depends(body_of(TriggerIn))],
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Run a job now, once per `Idempotency-Key`."""
+    if idempotency_key is None:
+        raise IdempotencyKeyRequired(
+            "A trigger needs the header Idempotency-Key.",
+            "Send one key per intent, such as a UUID; a repeated request then answers with the first instance.",
+        )
+    row = await instances.trigger(scope, job, body.text_of("payload"), Once(idempotency_key, body.raw))
+    return answer({"instance": instance_json(row)}, 201, {"Location": f"/api/v1/instances/{row.id}"})
+
+
+@router.post("/jobs/{job}/instances/batch", responses={200: {"model": BatchAnswer}}, openapi_extra=takes(BatchIn))
+async def insert_batch(
+    scope: ScopeDep, job: str, body: Annotated[Body[BatchIn], Depends(batch_body_of(BatchIn))]
+) -> Response:
+    """Create or reschedule up to 10,000 instances in one transaction."""
+    given = body.shape.items
+    items = [
+        Item(item.execute_time, payload, item.key) for item, payload in zip(given, _payloads(body.raw), strict=True)
+    ]
+    answers = await instances.insert_batch(scope, job, items)
+    results = [
+        {"decision": made.verdict.value, "instanceId": str(made.instance_id), "key": item.key}
+        for item, made in zip(given, answers, strict=True)
+    ]
+    return answer({"items": results})
+
+
+class _RawItem(msgspec.Struct):
+    payload: msgspec.Raw | None = None
+
+
+class _RawBatch(msgspec.Struct):
+    items: list[_RawItem]
+
+
+def _payloads(raw: bytes) -> list[str | None]:
+    return [payload_text(item.payload, "payload") for item in msgspec.json.decode(raw, type=_RawBatch).items]
+
+
+@router.put(
+    "/jobs/{job}/instances/{key:path}",
+    responses={200: {"model": PutAnswer}, 201: {"model": PutAnswer}},
+    openapi_extra=takes(PutIn, required=False),
+)
+async def put_instance(
+    scope: ScopeDep, job: str, key: KeyPath, body: Annotated[Body[PutIn], Depends(body_of(PutIn))]
+) -> Response:
+    """Create or reschedule the instance of a key; what runs is replaced, what succeeded is left alone."""
+    wish = body.shape
+    at = wish.execute_time
+    if at is None:
+        async with acquire(scope.pool) as connection:
+            at = await nodes.database_time(connection)
+    put = Put(_key(key), at, body.text_of("payload"), Intent(wish.version, wish.again))
+    verdict, row = await instances.put_instance(scope, job, put)
+    is_new = verdict in {Verdict.INSERTED, Verdict.SUPERSEDED}
+    return answer({"decision": verdict.value, "instance": instance_json(row)}, 201 if is_new else 200)
+
+
+@router.delete("/jobs/{job}/instances/{key:path}", responses={200: {"model": InstanceAnswer}})
+async def delete_instance(scope: ScopeDep, job: str, key: KeyPath) -> Response:
+    """Cancel the live instance of a key."""
+    return answer({"instance": instance_json(await instances.cancel_by_key(scope, job, _key(key)))})
+
+
+@router.post("/instances/{instance}/cancel", responses={200: {"model": InstanceAnswer}})
+async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
+    """Cancel a live instance. What it has sent stays sent."""
+    return answer({"instance": instance_json(await instances.cancel_by_id(scope, _instance_id(instance)))})
+
+
+@router.post(
+    "/instances/{instance}/outcome", responses={200: {"model": InstanceAnswer}}, openapi_extra=takes(OutcomeIn)
+)
+async def post_outcome(
+    scope: ScopeDep, instance: str, body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))]
+) -> Response:
+    """Report what came of an attempt that was answered with 202."""
+    row = await report_outcome(scope, _instance_id(instance), body.shape.fence, _outcome(body.shape))
+    return answer({"instance": instance_json(row)})
+
+
+def _outcome(reported: OutcomeIn) -> Outcome:
+    message = clean_text(reported.message or "")
+    match reported.result:
+        case "SUCCESS":
+            return Succeeded(None if reported.output is None else _output(reported))
+        case "FAIL_RETRYABLE":
+            return FailedRetryable("RESULT_RETRYABLE", message)
+        case "FAIL_UNRECOVERABLE":
+            return FailedUnrecoverable("RESULT_UNRECOVERABLE", message)
+
+
+def _output(reported: OutcomeIn) -> str:
+    text = output_text(reported.output)
+    if text is None:
+        raise Invalid.field("output", "is larger than 64 kB", "Keep large results elsewhere and send a reference.")
+    return text
+
+
+def _key(key: str) -> str:
+    if "\x00" in key or any("\ud800" <= character <= "\udfff" for character in key):
+        raise Invalid.field("key", "contains a NUL character or a lone surrogate")
+    return key

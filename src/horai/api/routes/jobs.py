@@ -1,0 +1,97 @@
+"""Jobs."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import ConfigDict, Field
+
+from horai.accept import jobs
+from horai.accept.jobs import Change, Written
+from horai.accept.scope import require_job
+from horai.api.body import Body, body_of
+from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.present import answer, job_cursor, job_json, job_page
+from horai.core.definition import JobStatus
+from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
+from horai.db.jobs import JobFilter, JobRow, list_jobs
+from horai.db.pool import acquire
+from horai.wire.fields import Model, Text
+from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, Noted, StatusName
+
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+
+
+class JobQuery(Model):
+    """How a list of jobs is narrowed and paged."""
+
+    model_config = ConfigDict(strict=False)
+
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
+    cursor: str | None = None
+    name: Text | None = None
+    tag: Text | None = None
+    status: StatusName | None = None
+    queue: Text | None = None
+
+
+def _shown(job: JobRow, status: int = 200) -> Response:
+    return answer(job_json(job), status, {"ETag": f'"{job.version}"'})
+
+
+@router.post("", status_code=201, responses={201: {"model": JobOut}}, openapi_extra=takes(JobIn))
+async def create_job(
+    scope: ScopeDep, body: Annotated[Body[JobIn], Depends(body_of(JobIn))], idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Create a job. `{"name": "coupon_job", "cron": "0 */5 * * * ?"}` is enough."""
+    written = Written(_document(body), body.text_of("payload"))
+    job = await jobs.create_job(scope, written, once_of(idempotency_key, body.raw))
+    return answer(job_json(job), 201, {"ETag": f'"{job.version}"', "Location": f"/api/v1/jobs/{job.id}"})
+
+
+def _document(body: Body[JobIn]) -> dict[str, Any]:
+    return {name: value for name, value in body.given().items() if value is not None}
+
+
+@router.get("", responses={200: {"model": JobList}})
+async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Response:
+    """List jobs, oldest first."""
+    status = JobStatus[query.status] if query.status else None
+    only = JobFilter(query.name, query.tag, status, query.queue)
+    async with acquire(scope.pool) as connection:
+        rows = await list_jobs(connection, scope.tenant_id, job_cursor(query.cursor), query.limit, only)
+    return answer(job_page(rows, query.limit))
+
+
+@router.get("/{job}", responses={200: {"model": JobOut}})
+async def get_job(scope: ScopeDep, job: str) -> Response:
+    """Read a job by id or name."""
+    async with acquire(scope.pool) as connection:
+        return _shown(await require_job(connection, scope, job))
+
+
+@router.patch("/{job}", responses={200: {"model": JobOut}}, openapi_extra=takes(JobPatch))
+async def patch_job(
+    scope: ScopeDep, job: str, body: Annotated[Body[JobPatch], Depends(body_of(JobPatch))], if_version: VersionDep
+) -> Response:
+    """Change a job. Instances that wait follow its new queue and priority; their times stay."""
+    change = Change(body.given(), body.text_of("payload"), body.has_payload, if_version)
+    return _shown(await jobs.change_job(scope, job, change))
+
+
+@router.delete("/{job}", status_code=204)
+async def delete_job(scope: ScopeDep, job: str, if_version: VersionDep) -> Response:
+    """Remove a job: what waits is cancelled, what runs finishes, history stays."""
+    await jobs.delete_job(scope, job, if_version)
+    return Response(status_code=204)
+
+
+@router.post("/{job}/pause", responses={200: {"model": JobOut}}, openapi_extra=takes(Noted, required=False))
+async def pause_job(scope: ScopeDep, job: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]) -> Response:
+    """Hold a job: no new slots, and what waits stays waiting."""
+    return _shown(await jobs.pause_job(scope, job, body.shape.note))
+
+
+@router.post("/{job}/resume", responses={200: {"model": JobOut}}, openapi_extra=takes(Noted, required=False))
+async def resume_job(scope: ScopeDep, job: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]) -> Response:
+    """Let a held job go on."""
+    return _shown(await jobs.resume_job(scope, job, body.shape.note))

@@ -1,0 +1,218 @@
+"""One process of Horai: reads settings, wires database, engine and API together, and takes them down in order."""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+import uvicorn
+
+from horai.api.app import create_app
+from horai.api.context import Context
+from horai.core.addresses import AddressPolicy
+from horai.core.errors import HoraiError
+from horai.core.settings import EngineSettings
+from horai.core.vitals import Vitals
+from horai.db import jobs, nodes
+from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.db.migrate import migrate
+from horai.db.pool import GONE, Pool, acquire, connect, open_pool
+from horai.db.wakeups import Wakeups
+from horai.engine.engine import Engine
+from horai.engine.executors.http import HttpExecutor
+
+log = structlog.get_logger(__name__)
+
+KEYLESS = "No key has been created: everyone on this machine may use this server as the tenant `default`."
+API_CONNECTIONS = 10
+
+
+class StartError(HoraiError):
+    """The node cannot start as told."""
+
+    code = "SCH_500_START"
+    title = "Cannot start"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """Where a node listens, and which database it works on; without a URL it brings its own under `data_dir`."""
+
+    data_dir: Path
+    host: str = "127.0.0.1"
+    port: int = 8470
+    database_url: str | None = None
+    name: str = field(default_factory=socket.gethostname)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+
+
+async def run(settings: NodeSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
+    """Serves until `stop` is set. `ready` is told the address once requests are answered."""
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(_listen(settings.host, settings.port))
+        url = await stack.enter_async_context(_database(settings))
+        vitals, wakeups = Vitals(), Wakeups()
+        pool = await stack.enter_async_context(_pool(url))
+        engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals))
+        context = Context(pool, wakeups, vitals, await _tenant(pool), "default", (KEYLESS,))
+        server = await stack.enter_async_context(_server(context, listening))
+        ready(_address(listening))
+        await _until_stopped(stop, engine, server)
+
+
+async def _until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None]") -> None:
+    """A loop or a server that ends by itself ends the process: health must not say OK over a dead loop."""
+    told = asyncio.create_task(stop.wait())
+    watched = asyncio.create_task(engine.watch())
+    done, pending = await asyncio.wait({told, watched, server}, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending - {server}:
+        task.cancel()
+    for task in done:
+        task.result()
+    if told not in done:
+        raise StartError("The server has ended by itself.")
+
+
+@contextmanager
+def _listen(host: str, port: int) -> Generator[socket.socket]:
+    """The port first: a second Horai fails here, before it touches the database."""
+    _require_loopback(host)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise StartError(
+            f"Cannot listen on {host}:{port}: {error.strerror}.", "Is another Horai running? Choose another --port."
+        ) from error
+    with listening:
+        yield listening
+
+
+def _require_loopback(host: str) -> None:
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_loopback:
+            return
+    if host != "localhost":
+        raise StartError(
+            f"Refusing to listen on {host} without a key: anybody who can reach it could use it.",
+            "Listen on 127.0.0.1; keys come with a later version.",
+        )
+
+
+@asynccontextmanager
+async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
+    """A migrated database: the one given, or our own, watched and restarted while we run."""
+    if settings.database_url is not None:
+        await prepare(settings.database_url, settings.engine)
+        yield settings.database_url
+        return
+    postgres = EmbeddedPostgres(EmbeddedSettings(settings.data_dir))
+    await postgres.start()
+    try:
+        await prepare(postgres.url, settings.engine)
+        watch = asyncio.create_task(postgres.watch())
+        try:
+            yield postgres.url
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+    finally:
+        await postgres.stop()
+
+
+async def prepare(url: str, settings: EngineSettings) -> None:
+    """Brings the database to this version, with partitions for the coming days."""
+    try:
+        connection = await connect(url, "horai migrate")
+    except (ValueError, *GONE) as error:
+        raise StartError(
+            f"The database cannot be reached: {error}.", "Check --database-url: postgresql://user@host:5432/name."
+        ) from error
+    try:
+        await migrate(connection)
+        await nodes.make_partitions(connection, settings.partitions_ahead)
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def _pool(url: str) -> AsyncGenerator[Pool]:
+    pool = await open_pool(url, "horai api", API_CONNECTIONS)
+    try:
+        yield pool
+    finally:
+        try:
+            async with asyncio.timeout(5):
+                await pool.close()
+        except (TimeoutError, *GONE):
+            pool.terminate()
+
+
+@asynccontextmanager
+async def _engine(url: str, settings: NodeSettings, wakeups: Wakeups, vitals: Vitals) -> AsyncGenerator[Engine]:
+    http = HttpExecutor(AddressPolicy(settings.engine.callback_allow), per_host=settings.engine.per_host)
+    await http.open()
+    engine = Engine(url, settings.name, {"": http}, wakeups, vitals, settings.engine)
+    await engine.start()
+    try:
+        yield engine
+    finally:
+        await engine.stop()
+        await http.close()
+
+
+async def _tenant(pool: Pool) -> int:
+    async with acquire(pool) as connection:
+        tenant = await jobs.tenant_id(connection, "default")
+    if tenant is None:
+        raise StartError("The tenant `default` is missing from the database.")
+    return tenant
+
+
+class _Server(uvicorn.Server):
+    """Tells when it serves, and leaves signals to the node."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.serves = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.serves.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+@asynccontextmanager
+async def _server(context: Context, listening: socket.socket) -> AsyncGenerator["asyncio.Task[None]"]:
+    config = uvicorn.Config(
+        create_app(context),
+        http="httptools",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        h11_max_incomplete_event_size=65_536,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    await server.serves.wait()
+    try:
+        yield serving
+    finally:
+        server.should_exit = True
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,42 @@
+"""Field types of the public JSON: instants with an offset, ids as strings, names without surprises."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+_RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})")
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+def _instant(value: Any) -> datetime:
+    if not isinstance(value, str) or not _RFC3339.fullmatch(value):
+        raise ValueError("is not an instant with an offset, such as 2026-11-15T09:00:00+08:00 or 2026-11-15T01:00:00Z")
+    instant = datetime.fromisoformat(value.upper())
+    if not _EARLIEST <= instant < _LATEST:
+        raise ValueError("is not between the years 1970 and 9000")
+    return instant.astimezone(UTC)
+
+
+def _plain(value: str) -> str:
+    if "\x00" in value or re.search("[\ud800-\udfff]", value):
+        raise ValueError("contains a NUL character or a lone surrogate")
+    return value
+
+
+Instant = Annotated[datetime, BeforeValidator(_instant, json_schema_input_type=str)]
+"""RFC 3339, always with an offset."""
+
+Text = Annotated[str, AfterValidator(_plain)]
+Key = Annotated[str, AfterValidator(_plain), Field(min_length=1, max_length=512)]
+Note = Annotated[str, AfterValidator(_plain), Field(max_length=2_000)]
+Id = Annotated[str, Field(pattern=r"^\d{1,18}$")]
+
+
+class Model(BaseModel):
+    """A public shape: camelCase, unknown fields refused, strict about types."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", strict=True, frozen=True)

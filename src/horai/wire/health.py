@@ -1,0 +1,73 @@
+"""Health, nodes and problems on the wire."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import ConfigDict
+from pydantic.alias_generators import to_camel
+
+from horai.wire.fields import Id, Model
+
+
+class NodeOut(Model):
+    """A live node."""
+
+    incarnation: Id
+    name: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+    lease_until: datetime
+
+
+class NodeList(Model):
+    """All live nodes."""
+
+    items: list[NodeOut]
+    next_cursor: None
+
+
+class HealthOut(Model):
+    """How the scheduler is doing."""
+
+    status: Literal["UP", "DEGRADED"]
+    modes: list[str]
+    trigger_delay_p50_ms: float
+    trigger_delay_p95_ms: float
+    trigger_delay_p99_ms: float
+    run_success_rate10m: float
+    retry_backlog: int
+    dlq_growth_per_min: int
+    in_flight: int
+    unsettled: int
+    late_results: int
+    actions: list[str]
+    overdue_loops: list[str]
+    nodes: list[NodeOut]
+    version: str
+    notices: list[str]
+
+
+class FieldProblem(Model):
+    """What is wrong with one field."""
+
+    field: str
+    message: str
+
+
+class Problem(Model):
+    """RFC 9457, `application/problem+json`."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    hint: str | None = None
+    errors: list[FieldProblem] | None = None
+    instance_id: str | None = None
+    job_id: str | None = None
+    state: Any = None

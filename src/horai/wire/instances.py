@@ -1,0 +1,140 @@
+"""Instances on the wire."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from horai.wire.fields import Id, Instant, Key, Model, Text
+
+StateName = Literal["INIT", "BLOCKED", "RUNNING", "FAIL", "SUCCESS", "DEAD", "CANCELLED"]
+Reason = Literal["USER", "SUPERSEDED", "OVERLAP", "PARENT", "JOB_DELETED"]
+DecisionName = Literal["INSERTED", "UPDATED", "SUPERSEDED", "IGNORED"]
+Version = Annotated[int, Field(ge=0, lt=2**62)]
+
+
+class PutIn(Model):
+    """`PUT /api/v1/jobs/{job}/instances/{key}`. No time means now."""
+
+    execute_time: Instant | None = None
+    payload: Any = None
+    version: Version | None = None
+    again: bool = False
+
+
+class BatchItem(Model):
+    """One of a batch; with a key it follows the rules of put."""
+
+    key: Key | None = None
+    execute_time: Instant | None = None
+    payload: Any = None
+
+
+class BatchIn(Model):
+    """`POST /api/v1/jobs/{job}/instances/batch`."""
+
+    items: Annotated[list[BatchItem], Field(min_length=1, max_length=10_000)]
+
+
+class TriggerIn(Model):
+    """`POST /api/v1/jobs/{job}/trigger`; without a payload the job's own is used."""
+
+    payload: Any = None
+
+
+class OutcomeIn(Model):
+    """`POST /api/v1/instances/{id}/outcome`, by a target that answered 202."""
+
+    fence: Annotated[int, Field(ge=1, lt=2**62)]
+    result: Literal["SUCCESS", "FAIL_RETRYABLE", "FAIL_UNRECOVERABLE"]
+    message: Annotated[Text, Field(max_length=10_000)] | None = None
+    output: Any = None
+
+
+class AttemptOut(Model):
+    """One try. `late`: its outcome came when the instance had moved on, and changed nothing."""
+
+    attempt: int
+    fence: int
+    outcome: Literal["SUCCESS", "FAIL", "DEAD", "RUNNING", "CANCELLED"]
+    late: bool
+    started_at: datetime | None
+    finished_at: datetime | None
+    error_code: str | None
+    error_msg: str | None
+
+
+class EventOut(Model):
+    """One entry of an instance's timeline."""
+
+    seq: int | None
+    at: datetime
+    kind: str
+    data: dict[str, Any] | None
+
+
+class InstanceOut(Model):
+    """One planned execution of a job."""
+
+    id: Id
+    job: str
+    job_id: Id
+    key: str | None
+    state: StateName
+    reason: Reason | None
+    fire_time: datetime
+    execute_time: datetime
+    due: datetime | None
+    attempt: int
+    retry_count: int
+    fence: int
+    queue: str
+    priority: Literal["core", "high", "normal", "low"]
+    payload: Any
+    result: Any
+    error_code: str | None
+    error_msg: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    node: str | None
+    version: int | None
+    supersedes: Id | None
+    replay_of: Id | None
+    idempotency_key: str
+    attempts: list[AttemptOut] | None = None
+    timeline: list[EventOut] | None = None
+
+
+class InstanceList(Model):
+    """A page of instances, newest fire time first."""
+
+    items: list[InstanceOut]
+    next_cursor: str | None
+
+
+class InstanceAnswer(Model):
+    """What a trigger answers."""
+
+    instance: InstanceOut
+
+
+class PutAnswer(Model):
+    """What a put answers."""
+
+    decision: DecisionName
+    instance: InstanceOut
+
+
+class BatchResult(Model):
+    """What became of one item."""
+
+    decision: DecisionName
+    instance_id: Id
+    key: str | None
+
+
+class BatchAnswer(Model):
+    """What became of a batch, in its order."""
+
+    items: list[BatchResult]
