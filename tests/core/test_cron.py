@@ -1,4 +1,3 @@
-# ruff: noqa: N802 (requirement ids are written as they are)
 """Cron: both dialects, refusals, and the fires of random expressions against two independent oracles."""
 
 import os

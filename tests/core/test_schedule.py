@@ -1,4 +1,3 @@
-# ruff: noqa: N802 (requirement ids are written as they are)
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise

@@ -1,0 +1,97 @@
+"""Real PostgreSQL for every test: one embedded server per test process, one fresh database per test."""
+
+import asyncio
+import inspect
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.db.migrate import migrate
+from horai.db.nodes import make_partitions
+from horai.db.pool import Dedicated, connect
+
+TEMPLATE = "horai_template"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs `async def` tests, in the loop of the `runner` fixture where the test has one."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    running = pyfuncitem.funcargs.get("runner")
+    if isinstance(running, asyncio.Runner):
+        running.run(pyfuncitem.obj(**arguments))
+    else:
+        asyncio.run(pyfuncitem.obj(**arguments))
+    return True
+
+
+@pytest.fixture(scope="session")
+def short_place() -> Iterator[Path]:
+    """A directory that an unprivileged PostgreSQL can enter; pytest's own are for root alone."""
+    place = Path(tempfile.mkdtemp(prefix="horai-tests-", dir="/tmp"))
+    place.chmod(0o755)
+    yield place
+    shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
+    """The server of this test process, with a migrated template database."""
+    server = EmbeddedPostgres(EmbeddedSettings(short_place / "server", max_connections=300))
+
+    async def prepare() -> None:
+        await server.start()
+        admin = await asyncpg.connect(server.url)
+        await admin.execute(f"create database {TEMPLATE}")
+        await admin.close()
+        connection = await connect(url_for(server, TEMPLATE), "horai tests")
+        await migrate(connection)
+        await make_partitions(connection, 3)
+        await connection.close()
+
+    asyncio.run(prepare())
+    yield server
+    asyncio.run(server.stop())
+
+
+def url_for(server: EmbeddedPostgres, database: str) -> str:
+    return server.url.replace("/horai?", f"/{database}?")
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    """The event loop of one test."""
+    with asyncio.Runner() as running:
+        yield running
+
+
+@pytest.fixture
+def url(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """A fresh, migrated database."""
+    name = f"t{os.urandom(6).hex()}"
+
+    async def admin(statement: str) -> None:
+        connection = await asyncpg.connect(postgres.url)
+        await connection.execute(statement)
+        await connection.close()
+
+    asyncio.run(admin(f"create database {name} template {TEMPLATE}"))
+    yield url_for(postgres, name)
+    asyncio.run(admin(f"drop database if exists {name} with (force)"))
+
+
+@pytest.fixture
+def connection(runner: asyncio.Runner, url: str) -> Iterator[Dedicated]:
+    """A connection to the fresh database, in the loop of the test."""
+    opened = runner.run(connect(url, "horai test"))
+    yield opened
+    if not opened.is_closed():
+        opened.terminate()

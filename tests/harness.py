@@ -1,0 +1,132 @@
+"""A whole node, in this process or in one of its own, and a client that speaks to it over real HTTP."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from horai.core.addresses import parse_networks
+from horai.core.settings import EngineSettings
+from horai.node import NodeSettings, run
+
+LOOPBACK = parse_networks(["127.0.0.0/8", "::1/128"])
+FAST = EngineSettings(
+    lease=timedelta(seconds=3),
+    sweep=timedelta(seconds=2),
+    rescue=timedelta(milliseconds=300),
+    grace=timedelta(seconds=3),
+    callback_allow=LOOPBACK,
+)
+"""Settings for tests: short leases, frequent sweeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the server answered."""
+
+    status: int
+    json: Any
+    headers: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Speaks JSON to one node."""
+
+    base: str
+    session: aiohttp.ClientSession
+
+    async def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        kwargs: dict[str, Any] = {"json": body} if body is not None else {}
+        async with self.session.request(method, self.base + path, headers=named, **kwargs) as response:
+            is_json = "json" in response.headers.get("content-type", "")
+            return Reply(response.status, await response.json(content_type=None) if is_json else None, response.headers)
+
+    async def raw(self, method: str, path: str, body: bytes, **headers: str) -> Reply:
+        named = {"content-type": "application/json"} | {n.replace("_", "-"): v for n, v in headers.items()}
+        async with self.session.request(method, self.base + path, data=body, headers=named) as response:
+            return Reply(response.status, await response.json(content_type=None), response.headers)
+
+    async def until_state(self, instance_id: str, *states: str, within: float = 10.0) -> Any:
+        """The instance once it is in one of these states."""
+        async with asyncio.timeout(within):
+            while True:
+                found = (await self("GET", f"/api/v1/instances/{instance_id}")).json
+                if found["state"] in states:
+                    return found
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def node(url: str, engine: EngineSettings = FAST, **changes: Any) -> AsyncGenerator[Client]:
+    """A node in this process, on a port of its own."""
+    settings = NodeSettings(
+        Path("/nonexistent"), port=0, database_url=url, name="test-node", engine=replace(engine, **changes)
+    )
+    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(run(settings, stop, address.set_result))
+    await asyncio.wait({serving, address}, return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        serving.result()
+    async with aiohttp.ClientSession() as session:
+        try:
+            yield Client(await address, session)
+        finally:
+            stop.set()
+            await serving
+
+
+class HoraiProcess:
+    """`horai up` as users run it, in a process that can be killed."""
+
+    def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
+        self.data_dir = data_dir
+        self._arguments = arguments
+        self._environment = environment
+        self._process: subprocess.Popen[str] | None = None
+        self.base = ""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> "HoraiProcess":
+        """Returns when it has printed its address."""
+        command = [str(Path(sys.executable).parent / "horai"), "up", "--port", "0", "--data-dir", str(self.data_dir)]
+        self._process = subprocess.Popen(
+            [*command, *self._arguments],
+            env={**os.environ, **self._environment},
+            stdout=subprocess.PIPE,
+            stderr=(self.data_dir.parent / f"{self.data_dir.name}.log").open("a"),
+            text=True,
+        )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if "http://" in line:
+                self.base = line[line.index("http://") :].split()[0]
+                return self
+        raise AssertionError(f"horai up ended with {self._process.wait()}")
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM; its exit code."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(timeout=60)
