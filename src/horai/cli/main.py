@@ -1,11 +1,68 @@
-"""`horai`: the entry point. Subcommands import what they need when they run, so that `--help` is quick."""
+"""`horai`: the entry point. Here every error becomes `error:` and `hint:` lines and an exit code, never a traceback."""
 
+import os
 import sys
+from typing import Annotated
+
+import typer
+
+from horai import __version__
+from horai.cli.errors import as_failure, lines_of
+from horai.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "up": "Run everything in one process: database, API, scheduler and HTTP executor.",
+    "migrate": "Bring a database to this version.",
+    "db": "Look at the database itself.",
+    "jobs": "Jobs: what to do, and when.",
+    "instances": "Instances: the planned and past executions of jobs.",
+    "health": "Show how the scheduler is doing.",
+}
+"""By name, which is also the module's; its help is the module's own, and a test holds them equal."""
+
+app = typer.Typer(cls=LazyGroup, rich_markup_mode=None)
+
+
+def _placeholder() -> None:
+    """`LazyGroup` puts the real command in its place."""
+
+
+for _name, _about in COMMANDS.items():
+    app.command(_name, help=_about)(_placeholder)
+
+
+@app.callback(invoke_without_command=True)
+def horai(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Horai makes things happen at their time, exactly as often as intended, and can say why.
+
+    Every flag has an environment variable, HORAI_<FLAG>. Exit codes: 0 done, 1 the request failed, 2 bad usage.
+    """
+    if version:
+        print(f"horai {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(2)
 
 
 def run() -> None:
     """The console script."""
-    from horai.cli.up import up  # noqa: PLC0415
+    sys.exit(_exit_code())
 
-    up()
-    sys.exit(0)
+
+def _exit_code() -> int:
+    try:
+        code = app(prog_name="horai", standalone_mode=False)
+    except typer.Abort:
+        print("error: Stopped; nothing was done.", file=sys.stderr)
+        return 1
+    except Exception as error:
+        if os.environ.get("HORAI_DEBUG"):
+            raise
+        failure = as_failure(error)
+        print(*lines_of(failure), sep="\n", file=sys.stderr)
+        return failure.exit_code
+    return code if isinstance(code, int) else 0

@@ -22,7 +22,7 @@ class EngineSettings:
 
     lease: timedelta = timedelta(milliseconds=8000)
     claim_batch: int = 500
-    in_flight: int = 1000
+    in_flight: int = 2000
     per_host: int = 64
     settle_batch: int = 500
     settle_wait: timedelta = timedelta(milliseconds=5)

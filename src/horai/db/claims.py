@@ -155,6 +155,11 @@ async def cancel_if_running(connection: Connection, batch: Sequence[Held]) -> se
     return {row["id"] for row in rows}
 
 
+async def still_running(connection: Connection, batch: Sequence[Held]) -> set[int]:
+    """Those that are still their holder's, whoever has them locked."""
+    return {row["id"] for row in await connection.fetch(sql("still_running"), *_guards(batch))}
+
+
 async def lock_instance(connection: Connection, instance_id: int) -> bool:
     """Waits for one live row up to the connection's lock_timeout; False when there is none."""
     return await connection.fetchval(sql("lock_instance"), instance_id) is not None

@@ -7,10 +7,14 @@ from datetime import datetime
 from typing import Any
 
 import asyncpg
+import structlog
 
 from horai.core.definition import Definition, JobStatus, Priority, checked
+from horai.core.errors import HoraiError
 from horai.db.catalog import sql
 from horai.db.pool import Connection
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,20 +195,26 @@ class Runnable:
 
 
 async def jobs_to_run(connection: Connection, job_ids: Sequence[int]) -> dict[int, Runnable]:
-    """The jobs of claimed instances, deleted ones included."""
-    rows = await connection.fetch(sql("jobs_to_run"), list(job_ids))
-    return {
-        row["id"]: Runnable(
-            row["id"],
-            row["name"],
-            row["tenant"],
-            row["status"] == JobStatus.PAUSED,
-            row["is_deleted"],
-            definition_of(json.loads(row["definition"])),
-            tuple(row["secrets"]),
-        )
-        for row in rows
-    }
+    """The jobs of claimed instances, deleted ones included; one whose definition cannot be read is absent."""
+    found: dict[int, Runnable] = {}
+    for row in await connection.fetch(sql("jobs_to_run"), list(job_ids)):
+        try:
+            found[row["id"]] = _runnable(row)
+        except (HoraiError, ValueError) as error:
+            log.error("a stored definition cannot be read", job=row["id"], error=repr(error))
+    return found
+
+
+def _runnable(row: asyncpg.Record) -> Runnable:
+    return Runnable(
+        row["id"],
+        row["name"],
+        row["tenant"],
+        row["status"] == JobStatus.PAUSED,
+        row["is_deleted"],
+        definition_of(json.loads(row["definition"])),
+        tuple(row["secrets"]),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ async def open_pool(url: str, application: str, size: int) -> Pool:
     settings = _server_settings(application, timedelta(seconds=5)) | {"plan_cache_mode": "force_custom_plan"}
     return await asyncpg.create_pool(
         url,
-        min_size=1,
+        min_size=0,
         max_size=size,
         timeout=CONNECT_TIMEOUT,
         command_timeout=COMMAND_TIMEOUT,

@@ -7,8 +7,8 @@ paused jobs are parked, those of deleted jobs cancelled. Whatever goes wrong bet
 import asyncio
 import random
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -44,7 +44,9 @@ log = structlog.get_logger(__name__)
 HTTP_HANDLER = ""
 NOT_TRUSTED_PAUSE = timedelta(milliseconds=200)
 LOCKED_PAUSE = timedelta(milliseconds=20)
-LANES_AT_ONCE = 16
+LANES_AT_ONCE = 64
+SCANS_AT_ONCE = 64
+BROKEN_PAUSE = timedelta(seconds=60)
 PAGE = 1_000
 
 
@@ -94,8 +96,9 @@ class Dispatcher:
 
     def wake(self, lane: int, due: datetime) -> None:
         """A row of this lane is claimable from `due` on."""
-        self._has_new_lanes = self._has_new_lanes or lane > self._lanes.last_known
-        if self._lanes.wake(lane, due):
+        is_new = lane > self._lanes.last_known
+        self._has_new_lanes = self._has_new_lanes or is_new
+        if self._lanes.wake(lane, due) or is_new:
             self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
@@ -104,10 +107,20 @@ class Dispatcher:
             return now + NOT_TRUSTED_PAUSE
         connection = await self.line.get()
         await self._look_around(connection, now)
-        for band in self._lanes.ready(now):
-            for first in range(0, len(band), LANES_AT_ONCE):
-                await self._serve(connection, band[first : first + LANES_AT_ONCE])
+        bands = self._lanes.take_due(now)
+        try:
+            for band in bands:
+                for first in range(0, len(band), LANES_AT_ONCE):
+                    await self._serve(connection, band[first : first + LANES_AT_ONCE])
+        except BaseException:
+            for band in bands:
+                self._look_again(band, now)
+            raise
         return self._next_look(now)
+
+    def _look_again(self, lanes: Iterable[int], at: datetime) -> None:
+        for lane in lanes:
+            self._lanes.arm(lane, at)
 
     def _next_look(self, now: datetime) -> datetime:
         """With no room the signal of `Holdings` comes first; otherwise the next timer, pass or sweep."""
@@ -130,28 +143,28 @@ class Dispatcher:
             self._is_claim_lost = False
         if is_sweep:
             self._sweep_at = now + self._settings.sweep
-            self._lanes.back_to_all(START)
+            self._lanes.back_to_all(START, now)
         elif self._is_active and now >= self._straggler_at:
             self._straggler_at = now + self._settings.straggler
             self._is_active = False
-            self._lanes.back_to_all(now - self._settings.straggler_reach)
+            self._lanes.back_to_all(now - self._settings.straggler_reach, now)
 
     async def _serve(self, connection: Dedicated, lanes: Sequence[int]) -> None:
-        """Claims from these lanes until they are empty or there is no room."""
-        waiting = list(lanes)
+        """Claims from these lanes until they are empty or there is no room; every scan has its turn."""
+        scans = self._lanes.positions(lanes)
+        random.shuffle(scans)
+        waiting = deque(scans)
         while waiting and (budget := min(self._settings.claim_batch, self._bench.holdings.room)) > 0:
-            positions = self._lanes.positions(waiting)
-            random.shuffle(positions)
-            chosen = positions[:budget]
-            per_lane = budget // len(chosen)
-            claimed = await self._claim(connection, chosen, per_lane)
+            chosen = [waiting.popleft() for _ in range(min(len(waiting), SCANS_AT_ONCE, budget))]
+            each = budget // len(chosen)
+            claimed = await self._claim(connection, chosen, each)
             await self._hand_out(connection, claimed)
-            counts = Counter((row.shard, row.lane) for row in claimed)
-            is_full = {lane for (_, lane), count in counts.items() if count >= per_lane}
-            unseen = {position.lane for position in positions[budget:]}
-            empty = [lane for lane in waiting if lane not in is_full and lane not in unseen]
-            await self._rest(connection, empty)
-            waiting = [lane for lane in waiting if lane not in empty]
+            found = Counter((row.shard, row.lane) for row in claimed)
+            waiting.extend(self._lanes.position(*scan) for scan, count in found.items() if count >= each)
+        if waiting:
+            self._look_again(lanes, self._bench.clock.now())
+        else:
+            await self._rest(connection, lanes)
 
     async def _claim(self, connection: Dedicated, positions: Sequence[claims.Position], per_lane: int) -> list[Claimed]:
         self._claims += 1
@@ -166,10 +179,6 @@ class Dispatcher:
 
     async def _rest(self, connection: Dedicated, lanes: Sequence[int]) -> None:
         """Sets the timers of lanes with nothing more to claim. What is due yet was not claimed is locked: soon again."""
-        if not lanes:
-            return
-        for lane in lanes:
-            self._lanes.done(lane)
         soon = self._bench.clock.now() + LOCKED_PAUSE
         for lane, due in (await claims.next_due(connection, self._lanes.positions(lanes))).items():
             self._lanes.arm(lane, due if due > self._bench.clock.now() else soon)
@@ -193,21 +202,23 @@ class Dispatcher:
     async def _refuse(
         self, connection: Dedicated, claimed: Sequence[Claimed], known: Mapping[int, Runnable], handed: set[int]
     ) -> None:
-        """Parks the rows of paused jobs, cancels those of deleted ones."""
+        """Parks the rows of paused jobs, cancels those of deleted ones, sets aside those of jobs nobody can read."""
         held = [row.held for row in claimed]
+        unknown = [h for h in held if h.job_id not in known]
+        deleted = [h for h in held if h.job_id in known and known[h.job_id].is_deleted]
         paused = [h for h in held if h.job_id in known and known[h.job_id].is_paused and not known[h.job_id].is_deleted]
-        deleted = [h for h in held if h.job_id not in known or known[h.job_id].is_deleted]
         refused: set[int] = set()
         if paused:
             refused |= await claims.park_if_running(connection, paused)
         if deleted:
             refused |= await claims.cancel_if_running(connection, deleted)
-        for row in (*paused, *deleted):
+        for row in (*paused, *deleted, *unknown):
             handed.add(row.id)
             if row.id in refused:
                 self._bench.holdings.drop(row)
             else:
-                self._bench.settler.submit(Settlement(row, Release(timedelta(seconds=1))))
+                pause = BROKEN_PAUSE if row.job_id not in known else NOT_TRUSTED_PAUSE
+                self._bench.settler.submit(Settlement(row, Release(pause)))
 
     def _start(self, row: Claimed, job: Runnable) -> None:
         now = self._bench.clock.now()

@@ -45,7 +45,7 @@ class Engine:
         self._settings = settings
         self.clock = DatabaseClock()
         self.keeper = Keeper(url, name, settings.lease, self.clock, vitals)
-        self._holdings = Holdings(settings.in_flight)
+        self._holdings = Holdings(settings.in_flight, vitals)
         self._tasks: list[asyncio.Task[None]] = []
         self._stages: list[Stage] = []
 

@@ -2,14 +2,16 @@
 
 import asyncio
 
+from horai.core.vitals import Vitals
 from horai.db.claims import Held
 
 
 class Holdings:
     """Claims in hand. `limit` bounds them; `freed` is set when there is room again."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, vitals: Vitals) -> None:
         self._limit = limit
+        self._vitals = vitals
         self._held: dict[tuple[int, int], Held] = {}
         self.freed: asyncio.Event | None = None
         self._emptied = asyncio.Event()
@@ -26,12 +28,14 @@ class Holdings:
     def add(self, held: Held) -> None:
         """Taken in hand."""
         self._held[held.id, held.fence] = held
+        self._vitals.in_flight = len(self._held)
         self._emptied.clear()
 
     def drop(self, held: Held) -> None:
         """Settled, or no longer ours."""
         was_full = self.room <= 0
         self._held.pop((held.id, held.fence), None)
+        self._vitals.in_flight = len(self._held)
         if was_full and self.freed is not None:
             self.freed.set()
         if not self._held:

@@ -34,7 +34,6 @@ class Lanes:
         self._last_known = 0
         self._cursors: dict[tuple[int, int], tuple[datetime, int]] = {}
         self._timers: Wheel[int] = Wheel(TICK, to_millis(now))
-        self._due: set[int] = set()
 
     @property
     def last_known(self) -> int:
@@ -47,32 +46,26 @@ class Lanes:
             self._last_known = max(self._last_known, lane.id)
             if lane.handler in self._handlers:
                 self._lanes[lane.id] = lane
-                self._timers.put(lane.id, to_millis(now))
+                self.arm(lane.id, now)
 
-    def arm(self, lane: int, due: datetime) -> None:
-        """Looks at the lane at `due`, or earlier if it was going to."""
-        if lane in self._lanes and lane not in self._due:
-            self._timers.put(lane, to_millis(due))
-
-    def wake(self, lane: int, due: datetime) -> bool:
-        """A row of this lane is claimable from `due` on; whether the claimer has to look earlier than it would."""
-        if lane not in self._lanes:
-            return lane > self._last_known
-        self._back_to(lane, due)
-        if lane in self._due:
-            return True
+    def arm(self, lane: int, due: datetime) -> bool:
+        """Looks at the lane at `due`, or earlier if it was going to anyway; whether this is news."""
         known = self._timers.at(lane)
-        if known is not None and known <= to_millis(due):
+        if lane not in self._lanes or (known is not None and known <= to_millis(due)):
             return False
         self._timers.put(lane, to_millis(due))
         return True
 
-    def back_to_all(self, moment: datetime) -> None:
-        """Every scan starts again at `moment`."""
+    def wake(self, lane: int, due: datetime) -> bool:
+        """A row of this lane is claimable from `due` on; whether the claimer has to look earlier than it would."""
+        self._back_to(lane, due)
+        return self.arm(lane, due)
+
+    def back_to_all(self, moment: datetime, now: datetime) -> None:
+        """Every scan starts again at `moment`, now."""
         for lane in self._lanes:
             self._back_to(lane, moment)
-            self._due.add(lane)
-            self._timers.discard(lane)
+            self.arm(lane, now)
 
     def _back_to(self, lane: int, moment: datetime) -> None:
         for shard in self._shards:
@@ -82,30 +75,23 @@ class Lanes:
 
     def next_at(self) -> datetime | None:
         """When the earliest timer goes off."""
-        if self._due:
-            return START
         earliest = self._timers.next_at()
         return None if earliest is None else START + earliest * TICK
 
-    def ready(self, now: datetime) -> list[list[int]]:
-        """The lanes to look at now, the most urgent priority first."""
-        self._due.update(self._timers.advance(to_millis(now)))
+    def take_due(self, now: datetime) -> list[list[int]]:
+        """Hands out the lanes to look at now, the most urgent priority first; each has to be armed again afterwards."""
         bands: dict[Priority, list[int]] = {}
-        for lane in sorted(self._due):
+        for lane in self._timers.advance(to_millis(now)):
             bands.setdefault(self._lanes[lane].priority, []).append(lane)
         return [bands[priority] for priority in sorted(bands)]
 
-    def done(self, lane: int) -> None:
-        """Nothing more is due in this lane."""
-        self._due.discard(lane)
-
     def positions(self, lanes: Iterable[int]) -> list[Position]:
         """Where the scans of these lanes go on."""
-        return [
-            Position(shard, lane, *self._cursors.get((shard, lane), (START, BEFORE_ALL)))
-            for lane in lanes
-            for shard in self._shards
-        ]
+        return [self.position(shard, lane) for lane in lanes for shard in self._shards]
+
+    def position(self, shard: int, lane: int) -> Position:
+        """Where one scan goes on."""
+        return Position(shard, lane, *self._cursors.get((shard, lane), (START, BEFORE_ALL)))
 
     def advance(self, claimed: Iterable[Claimed]) -> None:
         """Moves the cursors behind what was claimed."""

@@ -11,6 +11,7 @@ from datetime import datetime
 
 import structlog
 
+from horai.core.retry import RetryPolicy
 from horai.core.settings import EngineSettings
 from horai.core.settlement import NODE_LOST, Decision, FailedRetryable, plan
 from horai.db import claims, nodes, settlements
@@ -67,9 +68,9 @@ class Rescuer:
 
     async def _decide(self, connection: Dedicated, lost: Sequence[Held]) -> list[tuple[Held, Decision]]:
         known = await self._jobs.get(connection, (held.job_id for held in lost))
-        return [(held, _decision(held, known[held.job_id])) for held in lost]
+        return [(held, _decision(held, known.get(held.job_id))) for held in lost]
 
 
-def _decision(held: Held, job: Runnable) -> Decision:
+def _decision(held: Held, job: Runnable | None) -> Decision:
     outcome = FailedRetryable(NODE_LOST, f"The node that ran it (incarnation {held.node}) lost its lease.")
-    return plan(job.definition.retry, held.retry_count, outcome, random.uniform)
+    return plan(job.definition.retry if job else RetryPolicy(), held.retry_count, outcome, random.uniform)

@@ -63,60 +63,46 @@ class Settler:
         self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
-        """Writes one batch."""
+        """Writes one batch. What somebody else has locked goes to the back and is tried again soon."""
         if not self._waiting:
             return now + IDLE
         if len(self._waiting) < self._settings.settle_batch:
             await asyncio.sleep(self._settings.settle_wait.total_seconds())
         batch = self._waiting[: self._settings.settle_batch]
-        connection = await self.line.get()
-        left = await self._write(connection, batch)
-        held_by_others = [settlement for settlement in left if not await self._write_alone(connection, settlement)]
-        self._waiting = held_by_others + self._waiting[len(batch) :]
+        locked = await self._write(await self.line.get(), batch)
+        self._waiting = self._waiting[len(batch) :] + locked
         self._vitals.unsettled = len(self._waiting)
-        if held_by_others and len(held_by_others) == len(self._waiting):
-            return now + LOCKED_PAUSE
-        return now if self._waiting else now + IDLE
+        if len(self._waiting) == len(locked):
+            return now + (LOCKED_PAUSE if locked else IDLE)
+        return now
 
     async def _write(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
-        """One transaction for the batch; what it did not settle is returned, all of it when a row was refused."""
+        """Settles a batch and returns what is locked; a row that the database refuses does not fail the others."""
         try:
-            async with connection.transaction():
-                applied = await settlements.apply(connection, [(s.held, s.decision) for s in batch])
+            return await self._settle(connection, batch)
         except GONE:
             raise
         except asyncpg.PostgresError as error:
+            if len(batch) == 1:
+                log.error("an outcome cannot be stored", instance=batch[0].held.id, error=repr(error))
+                return await self._settle(connection, [_unstorable(batch[0], error)])
             log.warning("a row failed its batch; settling singly", rows=len(batch), error=repr(error))
-            return list(batch)
-        self._done(batch, applied)
-        return [settlement for settlement in batch if settlement.held.id not in applied.ids]
+        return [locked for settlement in batch for locked in await self._write(connection, [settlement])]
 
-    async def _write_alone(self, connection: Dedicated, settlement: Settlement) -> bool:
-        """One row, waited for; False when somebody still holds it, and it has to be tried again."""
-        try:
-            await self._settle_or_keep(connection, settlement)
-        except asyncpg.LockNotAvailableError:
-            return False
-        except GONE:
-            raise
-        except asyncpg.PostgresError as error:
-            log.error("an outcome cannot be stored", instance=settlement.held.id, error=repr(error))
-            message = f"The database refused what the attempt came to: {type(error).__name__}."
-            await self._settle_or_keep(
-                connection, Settlement(settlement.held, Bury(UNSTORABLE, message, ("unrecoverable",)))
-            )
-        return True
-
-    async def _settle_or_keep(self, connection: Dedicated, settlement: Settlement) -> None:
+    async def _settle(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
+        """One transaction: the decisions, and what came too late for its row."""
         async with connection.transaction():
-            await claims.lock_instance(connection, settlement.held.id)
-            applied = await settlements.apply(connection, [(settlement.held, settlement.decision)])
-            kept: set[int] = set()
-            if not applied.ids and not settlement.is_quiet and not isinstance(settlement.decision, Release):
-                kept = await claims.keep_late(connection, [_late(settlement)])
+            applied = await settlements.apply(connection, [(s.held, s.decision) for s in batch])
+            left = [settlement for settlement in batch if settlement.held.id not in applied.ids]
+            still = await claims.still_running(connection, [s.held for s in left]) if left else set[int]()
+            gone = [settlement for settlement in left if settlement.held.id not in still]
+            late = [_late(s) for s in gone if not s.is_quiet and not isinstance(s.decision, Release)]
+            kept = await claims.keep_late(connection, late) if late else set[int]()
         self._vitals.late_results += len(kept)
-        self._done([settlement], applied)
-        self._holdings.drop(settlement.held)
+        self._done(batch, applied)
+        for settlement in gone:
+            self._holdings.drop(settlement.held)
+        return [settlement for settlement in left if settlement.held.id in still]
 
     def _done(self, batch: Sequence[Settlement], applied: Applied) -> None:
         now = time.monotonic()
@@ -131,6 +117,11 @@ class Settler:
             self._vitals.observe_outcome(now, is_success=isinstance(decision, Complete))
         if isinstance(decision, Retry):
             self._vitals.retry_backlog += 1
+
+
+def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
+    message = f"The database refused what the attempt came to: {type(error).__name__}."
+    return Settlement(settlement.held, Bury(UNSTORABLE, message, ("unrecoverable",)))
 
 
 def _late(settlement: Settlement) -> LateResult:

@@ -25,7 +25,7 @@ from horai.engine.lanes import START, TICK, to_millis
 
 log = structlog.get_logger(__name__)
 
-SCHEDULES_AT_ONCE = 100
+SCHEDULES_AT_ONCE = 20
 FILL_LIMIT = 100_000
 HELD_PAUSE = timedelta(milliseconds=20)
 NOT_TRUSTED_PAUSE = timedelta(milliseconds=200)

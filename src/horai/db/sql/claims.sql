@@ -191,6 +191,12 @@ with report as (
 )
 select id from gone;
 
+-- name: still_running
+-- Rows that a batch passed over but that are still their holder's: somebody has them locked, and they are tried again.
+select live.id from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as held(id, attempt, fence, node)
+join horai.instance_live live on live.id = held.id
+    and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node;
+
 -- name: lock_instance
 -- Waits for one row, as long as lock_timeout allows; the batch statements never do.
 select id from horai.instance_live where id = $1 for update;

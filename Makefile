@@ -1,0 +1,61 @@
+# Two commands do all the set-up on a fresh machine: `make up` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help install up test check format lock tests requirements mutants faults bench docs clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 16
+
+install: $(INSTALLED)  ## .venv with horai in it, from nothing but Python >= 3.11
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: Horai needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1)"; echo "hint: make PYTHON=/path/to/python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+up: install  ## run everything: embedded database, API, scheduler (ARGS="--port 9000")
+	@exec $(BIN)/horai up $(ARGS)
+
+test: check tests  ## everything CI runs
+
+check: install  ## formatting, lint, types, import rules
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-logo
+
+tests: install  ## the tests (ARGS="tests/core -k cron")
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
+
+format: install  ## lay the code out
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+
+requirements: install  ## requirement ids without a passing test, by the last full `make test`
+	@$(BIN)/python tools/requirements.py $(ARGS)
+
+mutants: install  ## remove the important guards one by one; each must turn a test red
+	$(BIN)/python tools/mutants.py $(ARGS)
+
+faults: install  ## the fault tests in their long form
+	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults $(ARGS)
+
+bench: install  ## the benchmarks, as ratios to what PostgreSQL itself can do
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: install  ## the generated pages
+	$(BIN)/python tools/states_doc.py
+
+lock: install  ## newer versions of all dependencies
+	$(BIN)/uv pip compile --universal --upgrade --no-emit-index-url --no-header --no-annotate --quiet --extra dev pyproject.toml -o requirements.lock
+
+clean:  ## remove what `make` made
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .requirements.json

@@ -1,0 +1,119 @@
+"""The denominator: what this PostgreSQL does with the bare shape of our hot path and no product around it.
+
+One narrow hot table, one history, no events, fences or node leases: claim a batch of lanes on one connection while the
+batch before is moved to history on another. Nothing that keeps our promises can be faster; the drain is measured in
+parts of it.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+import asyncpg
+
+SHARDS, LANES, BATCH, LANES_PER_CLAIM = 32, 25, 500, 64
+
+SCHEMA = """
+drop schema if exists bare cascade;
+create schema bare;
+create table bare.hot (
+    id bigint generated always as identity primary key, job bigint not null, lane integer not null, shard smallint not null,
+    state smallint not null default 0, attempt smallint not null default 0, fence bigint not null default 0, node integer,
+    due timestamptz not null, fire_time timestamptz not null, idem_key text not null, payload bytea, claimed_at timestamptz
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+create index on bare.hot (shard, lane, due, id);
+create unique index on bare.hot (job, idem_key);
+create table bare.history (
+    id bigint not null, job bigint not null, state smallint not null, attempt smallint not null, fence bigint not null, node integer,
+    fire_time timestamptz not null, claimed_at timestamptz, finished_at timestamptz not null default clock_timestamp(),
+    idem_key text, payload bytea
+) partition by range (finished_at);
+create table bare.history_all partition of bare.history default;
+create index on bare.history (job, finished_at);
+create index on bare.history using brin (id);
+"""
+
+FILL = """
+insert into bare.hot (job, lane, shard, due, fire_time, idem_key, payload)
+select n, n % $2, n % $3, clock_timestamp() - interval '10 s' * random(), clock_timestamp(), n::text, repeat('x', 100)::bytea
+from generate_series(1, $1::integer) n
+"""
+
+CLAIM = """
+update bare.hot hot set state = 1, attempt = attempt + 1, fence = fence + 1, node = 1, claimed_at = clock_timestamp()
+where hot.id = any (array(
+    select due.id from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as lane(shard, lane, due, id)
+    cross join lateral (
+        select id from bare.hot h
+        where h.shard = lane.shard and h.lane = lane.lane and h.state = 0 and (h.due, h.id) > (lane.due, lane.id)
+            and h.due <= clock_timestamp()
+        order by h.due, h.id limit $5 for update skip locked
+    ) due
+))
+returning hot.id, hot.fence, hot.shard, hot.lane, hot.due
+"""
+
+SETTLE = """
+with done as (
+    delete from bare.hot hot using unnest($1::bigint[], $2::bigint[]) as held(id, fence)
+    where hot.id = held.id and hot.fence = held.fence and hot.state = 1 and hot.node = 1 returning hot.*
+)
+insert into bare.history (id, job, state, attempt, fence, node, fire_time, claimed_at, idem_key, payload)
+select id, job, 2, attempt, fence, node, fire_time, claimed_at, idem_key, payload from done
+"""
+
+
+@dataclass(slots=True)
+class _Scan:
+    """Where each lane's scan goes on."""
+
+    cursors: dict[tuple[int, int], tuple[object, int]]
+
+    def columns(self, lanes: list[tuple[int, int]]) -> tuple[list[int], list[int], list[object], list[int]]:
+        at = [self.cursors[lane] for lane in lanes]
+        return [lane[0] for lane in lanes], [lane[1] for lane in lanes], [c[0] for c in at], [c[1] for c in at]
+
+
+async def drain_rate(url: str, rows: int) -> float:
+    """Instances claimed and settled per second."""
+    setup, claims, settles = [await asyncpg.connect(url) for _ in range(3)]
+    await setup.execute(SCHEMA)
+    await setup.execute(FILL, rows, LANES, SHARDS)
+    await setup.execute("analyze bare.hot")
+    await setup.execute("checkpoint")
+    heads = await setup.fetch("select shard, lane, min(due) - interval '1 s' as due from bare.hot group by 1, 2")
+    scan = _Scan({(row["shard"], row["lane"]): (row["due"], -1) for row in heads})
+    started = time.perf_counter()
+    drained = await _drain(claims, settles, scan)
+    rate = drained / (time.perf_counter() - started)
+    await setup.execute("drop schema bare cascade")
+    for connection in (setup, claims, settles):
+        await connection.close()
+    if drained != rows:
+        raise RuntimeError(f"drained {drained} of {rows}")
+    return rate
+
+
+async def _drain(claims: asyncpg.Connection, settles: asyncpg.Connection, scan: _Scan) -> int:
+    drained, settling = 0, None
+    while scan.cursors:
+        lanes = list(scan.cursors)[:LANES_PER_CLAIM]
+        each = max(1, BATCH // len(lanes))
+        rows = await claims.fetch(CLAIM, *scan.columns(lanes), each)
+        found = dict.fromkeys(lanes, 0)
+        for row in rows:
+            lane = (row[2], row[3])
+            found[lane] += 1
+            scan.cursors[lane] = max(scan.cursors[lane], (row[4], row[0]))
+        if settling is not None:
+            await settling
+        if rows:
+            settling = asyncio.create_task(settles.execute(SETTLE, [r[0] for r in rows], [r[1] for r in rows]))
+        drained += len(rows)
+        for lane in lanes:
+            cursor = scan.cursors.pop(lane)
+            if found[lane] == each:
+                scan.cursors[lane] = cursor  # to the back: every lane has its turn
+    if settling is not None:
+        await settling
+    return drained

@@ -1,0 +1,136 @@
+"""A small client of the REST surface: urllib, no proxies, no redirects, bytes in and bytes out.
+
+Answers stay bytes until someone wants to look inside: `--json` prints them as they came.
+"""
+
+import http.client
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.message import Message
+from typing import IO, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from horai import __version__
+from horai.cli.environment import secret
+from horai.cli.errors import BadUsage, CommandFailed
+
+TIMEOUT = 30.0
+LONGEST_PAGE = 500
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The key is for the server it was given for, not for where that one points."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> None:
+        return None
+
+
+class _Page(msgspec.Struct):
+    items: list[msgspec.Raw]
+    next_cursor: str | None = msgspec.field(name="nextCursor", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Speaks to one server, with a key if there is one."""
+
+    server: str
+    api_key: str | None = None
+
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        """The body of a good answer; anything else is a `CommandFailed`."""
+        data = None if body is None else msgspec.json.encode(body)
+        named = {"Accept": "application/json", "User-Agent": f"horai/{__version__}", **(headers or {})}
+        if data is not None:
+            named["Content-Type"] = "application/json"
+        if self.api_key is not None:
+            named["Authorization"] = f"Bearer {self.api_key}"
+        request = urllib.request.Request(self.server + path, data, named, method=method)  # noqa: S310 - checked in client_of
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect)
+        try:
+            with opener.open(request, timeout=TIMEOUT) as response:
+                return response.read()
+        except urllib.error.HTTPError as error:
+            raise _refused(self.server, error.code, error.read()) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise _unreachable(self.server, error) from error
+
+    def page(self, path: str, query: Mapping[str, str | int | None], everything: bool) -> bytes:
+        """A list's first page, or with `everything` all of its pages as one."""
+        limit = query.get("limit") or (LONGEST_PAGE if everything else None)
+        answer = self.call("GET", path + _query({**query, "limit": limit}))
+        if not everything:
+            return answer
+        page = _page_of(self.server, answer)
+        items = page.items
+        while page.next_cursor is not None:
+            following = {**query, "limit": limit, "cursor": page.next_cursor}
+            page = _page_of(self.server, self.call("GET", path + _query(following)))
+            items += page.items
+        return msgspec.json.encode({"items": items, "nextCursor": None})
+
+
+def client_of(server: str, api_key: str | None) -> Client:
+    """The client that the flags and the environment describe."""
+    try:
+        parts = urlsplit(server)
+        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 0) >= 0
+    except ValueError:
+        is_address = False
+    if not is_address or not server.isascii() or not server.isprintable() or " " in server or "?" in server:
+        raise BadUsage(f"{server!r} is no server's address.", "Write one such as http://127.0.0.1:8470.")
+    key = api_key or secret("HORAI_API_KEY", os.environ)
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise BadUsage("The API key holds characters that no key has.", "Check HORAI_API_KEY or HORAI_API_KEY_FILE.")
+    return Client(server.rstrip("/"), key)
+
+
+def path_of(*parts: str) -> str:
+    """A path under /api/v1, each part quoted."""
+    return "/".join(["/api/v1", *(quote(part, safe="", errors="surrogateescape") for part in parts)])
+
+
+def _query(given: Mapping[str, str | int | None]) -> str:
+    named = {name: value for name, value in given.items() if value is not None}
+    return f"?{urlencode(named, errors='surrogateescape')}" if named else ""
+
+
+def _page_of(server: str, answer: bytes) -> _Page:
+    try:
+        return msgspec.json.decode(answer, type=_Page)
+    except msgspec.DecodeError as error:
+        raise _foreign(server, "no list") from error
+
+
+def _refused(server: str, status: int, body: bytes) -> CommandFailed:
+    try:
+        problem = json.loads(body)
+        detail, hint = str(problem["detail"]), problem.get("hint")
+        errors = [f"{error['field']}: {error['message']}" for error in problem.get("errors") or ()]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return _foreign(server, f"status {status}")
+    return CommandFailed(detail, hint, [error for error in errors if error not in detail])
+
+
+def _foreign(server: str, what: str) -> CommandFailed:
+    return CommandFailed(f"{server} answered with {what}, not as Horai does.", "Check --server or HORAI_SERVER.")
+
+
+def _unreachable(server: str, error: Exception) -> CommandFailed:
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(reason, TimeoutError):
+        return CommandFailed(f"{server} did not answer within {TIMEOUT:g} s.", "It may have done it: look before you repeat.")
+    if isinstance(reason, ConnectionRefusedError):
+        return CommandFailed(f"no server answers at {server}", "start one with `horai up`, or set HORAI_SERVER")
+    words = (reason.strerror if isinstance(reason, OSError) else None) or repr(reason)
+    return CommandFailed(f"no server answers at {server}: {words}", "start one with `horai up`, or set HORAI_SERVER")

@@ -1,0 +1,73 @@
+"""What a command says when it cannot do what it was asked."""
+
+import re
+from collections.abc import Sequence
+from typing import NoReturn
+
+import typer
+
+from horai.core.errors import HoraiError
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SUGGESTION = re.compile(r"(?P<what>.*?) (?:(?P<meant>Did you mean .*\?)|\(Possible options: (?P<options>.*)\))")
+
+
+class CommandFailed(Exception):
+    """The request failed: exit code 1. `also` are further error lines."""
+
+    exit_code = 1
+
+    def __init__(self, detail: str, hint: str | None = None, also: Sequence[str] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.hint = hint
+        self.also = tuple(also)
+
+
+class BadUsage(CommandFailed):
+    """The command was not understood: exit code 2."""
+
+    exit_code = 2
+
+
+def refuse_flag(flag: str, message: str) -> NoReturn:
+    """A flag's value is wrong, in the words of the parser."""
+    raise typer.BadParameter(message, param_hint=f"'{flag}'")
+
+
+def as_failure(error: Exception) -> CommandFailed:
+    """Any error as one of ours."""
+    match error:
+        case CommandFailed():
+            return error
+        case HoraiError():
+            return CommandFailed(error.detail, error.hint)
+        case typer.TyperException():
+            return _misused(error)
+        case _:
+            words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return CommandFailed(words, "This is not expected. Set HORAI_DEBUG=1 to see where it happened.")
+
+
+def _misused(error: typer.TyperException) -> BadUsage:
+    """What the parser says, with its suggestion as the hint."""
+    message = error.format_message()
+    if found := _SUGGESTION.fullmatch(message):
+        return BadUsage(found["what"], found["meant"] or f"Did you mean {found['options']}?")
+    context = getattr(error, "ctx", None)
+    return BadUsage(message, f"{context.command_path} --help says how." if context else None)
+
+
+def lines_of(failure: CommandFailed) -> list[str]:
+    """`error:` and `hint:` lines."""
+    told = [f"error: {detail}" for detail in (failure.detail, *failure.also)]
+    return [one_line(line) for line in (*told, *([f"hint: {failure.hint}"] if failure.hint else []))]
+
+
+def one_line(text: str) -> str:
+    """Text of any origin, harmless to a terminal and on one line."""
+    return _UNSAFE.sub(_escaped, text.replace("\r\n", "\n").replace("\n", " "))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")

@@ -1,0 +1,64 @@
+"""Output: JSON as it came, tables for people. Whatever a server sends is shown, never obeyed."""
+
+import sys
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from horai.cli.errors import one_line
+
+UNBOUNDED = 100_000
+"""Columns when nobody looks: a pipe gets every row on one line."""
+
+STATE_STYLES = {
+    **dict.fromkeys(("SUCCESS", "ACTIVE", "UP", "INSERTED", "UPDATED"), "green"),
+    **dict.fromkeys(("DEAD", "DEGRADED"), "red"),
+    **dict.fromkeys(("FAIL", "PAUSED", "SUPERSEDED"), "yellow"),
+    **dict.fromkeys(("RUNNING",), "cyan"),
+    **dict.fromkeys(("CANCELLED", "IGNORED"), "dim"),
+}
+
+
+def console() -> Console:
+    """Stdout; without colours where NO_COLOR or a pipe says so."""
+    return Console(width=None if sys.stdout.isatty() else UNBOUNDED, highlight=False, soft_wrap=False)
+
+
+def print_json(answer: bytes) -> None:
+    """The answer to the letter; indented for a terminal."""
+    text = msgspec.json.format(answer, indent=2) if sys.stdout.isatty() else answer
+    sys.stdout.write(text.decode("utf-8") + "\n")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Columns of plain text; the first, by which a row is named, never breaks."""
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for number, column in enumerate(columns):
+        drawn.add_column(column, no_wrap=number == 0)
+    for row in rows:
+        drawn.add_row(*(cell(text) for text in row))
+    return drawn
+
+
+def fields(pairs: Iterable[tuple[str, str]]) -> Table:
+    """One object: a name and a value a line, without those that are empty."""
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    drawn.add_column(style="bold", no_wrap=True)
+    drawn.add_column()
+    for name, value in pairs:
+        if value:
+            drawn.add_row(name, cell(value))
+    return drawn
+
+
+def cell(text: str) -> Text:
+    """Text as it is: no markup, no control characters."""
+    return Text(one_line(text), style=STATE_STYLES.get(text, ""))
+
+
+def say(text: str) -> None:
+    """Talk, on stderr."""
+    print(one_line(text), file=sys.stderr)

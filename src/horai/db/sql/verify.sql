@@ -1,0 +1,298 @@
+-- The invariants, asked of the whole store; `horai db verify` and every fault test do. Each statement answers with one row
+-- per violation, at most $1 of them, and beside each the number of all; no row means that the invariant holds. They only
+-- read, each in one snapshot, so that a row on its way from live to history is seen in exactly one of the two.
+-- Retention drops the partitions of whole days: rows older than the oldest one kept are not held against what went with it.
+
+-- name: verify_final_once
+select format('instance %s is in history %s times', id, copies) as example, count(*) over () as violations
+from (select id, count(*) as copies from horai.instance_history group by id having count(*) > 1) again
+order by id limit $1;
+
+-- name: verify_final_or_live
+select format('instance %s is %s and %s', past.id, horai.state_name(live.state), horai.state_name(past.state)) as example,
+    count(*) over () as violations
+from horai.instance_live live join horai.instance_history past on past.id = live.id
+order by past.id limit $1;
+
+-- name: verify_outcome_fence
+-- Who failed or died has the attempt row of exactly the claim that said so; no attempt is ahead of its instance.
+with instance as (
+    select id, state, attempt, fence, created_at from horai.instance_live
+    union all
+    select id, state, attempt, fence, created_at from horai.instance_history
+), kept as (
+    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
+    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.attempt'::regclass and part.relname ~ '_[0-9]{8}$'
+)
+select example, count(*) over () as violations from (
+    select i.id, format('instance %s is %s without the outcome of attempt %s, fence %s', i.id, horai.state_name(i.state), i.attempt, i.fence) as example
+    from instance i cross join kept
+    where i.state in (3, 4) and i.created_at >= kept.since and not exists (
+        select from horai.attempt a where a.instance_id = i.id and a.attempt = i.attempt and a.fence = i.fence and not a.late)
+    union all
+    select i.id, format('attempt %s, fence %s is ahead of instance %s: attempt %s, fence %s', a.attempt, a.fence, i.id, i.attempt, i.fence)
+    from horai.attempt a join instance i on i.id = a.instance_id where a.attempt > i.attempt or a.fence > i.fence
+    union all
+    select i.id, format('instance %s is %s without a claim', i.id, horai.state_name(i.state))
+    from instance i where i.state in (1, 2, 3, 4) and (i.attempt < 1 or i.fence < 1)
+) found order by id limit $1;
+
+-- name: verify_reschedule_kept
+-- A moved instance stands where its last event says: retries move execute_time, only a put moves fire_time.
+with moved as (
+    select distinct on (instance_id) instance_id, (data ->> 'executeTime')::timestamptz as wished
+    from horai.event where kind = 'INSTANCE_RESCHEDULED' order by instance_id, seq desc
+), instance as (
+    select id, fire_time from horai.instance_live
+    union all
+    select id, fire_time from horai.instance_history
+)
+select format('instance %s fires at %s, though it was put to %s', i.id, i.fire_time, moved.wished) as example, count(*) over () as violations
+from moved join instance i on i.id = moved.instance_id
+where i.fire_time <> moved.wished
+order by i.id limit $1;
+
+-- name: verify_successor_made
+-- What was superseded has one successor, born for the time that was wished.
+with successor as (
+    select id, supersedes, born_for from horai.instance_live where supersedes is not null
+    union all
+    select id, supersedes, born_for from horai.instance_history where supersedes is not null
+), wish as (
+    select instance_id, (data ->> 'executeTime')::timestamptz as wished
+    from horai.event where kind = 'INSTANCE_CANCELLED' and data ->> 'reason' = 'SUPERSEDED'
+), counted as (
+    select past.id, count(successor.id) as successors, min(successor.born_for) as born_for, min(wish.wished) as wished
+    from horai.instance_history past
+    left join successor on successor.supersedes = past.id
+    left join wish on wish.instance_id = past.id
+    where past.state = 5 and past.reason = 2
+    group by past.id
+)
+select format('instance %s was superseded for %s and has %s successors, born for %s', id, wished, successors, born_for) as example,
+    count(*) over () as violations
+from counted where successors <> 1 or born_for <> wished
+order by id limit $1;
+
+-- name: verify_one_live_per_key
+select format('job %s, key %s has %s live instances', job_id, left(key, 60), copies) as example, count(*) over () as violations
+from (
+    select job_id, key, count(*) as copies from horai.instance_live where key is not null group by job_id, key having count(*) > 1
+) again
+order by job_id, key limit $1;
+
+-- name: verify_stuck_running
+-- RUNNING for a node that will never settle it and that nobody will rescue any more, or that nobody has rescued within $2.
+select format('instance %s runs on incarnation %s, which %s', live.id, live.node,
+        case when node.incarnation is null then 'nobody knows' when node.rescued_at is not null then 'has been rescued'
+        else 'is dead and waits for its rescue' end) as example,
+    count(*) over () as violations
+from horai.instance_live live left join horai.node on node.incarnation = live.node
+where live.state = 1 and (
+    node.incarnation is null or node.rescued_at is not null
+    or (least(node.fenced_at, node.stopped_at, node.lease_until) < clock_timestamp() - $2::interval and exists (
+        select from horai.node other where other.fenced_at is null and other.stopped_at is null
+            and other.lease_until > clock_timestamp() and other.started_at < clock_timestamp() - $2::interval)))
+order by live.id limit $1;
+
+-- name: verify_overdue
+-- Due for longer than $2 though a node has been there for all that time. Only HTTP lanes: a worker's may wait for its worker.
+select format('instance %s is %s and due since %s', live.id, horai.state_name(live.state), live.due) as example, count(*) over () as violations
+from horai.instance_live live join horai.lane on lane.id = live.lane and lane.handler = ''
+where live.state in (0, 3) and live.due < clock_timestamp() - $2::interval and exists (
+    select from horai.node where fenced_at is null and stopped_at is null
+        and lease_until > clock_timestamp() and started_at < clock_timestamp() - $2::interval)
+order by live.due, live.id limit $1;
+
+-- name: verify_slot_once
+select format('job %s, slot %s (generation %s) was made %s times', job_id, fire_time, slot, copies) as example, count(*) over () as violations
+from (
+    select job_id, fire_time, slot, count(*) as copies
+    from (
+        select job_id, fire_time, slot from horai.instance_live where slot >= 0
+        union all
+        select job_id, fire_time, slot from horai.instance_history where slot >= 0
+    ) made
+    group by job_id, fire_time, slot having count(*) > 1
+) again
+order by job_id, fire_time limit $1;
+
+-- name: verify_slots_dense
+-- Fixed rates only, whose steps SQL can count: between two slots of a job's present schedule none is missing, unless a
+-- skip accounts for it. What a cron expression ought to have fired, only the core can say.
+with slot as (
+    select job_id, fire_time from horai.instance_live where slot = 0
+    union all
+    select job_id, fire_time from horai.instance_history where slot = 0
+), pair as (
+    select job.id as job_id, job.schedule_id, (schedule.spec ->> 'every')::interval as step, slot.fire_time as upper,
+        lag(slot.fire_time) over (partition by job.id order by slot.fire_time) as lower
+    from horai.job join horai.schedule on schedule.id = job.schedule_id and schedule.spec ->> 'every' is not null
+    join slot on slot.job_id = job.id and slot.fire_time > job.active_from
+)
+select format('job %s has no slot between %s and %s', job_id, lower, upper) as example, count(*) over () as violations
+from pair
+where upper - lower > step
+    and not exists (
+        select from horai.skip where skip.schedule_id = pair.schedule_id and coalesce(skip.job_id, pair.job_id) = pair.job_id
+            and skip.from_time <= pair.lower + pair.step and skip.to_time > pair.lower
+    ) or upper - lower > step and not exists (
+        select from horai.skip where skip.schedule_id = pair.schedule_id and coalesce(skip.job_id, pair.job_id) = pair.job_id
+            and skip.from_time < pair.upper and skip.to_time >= pair.upper - pair.step
+    )
+order by job_id, lower limit $1;
+
+-- name: verify_attempts_rise
+-- A claim adds one to attempt and fence alike, a failure one to retry_count, and every failure has its attempt row.
+with instance as (
+    select id, attempt, retry_count, fence, supersedes, created_at from horai.instance_live
+    union all
+    select id, attempt, retry_count, fence, supersedes, created_at from horai.instance_history
+), failed as (
+    select instance_id, count(*) as failures from horai.attempt where not late group by instance_id
+), kept as (
+    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
+    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.attempt'::regclass and part.relname ~ '_[0-9]{8}$'
+)
+select example, count(*) over () as violations from (
+    select instance_id as id, format('instance %s has attempt %s %s times', instance_id, attempt, count(*)) as example
+    from horai.attempt where not late group by instance_id, attempt having count(*) > 1
+    union all
+    select i.id, format('instance %s has failed %s times, with %s failed attempts', i.id, i.retry_count, coalesce(failed.failures, 0))
+    from instance i left join failed on failed.instance_id = i.id cross join kept
+    where i.retry_count <> coalesce(failed.failures, 0) and (i.created_at >= kept.since or i.retry_count < failed.failures)
+    union all
+    select i.id, format('instance %s has attempt %s, retry count %s, fence %s', i.id, i.attempt, i.retry_count, i.fence)
+    from instance i
+    where i.attempt < i.retry_count or i.fence < i.attempt or (i.supersedes is null and i.fence <> i.attempt)
+    union all
+    select i.id, format('instance %s has fence %s after %s claims, its predecessor ended with %s', i.id, i.fence, i.attempt, past.fence)
+    from instance i join horai.instance_history past on past.id = i.supersedes
+    where i.fence <> past.fence + i.attempt
+) found order by id limit $1;
+
+-- name: verify_running_has_owner
+select format('instance %s is %s with node %s, claim %s, claimed at %s, fence %s, attempt %s', id, horai.state_name(state),
+        node, claim, claimed_at, fence, attempt) as example,
+    count(*) over () as violations
+from horai.instance_live
+where (state = 1) <> (node is not null) or (state = 1) <> (claim is not null) or (state = 1) <> (claimed_at is not null)
+    or (state = 1 and (fence < 1 or attempt < 1))
+order by id limit $1;
+
+-- name: verify_change_told
+-- What died or was cancelled has its event as its last one, a late attempt has one too. A success is told by its history row.
+with kept as (
+    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
+    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.event'::regclass and part.relname ~ '_[0-9]{8}$'
+)
+select example, count(*) over () as violations from (
+    select past.id, format('instance %s is %s, and no event says so', past.id, horai.state_name(past.state)) as example
+    from horai.instance_history past cross join kept
+    where past.state in (4, 5) and past.finished_at >= kept.since and not exists (
+        select from horai.event where event.instance_id = past.id and event.seq = past.events
+            and event.kind = case past.state when 4 then 'INSTANCE_DEAD' else 'INSTANCE_CANCELLED' end)
+    union all
+    select live.id, format('instance %s has failed %s times, and events tell of %s', live.id, live.retry_count, told.failures)
+    from horai.instance_live live cross join kept cross join lateral (
+        select count(*) as failures from horai.event where event.instance_id = live.id and event.kind = 'INSTANCE_FAILED'
+    ) told
+    where live.created_at >= kept.since and live.retry_count <> told.failures
+    union all
+    select late.instance_id, format('instance %s has %s late attempts, and events tell of %s', late.instance_id, late.attempts, told.results)
+    from (select instance_id, count(*) as attempts, min(finished_at) as first from horai.attempt where late group by instance_id) late
+    cross join kept cross join lateral (
+        select count(*) as results from horai.event where event.instance_id = late.instance_id and event.kind = 'INSTANCE_LATE_RESULT'
+    ) told
+    where late.first >= kept.since and late.attempts <> told.results
+) found order by id limit $1;
+
+-- name: verify_events_dense
+with kept as (
+    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
+    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.event'::regclass and part.relname ~ '_[0-9]{8}$'
+), instance as (
+    select id, events, created_at from horai.instance_live
+    union all
+    select id, events, created_at from horai.instance_history
+), told as (
+    select instance_id, count(seq) as events, count(distinct seq) as numbers, min(seq) as lowest, max(seq) as highest
+    from horai.event where instance_id is not null and seq is not null group by instance_id
+)
+select format('instance %s counts %s events; there are %s, numbered %s to %s', i.id, i.events, coalesce(told.events, 0), told.lowest, told.highest)
+    as example, count(*) over () as violations
+from instance i left join told on told.instance_id = i.id cross join kept
+where i.created_at >= kept.since and (
+    i.events <> coalesce(told.events, 0) or told.events <> told.numbers or told.lowest <> 1 or told.highest <> i.events)
+order by i.id limit $1;
+
+-- name: verify_never_early
+-- Comparable because nothing moves execute_time while an instance runs; a retry's new time is that of its next claim.
+select example, count(*) over () as violations from (
+    select id, format('instance %s was claimed at %s, before %s', id, claimed_at, greatest(execute_time, due)) as example
+    from horai.instance_live where claimed_at < greatest(execute_time, due)
+    union all
+    select id, format('instance %s is due at %s, before its time %s', id, due, execute_time)
+    from horai.instance_live where due < execute_time
+    union all
+    select id, format('instance %s was claimed at %s, before %s', id, claimed_at, execute_time)
+    from horai.instance_history where claimed_at < execute_time
+    union all
+    select id, format('instance %s was finished at %s, before its claim at %s', id, finished_at, claimed_at)
+    from horai.instance_history where finished_at < claimed_at
+) found order by id limit $1;
+
+-- name: verify_one_tenant
+select format('%s %s of job %s is of tenant %s, the job of %s', what, found.id, found.job_id, found.tenant_id, job.tenant_id) as example,
+    count(*) over () as violations
+from (
+    select 'instance' as what, id, job_id, tenant_id from horai.instance_live
+    union all select 'finished instance', id, job_id, tenant_id from horai.instance_history
+    union all select 'attempt of instance', instance_id, job_id, tenant_id from horai.attempt
+    union all select 'event', id, job_id, tenant_id from horai.event where job_id is not null
+    union all select 'dead letter', id, job_id, tenant_id from horai.dead_letter
+    union all select 'lane', lane.id, job.id, lane.tenant_id from horai.job join horai.lane on lane.id = job.lane_id
+    union all select 'lane of instance', live.id, live.job_id, lane.tenant_id
+        from horai.instance_live live join horai.lane on lane.id = live.lane
+) found left join horai.job on job.id = found.job_id
+where job.tenant_id is distinct from found.tenant_id
+order by found.id limit $1;
+
+-- name: verify_dead_has_letter
+with kept as (
+    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
+    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.instance_history'::regclass and part.relname ~ '_[0-9]{8}$'
+)
+select example, count(*) over () as violations from (
+    select past.id, format('instance %s is DEAD and has no dead letter', past.id) as example
+    from horai.instance_history past
+    where past.state = 4 and not exists (select from horai.dead_letter letter where letter.instance_id = past.id)
+    union all
+    select letter.instance_id, format('instance %s has a dead letter and is not DEAD', letter.instance_id)
+    from horai.dead_letter letter cross join kept
+    where letter.created_at >= kept.since
+        and not exists (select from horai.instance_history past where past.id = letter.instance_id and past.state = 4)
+) found order by id limit $1;
+
+-- name: verify_parked_for_a_reason
+-- The parking lane holds what is BLOCKED and what its job holds back; a job whose rows are still to be moved is marked.
+select format('instance %s of job %s is %s in the parking lane, and nobody will move it', live.id, live.job_id, horai.state_name(live.state)) as example,
+    count(*) over () as violations
+from horai.instance_live live join horai.job on job.id = live.job_id
+where live.lane = 0 and live.state <> 6 and not job.relane and (job.status = 0 or job.deleted_at is not null)
+order by live.id limit $1;
+
+-- name: verify_lane_known
+select format('instance %s waits in lane %s, which there is not', live.id, live.lane) as example, count(*) over () as violations
+from horai.instance_live live
+where live.lane <> 0 and not exists (select from horai.lane where lane.id = live.lane)
+order by live.id limit $1;
+
+-- name: verify_no_strays
+select format('%s of %s is in a default partition', what, at) as example, count(*) over () as violations
+from (
+    select 'a finished instance' as what, finished_at as at from horai.instance_history_default
+    union all select 'an attempt', finished_at from horai.attempt_default
+    union all select 'an event', at from horai.event_default
+) stray
+order by at limit $1;

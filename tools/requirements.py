@@ -1,0 +1,87 @@
+"""Which requirements have no passing test, by the last full run of the tests.
+
+`make requirements` prints them; `--proven` prints the others with their tests; `--require A2,A4` fails unless these
+are proven. A requirement is proven by at least one passing test that carries its id, and none that fails.
+"""
+
+import argparse
+import json
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STATEMENTS = ROOT / "tests" / "requirements" / "requirements.toml"
+RESULTS = ROOT / ".requirements.json"
+
+Results = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The requirements of one seed: id → statement."""
+
+    title: str
+    ids: Mapping[str, str]
+
+
+def groups(path: Path = STATEMENTS) -> list[Group]:
+    """All requirements, seed by seed."""
+    with path.open("rb") as file:
+        return [Group(table["title"], table["ids"]) for table in tomllib.load(file).values()]
+
+
+def is_proven(results: Results, requirement: str) -> bool:
+    """Whether a test that carries the id passed and none failed."""
+    outcomes = results.get(requirement, {}).values()
+    return "passed" in outcomes and "failed" not in outcomes
+
+
+def report(all_groups: Sequence[Group], results: Results, *, proven: bool) -> list[str]:
+    """The lines to print: the unproven ones with their statements, or the proven ones with their tests."""
+    lines: list[str] = []
+    total = count = 0
+    for group in all_groups:
+        total += len(group.ids)
+        count += sum(is_proven(results, requirement) for requirement in group.ids)
+        shown = [requirement for requirement in group.ids if is_proven(results, requirement) == proven]
+        if shown:
+            lines.append(f"{group.title}")
+        for requirement in shown:
+            lines.append(f"  {requirement:<4} {group.ids[requirement]}")
+            outcomes = results.get(requirement, {})
+            lines += [f"         {test}" if proven else f"         {outcomes[test]}: {test}" for test in outcomes]
+    return [*lines, f"{count} of {total} requirements proven, {total - count} without a passing test"]
+
+
+def unknown(all_groups: Sequence[Group], results: Results) -> list[str]:
+    """Ids in test names that no requirement has; X ids are resolutions of conflicts between seeds."""
+    known = {requirement for group in all_groups for requirement in group.ids}
+    return [found for found in results if found not in known and not found.startswith("X")]
+
+
+def main(arguments: Sequence[str] | None = None, results_file: Path = RESULTS) -> int:
+    parser = argparse.ArgumentParser(prog="tools/requirements.py", description=__doc__.partition("\n")[0])
+    parser.add_argument("--proven", action="store_true", help="the proven ones, with their tests")
+    parser.add_argument("--require", metavar="IDS", default="", help="exit 1 unless all of these are proven: A2,A4")
+    options = parser.parse_args(arguments)
+    if not results_file.exists():
+        print(f"error: {results_file.name} is missing\nhint: run all the tests first: make test", file=sys.stderr)
+        return 1
+    results: Results = json.loads(results_file.read_text())
+    all_groups = groups()
+    print("\n".join(report(all_groups, results, proven=options.proven)))
+    if strangers := unknown(all_groups, results):
+        print(f"error: no such requirement: {', '.join(strangers)}", file=sys.stderr)
+        return 1
+    required = [word.strip() for word in options.require.split(",") if word.strip()]
+    if missing := [word for word in required if not is_proven(results, word)]:
+        print(f"error: not proven: {', '.join(missing)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
