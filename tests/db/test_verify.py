@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
-import make
 import pytest
-from conftest import TEMPLATE, url_for
 
+import make
+from conftest import TEMPLATE, url_for
 from horai.accept import instances, jobs
 from horai.accept.scope import Scope
 from horai.core.settings import EngineSettings

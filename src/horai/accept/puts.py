@@ -108,8 +108,12 @@ async def _insert_fresh(connection: Connection, place: Place, puts: Sequence[Put
     ignored = [made[key].id for key, answer in answers.items() if answer.verdict is Verdict.IGNORED]
     if ignored:
         await plans.take_back(connection, ignored)
-    dead = [pasts[key].dead for key, a in answers.items() if a.verdict is Verdict.INSERTED and key in pasts]
-    if letters := [letter for letter in dead if letter is not None]:
+    renewed = {key: pasts[key] for key, a in answers.items() if a.verdict is Verdict.INSERTED and key in pasts}
+    if versions := {
+        made[key].id: known.past.version for key, known in renewed.items() if known.past.version is not None
+    }:
+        await plans.inherit_versions(connection, versions)
+    if letters := [letter for known in renewed.values() for letter in known.dead]:
         await plans.supersede_dead_letters(connection, letters)
     return answers
 

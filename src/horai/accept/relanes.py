@@ -28,6 +28,8 @@ async def relane_some(connection: Connection, relane: Relane) -> list[Woken]:
     woken: list[Woken] = []
     for _ in range(BATCHES_AT_ONCE):
         async with connection.transaction():
+            if not await jobs.share_version(connection, relane):
+                break  # paused, resumed or deleted meanwhile: whoever did that moves the rows
             moved = await (_cancel(connection, relane) if relane.is_deleted else _move(connection, relane, woken))
             if not moved:
                 await _mark_if_done(connection, relane)

@@ -129,7 +129,9 @@ def _foreign(server: str, what: str) -> CommandFailed:
 def _unreachable(server: str, error: Exception) -> CommandFailed:
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, TimeoutError):
-        return CommandFailed(f"{server} did not answer within {TIMEOUT:g} s.", "It may have done it: look before you repeat.")
+        return CommandFailed(
+            f"{server} did not answer within {TIMEOUT:g} s.", "It may have done it: look before you repeat."
+        )
     if isinstance(reason, ConnectionRefusedError):
         return CommandFailed(f"no server answers at {server}", "start one with `horai up`, or set HORAI_SERVER")
     words = (reason.strerror if isinstance(reason, OSError) else None) or repr(reason)

@@ -11,7 +11,7 @@ from horai.cli.errors import as_failure, lines_of
 from horai.cli.lazy import LazyGroup
 
 COMMANDS = {
-    "up": "Run everything in one process: database, API, scheduler and HTTP executor.",
+    "up": "Run everything in one process.",
     "migrate": "Bring a database to this version.",
     "db": "Look at the database itself.",
     "jobs": "Jobs: what to do, and when.",

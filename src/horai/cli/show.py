@@ -1,7 +1,8 @@
 """Output: JSON as it came, tables for people. Whatever a server sends is shown, never obeyed."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -41,6 +42,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     for row in rows:
         drawn.add_row(*(cell(text) for text in row))
     return drawn
+
+
+def print_list(page: Mapping[str, Any], columns: Sequence[str], row: Callable[[Any], Sequence[str]]) -> None:
+    """A page of a list; what is not in it is said on stderr."""
+    if page["items"]:
+        console().print(table(columns, map(row, page["items"])))
+    else:
+        say("None.")
+    if page["nextCursor"] is not None:
+        say("There may be more: --all shows them.")
 
 
 def fields(pairs: Iterable[tuple[str, str]]) -> Table:

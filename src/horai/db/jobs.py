@@ -159,6 +159,11 @@ async def jobs_to_relane(connection: Connection, job_id: int | None, limit: int)
     return [Relane(*row.values()) for row in await connection.fetch(sql("jobs_to_relane"), job_id, limit)]
 
 
+async def share_version(connection: Connection, relane: Relane) -> bool:
+    """Whether the job is still the one that was read; held so until the caller's transaction ends."""
+    return await connection.fetchval(sql("share_version"), relane.job_id, relane.version) is not None
+
+
 async def mark_relaned(connection: Connection, relane: Relane) -> None:
     """All its waiting instances are where this version of the job wants them."""
     await connection.execute(sql("mark_relaned"), relane.job_id, relane.version)

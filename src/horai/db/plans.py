@@ -55,10 +55,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class KeyPast:
-    """What history knows of a key, with the ids of its last dead and last finished instance."""
+    """What history knows of a key, with the ids of its dead instances and of the last one that finished."""
 
     past: Past = field(default_factory=Past)
-    dead: int | None = None
+    dead: tuple[int, ...] = ()
     last: int | None = None
 
 
@@ -140,7 +140,14 @@ async def insert_many(
 async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> Mapping[str, KeyPast]:
     """What history knows of keys. Ask in a later statement than the one that saw no live row."""
     rows = await connection.fetch(sql("past_of_keys"), job_id, list(keys))
-    return {row["key"]: KeyPast(Past(row["succeeded"], row["version"]), row["dead"], row["last"]) for row in rows}
+    return {
+        row["key"]: KeyPast(Past(row["succeeded"], row["version"]), tuple(row["dead"]), row["last"]) for row in rows
+    }
+
+
+async def inherit_versions(connection: Connection, versions: Mapping[int, int]) -> None:
+    """Gives rows this transaction has just inserted without a version the last one their key has accepted."""
+    await connection.execute(sql("inherit_versions"), list(versions), list(versions.values()))
 
 
 async def take_back(connection: Connection, instance_ids: Sequence[int]) -> None:

@@ -33,6 +33,10 @@ update horai.job set deleted_at = clock_timestamp(), relane = true, version = ve
 select id, version, deleted_at is not null as is_deleted, case when status = 0 then lane_id else 0 end as lane from horai.job
 where relane and ($1::bigint is null or id = $1) order by id limit $2;
 
+-- name: share_version
+-- Held while a batch of the job's rows moves: a job changed before wants them elsewhere, and one changed after moves them again.
+select id from horai.job where id = $1 and version = $2 for key share;
+
 -- name: mark_relaned
 -- Only for the version whose rows were moved: a change meanwhile asks for another round.
 update horai.job set relane = false where id = $1 and version = $2;

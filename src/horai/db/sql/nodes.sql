@@ -12,7 +12,11 @@ where incarnation = $1 and fenced_at is null and stopped_at is null
 returning clock_timestamp() as now;
 
 -- name: stop_node
-update horai.node set stopped_at = clock_timestamp() where incarnation = $1 and stopped_at is null;
+-- FOR UPDATE waits for a claim under way (it holds the row FOR KEY SHARE): what it claims is there for the rescue to find.
+with me as materialized (
+    select incarnation from horai.node where incarnation = $1 and stopped_at is null for update
+)
+update horai.node set stopped_at = clock_timestamp() from me where node.incarnation = me.incarnation;
 
 -- name: fence_expired_nodes
 -- FOR UPDATE waits for claims under way (they hold the row FOR KEY SHARE); after it they claim nothing.

@@ -92,8 +92,15 @@ returning id, lane, due;
 -- name: past_of_keys
 -- What history knows of keys. Asked in a later statement than the one that saw no live row: a row that moves from live
 -- to history is seen by neither half of a statement that reads both.
-select key, bool_or(state = 2) as succeeded, max(version) as version, max(id) filter (where state = 4) as dead, max(id) as last
+-- Ids do not tell which came last: each connection takes them from a stock of its own.
+select key, bool_or(state = 2) as succeeded, max(version) as version, coalesce(array_agg(id) filter (where state = 4), '{}') as dead,
+    (array_agg(id order by finished_at desc))[1] as last
 from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
+
+-- name: inherit_versions
+-- A put without a version leaves the key's last accepted one in force, also on the row this transaction has just inserted.
+update horai.instance_live live set version = past.version
+from unnest($1::bigint[], $2::bigint[]) as past(id, version) where live.id = past.id and live.version is null;
 
 -- name: take_back
 -- Removes the rows this very transaction inserted, when history says that their keys have succeeded.
@@ -109,12 +116,12 @@ select id from horai.instance_live where job_id = $1 and state <> 1 order by id 
 
 -- name: move_to_lane
 -- Moves a job's waiting rows to another lane, a batch at a time; what becomes claimable is due now or later.
-with some as materialized (
+with chosen as materialized (
     select id from horai.instance_live
     where job_id = $1 and lane <> $2 and state in (0, 3) order by id limit $3 for update skip locked
 )
 update horai.instance_live live set lane = $2, due = greatest(live.due, clock_timestamp()), updated_at = clock_timestamp()
-from some where live.id = some.id
+from chosen where live.id = chosen.id
 returning live.id, live.lane, live.due;
 
 -- name: has_waiting_elsewhere

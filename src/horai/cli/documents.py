@@ -1,0 +1,35 @@
+"""JSON that people give: on the command line, in a file, on stdin. What is theirs is passed on to the letter."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from horai.cli.errors import BadUsage, refuse_flag
+
+Members = dict[str, msgspec.Raw]
+
+
+def payload_of(text: str | None) -> Members:
+    """The member `payload`, if there is one."""
+    if text is None:
+        return {}
+    try:
+        raw = text.encode("utf-8")
+        msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        refuse_flag("--payload", f"is not JSON: {error}; quote it for the shell: --payload '{{\"n\": 1}}'")
+    return {"payload": msgspec.Raw(raw)}
+
+
+def read_document(file: Path) -> Members:
+    """The members of the JSON object in a file; `-` is stdin."""
+    try:
+        text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise BadUsage(f"{file} cannot be read: {error.strerror}.") from error
+    try:
+        return msgspec.json.decode(text, type=Members)
+    except msgspec.DecodeError as error:
+        where = "stdin" if str(file) == "-" else str(file)
+        raise BadUsage(f"{where} holds no JSON object: {error}.", "One job is one object.") from error

@@ -1,0 +1,96 @@
+"""`horai jobs`: list, show, create, pause, resume, trigger, delete."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from horai.cli import views
+from horai.cli.client import client_of, path_of
+from horai.cli.creation import create
+from horai.cli.errors import BadUsage
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
+from horai.cli.lazy import new_app
+from horai.cli.show import console, fields, print_json, print_list, say
+from horai.cli.triggering import trigger
+
+app = new_app("Jobs: what to do, and when.")
+app.command()(create)
+app.command()(trigger)
+
+Job = Annotated[str, typer.Argument(help="A job's name or id.")]
+Note = Annotated[str | None, flag("--note", about="Why; shown with the job.", metavar="TEXT")]
+
+
+@app.command("list")
+def list_jobs(
+    name: Annotated[
+        str | None, flag("--name", about="Only the job of this name.", metavar="NAME", env="HORAI_JOB_NAME")
+    ] = None,
+    tag: Annotated[str | None, flag("--tag", about="Only jobs with this tag.", metavar="TAG")] = None,
+    status: Annotated[str | None, flag("--status", about="ACTIVE or PAUSED.", metavar="STATUS")] = None,
+    queue: Annotated[str | None, flag("--queue", about="Only jobs of this queue.", metavar="QUEUE")] = None,
+    limit: Limit = None,
+    everything: Everything = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """List jobs, oldest first."""
+    only = {"name": name, "tag": tag, "status": status and status.upper(), "queue": queue, "limit": limit}
+    answer = client_of(server, api_key).page(path_of("jobs"), only, everything)
+    if as_json:
+        print_json(answer)
+    else:
+        print_list(json.loads(answer), views.JOB_COLUMNS, views.job_row)
+
+
+@app.command()
+def show(job: Job, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Show one job."""
+    _print_job(client_of(server, api_key).call("GET", path_of("jobs", job)), as_json)
+
+
+@app.command()
+def pause(
+    job: Job, note: Note = None, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
+) -> None:
+    """Hold a job: no new slots, and what waits stays waiting."""
+    _print_job(client_of(server, api_key).call("POST", path_of("jobs", job, "pause"), {"note": note}), as_json)
+
+
+@app.command()
+def resume(
+    job: Job, note: Note = None, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
+) -> None:
+    """Let a held job go on."""
+    _print_job(client_of(server, api_key).call("POST", path_of("jobs", job, "resume"), {"note": note}), as_json)
+
+
+@app.command()
+def delete(
+    job: Job,
+    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask.")] = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Remove a job: what waits is cancelled, what runs finishes, history stays."""
+    client = client_of(server, api_key)
+    if not yes:
+        _ask(job)
+    client.call("DELETE", path_of("jobs", job))
+    say(f"Deleted {job}.")
+
+
+def _ask(job: str) -> None:
+    if not sys.stdin.isatty():
+        raise BadUsage(f"Deleting {job} needs a yes, and nobody is here to ask.", "Add --yes.")
+    typer.confirm(f"Delete the job {job} and cancel what waits?", abort=True, err=True)
+
+
+def _print_job(answer: bytes, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        console().print(fields(views.job_fields(json.loads(answer))))

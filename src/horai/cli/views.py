@@ -1,0 +1,153 @@
+"""Jobs, instances and health as rows and fields of text."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+Document = Mapping[str, Any]
+Pairs = list[tuple[str, str]]
+
+JOB_COLUMNS = ("NAME", "STATUS", "SCHEDULE", "TARGET", "QUEUE", "PRIORITY", "TAGS")
+INSTANCE_COLUMNS = ("ID", "JOB", "KEY", "STATE", "EXECUTE TIME", "ATTEMPT", "RETRIES", "ERROR")
+ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "STARTED", "FINISHED", "ERROR")
+EVENT_COLUMNS = ("AT", "WHAT", "DATA")
+NODE_COLUMNS = ("NODE", "HOST", "PID", "VERSION", "STARTED", "LEASE UNTIL")
+
+
+def instant(text: str | None, *, exact: bool = False) -> str:
+    """UTC, to the second, or to the millisecond where it is `exact`."""
+    if text is None:
+        return ""
+    moment = datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
+    return moment.isoformat(timespec="milliseconds" if exact else "seconds") + "Z"
+
+
+def job_row(job: Document) -> tuple[str, ...]:
+    """A job on one line, as in `JOB_COLUMNS`."""
+    shown = (job["name"], job["status"], _schedule(job), _target(job["target"]), job["queue"], job["priority"])
+    return (*shown, ", ".join(job["tags"]))
+
+
+def job_fields(job: Document) -> Pairs:
+    """Everything about a job but the values of its headers, which may be secret."""
+    retry = job["retry"]
+    return [
+        ("name", job["name"]),
+        ("id", job["id"]),
+        ("status", job["status"]),
+        ("note", job["note"] or ""),
+        ("schedule", _schedule(job)),
+        ("target", _target(job["target"])),
+        ("headers", ", ".join(job["target"].get("headers") or ())),
+        ("payload", _json(job["payload"])),
+        ("queue", job["queue"]),
+        ("priority", job["priority"]),
+        ("retry", f"{retry['maxRetry']} times, from {retry['base']} up to {retry['cap']}, jitter {retry['jitter']}"),
+        ("timeout", job["timeout"] or "none"),
+        ("tags", ", ".join(job["tags"])),
+        ("version", str(job["version"])),
+        ("created", instant(job["createdAt"])),
+        ("updated", instant(job["updatedAt"])),
+    ]
+
+
+def instance_row(instance: Document) -> tuple[str, ...]:
+    """An instance on one line, as in `INSTANCE_COLUMNS`."""
+    return (
+        instance["id"],
+        instance["job"],
+        instance["key"] or "",
+        instance["state"],
+        instant(instance["executeTime"]),
+        str(instance["attempt"]),
+        str(instance["retryCount"]),
+        instance["errorCode"] or "",
+    )
+
+
+def instance_fields(instance: Document) -> Pairs:
+    """An instance without its attempts and its timeline."""
+    return [
+        ("id", instance["id"]),
+        ("job", instance["job"]),
+        ("key", instance["key"] or ""),
+        ("state", instance["state"]),
+        ("reason", instance["reason"] or ""),
+        ("fire time", instant(instance["fireTime"])),
+        ("execute time", instant(instance["executeTime"])),
+        ("attempt", str(instance["attempt"])),
+        ("retries", str(instance["retryCount"])),
+        ("fence", str(instance["fence"])),
+        ("queue", instance["queue"]),
+        ("priority", instance["priority"]),
+        ("payload", _json(instance["payload"])),
+        ("result", _json(instance["result"])),
+        ("error", _error(instance)),
+        ("started", instant(instance["startedAt"], exact=True)),
+        ("finished", instant(instance["finishedAt"], exact=True)),
+        ("node", instance["node"] or ""),
+        ("version", "" if instance["version"] is None else str(instance["version"])),
+        ("supersedes", instance["supersedes"] or ""),
+        ("replay of", instance["replayOf"] or ""),
+    ]
+
+
+def attempt_row(attempt: Document) -> tuple[str, ...]:
+    """One try, as in `ATTEMPT_COLUMNS`."""
+    outcome = f"{attempt['outcome']} (late)" if attempt["late"] else attempt["outcome"]
+    started, finished = instant(attempt["startedAt"], exact=True), instant(attempt["finishedAt"], exact=True)
+    return (str(attempt["attempt"]), outcome, started, finished, _error(attempt))
+
+
+def event_row(event: Document) -> tuple[str, ...]:
+    """One entry of a timeline, as in `EVENT_COLUMNS`."""
+    return (instant(event["at"], exact=True), event["kind"], _json(event["data"]))
+
+
+def health_fields(health: Document) -> Pairs:
+    """The scheduler's own figures."""
+    delays = "/".join(f"{health[f'triggerDelayP{share}Ms']:g}" for share in (50, 95, 99))
+    return [
+        ("status", health["status"]),
+        ("modes", ", ".join(health["modes"])),
+        ("trigger delay", f"{delays} ms (p50/p95/p99)"),
+        ("success rate", f"{health['runSuccessRate10m']:.2%} (10 min)"),
+        ("retry backlog", str(health["retryBacklog"])),
+        ("dead letters", f"{health['dlqGrowthPerMin']} (last min)"),
+        ("in flight", str(health["inFlight"])),
+        ("unsettled", str(health["unsettled"])),
+        ("late results", str(health["lateResults"])),
+        ("actions", ", ".join(health["actions"])),
+        ("overdue loops", ", ".join(health["overdueLoops"])),
+        ("version", health["version"]),
+        *(("notice", notice) for notice in health["notices"]),
+    ]
+
+
+def node_row(node: Document) -> tuple[str, ...]:
+    """A live node, as in `NODE_COLUMNS`."""
+    times = (instant(node["startedAt"]), instant(node["leaseUntil"]))
+    return (node["name"], node["host"], str(node["pid"]), node["version"], *times)
+
+
+def _schedule(job: Document) -> str:
+    if job.get("cron"):
+        return f"cron {job['cron']} ({job.get('timezone') or 'UTC'})"
+    if job.get("at"):
+        return f"at {instant(job['at'])}"
+    return next((f"{field} {job[field]}" for field in ("every", "delay") if job.get(field)), "none")
+
+
+def _target(target: Document) -> str:
+    if target["type"] == "http":
+        return f"{target.get('method') or 'POST'} {target['url']}"
+    return f"worker {target.get('handler') or ''}".rstrip()
+
+
+def _error(about: Document) -> str:
+    return ": ".join(part for part in (about["errorCode"], about["errorMsg"]) if part)
+
+
+def _json(value: Any) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)

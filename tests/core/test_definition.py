@@ -1,0 +1,178 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from horai.core.calls import HTTP_TIMEOUT, HttpTarget, WorkerTarget
+from horai.core.definition import Definition, JobStatus, Priority, checked, document_of
+from horai.core.errors import Invalid
+from horai.core.retry import Jitter, RetryPolicy
+from horai.core.schedule import CronSchedule, EverySchedule
+
+HTTP = {"type": "http", "url": "https://example.com/hook"}
+
+
+def faults(**document: Any) -> dict[str, str]:
+    with pytest.raises(Invalid) as raised:
+        checked({"name": "coupons", **document})
+    return {error.field: error.message for error in raised.value.errors}
+
+
+def test_the_shortest_definition_is_a_worker_job_with_the_seeds_defaults():
+    definition = checked({"name": "coupon_job", "cron": "0 */5 * * * ?"})
+
+    assert definition == Definition(
+        name="coupon_job",
+        schedule=CronSchedule("0 */5 * * * ?"),
+        at=None,
+        delay=None,
+        target=WorkerTarget("coupon_job"),
+        queue="default",
+        priority=Priority.normal,
+        retry=RetryPolicy(5, timedelta(milliseconds=500), timedelta(seconds=300), Jitter.ADDITIVE),
+        timeout=None,
+        tags=(),
+        status=JobStatus.ACTIVE,
+    )
+    assert definition.handler == "coupon_job"
+
+
+def test_B7_an_http_job_gives_up_after_five_seconds_unless_it_says_otherwise():
+    assert checked({"name": "a", "target": HTTP}).timeout == HTTP_TIMEOUT == timedelta(seconds=5)
+    assert checked({"name": "a", "target": HTTP, "timeout": "90s"}).timeout == timedelta(seconds=90)
+
+
+def test_an_http_job_is_in_no_handlers_lane():
+    definition = checked({"name": "a", "target": {**HTTP, "method": "PUT", "headers": {"X-A": "b"}}})
+
+    assert definition.handler == ""
+    assert definition.target == HttpTarget("https://example.com/hook", "PUT", {"X-A": "b"})
+
+
+def test_every_fault_is_found_at_once_each_at_its_field():
+    found = faults(
+        name="no spaces",
+        cron="61 * * * *",
+        dst={"gap": "perhaps"},
+        target={"type": "http", "url": "ftp://x", "method": "BREW", "headers": {"Host": "x"}, "handler": "h"},
+        queue="-bad",
+        priority="urgent",
+        retry={"maxRetry": -1, "base": "soon", "cap": "later", "jitter": "much"},
+        timeout="25h",
+        tags=["ok", "a,b"],
+    )
+
+    assert set(found) == {
+        "name", "cron", "dst", "target.url", "target.method", "target.headers", "target.handler", "queue", "priority",
+        "retry.maxRetry", "retry.base", "retry.cap", "retry.jitter", "timeout", "tags",
+    }  # fmt: skip
+
+
+def test_the_message_names_every_field_and_one_hint():
+    with pytest.raises(Invalid) as raised:
+        checked({"name": "42", "every": "0s"})
+
+    assert "name: is all digits" in raised.value.detail
+    assert "every: " in raised.value.detail
+    assert raised.value.hint == "Add a letter: a job is found by its id or its name."
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [({"cron": "* * * * *"}, {"every": "5s"}), ({"every": "5s"}, {"delay": "1s"}), ({"at": "x"}, {"delay": "1s"})],
+)
+def test_a_job_has_one_kind_of_time(first: dict[str, str], second: dict[str, str]):
+    found = faults(**first, **second)
+
+    assert list(found) == list(second)
+    assert f"stands beside {next(iter(first))}" in found[next(iter(second))]
+
+
+def test_C46_a_cron_that_never_fires_is_refused_with_its_reason():
+    assert faults(cron="0 0 30 2 *")["cron"] == "cron has no next fire time"
+
+
+@pytest.mark.parametrize("field", ["timezone", "dst"])
+def test_what_belongs_to_a_cron_is_refused_without_one(field: str):
+    assert field in faults(every="5s", **{field: "Europe/Berlin" if field == "timezone" else {"gap": "skip"}})
+
+
+def test_an_unknown_zone_is_refused():
+    assert "Atlantis" in faults(cron="* * * * *", timezone="Sea/Atlantis")["cron"]
+
+
+@pytest.mark.parametrize("text", ["0s", "999ms", "11y", "5 s", ""])
+def test_an_interval_is_at_least_a_second_and_a_duration(text: str):
+    assert set(faults(every=text)) == {"every"}
+
+
+@pytest.mark.parametrize("timeout", ["0s", "24h1ms"])
+def test_a_timeout_lies_between_a_millisecond_and_a_day(timeout: str):
+    assert set(faults(timeout=timeout)) == {"timeout"}
+    assert set(faults(target=HTTP, timeout=timeout)) == {"timeout"}
+
+
+@pytest.mark.parametrize("name", ["", "a" * 129, "_a", "a b", "a\n", "é", "a/b", "1", "007"])
+def test_a_name_that_would_not_be_found_again_is_refused(name: str):
+    assert "name" in faults(name=name)
+
+
+@pytest.mark.parametrize("name", ["a", "7a", "a.b-c_d", "A" * 128])
+def test_a_name_is_letters_digits_and_a_few_signs(name: str):
+    assert checked({"name": name}).name == name
+
+
+@pytest.mark.parametrize("field", ["url", "method", "headers"])
+def test_a_worker_target_has_nothing_of_an_http_one(field: str):
+    value = {"A": "b"} if field == "headers" else "x"
+
+    assert list(faults(target={"type": "worker", field: value})) == [f"target.{field}"]
+
+
+def test_an_http_target_needs_a_url():
+    assert faults(target={"type": "http"}) == {"target.url": "is missing"}
+
+
+def test_retry_bounds_are_part_of_the_definition():
+    assert checked({"name": "a", "retry": {"maxRetry": 0}}).retry.max_retry == 0
+    assert checked({"name": "a", "retry": {"maxRetry": 1000, "jitter": "full"}}).retry.jitter is Jitter.FULL
+    assert set(faults(retry={"maxRetry": 1001})) == {"retry.maxRetry"}
+
+
+@pytest.mark.parametrize("priority", ["core", "high", "normal", "low"])
+def test_the_more_urgent_priority_is_the_smaller_number(priority: str):
+    assert checked({"name": "a", "priority": priority}).priority is Priority[priority]
+    assert sorted(Priority) == [Priority.core, Priority.high, Priority.normal, Priority.low]
+
+
+WRITTEN: list[dict[str, Any]] = [
+    {"name": "a"},
+    {"name": "a", "cron": "0 9 * * 1", "timezone": "Asia/Shanghai", "dst": {"gap": "skip", "overlap": "both"}},
+    {"name": "a", "every": "90s", "tags": ["x", "y"], "priority": "core", "queue": "q"},
+    {"name": "a", "at": datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC), "target": {**HTTP, "headers": {"A": "b"}}},
+    {
+        "name": "a",
+        "delay": "5m",
+        "timeout": "1m30s",
+        "retry": {"maxRetry": 2, "base": "1s", "cap": "1m", "jitter": "none"},
+    },
+]
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_the_stored_form_spells_every_default_out_and_means_the_same(written: dict[str, Any]):
+    definition = checked(written)
+
+    stored = document_of(definition, written)
+
+    again = {**stored, "at": datetime.fromisoformat(stored["at"])} if "at" in stored else stored
+    assert checked(again) == definition
+    assert document_of(checked(again), again) == stored
+    assert {"name", "target", "queue", "priority", "retry", "timeout", "tags"} <= stored.keys()
+
+
+def test_a_fixed_rate_is_kept_as_it_was_written():
+    definition = checked({"name": "a", "every": "90s"})
+
+    assert definition.schedule == EverySchedule(timedelta(seconds=90))
+    assert document_of(definition, {"every": "90s"})["every"] == "90s"

@@ -1,0 +1,95 @@
+from datetime import timedelta
+from typing import get_args
+
+import pytest
+
+from horai.core.retry import RetryPolicy
+from horai.core.settlement import (
+    NODE_LOST,
+    TIMEOUT,
+    Accepted,
+    Bury,
+    Complete,
+    Decision,
+    FailedRetryable,
+    FailedUnrecoverable,
+    NotSent,
+    Outcome,
+    Postponed,
+    Release,
+    Retry,
+    Succeeded,
+    plan,
+    tags_of,
+)
+
+POLICY = RetryPolicy()
+
+
+def lowest(low: float, high: float) -> float:
+    return low
+
+
+def test_B9_an_attempt_completes_by_exactly_three_verbs():
+    no_completions = {NotSent, Postponed}
+
+    assert set(get_args(Outcome)) - no_completions == {Succeeded, FailedRetryable, FailedUnrecoverable}
+    assert Accepted not in get_args(Outcome)
+    assert set(get_args(Decision)) == {Complete, Retry, Bury, Release}
+
+
+@pytest.mark.parametrize("failures_before", [0, 5, 900])
+def test_B9_a_success_completes_whatever_failed_before(failures_before: int):
+    assert plan(POLICY, failures_before, Succeeded('{"a": 1}'), lowest) == Complete('{"a": 1}')
+
+
+def test_B9_a_retryable_failure_waits_longer_each_time_and_dies_at_the_sixth():
+    failed = FailedRetryable("HTTP_503", "busy")
+
+    decisions = [plan(POLICY, before, failed, lowest) for before in range(6)]
+
+    waits = [d.delay.total_seconds() for d in decisions if isinstance(d, Retry)]
+    assert waits == [1.1, 2.1, 4.1, 8.1, 16.1]
+    assert decisions[5] == Bury("HTTP_503", "busy", ("transient_error",))
+
+
+def test_B9_an_unrecoverable_failure_is_buried_at_once():
+    assert plan(POLICY, 0, FailedUnrecoverable("HTTP_404", "gone"), lowest) == Bury(
+        "HTTP_404", "gone", ("unrecoverable", "http_4xx")
+    )
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(0.2, 1.1), (30.0, 30.0), (None, 1.1)])
+def test_the_longer_of_backoff_and_the_targets_wish_holds(asked: float | None, waited: float):
+    wish = None if asked is None else timedelta(seconds=asked)
+
+    decision = plan(POLICY, 0, FailedRetryable("HTTP_429", "slow down", wish), lowest)
+
+    assert decision == Retry(timedelta(seconds=waited), "HTTP_429", "slow down")
+
+
+def test_a_wish_does_not_bring_a_spent_instance_back():
+    assert isinstance(plan(POLICY, 5, FailedRetryable("X", "x", timedelta(hours=1)), lowest), Bury)
+
+
+def test_what_was_not_sent_or_was_postponed_counts_as_no_failure():
+    later = timedelta(seconds=7)
+
+    assert plan(POLICY, 5, NotSent(), lowest) == Release()
+    assert plan(POLICY, 5, NotSent(later), lowest) == Release(later)
+    assert plan(POLICY, 5, Postponed(later), lowest) == Release(later, postponed=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "spent", "tags"),
+    [
+        ("HTTP_503", True, ("transient_error",)),
+        ("HTTP_503", False, ("unrecoverable",)),
+        (TIMEOUT, True, ("transient_error", "timeout")),
+        (NODE_LOST, True, ("transient_error", "crash_loop")),
+        ("HTTP_429", True, ("transient_error", "http_4xx")),
+        ("HTTP_410", False, ("unrecoverable", "http_4xx")),
+    ],
+)
+def test_a_dead_letters_tags_say_why(code: str, spent: bool, tags: tuple[str, ...]):
+    assert tags_of(code, spent=spent) == tags
