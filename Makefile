@@ -53,6 +53,7 @@ bench: install  ## the benchmarks, as ratios to what PostgreSQL itself can do
 
 docs: install  ## the generated pages
 	$(BIN)/python tools/states_doc.py
+	$(BIN)/python tools/reference_doc.py
 
 lock: install  ## newer versions of all dependencies
 	$(BIN)/uv pip compile --universal --upgrade --no-emit-index-url --no-header --no-annotate --quiet --extra dev pyproject.toml -o requirements.lock

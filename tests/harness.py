@@ -104,13 +104,14 @@ class HoraiProcess:
     def start(self) -> "HoraiProcess":
         """Returns when it has printed its address."""
         command = [str(Path(sys.executable).parent / "horai"), "up", "--port", "0", "--data-dir", str(self.data_dir)]
-        self._process = subprocess.Popen(
-            [*command, *self._arguments],
-            env={**os.environ, **self._environment},
-            stdout=subprocess.PIPE,
-            stderr=(self.data_dir.parent / f"{self.data_dir.name}.log").open("a"),
-            text=True,
-        )
+        with (self.data_dir.parent / f"{self.data_dir.name}.log").open("a") as log:
+            self._process = subprocess.Popen(
+                [*command, *self._arguments],
+                env={**os.environ, **self._environment},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if "http://" in line:
@@ -122,11 +123,19 @@ class HoraiProcess:
         """kill -9."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait()
+        self._end()
 
     def stop(self) -> int:
         """SIGTERM; its exit code."""
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(timeout=60)
+        return self._end()
+
+    def _end(self) -> int:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        try:
+            return self._process.wait(timeout=60)
+        finally:
+            self._process.stdout.close()

@@ -43,12 +43,16 @@ def _server_settings(application: str, lock_timeout: timedelta) -> dict[str, str
 
 
 async def connect(url: str, application: str, lock_timeout: timedelta = timedelta(seconds=2)) -> Dedicated:
-    """A connection of one's own, for a loop."""
+    """A connection of one's own, for a loop.
+
+    A loop's plans are cached for the life of its connection, and the first is made while the tables may be empty: it
+    must not be a sequential scan that is still there when they have grown.
+    """
     return await asyncpg.connect(
         url,
         timeout=CONNECT_TIMEOUT,
         command_timeout=COMMAND_TIMEOUT,
-        server_settings=_server_settings(application, lock_timeout),
+        server_settings=_server_settings(application, lock_timeout) | {"enable_seqscan": "off"},
     )
 
 
