@@ -34,7 +34,7 @@ def test_C27_every_other_instances_key_ends_with_its_id():
     assert instance_key(3, NOON, 7) == "3:1772625600123:7"
 
 
-instants = st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
+instants = st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 slots = st.tuples(st.integers(1, 10**6), instants, st.integers(0, 5))
 
 

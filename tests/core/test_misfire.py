@@ -36,7 +36,7 @@ def by_hand(schedule: Schedule, cursor: datetime, now: datetime) -> CatchUp:
 @settings(max_examples=300, deadline=None)
 @given(
     schedule=st.sampled_from(SCHEDULES),
-    base=st.datetimes(datetime(2024, 1, 1), datetime(2027, 1, 1), timezones=st.just(UTC)),
+    base=st.datetimes(datetime(2024, 1, 1), datetime(2027, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
     slots=st.integers(0, 400),
     extra=st.timedeltas(timedelta(0), timedelta(seconds=200)),
 )

@@ -18,6 +18,10 @@ from horai.db.plans import Place
 from horai.db.pool import Connection, transaction
 from horai.db.schedules import SkippedRange
 
+NESTED = ("retry", "dst")
+"""Fields whose members a PATCH changes one by one. A target is one value: its headers may hold what only its URL may see."""
+BESIDE_CRON = ("timezone", "dst")
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -120,7 +124,7 @@ async def change_job(scope: Scope, reference: str, change: Change) -> JobRow:
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference, change.if_version)
         document = _merged(job, change.fields)
-        definition = checked(document)
+        definition = jobs.definition_of(document)
         now = await nodes.database_time(connection)
         joined = await _join(connection, definition, now)
         write = JobWrite(
@@ -146,19 +150,28 @@ def _resumes(job: JobRow, definition: Definition) -> bool:
 
 
 def _merged(job: JobRow, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored document with `fields` laid over it; a new schedule field takes the place of the old one."""
+    """The stored document with `fields` laid over it; a new schedule field takes the place of the old one.
+
+    What stands beside a cron goes with it.
+    """
     if "name" in fields and fields["name"] != job.name:
         raise Invalid.field("name", "never changes", "Create another job under the new name and delete this one.")
     for field in ("at", "delay"):
         if field in fields:
             raise Invalid.field(field, "cannot be changed", "Cancel its instance and create another job.")
-    document: dict[str, Any] = {**job.document, "status": job.status.name}
-    if any(fields.get(field) is not None for field in SCHEDULE_FIELDS):
-        document = {k: v for k, v in document.items() if k not in (*SCHEDULE_FIELDS, "timezone", "dst") or k in fields}
-        if fields.get("cron") is not None and job.document.get("cron") is not None:
-            document |= {k: job.document[k] for k in ("timezone", "dst") if k in job.document}
-    merged = {**document, **fields}
-    return {name: value for name, value in merged.items() if value is not None}
+    takes_over = any(fields.get(field) is not None for field in SCHEDULE_FIELDS)
+    kept = {name: value for name, value in job.document.items() if not (takes_over and name in SCHEDULE_FIELDS)}
+    given = {name: _laid_over(kept.get(name), value) if name in NESTED else value for name, value in fields.items()}
+    merged = {**kept, "status": job.status.name, **given}
+    outlived = {name for name in BESIDE_CRON if merged.get("cron") is None and fields.get(name) is None}
+    return {name: value for name, value in merged.items() if value is not None and name not in outlived}
+
+
+def _laid_over(stored: Any, given: Any) -> Any:
+    """Member by member; null takes one away."""
+    if stored is None or given is None:
+        return given
+    return {name: value for name, value in {**stored, **given}.items() if value is not None}
 
 
 async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:

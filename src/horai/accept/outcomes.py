@@ -6,10 +6,11 @@ is kept as a late result.
 
 import random
 
-from horai.accept.instances import read_instance, read_one
+from horai.accept.instances import read_instance
 from horai.accept.scope import Scope
 from horai.core.errors import StaleOutcome
-from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, plan
+from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded, plan
+from horai.core.states import State
 from horai.db import claims, jobs, settlements
 from horai.db.claims import Held, LateResult
 from horai.db.pool import Connection, acquire, transaction
@@ -22,10 +23,23 @@ async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Ou
     async with transaction(scope.pool) as connection:
         held = await claims.running_by_fence(connection, scope.tenant_id, instance_id, fence)
         applied = Applied() if held is None else await _settle(connection, held, outcome)
-    if not applied.ids:
-        raise await _keep_late(scope, instance_id, fence, outcome)
+    instance = await read_instance(scope, instance_id)
+    if not applied.ids and not _is_repeated(instance, fence, outcome):
+        raise await _keep_late(scope, instance, fence, outcome)
     scope.wakeups.announce(applied.woken)
-    return await read_instance(scope, instance_id)
+    return instance
+
+
+def _is_repeated(instance: InstanceRow, fence: int, outcome: Outcome) -> bool:
+    """Whether this very report has been heard: its first answer was lost, and it is told the same again."""
+    match outcome:
+        case Succeeded():
+            return instance.fence == fence and instance.state is State.SUCCESS
+        case FailedRetryable(code) | FailedUnrecoverable(code):
+            is_failed = instance.state in {State.FAIL, State.DEAD}
+            return instance.fence == fence and is_failed and instance.error_code == code
+        case _:
+            return False
 
 
 async def _settle(connection: Connection, held: Held, outcome: Outcome) -> Applied:
@@ -35,18 +49,23 @@ async def _settle(connection: Connection, held: Held, outcome: Outcome) -> Appli
     return await settlements.apply(connection, [(held, decision)])
 
 
-async def _keep_late(scope: Scope, instance_id: int, fence: int, outcome: Outcome) -> StaleOutcome:
+async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: Outcome) -> StaleOutcome:
+    extra = {"instanceId": str(instance.id), "state": instance.state.name}
+    now = f"it is {instance.state.name} with fence {instance.fence}"
+    if fence > instance.fence:
+        return StaleOutcome(
+            f"The instance {instance.id} was never called with fence {fence}: {now}.",
+            "Send the number of the header Horai-Fence of the call.",
+            extra=extra,
+        )
+    attempt = max(instance.attempt - (instance.fence - fence), 0)
+    stale = Held(instance.id, instance.job_id, scope.tenant_id, attempt, fence, 0, 0)
     async with acquire(scope.pool) as connection:
-        instance = await read_one(connection, scope, instance_id)
-        if fence <= instance.fence:
-            attempt = max(instance.attempt - (instance.fence - fence), 0)
-            stale = Held(instance_id, instance.job_id, scope.tenant_id, attempt, fence, 0, 0)
-            await claims.keep_late(connection, [late_result(stale, outcome)])
+        kept = await claims.keep_late(connection, [late_result(stale, outcome)])
     return StaleOutcome(
-        f"The outcome of instance {instance_id} with fence {fence} came too late: it is {instance.state.name} "
-        f"with fence {instance.fence}.",
-        "It was kept as a late result; the instance is unchanged.",
-        extra={"instanceId": str(instance_id), "state": instance.state.name},
+        f"The outcome of instance {instance.id} with fence {fence} came too late: {now}.",
+        f"The instance is unchanged{'; the outcome was kept as a late result' if kept else ''}.",
+        extra=extra,
     )
 
 

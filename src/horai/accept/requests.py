@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from horai.accept.scope import Scope
 from horai.core.errors import Duplicate, Invalid
-from horai.db import idempotency, reads
+from horai.db import idempotency, jobs, reads
 from horai.db.idempotency import First, RequestKey
 from horai.db.pool import Connection, Pool, acquire
 
@@ -57,8 +57,9 @@ async def duplicate_of(pool: Pool, request: RequestKey) -> Duplicate | Invalid:
 async def _made_by(connection: Connection, request: RequestKey, first: First | None) -> dict[str, str | None]:
     if first is None or first.job_id is None:
         return {}
-    made: dict[str, str | None] = {"jobId": str(first.job_id)}
     if first.instance_id is not None:
         instance = await reads.instance_by_id(connection, request.tenant_id, first.instance_id)
-        made |= {"instanceId": str(first.instance_id), "state": instance.state.name if instance else None}
-    return made
+        state = instance.state.name if instance else None
+        return {"jobId": str(first.job_id), "instanceId": str(first.instance_id), "state": state}
+    job = await jobs.find_job(connection, request.tenant_id, str(first.job_id))
+    return {"jobId": str(first.job_id), "state": job.status.name if job else None}

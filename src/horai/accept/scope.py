@@ -21,7 +21,7 @@ class Scope:
 
 async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:
     """The tenant's job by id or name; `NotFound` otherwise, also for another tenant's."""
-    job = await jobs.find_job(connection, scope.tenant_id, reference)
+    job = None if "\x00" in reference else await jobs.find_job(connection, scope.tenant_id, reference)
     if job is None:
         raise job_not_found(reference)
     return job

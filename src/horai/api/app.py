@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from horai import __version__
+from horai.accept.requests import KEY_LIMIT
 from horai.api import problems
 from horai.api.context import Context
 from horai.api.guard import Guard
@@ -56,6 +57,7 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
         for name, shape in shapes["$defs"].items():
             components.setdefault(name, shape)
         _describe_problems(document)
+        _describe_trigger_key(document)
         app.openapi_schema = document
     return app.openapi_schema
 
@@ -69,3 +71,10 @@ def _describe_problems(document: dict[str, Any]) -> None:
         for operation in path.values():
             operation["responses"]["default"] = problem
             operation["responses"].pop("422", None)
+
+
+def _describe_trigger_key(document: dict[str, Any]) -> None:
+    """A trigger without its key is a problem of its own (400), so the route itself takes it as optional."""
+    for parameter in document["paths"]["/api/v1/jobs/{job}/trigger"]["post"]["parameters"]:
+        if parameter["in"] == "header":
+            parameter |= {"required": True, "schema": {"type": "string", "minLength": 1, "maxLength": KEY_LIMIT}}

@@ -1,8 +1,9 @@
 """Bodies: read within bounds, parsed strictly, checked against their shape; every fault told at its field."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 from fastapi import Request
@@ -14,6 +15,12 @@ from horai.core.jsontext import JsonError, parse_json
 from horai.core.settings import BATCH_BODY_LIMIT, BODY_LIMIT, PAYLOAD_LIMIT
 
 Shape = TypeVar("Shape", bound=BaseModel)
+
+NAME_SHOWN = 64
+AT_ONCE = 64 * 1024
+"""A larger body is parsed in a thread: meanwhile other requests are answered and the lease is renewed."""
+MEMBER_LIMIT = 50_000
+"""Each field that does not belong is an error to be made: their number is bounded before."""
 
 NOT_BUILT = frozenset(
     {"refresh", "misfire", "misfireAfter", "overlap", "jitter", "calendar", "startAt", "endAt", "encrypted", "dialect"}
@@ -58,18 +65,45 @@ def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], 
 
     async def read(request: Request) -> Body[Shape]:
         raw = await _read(request, limit)
-        if raw.strip():
-            _require_json(request)
-        try:
-            value: Any = parse_json(raw) if raw.strip() else {}
-        except JsonError as error:
-            raise Invalid(f"The request cannot be read: {error}.", "Send valid JSON in UTF-8.") from error
-        try:
-            return Body(shape.model_validate(value), raw)
-        except ValidationError as error:
-            raise invalid_shape(error.errors()) from error
+        if not raw.strip():
+            return Body(_shaped(shape, {}), raw)
+        _require_json(request)
+        if len(raw) <= AT_ONCE:
+            return Body(_shaped(shape, _parsed(raw)), raw)
+        return Body(await asyncio.to_thread(lambda: _shaped(shape, _parsed(raw))), raw)
 
     return read
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        return parse_json(raw)
+    except JsonError as error:
+        raise Invalid(f"The request cannot be read: {error}.", "Send valid JSON in UTF-8.") from error
+
+
+def _shaped(shape: type[Shape], value: Any) -> Shape:
+    if _members(value) > MEMBER_LIMIT:
+        raise Invalid(f"The body has more than {MEMBER_LIMIT} fields.", "GET /openapi.json has all there are.")
+    try:
+        return shape.model_validate(value, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise invalid_shape(error.errors()) from error
+
+
+def _members(value: Any) -> int:
+    """How many fields a shape will be held against; what a payload holds is the caller's own."""
+    count = 0
+    waiting: list[Any] = [value]
+    while waiting and count <= MEMBER_LIMIT:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            members = cast("dict[str, Any]", item)
+            count += len(members)
+            waiting.extend(member for name, member in members.items() if name not in {"payload", "output"})
+        elif isinstance(item, list):
+            waiting.extend(cast("list[Any]", item))
+    return count
 
 
 def batch_body_of(shape: type[Shape]) -> Callable[[Request], Awaitable[Body[Shape]]]:
@@ -114,7 +148,8 @@ def invalid_shape(found: list[ErrorDetails]) -> Invalid:
 
 
 def _path(error: ErrorDetails) -> str:
-    return ".".join(str(part) for part in error["loc"]) or "body"
+    """The field's dotted path; a name of the caller's own making is cut, so that no answer grows with its request."""
+    return ".".join(str(part)[:NAME_SHOWN] for part in error["loc"]) or "body"
 
 
 def _words(error: ErrorDetails) -> str:

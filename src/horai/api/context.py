@@ -40,7 +40,7 @@ def version_of(if_match: Annotated[str | None, Header()] = None) -> int | None:
     if if_match is None or if_match == "*":
         return None
     tag = if_match.removeprefix("W/").strip('"')
-    if not tag.isdigit() or len(tag) > 18:
+    if not tag.isascii() or not tag.isdigit() or len(tag) > 18:
         raise Invalid.field(
             "If-Match", "is not an ETag of ours", 'Send the ETag of the job as you read it, such as "3".'
         )

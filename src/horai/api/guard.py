@@ -9,9 +9,10 @@ import secrets
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from horai.api.problems import problem
+from horai.api.problems import problem, told
 from horai.core.errors import Forbidden
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -39,7 +40,11 @@ class Guard:
         given = headers.get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 
+        has_started = False
+
         async def send_marked(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
             if message["type"] == "http.response.start":
                 marks = MutableHeaders(scope=message)
                 marks["X-Request-Id"] = request_id
@@ -50,8 +55,20 @@ class Guard:
         refusal = refused(headers)
         if refusal is not None:
             await problem(refusal)(scope, receive, send_marked)
-        else:
+            return
+        try:
             await self._app(scope, receive, send_marked)
+        except Exception as error:
+            if has_started:
+                raise
+            await told(Request(scope), error)(scope, receive, send_marked)
+
+
+def _host_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def refused(headers: Headers) -> Forbidden | None:
@@ -63,7 +80,7 @@ def refused(headers: Headers) -> Forbidden | None:
             "Use http://127.0.0.1 or http://localhost.",
         )
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and _host_of(origin) != host.lower():
         return Forbidden(
             f"A page of {origin[:100]!r} may not use this server.", "Requests from other origins are refused."
         )

@@ -9,14 +9,16 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from horai.api.body import invalid_shape
 from horai.core.errors import HoraiError, Invalid, NotFound
-from horai.db.pool import GONE, unavailable
+from horai.db.pool import GONE, RETRIED, unavailable
 
 log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 FULL: tuple[type[Exception], ...] = (
     asyncpg.DiskFullError,
     asyncpg.OutOfMemoryError,
@@ -25,6 +27,7 @@ FULL: tuple[type[Exception], ...] = (
     asyncpg.LockNotAvailableError,
     asyncpg.QueryCanceledError,
     asyncpg.PostgresIOError,
+    *RETRIED,
 )
 """The database answers but cannot write now."""
 
@@ -66,7 +69,7 @@ def translate(error: Exception) -> HoraiError:
         case HoraiError():
             return error
         case RequestValidationError():
-            return invalid_shape(list(error.errors()))
+            return invalid_shape([_named_alone(found) for found in error.errors()])
         case HTTPException(status_code=404):
             return NotFound("There is nothing at this address.", "GET /openapi.json lists what there is.")
         case HTTPException():
@@ -81,6 +84,11 @@ def translate(error: Exception) -> HoraiError:
             )
 
 
+def _named_alone(found: Any) -> Any:
+    """A parameter by its name alone: where it was sent (`query`, `path`, `header`) is no part of it."""
+    return {**found, "loc": tuple(found["loc"])[1:] or found["loc"]}
+
+
 def _http_error(error: HTTPException) -> HoraiError:
     ours = HoraiError(str(error.detail))
     ours.status = error.status_code
@@ -89,16 +97,31 @@ def _http_error(error: HTTPException) -> HoraiError:
     return ours
 
 
+def told(request: Request, error: Exception) -> JSONResponse:
+    """The answer to any error, which is logged when it is ours."""
+    ours = translate(error)
+    if ours.status == 500:
+        log.error("request failed", path=request.url.path, method=request.method, exc_info=error)
+    elif ours.status == 503:
+        log.warning("request refused", path=request.url.path, error=repr(error))
+    answered = problem(ours)
+    if ours.status == 405:
+        answered.headers["Allow"] = ", ".join(_allowed(request))
+    return answered
+
+
+def _allowed(request: Request) -> list[str]:
+    """The methods of this path. Each route knows only its own, so each is asked for all."""
+    asked = [(method, {**request.scope, "method": method}) for method in METHODS]
+    routes = request.app.router.routes
+    return [method for method, scope in asked if any(route.matches(scope)[0] is Match.FULL for route in routes)]
+
+
 def install(app: FastAPI) -> None:
-    """Makes every error of this application a problem."""
+    """Makes the errors we know of problems; what nobody foresaw reaches the guard, which does the same."""
 
     async def answer(request: Request, error: Exception) -> JSONResponse:
-        ours = translate(error)
-        if ours.status == 500:
-            log.error("request failed", path=request.url.path, method=request.method, exc_info=error)
-        elif ours.status == 503:
-            log.warning("request refused", path=request.url.path, error=repr(error))
-        return problem(ours)
+        return told(request, error)
 
     handled: tuple[type[Exception], ...] = (
         HoraiError,
@@ -108,5 +131,5 @@ def install(app: FastAPI) -> None:
         *GONE,
     )
     add: Callable[[type[Exception], Any], None] = app.add_exception_handler
-    for kind in (*handled, Exception):
+    for kind in handled:
         add(kind, answer)

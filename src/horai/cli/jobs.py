@@ -16,8 +16,6 @@ from horai.cli.show import console, fields, print_json, print_list, say
 from horai.cli.triggering import trigger
 
 app = new_app("Jobs: what to do, and when.")
-app.command()(create)
-app.command()(trigger)
 
 Job = Annotated[str, typer.Argument(help="A job's name or id.")]
 Note = Annotated[str | None, flag("--note", about="Why; shown with the job.", metavar="TEXT")]
@@ -50,6 +48,10 @@ def list_jobs(
 def show(job: Job, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
     """Show one job."""
     _print_job(client_of(server, api_key).call("GET", path_of("jobs", job)), as_json)
+
+
+app.command()(create)
+app.command()(trigger)
 
 
 @app.command()

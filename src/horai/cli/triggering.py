@@ -13,7 +13,7 @@ import typer
 from horai.cli import views
 from horai.cli.client import Client, client_of, path_of
 from horai.cli.documents import payload_of
-from horai.cli.errors import BadUsage, CommandFailed
+from horai.cli.errors import CommandFailed
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Payload, Server, duration, flag
 from horai.cli.show import console, fields, print_json, say
 from horai.core.durations import format_duration
@@ -31,15 +31,13 @@ def trigger(
     ] = None,
     wait: Annotated[bool, flag("--wait", about="Wait for its final state; 1 unless that is SUCCESS.")] = False,
     timeout: Annotated[
-        str | None, flag("--timeout", about="How long to wait at most (for ever).", metavar="DURATION")
+        str | None, flag("--timeout", about="With --wait: how long at most (for ever).", metavar="DURATION")
     ] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
     """Run a job now."""
-    if timeout is not None and not wait:
-        raise BadUsage("--timeout says how long to wait, and --wait is missing.", "Add --wait.")
     within = None if timeout is None else duration("--timeout", timeout)
     client, key = client_of(server, api_key), idempotency_key or str(uuid.uuid4())
     say(f"Idempotency-Key: {key}")

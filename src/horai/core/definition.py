@@ -19,6 +19,7 @@ from horai.core.errors import FieldError, Invalid
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, check
 from horai.core.settings import MAX_RETRY_LIMIT
+from horai.core.zones import zone
 
 T = TypeVar("T")
 
@@ -150,8 +151,10 @@ def _schedule(document: Mapping[str, Any], faults: _Faults) -> Schedule | None:
         if document.get(field) is not None and given != ["cron"]:
             faults.add(field, "only means something together with cron")
     if given == ["cron"]:
-        dst = faults.reading("dst", lambda: DstPolicy.from_spec(document.get("dst") or {}), DstPolicy())
-        schedule = CronSchedule(document["cron"], document.get("timezone") or "UTC", dst)
+        dst_given = {name: word for name, word in (document.get("dst") or {}).items() if word is not None}
+        dst = faults.reading("dst", lambda: DstPolicy.from_spec(dst_given), DstPolicy())
+        known = faults.reading("timezone", lambda: zone(document.get("timezone") or "UTC"), zone("UTC"))
+        schedule = CronSchedule(document["cron"], known.key, dst)
         return faults.reading("cron", lambda: _that_fires(schedule), None)
     if given == ["every"]:
         return faults.reading("every", lambda: EverySchedule(parse_duration(document["every"])), None)

@@ -1,19 +1,24 @@
 """JSON at the edge, read strictly: what PostgreSQL or another reader would choke on is refused here, with its reason.
 
 Refused: what is not UTF-8 or not JSON, NaN and infinities, NUL characters, lone surrogates, numbers of absurd length,
-names that occur twice, and nesting deeper than `NESTING_LIMIT`.
+names that occur twice, nesting deeper than `NESTING_LIMIT`, and more than `CONTAINER_LIMIT` arrays and objects: what a
+small body can make a reader build is bounded before it is built.
 """
 
 import json
 import math
 import re
+from collections import Counter
 from typing import Any, cast
 
 from horai.core.settings import NESTING_LIMIT
 
 NUMBER_LIMIT = 400
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
+CONTAINER_LIMIT = 500_000
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+"""Also one that never ends: to look for its end from each quote inside it again would take quadratic time."""
+_ROUND = bytes.maketrans(b"[]{}", b"()()")
+_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -23,21 +28,22 @@ class JsonError(ValueError):
 
 def parse_json(raw: bytes) -> Any:
     """The value of a JSON text; `JsonError` says why there is none."""
-    _check_depth(raw)
+    _check_brackets(raw)
     try:
-        return _checked(
-            json.loads(
-                raw.decode("utf-8"),
-                parse_constant=_refuse_constant,
-                parse_int=_integer,
-                parse_float=_float,
-                object_pairs_hook=_object,
-            )
+        value = json.loads(
+            raw.decode("utf-8"),
+            parse_constant=_refuse_constant,
+            parse_int=_integer,
+            parse_float=_float,
+            object_pairs_hook=_object,
         )
     except UnicodeDecodeError as error:
         raise JsonError(f"the body is not UTF-8 (byte {error.start})") from error
     except json.JSONDecodeError as error:
         raise JsonError(f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    if b"\\u" in raw:  # UTF-8 itself can write neither half a surrogate pair nor, in JSON, a NUL
+        _check_strings(value)
+    return value
 
 
 def check_text(text: str) -> str:
@@ -49,12 +55,15 @@ def check_text(text: str) -> str:
     return text
 
 
-def _check_depth(raw: bytes) -> None:
-    depth = 0
-    for bracket in _BRACKET.finditer(_STRING.sub(b"", raw)):
-        depth += 1 if bracket[0] in b"[{" else -1
-        if depth > NESTING_LIMIT:
-            raise JsonError(f"the body is nested deeper than {NESTING_LIMIT} levels")
+def _check_brackets(raw: bytes) -> None:
+    """Peels off the innermost pairs, once per level: a body of brackets alone costs no more than one of text."""
+    brackets = _STRING.sub(b"", raw).translate(_ROUND, _NO_BRACKET)
+    if brackets.count(b"(") > CONTAINER_LIMIT:
+        raise JsonError(f"the body has more than {CONTAINER_LIMIT} arrays and objects")
+    for _ in range(NESTING_LIMIT):
+        brackets = brackets.replace(b"()", b"")
+    if b"()" in brackets or brackets.count(b"(") > NESTING_LIMIT:
+        raise JsonError(f"the body is nested deeper than {NESTING_LIMIT} levels")
 
 
 def _refuse_constant(word: str) -> None:
@@ -75,16 +84,15 @@ def _float(text: str) -> float:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if check_text(name) in found:
-            raise JsonError(f"the name {name[:64]!r} occurs twice in one object")
-        found[name] = _checked(value)
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise JsonError(f"the name {twice[:64]!r} occurs twice in one object")
     return found
 
 
-def _checked(value: Any) -> Any:
-    """Checks strings outside objects and inside arrays too: `_object` is called for objects alone."""
+def _check_strings(value: Any) -> None:
+    """Every string of a value, names included."""
     waiting: list[Any] = [value]
     while waiting:
         item = waiting.pop()
@@ -92,4 +100,6 @@ def _checked(value: Any) -> Any:
             check_text(item)
         elif isinstance(item, list):
             waiting.extend(cast("list[Any]", item))
-    return value
+        elif isinstance(item, dict):
+            waiting.extend(cast("dict[str, Any]", item))
+            waiting.extend(cast("dict[str, Any]", item).values())

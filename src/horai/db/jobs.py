@@ -164,6 +164,11 @@ async def share_version(connection: Connection, relane: Relane) -> bool:
     return await connection.fetchval(sql("share_version"), relane.job_id, relane.version) is not None
 
 
+async def ask_relane(connection: Connection, job_ids: Sequence[int]) -> None:
+    """Has the waiting instances of these jobs moved to where the jobs want them."""
+    await connection.execute(sql("ask_relane"), list(job_ids))
+
+
 async def mark_relaned(connection: Connection, relane: Relane) -> None:
     """All its waiting instances are where this version of the job wants them."""
     await connection.execute(sql("mark_relaned"), relane.job_id, relane.version)
@@ -244,9 +249,9 @@ async def lane_of(connection: Connection, tenant_id: int, definition: Definition
     raise RuntimeError("a lane that is neither there nor can be made")
 
 
-async def lanes(connection: Connection, after_id: int) -> list[Lane]:
-    """The lanes made after the one named."""
-    rows = await connection.fetch(sql("lanes"), after_id)
+async def lanes(connection: Connection) -> list[Lane]:
+    """Every lane."""
+    rows = await connection.fetch(sql("lanes"))
     return [Lane(row["id"], row["tenant_id"], row["queue"], Priority(row["priority"]), row["handler"]) for row in rows]
 
 

@@ -47,7 +47,7 @@ async def join_schedule(
 ) -> tuple[int, datetime | None]:
     """Its id and coming fire, held against the trigger until commit; made or woken when need be."""
     row = await connection.fetchrow(sql("share_schedule"), identity(schedule))
-    if row is None or row["fire_time"] is None:
+    if row is None:
         row = await connection.fetchrow(
             sql("wake_schedule"), identity(schedule), json.dumps(to_spec(schedule)), next_fire
         )

@@ -92,11 +92,12 @@ class Dispatcher:
         self._straggler_at = now + self._settings.straggler
         self._is_active = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stepping = asyncio.Lock()
         self.is_draining = False
 
     def wake(self, lane: int, due: datetime) -> None:
         """A row of this lane is claimable from `due` on."""
-        is_new = lane > self._lanes.last_known
+        is_new = not self._lanes.knows(lane)
         self._has_new_lanes = self._has_new_lanes or is_new
         if self._lanes.wake(lane, due) or is_new:
             self.signal.set()
@@ -105,13 +106,21 @@ class Dispatcher:
         """Claims all that is due, as far as there is room."""
         if self.is_draining or not self._bench.keeper.holds():
             return now + NOT_TRUSTED_PAUSE
+        async with self._stepping:
+            return await self._step(now)
+
+    async def _step(self, now: datetime) -> datetime:
         connection = await self.line.get()
         await self._look_around(connection, now)
         bands = self._lanes.take_due(now)
         try:
-            for band in bands:
-                for first in range(0, len(band), LANES_AT_ONCE):
-                    await self._serve(connection, band[first : first + LANES_AT_ONCE])
+            for number, band in enumerate(bands):
+                firsts = range(0, len(band), LANES_AT_ONCE)
+                left = [await self._serve(connection, band[first : first + LANES_AT_ONCE]) for first in firsts]
+                if any(left) and self._is_called_away():
+                    for less_urgent in bands[number + 1 :]:
+                        self._look_again(less_urgent, now)
+                    break
         except BaseException:
             for band in bands:
                 self._look_again(band, now)
@@ -137,7 +146,7 @@ class Dispatcher:
         is_sweep = now >= self._sweep_at
         if self._has_new_lanes or is_sweep:
             self._has_new_lanes = False
-            self._lanes.learn(await jobs.lanes(connection, self._lanes.last_known), now)
+            self._lanes.learn(await jobs.lanes(connection), now)
         if self._is_claim_lost or is_sweep:
             await self._release_lost(connection)
             self._is_claim_lost = False
@@ -149,22 +158,34 @@ class Dispatcher:
             self._is_active = False
             self._lanes.back_to_all(now - self._settings.straggler_reach, now)
 
-    async def _serve(self, connection: Dedicated, lanes: Sequence[int]) -> None:
-        """Claims from these lanes until they are empty or there is no room; every scan has its turn."""
+    async def _serve(self, connection: Dedicated, lanes: Sequence[int]) -> bool:
+        """Claims from these lanes until they are empty or there is no room; whether something may be left.
+
+        Every scan has its turn. After one turn each, it also ends when the step is called away.
+        """
         scans = self._lanes.positions(lanes)
         random.shuffle(scans)
-        waiting = deque(scans)
+        waiting, first_turn = deque(scans), len(scans)
         while waiting and (budget := min(self._settings.claim_batch, self._bench.holdings.room)) > 0:
             chosen = [waiting.popleft() for _ in range(min(len(waiting), SCANS_AT_ONCE, budget))]
+            first_turn -= len(chosen)
             each = budget // len(chosen)
             claimed = await self._claim(connection, chosen, each)
             await self._hand_out(connection, claimed)
             found = Counter((row.shard, row.lane) for row in claimed)
             waiting.extend(self._lanes.position(*scan) for scan, count in found.items() if count >= each)
+            if first_turn <= 0 and self._is_called_away():
+                break
         if waiting:
             self._look_again(lanes, self._bench.clock.now())
         else:
             await self._rest(connection, lanes)
+        return bool(waiting)
+
+    def _is_called_away(self) -> bool:
+        """Whether something more urgent may have come, or a pass is due: a long backlog must not hold either up."""
+        pass_at = min(self._sweep_at, self._straggler_at)
+        return self.is_draining or self.signal.is_set() or self._bench.clock.now() >= pass_at
 
     async def _claim(self, connection: Dedicated, positions: Sequence[claims.Position], per_lane: int) -> list[Claimed]:
         self._claims += 1
@@ -202,17 +223,21 @@ class Dispatcher:
     async def _refuse(
         self, connection: Dedicated, claimed: Sequence[Claimed], known: Mapping[int, Runnable], handed: set[int]
     ) -> None:
-        """Parks the rows of paused jobs, cancels those of deleted ones, sets aside those of jobs nobody can read."""
+        """Parks the rows of paused jobs, cancels those of deleted ones, sets aside those nobody here can run or read."""
         held = [row.held for row in claimed]
         unknown = [h for h in held if h.job_id not in known]
         deleted = [h for h in held if h.job_id in known and known[h.job_id].is_deleted]
-        paused = [h for h in held if h.job_id in known and known[h.job_id].is_paused and not known[h.job_id].is_deleted]
+        left = [(h, known[h.job_id]) for h in held if h.job_id in known and not known[h.job_id].is_deleted]
+        paused = [h for h, job in left if job.is_paused]
+        moved = [h for h, job in left if not job.is_paused and job.definition.handler not in self._bench.executors]
         refused: set[int] = set()
         if paused:
             refused |= await claims.park_if_running(connection, paused)
         if deleted:
             refused |= await claims.cancel_if_running(connection, deleted)
-        for row in (*paused, *deleted, *unknown):
+        if moved:
+            await jobs.ask_relane(connection, sorted({h.job_id for h in moved}))
+        for row in (*paused, *deleted, *moved, *unknown):
             handed.add(row.id)
             if row.id in refused:
                 self._bench.holdings.drop(row)
@@ -264,6 +289,8 @@ class Dispatcher:
         self.is_draining = True
         try:
             async with asyncio.timeout(grace.total_seconds()):
+                async with self._stepping:  # a claim under way is handed out first
+                    pass
                 await self._bench.holdings.emptied()
         except TimeoutError:
             for task in list(self._tasks):

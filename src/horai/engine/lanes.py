@@ -31,22 +31,22 @@ class Lanes:
         self._shards = tuple(shards)
         self._handlers = handlers
         self._lanes: dict[int, Lane] = {}
-        self._last_known = 0
+        self._seen: set[int] = set()
         self._cursors: dict[tuple[int, int], tuple[datetime, int]] = {}
         self._timers: Wheel[int] = Wheel(TICK, to_millis(now))
 
-    @property
-    def last_known(self) -> int:
-        """The newest lane seen; a wake for a later one means that lanes have to be read."""
-        return self._last_known
+    def knows(self, lane: int) -> bool:
+        """Whether it has been read, runnable here or not. Not by its number: ids commit out of order."""
+        return lane in self._seen
 
     def learn(self, lanes: Iterable[Lane], now: datetime) -> None:
         """Takes note of lanes; those that can be run here are looked at once."""
         for lane in lanes:
-            self._last_known = max(self._last_known, lane.id)
-            if lane.handler in self._handlers:
-                self._lanes[lane.id] = lane
-                self.arm(lane.id, now)
+            if lane.id not in self._seen:
+                self._seen.add(lane.id)
+                if lane.handler in self._handlers:
+                    self._lanes[lane.id] = lane
+                    self.arm(lane.id, now)
 
     def arm(self, lane: int, due: datetime) -> bool:
         """Looks at the lane at `due`, or earlier if it was going to anyway; whether this is news."""

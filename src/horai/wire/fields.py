@@ -27,7 +27,7 @@ def _plain(value: str) -> str:
     return value
 
 
-Instant = Annotated[datetime, BeforeValidator(_instant, json_schema_input_type=str)]
+Instant = Annotated[datetime, BeforeValidator(_instant, json_schema_input_type=datetime)]
 """RFC 3339, always with an offset."""
 
 Text = Annotated[str, AfterValidator(_plain)]

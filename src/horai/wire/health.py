@@ -1,9 +1,9 @@
 """Health, nodes and problems on the wire."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from horai.wire.fields import Id, Model
@@ -36,7 +36,7 @@ class HealthOut(Model):
     trigger_delay_p50_ms: float
     trigger_delay_p95_ms: float
     trigger_delay_p99_ms: float
-    run_success_rate10m: float
+    run_success_rate_10m: Annotated[float, Field(alias="runSuccessRate10m")]
     retry_backlog: int
     dlq_growth_per_min: int
     in_flight: int

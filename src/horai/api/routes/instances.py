@@ -45,7 +45,7 @@ KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 class InstanceQuery(Model):
     """How a list of instances is narrowed and paged."""
 
-    model_config = ConfigDict(strict=False)
+    model_config = ConfigDict(strict=False, populate_by_name=False)
 
     limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
     cursor: str | None = None
@@ -155,7 +155,7 @@ async def insert_batch(
 
 
 class _RawItem(msgspec.Struct):
-    payload: msgspec.Raw | None = None
+    payload: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _RawBatch(msgspec.Struct):

@@ -24,7 +24,7 @@ router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 class JobQuery(Model):
     """How a list of jobs is narrowed and paged."""
 
-    model_config = ConfigDict(strict=False)
+    model_config = ConfigDict(strict=False, populate_by_name=False)
 
     limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
     cursor: str | None = None

@@ -37,6 +37,10 @@ where relane and ($1::bigint is null or id = $1) order by id limit $2;
 -- Held while a batch of the job's rows moves: a job changed before wants them elsewhere, and one changed after moves them again.
 select id from horai.job where id = $1 and version = $2 for key share;
 
+-- name: ask_relane
+-- Instances were met in a lane that is not their job's any more: whoever tidies moves them.
+update horai.job set relane = true where id = any ($1::bigint[]) and not relane;
+
 -- name: mark_relaned
 -- Only for the version whose rows were moved: a change meanwhile asks for another round.
 update horai.job set relane = false where id = $1 and version = $2;
@@ -68,7 +72,7 @@ select id from horai.lane where tenant_id = $1 and queue = $2 and priority = $3 
 limit 1;
 
 -- name: lanes
-select id, tenant_id, queue, priority, handler from horai.lane where id > $1 order by id;
+select id, tenant_id, queue, priority, handler from horai.lane order by id;
 
 -- name: tenant_by_name
 select id, name from horai.tenant where name = $1;

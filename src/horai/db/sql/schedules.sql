@@ -2,7 +2,8 @@
 
 -- name: share_schedule
 -- Held by whoever adds, changes or resumes a job of this schedule: the trigger's FOR UPDATE waits for it, and it for the trigger.
-select id, fire_time from horai.schedule where identity = $1 for share;
+-- Not one that sleeps: two that share it and then both wake it would wait for each other.
+select id, fire_time from horai.schedule where identity = $1 and fire_time is not null for share;
 
 -- name: wake_schedule
 -- Makes the schedule, or wakes a sleeping one.

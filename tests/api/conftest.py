@@ -1,0 +1,68 @@
+"""One node, one database and one receiver per file: to start them for every test would cost more than the tests.
+
+They live in the loop of `runner`, which stands still between tests; hence the long lease. Tests keep apart by the
+names of their jobs (`given.name`).
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+import asyncpg
+import harness
+import pytest
+from conftest import TEMPLATE, url_for
+from harness import Client
+from receiver import Receiver
+
+from horai.db.embedded import EmbeddedPostgres
+from horai.db.pool import Dedicated, connect
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    """The event loop of one file."""
+    with asyncio.Runner() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def database(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """The database of one file."""
+    name = f"m{os.urandom(6).hex()}"
+
+    async def admin(statement: str) -> None:
+        connection = await asyncpg.connect(postgres.url)
+        await connection.execute(statement)
+        await connection.close()
+
+    asyncio.run(admin(f"create database {name} template {TEMPLATE}"))
+    yield url_for(postgres, name)
+    asyncio.run(admin(f"drop database if exists {name} with (force)"))
+
+
+@pytest.fixture(scope="module")
+def api(runner: asyncio.Runner, database: str) -> Iterator[Client]:
+    """A client of a whole node on `database`."""
+    stack = AsyncExitStack()
+    node = harness.node(database, lease=timedelta(seconds=60), grace=timedelta(milliseconds=100))
+    yield runner.run(stack.enter_async_context(node))
+    runner.run(stack.aclose())
+
+
+@pytest.fixture(scope="module")
+def receiver(runner: asyncio.Runner) -> Iterator[Receiver]:
+    """A target; every test scripts paths of its own."""
+    stack = AsyncExitStack()
+    yield runner.run(stack.enter_async_context(Receiver()))
+    runner.run(stack.aclose())
+
+
+@pytest.fixture(scope="module")
+def db(runner: asyncio.Runner, database: str) -> Iterator[Dedicated]:
+    """A connection of the test's own to `database`."""
+    connection = runner.run(connect(database, "horai api tests"))
+    yield connection
+    connection.terminate()

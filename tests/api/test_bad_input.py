@@ -1,0 +1,412 @@
+"""Every bad request gets its documented problem and leaves nothing behind."""
+
+import asyncio
+import io
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from harness import Client
+from receiver import Answer, Receiver
+from yarl import URL
+
+from api import expect, given
+from horai.db.pool import Dedicated
+
+JOBS = "/api/v1/jobs"
+HTTP = '"target":{"type":"http","url":"https://example.com/"}'
+
+
+def nested(depth: int) -> bytes:
+    return b'{"name":"x","payload":' + b"[" * depth + b"]" * depth + b"}"
+
+
+BODIES: dict[str, tuple[bytes, tuple[str, ...]]] = {
+    "unknown field": (b'{"name":"x","max_retry":1}', ("max_retry: unknown field", "camelCase")),
+    "unknown nested field": (b'{"name":"x","retry":{"max":1}}', ("retry.max: unknown field",)),
+    "refresh": (b'{"name":"x","every":"1h","refresh":{"window":"10d"}}', ("Not available", "refresh")),
+    "misfire all": (b'{"name":"x","misfire":"all"}', ("Not available", "misfire")),
+    "misfire object": (b'{"name":"x","misfire":{"policy":"once"}}', ("Not available", "misfire")),
+    "overlap skip": (b'{"name":"x","overlap":"skip"}', ("Not available", "overlap")),
+    "jitter": (b'{"name":"x","jitter":"5s"}', ("Not available", "jitter")),
+    "calendar": (b'{"name":"x","calendar":["2026-01-01"]}', ("Not available", "calendar")),
+    "startAt": (b'{"name":"x","startAt":"2026-01-01T00:00:00Z"}', ("Not available", "startAt")),
+    "endAt": (b'{"name":"x","endAt":"2026-01-01T00:00:00Z"}', ("Not available", "endAt")),
+    "encrypted": (b'{"name":"x","encrypted":true}', ("Not available", "encrypted")),
+    "malformed time": (b'{"name":"x","at":"2026-02-30T00:00:00Z"}', ("at:",)),
+    "time without offset": (b'{"name":"x","at":"2026-02-20T00:00:00"}', ("at:", "offset")),
+    "date as time": (b'{"name":"x","at":"2026-02-20"}', ("at:", "offset")),
+    "number as time": (b'{"name":"x","at":1770000000}', ("at:", "offset")),
+    "time of another age": (b'{"name":"x","at":"9999-12-31T23:59:59Z"}', ("1970 and 9000",)),
+    "time with an absurd offset": (b'{"name":"x","at":"2026-02-20T00:00:00+99:00"}', ("at:",)),
+    "deep nesting": (nested(65), ("nested deeper than 64",)),
+    "100,000 brackets": (nested(100_000), ("nested deeper than 64",)),
+    "100,000 open brackets": (b"[" * 100_000, ("nested deeper than 64",)),
+    "a body of many arrays": (b'{"name":"x","payload":[' + b"[]," * 500_001 + b"[]]}", ("more than 500000",)),
+    "many unknown fields": (
+        b"{" + b",".join(b'"f%d":0' % n for n in range(60_000)) + b"}",
+        ("more than 50000 fields",),
+    ),
+    "NUL in payload": (b'{"name":"x","payload":{"a":["\\u0000"]}}', ("NUL",)),
+    "NUL in name": (b'{"name":"a\\u0000b"}', ("NUL",)),
+    "NUL in a member's name": (b'{"name":"x","payload":{"\\u0000":1}}', ("NUL",)),
+    "raw NUL": (b'{"name":"x\x00"}', ("not JSON",)),
+    "NaN": (b'{"name":"x","payload":NaN}', ("NaN",)),
+    "Infinity": (b'{"name":"x","payload":[-Infinity]}', ("Infinity",)),
+    "1e999": (b'{"name":"x","payload":1e999}', ("too large",)),
+    "5,000 digits": (b'{"name":"x","payload":' + b"9" * 5_000 + b"}", ("digits",)),
+    "lone surrogate": (b'{"name":"x","payload":"\\ud800"}', ("surrogate",)),
+    "reversed surrogates": (b'{"name":"x","payload":"\\ude00\\ud83d"}', ("surrogate",)),
+    "invalid UTF-8": (b'{"name":"x","payload":"\xff"}', ("UTF-8",)),
+    "surrogate in UTF-8": (b'{"name":"x","payload":"\xed\xa0\x80"}', ("UTF-8",)),
+    "UTF-16": ('{"name":"x"}'.encode("utf-16"), ("UTF-8",)),
+    "byte order mark": (b'\xef\xbb\xbf{"name":"x"}', ("not JSON",)),
+    "duplicate names": (b'{"name":"x","name":"y"}', ("twice",)),
+    "duplicate names in payload": (b'{"name":"x","payload":[{"a":1,"a":2}]}', ("twice",)),
+    "duplicate names by escape": (b'{"name":"x","payload":{"a":1,"\\u0061":2}}', ("twice",)),
+    "trailing comma": (b'{"name":"x",}', ("not JSON",)),
+    "two values": (b'{"name":"x"}{"name":"y"}', ("not JSON",)),
+    "empty body": (b"", ("name: is missing",)),
+    "array body": (b'[{"name":"x"}]', ("body:",)),
+    "null body": (b"null", ("body:",)),
+    "string body": (b'"x"', ("body:",)),
+    "number as name": (b'{"name":7}', ("name:",)),
+    "null as name": (b'{"name":null}', ("name:",)),
+    "name of digits": (b'{"name":"12345"}', ("all digits",)),
+    "empty name": (b'{"name":""}', ("name:",)),
+    "long name": (b'{"name":"%s"}' % (b"x" * 129), ("name:",)),
+    "name with a slash": (b'{"name":"a/b"}', ("name:",)),
+    "name with a line feed": (b'{"name":"a\\n"}', ("name:",)),
+    "object as cron": (b'{"name":"x","cron":{}}', ("cron:",)),
+    "malformed cron": (b'{"name":"x","cron":"0 61 * * *"}', ("cron:",)),
+    "empty cron": (b'{"name":"x","cron":""}', ("cron:",)),
+    "cron that never fires": (b'{"name":"x","cron":"0 0 30 2 *"}', ("cron has no next fire time",)),
+    "cron of a past year": (b'{"name":"x","cron":"0 0 0 1 1 ? 2001"}', ("cron",)),
+    "cron and every": (b'{"name":"x","cron":"0 9 * * *","every":"5s"}', ("stands beside",)),
+    "unknown zone": (b'{"name":"x","cron":"0 9 * * *","timezone":"Asia/Shanghia"}', ("timezone:", "Asia/Shanghai")),
+    "zone as a path": (b'{"name":"x","cron":"0 9 * * *","timezone":"../../etc/passwd"}', ("timezone",)),
+    "zone without cron": (b'{"name":"x","timezone":"UTC"}', ("timezone:",)),
+    "every of nothing": (b'{"name":"x","every":"0s"}', ("every:",)),
+    "every of a word": (b'{"name":"x","every":"often"}', ("every:",)),
+    "number as every": (b'{"name":"x","every":5}', ("every:",)),
+    "negative delay": (b'{"name":"x","delay":"-5s"}', ("delay:",)),
+    "endless delay": (b'{"name":"x","delay":"99999999d"}', ("delay:",)),
+    "boolean as maxRetry": (b'{"name":"x","retry":{"maxRetry":true}}', ("retry.maxRetry",)),
+    "fraction as maxRetry": (b'{"name":"x","retry":{"maxRetry":1.0}}', ("retry.maxRetry",)),
+    "negative maxRetry": (b'{"name":"x","retry":{"maxRetry":-1}}', ("retry.maxRetry",)),
+    "huge maxRetry": (b'{"name":"x","retry":{"maxRetry":1%s}}' % (b"0" * 300), ("retry.maxRetry",)),
+    "unknown jitter": (b'{"name":"x","retry":{"jitter":"some"}}', ("retry.jitter",)),
+    "no timeout": (b'{"name":"x","timeout":"0s"}', ("timeout",)),
+    "endless timeout": (b'{"name":"x","timeout":"25h"}', ("timeout",)),
+    "unknown priority": (b'{"name":"x","priority":"urgent"}', ("priority:",)),
+    "queue with a space": (b'{"name":"x","queue":"a b"}', ("queue:",)),
+    "51 tags": (b'{"name":"x","tags":[%s]}' % b",".join([b'"t"'] * 51), ("tags:",)),
+    "tag with a comma": (b'{"name":"x","tags":["a,b"]}', ("tags:",)),
+    "string as tags": (b'{"name":"x","tags":"a"}', ("tags:",)),
+    "unknown status": (b'{"name":"x","status":"DONE"}', ("status:",)),
+    "null target type": (b'{"name":"x","target":{"type":null}}', ("target.type",)),
+    "target without type": (b'{"name":"x","target":{"url":"https://example.com/"}}', ("target.type",)),
+    "target without url": (b'{"name":"x","target":{"type":"http"}}', ("target.url",)),
+    "worker with url": (b'{"name":"x","target":{"type":"worker","url":"https://example.com/"}}', ("target.url",)),
+    "handler with a space": (b'{"name":"x","target":{"type":"worker","handler":"a b"}}', ("target.handler",)),
+    "file url": (b'{"name":"x","target":{"type":"http","url":"file:///etc/passwd"}}', ("http://",)),
+    "gopher url": (b'{"name":"x","target":{"type":"http","url":"gopher://example.com/"}}', ("http://",)),
+    "url with credentials": (
+        b'{"name":"x","target":{"type":"http","url":"https://user:secret@example.com/"}}',
+        ("credentials",),
+    ),
+    "url with a decimal host": (b'{"name":"x","target":{"type":"http","url":"http://2130706433/"}}', ("host",)),
+    "url with a line feed": (b'{"name":"x","target":{"type":"http","url":"http://a/\\r\\nX: y"}}', ("target.url",)),
+    "method of nonsense": (b'{"name":"x",%s,"method":"GET\\r\\n"}}' % HTTP[:-1].encode(), ("target.method",)),
+    "header with a line feed": (
+        b'{"name":"x",%s,"headers":{"A":"b\\r\\nEvil: 1"}}}' % HTTP[:-1].encode(),
+        ("target.headers", "line breaks"),
+    ),
+    "header name with a colon": (b'{"name":"x",%s,"headers":{"A: b":"c"}}}' % HTTP[:-1].encode(), ("header name",)),
+    "reserved header": (b'{"name":"x",%s,"headers":{"Host":"evil"}}}' % HTTP[:-1].encode(), ("Host",)),
+    "our own header": (b'{"name":"x",%s,"headers":{"horai-fence":"9"}}}' % HTTP[:-1].encode(), ("horai-fence",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "words"), BODIES.values(), ids=BODIES)
+async def test_a_bad_job_is_refused_and_leaves_nothing(
+    api: Client, db: Dedicated, body: bytes, words: tuple[str, ...]
+) -> None:
+    before = await expect.contents(db)
+
+    reply = await given.sent(api, "POST", JOBS, io.BytesIO(body), Idempotency_Key="bad")
+
+    told = expect.invalid(reply, *words)
+    assert len(str(told)) < 20_000
+    assert "secret" not in str(told)
+    assert await expect.contents(db) == before
+
+
+async def test_all_faults_of_a_job_are_told_at_once_each_at_its_field(api: Client) -> None:
+    told = expect.invalid(
+        await api("POST", JOBS, {"name": "1", "queue": "a b", "timeout": "x", "retry": {"base": "y"}, "every": "z"})
+    )
+
+    fields = {error["field"] for error in told["errors"]}
+    assert fields == {"name", "queue", "timeout", "retry.base", "every"}
+
+
+async def test_C46_a_cron_that_never_fires_is_refused_with_that_reason(api: Client) -> None:
+    expect.invalid(await api("POST", JOBS, {"name": "feb30", "cron": "0 0 0 30 2 ?"}), "cron has no next fire time")
+
+
+async def test_a_malformed_cron_is_told_where_and_what_to_do(api: Client) -> None:
+    told = expect.invalid(await api("POST", JOBS, {"name": "x", "cron": "0 25 * * *"}), "25", "hour")
+
+    assert told["hint"]
+
+
+KEYS = {
+    "a NUL": ("a%00b", 422),
+    "too long": ("k" * 513, 422),
+    "too long in bytes": ("%E4%B8%AD" * 513, 422),
+    "empty": ("", 422),
+}
+
+
+@pytest.mark.parametrize(("key", "status"), KEYS.values(), ids=KEYS)
+async def test_a_bad_key_is_refused_and_leaves_nothing(api: Client, db: Dedicated, key: str, status: int) -> None:
+    job = await given.job(api)
+    before = await expect.contents(db)
+
+    for method in ("PUT", "DELETE"):
+        reply = await given.sent(api, method, f"{JOBS}/{job['name']}/instances/{key}", b"{}")
+        expect.problem(reply, status, "SCH_422_INVALID", "key")
+
+    assert await expect.contents(db) == before
+
+
+PUTS: dict[str, tuple[bytes, str]] = {
+    "unknown field": (b'{"executeTime":null,"at":"x"}', "at"),
+    "negative version": (b'{"version":-1}', "version"),
+    "huge version": (b'{"version":99999999999999999999}', "version"),
+    "text as version": (b'{"version":"1"}', "version"),
+    "boolean as version": (b'{"version":true}', "version"),
+    "number as again": (b'{"again":1}', "again"),
+    "time without offset": (b'{"executeTime":"2026-01-01T00:00:00"}', "executeTime"),
+    "time of nonsense": (b'{"executeTime":"soon"}', "executeTime"),
+    "time before 1970": (b'{"executeTime":"1969-12-31T23:59:59Z"}', "executeTime"),
+    "snake case": (b'{"execute_time":"2999-01-01T00:00:00Z"}', "execute_time"),
+}
+
+
+@pytest.mark.parametrize(("body", "field"), PUTS.values(), ids=PUTS)
+async def test_a_bad_put_is_refused_and_leaves_nothing(api: Client, db: Dedicated, body: bytes, field: str) -> None:
+    job = await given.job(api)
+    before = await expect.contents(db)
+
+    told = expect.invalid(await given.sent(api, "PUT", f"{JOBS}/{job['name']}/instances/a", body))
+
+    assert [error["field"] for error in told["errors"]] == [field]
+    assert await expect.contents(db) == before
+
+
+async def test_field_names_are_camel_case_only(api: Client, db: Dedicated) -> None:
+    before = await expect.contents(db)
+
+    expect.invalid(await api("POST", JOBS, {"name": "x", "retry": {"max_retry": 1}}), "retry.max_retry")
+
+    assert await expect.contents(db) == before
+
+
+async def test_a_body_over_two_mebibytes_is_refused(api: Client, db: Dedicated) -> None:
+    before = await expect.contents(db)
+    large = b'{"name":"x","payload":"' + b"x" * (2 * 1024 * 1024) + b'"}'
+
+    async def in_chunks() -> AsyncGenerator[bytes]:
+        for start in range(0, len(large), 65_536):
+            yield large[start : start + 65_536]
+
+    for data in (io.BytesIO(large), in_chunks()):
+        expect.problem(await given.sent(api, "POST", JOBS, data), 413, "SCH_413_TOO_LARGE", "2097152")
+    payload = b'{"name":"x","payload":"' + b"x" * (1024 * 1024) + b'"}'
+    expect.problem(await given.sent(api, "POST", JOBS, io.BytesIO(payload)), 413, "SCH_413_TOO_LARGE", "payload")
+
+    assert await expect.contents(db) == before
+
+
+async def test_a_hostile_body_does_not_hold_up_the_server(api: Client) -> None:
+    endless = b'"' + b'\\"' * 1_000_000
+    began = time.monotonic()
+
+    reply = await given.sent(api, "POST", JOBS, io.BytesIO(endless))
+
+    expect.invalid(reply, "not JSON")
+    assert time.monotonic() - began < 5
+
+
+async def test_an_answer_does_not_grow_with_the_name_of_an_unknown_field(api: Client) -> None:
+    told = expect.invalid(await api("POST", JOBS, {"name": "x", "y" * 100_000: 1}), "unknown field")
+
+    assert len(str(told)) < 1_000
+
+
+async def test_a_body_that_is_not_declared_as_json_is_refused(api: Client, db: Dedicated) -> None:
+    before = await expect.contents(db)
+
+    for declared in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonx", ""):
+        reply = await given.sent(api, "POST", JOBS, b'{"name":"x"}', content_type=declared)
+        expect.invalid(reply, "application/json")
+
+    assert await expect.contents(db) == before
+    accepted = await given.sent(
+        api, "POST", JOBS, b'{"name":"declared"}', content_type="Application/JSON; charset=utf-8"
+    )
+    assert accepted.status == 201
+
+
+MISSING = [
+    ("GET", "/api/v1/jobs/nobody"),
+    ("PATCH", "/api/v1/jobs/nobody"),
+    ("DELETE", "/api/v1/jobs/nobody"),
+    ("GET", "/api/v1/jobs/99999999999999999999"),
+    ("GET", "/api/v1/jobs/9999999"),
+    ("GET", "/api/v1/jobs/%E0%A5%A7"),
+    ("GET", "/api/v1/jobs/a%00b"),
+    ("GET", "/api/v1/jobs/%FF"),
+    ("POST", "/api/v1/jobs/nobody/pause"),
+    ("POST", "/api/v1/jobs/nobody/resume"),
+    ("POST", "/api/v1/jobs/nobody/trigger"),
+    ("GET", "/api/v1/jobs/nobody/instances"),
+    ("PUT", "/api/v1/jobs/nobody/instances/a"),
+    ("DELETE", "/api/v1/jobs/nobody/instances/a"),
+    ("GET", "/api/v1/instances?job=nobody"),
+    ("GET", "/api/v1/instances/777777777"),
+    ("GET", "/api/v1/instances/99999999999999999999"),
+    ("GET", "/api/v1/instances/nobody"),
+    ("GET", "/api/v1/instances/-1"),
+    ("GET", "/api/v1/instances/%C2%B2"),
+    ("POST", "/api/v1/instances/777777777/cancel"),
+    ("GET", "/api/v1/nothing"),
+    ("GET", "/api/v2/jobs"),
+    ("GET", "/api/v1/jobs/"),
+    ("GET", "/nothing"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), MISSING)
+async def test_what_does_not_exist_is_not_found(api: Client, db: Dedicated, method: str, path: str) -> None:
+    before = await expect.contents(db)
+
+    reply = await given.sent(api, method, path, b"{}", Idempotency_Key="missing")
+
+    expect.problem(reply, 404, "SCH_404_NOT_FOUND")
+    assert await expect.contents(db) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/api/v1/jobs", {"GET", "POST"}),
+        ("POST", "/api/v1/jobs/some", {"GET", "PATCH", "DELETE"}),
+        ("GET", "/api/v1/jobs/some/trigger", {"POST"}),
+        ("DELETE", "/api/v1/instances", {"GET"}),
+        ("PATCH", "/api/v1/scheduler/health", {"GET"}),
+        ("POST", "/healthz", {"GET"}),
+    ],
+)
+async def test_a_method_that_is_not_allowed_is_told_which_are(
+    api: Client, method: str, path: str, allowed: set[str]
+) -> None:
+    reply = await given.sent(api, method, path, b"")
+
+    expect.problem(reply, 405, "SCH_405")
+    assert {word.strip() for word in reply.headers["Allow"].split(",")} == allowed
+
+
+@pytest.mark.parametrize("key", ["k" * 256, "ключ", ""], ids=["long", "not ASCII", "empty"])
+async def test_a_bad_idempotency_key_is_refused_and_leaves_nothing(api: Client, db: Dedicated, key: str) -> None:
+    job = await given.job(api)
+    before = await expect.contents(db)
+
+    for path, body in ((f"{JOBS}/{job['id']}/trigger", b"{}"), (JOBS, b'{"name":"keyed"}')):
+        reply = await given.sent(api, "POST", path, body, Idempotency_Key=key)
+        expect.invalid(reply, "Idempotency-Key")
+
+    assert await expect.contents(db) == before
+
+
+@pytest.mark.parametrize("tag", ["x", '"x"', '""', "", '"1", "2"', '"99999999999999999999"', '"-1"'])
+async def test_an_if_match_that_is_no_etag_of_ours_is_refused(api: Client, db: Dedicated, tag: str) -> None:
+    job = await given.job(api)
+    before = await expect.contents(db)
+
+    expect.invalid(await given.sent(api, "PATCH", f"{JOBS}/{job['id']}", b"{}", If_Match=tag), "If-Match")
+
+    assert await expect.contents(db) == before
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (b"Host: localhost\r\nIf-Match: \xb2\r\n", b"422"),
+        (b"Host: localhost\r\nIf-Match: \xff\r\n", b"422"),
+        (b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: \xb2\r\n", b"400"),
+        (b"Host: \xff\r\n", b"403"),
+        (b"", b"403"),
+    ],
+)
+async def test_header_bytes_that_are_no_text_are_refused(api: Client, headers: bytes, status: bytes) -> None:
+    job = await given.job(api)
+    url = URL(api.base)
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+
+    writer.write(b"DELETE /api/v1/jobs/%s HTTP/1.1\r\n%sConnection: close\r\n\r\n" % (job["id"].encode(), headers))
+    answer = await asyncio.wait_for(reader.read(), 10)
+
+    writer.close()
+    await writer.wait_closed()
+    assert answer.split()[1] == status
+    assert (await api("GET", f"{JOBS}/{job['id']}")).status == 200
+
+
+BAD_PATCHES: list[Any] = [
+    {"cron": "nonsense"},
+    {"every": "1s", "cron": "0 9 * * *"},
+    {"target": {"type": "http", "url": "ftp://example.com"}},
+    {"retry": {"maxRetry": 5000}},
+    {"timezone": "Mars/Olympus"},
+    {"priority": "top"},
+    {"id": "5"},
+    {"version": 9},
+    {"payload": 1, "misfire": "skip"},
+]
+
+
+async def test_a_bad_patch_changes_nothing(api: Client, db: Dedicated) -> None:
+    job = await given.job(api, cron="0 9 * * *")
+    before = await expect.contents(db)
+
+    for patch in BAD_PATCHES:
+        expect.invalid(await api("PATCH", f"{JOBS}/{job['id']}", patch))
+
+    assert await expect.contents(db) == before
+
+
+async def test_a_note_is_text_of_bounded_length(api: Client, db: Dedicated) -> None:
+    job = await given.job(api)
+    before = await expect.contents(db)
+
+    for body in ({"note": "x" * 2_001}, {"note": 7}, {"notes": "x"}, ["x"]):
+        expect.invalid(await api("POST", f"{JOBS}/{job['id']}/pause", body))
+
+    assert await expect.contents(db) == before
+
+
+async def test_texts_that_look_like_code_are_only_texts(api: Client, receiver: Receiver, db: Dedicated) -> None:
+    evil = "'; drop table horai.job; --"
+    job = await given.scripted(api, receiver, Answer(200), tags=["<script>alert(1)</script>"], payload=evil)
+
+    made = (await given.put(api, job, "k'%3Bdrop%20table%20horai.job--", None, payload=evil)).json["instance"]
+
+    done = await api.until_state(made["id"], "SUCCESS")
+    assert done["payload"] == evil
+    assert await db.fetchval("select count(*) from horai.job where id = $1", int(job["id"])) == 1
+    rows = await given.listed(api, f"/api/v1/instances?tag=%3Cscript%3Ealert(1)%3C/script%3E&job={job['id']}")
+    assert [row["id"] for row in rows] == [made["id"]]

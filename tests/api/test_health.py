@@ -1,0 +1,85 @@
+"""Health, for the console, for load balancers and for people."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from harness import Client
+from receiver import Answer, Receiver
+
+from api import given
+
+NUMBERS = (
+    "triggerDelayP50Ms",
+    "triggerDelayP95Ms",
+    "triggerDelayP99Ms",
+    "runSuccessRate10m",
+    "retryBacklog",
+    "dlqGrowthPerMin",
+    "inFlight",
+    "unsettled",
+    "lateResults",
+)
+
+
+async def test_C23_health_tells_the_trigger_delay_and_the_other_signs_of_life(
+    api: Client, receiver: Receiver
+) -> None:
+    quiet = (await api("GET", "/api/v1/scheduler/health")).json
+    assert (quiet["status"], quiet["modes"], quiet["actions"]) == ("UP", ["NORMAL"], [])
+    assert (quiet["triggerDelayP95Ms"], quiet["runSuccessRate10m"]) == (0, 1)
+    done = await given.scripted(api, receiver, Answer(200))
+    dead = await given.scripted(api, receiver, Answer(400))
+    for job, state in ((done, "SUCCESS"), (dead, "DEAD")):
+        await api.until_state((await given.triggered(api, job))["id"], state)
+
+    health = await given.until(lambda: _settled(api, 0.5))
+
+    assert all(isinstance(health[name], int | float) and health[name] >= 0 for name in NUMBERS)
+    assert 0 < health["triggerDelayP95Ms"] < 10_000
+    assert health["triggerDelayP50Ms"] <= health["triggerDelayP95Ms"] <= health["triggerDelayP99Ms"]
+    assert health["dlqGrowthPerMin"] == 1
+    (node,) = health["nodes"]
+    assert node["name"] == "test-node"
+    assert datetime.fromisoformat(node["leaseUntil"]) > datetime.now(UTC)
+    assert health["notices"]
+    assert health["overdueLoops"] == []
+
+
+async def _settled(api: Client, rate: float) -> Any:
+    health = (await api("GET", "/api/v1/scheduler/health")).json
+    return health if health["runSuccessRate10m"] == rate else None
+
+
+async def test_health_counts_the_retries_that_wait(api: Client, receiver: Receiver) -> None:
+    before = (await api("GET", "/api/v1/scheduler/health")).json["retryBacklog"]
+    job = await given.scripted(api, receiver, Answer(503, headers={"Retry-After": "3600"}))
+    await api.until_state((await given.triggered(api, job))["id"], "FAIL")
+
+    async def has_grown() -> bool:
+        return (await api("GET", "/api/v1/scheduler/health")).json["retryBacklog"] == before + 1
+
+    assert await given.until(has_grown)
+
+
+async def test_the_nodes_are_listed(api: Client) -> None:
+    reply = await api("GET", "/api/v1/scheduler/nodes")
+
+    assert reply.json["nextCursor"] is None
+    assert [node["name"] for node in reply.json["items"]] == ["test-node"]
+
+
+async def test_probes_answer_without_being_kept(api: Client) -> None:
+    for path, status in (("/healthz", "ok"), ("/livez", "ok"), ("/readyz", "ready")):
+        reply = await api("GET", path)
+        assert (reply.status, reply.json["status"]) == (200, status)
+        assert reply.headers["Cache-Control"] == "no-store"
+
+
+async def test_the_first_page_leads_to_what_there_is(api: Client) -> None:
+    async with api.session.get(api.base + "/") as response:
+        page = await response.text()
+
+    assert response.headers["content-type"].startswith("text/html")
+    for link in ("/api/v1/scheduler/health", "/api/v1/jobs", "/api/v1/instances", "/openapi.json"):
+        assert f'href="{link}"' in page
+        assert (await api("GET", link)).status == 200

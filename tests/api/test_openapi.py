@@ -1,0 +1,105 @@
+"""`/openapi.json` describes what the server does, and Schemathesis tries to prove otherwise."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Client
+
+from api import given
+
+ROUTES = {
+    "/api/v1/jobs": {"get", "post"},
+    "/api/v1/jobs/{job}": {"get", "patch", "delete"},
+    "/api/v1/jobs/{job}/pause": {"post"},
+    "/api/v1/jobs/{job}/resume": {"post"},
+    "/api/v1/jobs/{job}/trigger": {"post"},
+    "/api/v1/jobs/{job}/instances": {"get"},
+    "/api/v1/jobs/{job}/instances/{key}": {"put", "delete"},
+    "/api/v1/jobs/{job}/instances/batch": {"post"},
+    "/api/v1/instances": {"get"},
+    "/api/v1/instances/{instance}": {"get"},
+    "/api/v1/instances/{instance}/cancel": {"post"},
+    "/api/v1/instances/{instance}/outcome": {"post"},
+    "/api/v1/scheduler/health": {"get"},
+    "/api/v1/scheduler/nodes": {"get"},
+}
+IS_THOROUGH = bool(os.environ.get("HORAI_THOROUGH"))
+EXAMPLES = "100" if IS_THOROUGH else "6"
+PHASES = "coverage,fuzzing" if IS_THOROUGH else "fuzzing"
+"""Coverage alone takes a minute: `HORAI_THOROUGH=1` asks for it."""
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "response_headers_conformance",
+    "negative_data_rejection",
+    "missing_required_header",
+    "unsupported_method",
+    "allow_header_conformance",
+)
+
+
+@pytest.fixture(scope="module")
+def document(runner: asyncio.Runner, api: Client) -> Any:
+    return runner.run(api("GET", "/openapi.json")).json
+
+
+def test_every_route_is_described_with_its_body_its_answer_and_its_problem(document: Any) -> None:
+    assert {path: set(operations) for path, operations in document["paths"].items()} == ROUTES
+    shapes = document["components"]["schemas"]
+    problem = {"$ref": "#/components/schemas/Problem"}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert operation["responses"]["default"]["content"] == {"application/problem+json": {"schema": problem}}
+            assert operation["summary"], path
+            if method in {"put", "patch"} or path.endswith(("/batch", "/outcome", "/trigger", "/jobs", "/pause")):
+                if method == "get":
+                    continue
+                (media,) = operation["requestBody"]["content"].items()
+                assert media[0] == "application/json"
+                assert media[1]["schema"]["$ref"].rpartition("/")[2] in shapes
+    for reference in _references(document):
+        assert reference.rpartition("/")[2] in shapes
+
+
+def _references(node: Any) -> list[str]:
+    if isinstance(node, list):
+        return [found for item in node for found in _references(item)]
+    if isinstance(node, dict):
+        own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        return own + [found for item in node.values() for found in _references(item)]
+    return []
+
+
+def test_C20_the_description_says_that_a_trigger_needs_an_idempotency_key(document: Any) -> None:
+    parameters = document["paths"]["/api/v1/jobs/{job}/trigger"]["post"]["parameters"]
+
+    (header,) = [parameter for parameter in parameters if parameter["in"] == "header"]
+    assert (header["name"], header["required"]) == ("Idempotency-Key", True)
+    assert header["schema"]["type"] == "string"
+
+
+def test_times_are_described_as_instants(document: Any) -> None:
+    at = document["components"]["schemas"]["PutIn"]["properties"]["executeTime"]
+
+    assert {"type": "string", "format": "date-time"} in at["anyOf"]
+
+
+async def test_schemathesis_finds_no_lie_and_no_server_error(api: Client, tmp_path: Path) -> None:
+    await given.put(api, await given.job(api, name="known"), "a")
+    command = [
+        str(Path(sys.executable).parent / "schemathesis"), "run", f"{api.base}/openapi.json",
+        "--max-examples", EXAMPLES, "--phases", PHASES, "--checks", ",".join(CHECKS),
+        "--seed", "20261115", "--workers", "2", "--no-shrink", "--suppress-health-check", "all", "--warnings", "off",
+    ]  # fmt: skip
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    output, _ = await process.communicate()
+
+    assert process.returncode == 0, output.decode()[-20_000:]

@@ -1,0 +1,67 @@
+"""Flag, environment, file, default: in this order."""
+
+from pathlib import Path
+
+import pytest
+from terminal import Terminal
+
+from harness import HoraiProcess
+from horai.cli.environment import Place, choose_database, secret
+from horai.cli.errors import BadUsage
+from horai.cli.flags import words
+
+OURS = {"HORAI_DATABASE_URL": "postgresql://ours", "DATABASE_URL": "postgresql://theirs", "HORAI_DATA_DIR": "/d"}
+
+
+@pytest.mark.parametrize(
+    ("url", "data_dir", "environ", "chosen"),
+    [
+        (None, None, {}, Place()),
+        (None, None, {"HORAI_DATA_DIR": "/d"}, Place(data_dir=Path("/d"))),
+        (None, None, {"DATABASE_URL": "postgresql://theirs"}, Place("postgresql://theirs")),
+        (None, None, OURS, Place("postgresql://ours", Path("/d"))),
+        ("postgresql://flag", None, OURS, Place("postgresql://flag")),
+        (None, Path("/flag"), OURS, Place(data_dir=Path("/flag"))),
+        ("postgresql://flag", Path("/flag"), OURS, Place("postgresql://flag", Path("/flag"))),
+        (None, None, {"HORAI_DATABASE_URL": "", "DATABASE_URL": ""}, Place()),
+    ],
+)
+def test_a_flag_beats_the_environment_and_ours_beats_theirs(
+    url: str | None, data_dir: Path | None, environ: dict[str, str], chosen: Place
+) -> None:
+    assert choose_database(url, data_dir, environ) == chosen
+
+
+def test_a_secret_may_stand_in_a_file(tmp_path: Path) -> None:
+    kept = tmp_path / "url"
+    kept.write_text("postgresql://filed\n")
+    environ = {"HORAI_DATABASE_URL_FILE": str(kept), "DATABASE_URL": "postgresql://theirs"}
+
+    assert choose_database(None, None, environ).url == "postgresql://filed"
+    assert (
+        choose_database(None, None, {**environ, "HORAI_DATABASE_URL": "postgresql://ours"}).url == "postgresql://ours"
+    )
+
+
+def test_a_secret_file_that_is_missing_or_empty_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+
+    for name in ("absent", "empty"):
+        with pytest.raises(BadUsage, match=f"HORAI_API_KEY_FILE: {tmp_path / name}"):
+            secret("HORAI_API_KEY", {"HORAI_API_KEY_FILE": str(tmp_path / name)})
+
+
+def test_a_list_is_written_with_commas_or_spaces() -> None:
+    assert words(["10.0.0.0/8,192.168.0.0/16", " fd00::/8 ::1/128 "]) == [
+        "10.0.0.0/8",
+        "192.168.0.0/16",
+        "fd00::/8",
+        "::1/128",
+    ]
+    assert words(None) == []
+
+
+def test_the_server_flag_beats_its_variable(alone: Terminal, server: HoraiProcess) -> None:
+    assert alone("health", "--json").code == 1
+    assert alone("health", "--json", "--server", server.base).json["status"] == "UP"
+    assert alone("health", HORAI_JSON="1", HORAI_SERVER=server.base).json["status"] == "UP"

@@ -1,0 +1,95 @@
+"""The surface: every command explains itself, every flag has its variable, every slip is answered."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from terminal import HORAI, Terminal
+
+from horai import __version__
+from horai.cli.lazy import load
+from horai.cli.main import COMMANDS
+
+VERBS = {
+    "up": set[str](),
+    "migrate": set[str](),
+    "health": set[str](),
+    "db": {"url", "verify"},
+    "jobs": {"list", "show", "create", "pause", "resume", "trigger", "delete"},
+    "instances": {"list", "show", "put", "cancel"},
+}
+OTHERWISE_NAMED = {"jobs list --name": "HORAI_JOB_NAME", "instances put --version": "HORAI_INSTANCE_VERSION"}
+"""HORAI_NAME is the node's own, and HORAI_VERSION what an image says of itself: neither may filter or fence by accident."""
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    for name in COMMANDS:
+        command = load(name)
+        yield name, command
+        for verb, below in getattr(command, "commands", {}).items():
+            yield f"{name} {verb}", below
+
+
+def test_the_commands_are_those_of_this_version() -> None:
+    assert {name: set(getattr(load(name), "commands", {})) for name in COMMANDS} == VERBS
+
+
+def test_every_command_and_every_flag_has_help() -> None:
+    for path, command in every_command():
+        assert command.help, path
+        for parameter in command.params:
+            assert parameter.help, f"{path} {parameter.name}"
+
+
+def test_the_overview_says_of_each_command_what_the_command_says_itself() -> None:
+    for name, about in COMMANDS.items():
+        assert load(name).help.splitlines()[0] == about
+
+
+def test_every_flag_has_an_environment_variable_of_its_name() -> None:
+    for path, command in every_command():
+        for option in (p for p in command.params if p.param_type_name == "option"):
+            flag = next(name for name in option.opts if name.startswith("--"))
+            variable = "HORAI_" + flag[2:].replace("-", "_").upper()
+            expected = OTHERWISE_NAMED.get(f"{path} {flag}", variable)
+            assert option.envvar == expected or expected in option.help, f"{path} {flag}"
+
+
+def test_help_and_version_go_to_stdout(alone: Terminal) -> None:
+    overview, version = alone("--help"), alone("--version")
+
+    assert (overview.code, overview.err) == (0, "")
+    assert all(name in overview.out for name in COMMANDS)
+    assert (version.code, version.out) == (0, f"horai {__version__}\n")
+
+
+def test_the_overview_and_the_help_of_up_import_neither_node_nor_driver(alone: Terminal) -> None:
+    for arguments in (["--help"], ["up", "--help"]):
+        script = [sys.executable, "-X", "importtime", HORAI, *arguments]
+        done = subprocess.run(script, env=alone.environment, capture_output=True, text=True, check=True)
+
+        imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        assert "horai.cli.main" in imported
+        assert imported.isdisjoint({"horai.node", "asyncpg", "fastapi", "structlog"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        (["jbos"], ["error: No such command 'jbos'.", "hint: Did you mean 'jobs'?"]),
+        (["jobs", "lst"], ["error: No such command 'lst'.", "hint: Did you mean 'list'?"]),
+        (["jobs"], ["error: Missing command.", "hint: horai jobs --help says how."]),
+        (["health", "--wach"], ["error: No such option: --wach", "hint: Did you mean --watch?"]),
+    ],
+)
+def test_a_slip_of_the_pen_is_bad_usage_with_a_hint(alone: Terminal, arguments: list[str], lines: list[str]) -> None:
+    assert alone(*arguments).failed_with(2, *lines)
+
+
+def test_without_a_command_the_overview_is_bad_usage(alone: Terminal) -> None:
+    ended = alone()
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("Usage: horai")

@@ -1,0 +1,100 @@
+"""`horai instances` and `horai health`, against a server."""
+
+import json
+import signal
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+from terminal import HORAI, Terminal
+
+
+def test_a_key_is_put_moved_listed_and_cancelled(horai: Terminal) -> None:
+    horai("jobs", "create", "publish", "--handler", "publish", "--tag", "articles")
+    put = ("instances", "put", "publish", "article/42 é")
+
+    inserted = horai(*put, "--in", "1h", "--payload", '{"n": 1.10}', "--version", "2", "--json")
+    moved = horai(*put, "--at", "2100-01-01T00:00:00+08:00", "--version", "3")
+    ignored = horai(*put, "--version", "1", "--json")
+
+    assert (inserted.json["decision"], '"payload":{"n": 1.10}' in inserted.out) == ("INSERTED", True)
+    wait = datetime.fromisoformat(inserted.json["instance"]["executeTime"]) - datetime.now(UTC)
+    assert timedelta(minutes=59) < wait < timedelta(minutes=61)
+    assert "UPDATED" in moved.out
+    assert "2099-12-31T16:00:00Z" in moved.out
+    assert ignored.json["decision"] == "IGNORED"
+
+    only = (
+        "--job",
+        "publish",
+        "--key",
+        "article/42 é",
+        "--queue",
+        "default",
+        "--tag",
+        "articles",
+        "--state",
+        "PENDING",
+    )
+    between = ("--from", "2099-12-31T00:00:00Z", "--to", "2100-01-02T00:00:00Z", "--all")
+    listed = horai("instances", "list", *only, *between, "--json").json
+    assert [item["id"] for item in listed["items"]] == [inserted.json["instance"]["id"]]
+    assert "article/42 é" in horai("instances", "list", *only).out
+
+    cancelled = horai("instances", "cancel", "--job", "publish", "--key", "article/42 é", "--json").json["instance"]
+    assert (cancelled["state"], cancelled["reason"]) == ("CANCELLED", "USER")
+    shown = horai("instances", "show", cancelled["id"])
+    assert "INSTANCE_CANCELLED" in shown.out
+
+
+def test_an_instance_is_cancelled_by_its_id(horai: Terminal) -> None:
+    horai("jobs", "create", "by-id", "--handler", "by-id")
+    made = horai("instances", "put", "by-id", "k", "--in", "1h", "--json").json["instance"]["id"]
+
+    cancelled = horai("instances", "cancel", made)
+
+    assert (cancelled.code, cancelled.out, cancelled.err) == (0, "", f"Cancelled instance {made} of by-id.\n")
+    assert horai("instances", "cancel", "999999").err.startswith("error: There is no instance")
+
+
+def test_what_says_too_little_or_too_much_is_bad_usage(alone: Terminal) -> None:
+    assert alone("instances", "cancel", "--job", "a").failed_with(
+        2, "error: Which instance?", "hint: Give its id, or --job and --key."
+    )
+    assert alone("instances", "put", "a", "k", "--at", "2100-01-01T00:00:00Z", "--in", "1h").code == 2
+    assert alone("instances", "put", "a", "k", "--in", "soon").err.startswith("error: Invalid value for '--in': 'soon'")
+
+
+def test_a_wrong_filter_is_told_with_what_is_known(horai: Terminal) -> None:
+    refused = horai("instances", "list", "--state", "SLEEPING")
+
+    assert refused.code == 1
+    assert refused.err.splitlines()[0] == "error: state: 'SLEEPING' is no state"
+    assert refused.err.splitlines()[1].startswith("hint: Known: INIT")
+
+
+def test_an_empty_list_says_so_on_stderr(horai: Terminal) -> None:
+    ended = horai("instances", "list", "--tag", "no-such-tag")
+
+    assert (ended.code, ended.out, ended.err) == (0, "", "None.\n")
+
+
+def test_health_is_a_page_for_people_and_json_for_programs(horai: Terminal) -> None:
+    page = horai("health", FORCE_COLOR="", NO_COLOR="1")
+
+    assert page.code == 0
+    assert page.out.split()[:2] == ["status", "UP"]
+    assert "\x1b" not in page.out
+    assert horai("health", "--json").json["nodes"][0]["version"]
+
+
+def test_health_is_watched_until_ctrl_c(horai: Terminal) -> None:
+    watching = subprocess.Popen(
+        [HORAI, "health", "--watch", "--json"], env=horai.environment, stdout=subprocess.PIPE, text=True
+    )
+    assert watching.stdout is not None
+    looks = [json.loads(watching.stdout.readline()) for _ in range(2)]
+    watching.send_signal(signal.SIGINT)
+
+    watching.stdout.close()
+    assert watching.wait(timeout=10) == 0
+    assert [look["status"] for look in looks] == ["UP", "UP"]

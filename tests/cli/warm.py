@@ -1,0 +1,51 @@
+"""A `horai` that has its imports behind it: each request is answered by a fork, a process with its own streams and end.
+
+Importing takes most of a second, a fork takes a few milliseconds. Run as a script; `terminal.Terminal` speaks to it,
+one JSON line each way.
+"""
+
+import json
+import os
+import sys
+import traceback
+from importlib import import_module
+from typing import Any
+
+from horai.cli.main import COMMANDS, run
+
+NEEDED_LATER = ("typer._adapters", "horai.cli.database", "horai.cli.serving")
+for module in (*NEEDED_LATER, *(f"horai.cli.{name}" for name in COMMANDS)):
+    import_module(module)
+
+
+def become(request: dict[str, Any]) -> int:
+    """The exit code of one command, in this process."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        os.dup2(os.open(request[name], os.O_RDONLY if name == "stdin" else os.O_WRONLY), descriptor)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = ["horai", *request["arguments"]]
+    try:
+        run()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    return 1
+
+
+def serve() -> None:
+    """Until stdin ends."""
+    while line := os.read(0, 1_000_000):
+        child = os.fork()
+        if child == 0:
+            code = become(json.loads(line))
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        _, status = os.waitpid(child, 0)
+        os.write(1, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,464 @@
+"""Claims and settlements as PostgreSQL carries them out: who gets a row, and whose word on it counts."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+import make
+import rows
+from horai.core.settlement import Bury, Complete, Release, Retry
+from horai.core.states import CLAIMABLE, State
+from horai.db import claims, nodes
+from horai.db.claims import Held, LateResult, Position
+from horai.db.pool import Dedicated
+
+LATER = timedelta(seconds=30)
+
+Settle = Callable[[Dedicated, Held], Awaitable[object]]
+SETTLES: dict[str, Settle] = {
+    "finish": lambda c, held: claims.finish_if_running(c, [(held, Complete())]),
+    "fail": lambda c, held: claims.fail_if_running(c, [(held, Retry(LATER, "X", "x"))]),
+    "bury": lambda c, held: claims.bury_if_running(c, [(held, Bury("X", "x", ("t",)))]),
+    "release": lambda c, held: claims.release_if_running(c, [(held, Release())]),
+    "park": lambda c, held: claims.park_if_running(c, [held]),
+    "cancel": lambda c, held: claims.cancel_if_running(c, [held]),
+}
+settles = pytest.mark.parametrize("settle", SETTLES.values(), ids=SETTLES.keys())
+
+
+async def paused_job(connection: Dedicated) -> int:
+    """A row that `park_if_running` would park for."""
+    lane = await connection.fetchval(
+        "insert into horai.lane (tenant_id, queue, priority, handler) values (1, 'q', 2, '') returning id"
+    )
+    return await connection.fetchval(
+        "insert into horai.job (tenant_id, name, status, lane_id, definition) values (1, 'held', 1, $1, '{}') returning id",
+        lane,
+    )
+
+
+# Which rows a claim takes
+
+
+async def scatter(connection: Dedicated, dice: random.Random, count: int) -> None:
+    """Rows over states, shards, lanes and times, some with an equal due."""
+    moments = [timedelta(seconds=dice.choice([-900, -60, -60, -5, -1, 600, 90_000])) for _ in range(count)]
+    states = [dice.choice([State.INIT, State.INIT, State.FAIL, State.RUNNING, State.BLOCKED]) for _ in range(count)]
+    await connection.execute(
+        """
+        insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard, state,
+            node, claim, claimed_at, retry_count)
+        select nextval('horai.instance_id'), 1, date_trunc('second', now()) + moment, now(), now(), now(), -n, 1, lane, shard, state,
+            case when state = 1 then 7 end, case when state = 1 then 7 end, case when state = 1 then now() end, 1
+        from unnest($1::interval[], $2::smallint[], $3::integer[], $4::smallint[]) with ordinality as r(moment, state, lane, shard, n)
+        """,
+        moments,
+        [int(state) for state in states],
+        [dice.randrange(4) for _ in range(count)],
+        [dice.randrange(3) for _ in range(count)],
+    )
+
+
+def expected(found: Sequence[asyncpg.Record], positions: Sequence[Position], per_lane: int, now: datetime) -> set[int]:
+    """What the words of the requirement say, row by row."""
+    taken: set[int] = set()
+    for position in positions:
+        head = sorted(
+            (row["due"], row["id"])
+            for row in found
+            if (row["shard"], row["lane"]) == (position.shard, position.lane)
+            and State(row["state"]) in CLAIMABLE
+            and row["due"] <= now
+            and (row["due"], row["id"]) > (position.due, position.id)
+        )
+        taken |= {instance_id for _, instance_id in head[:per_lane]}
+    return taken
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_B2_a_claim_takes_exactly_what_waits_or_failed_and_is_due(connection: Dedicated, seed: int):
+    dice = random.Random(seed)
+    node = await make.node(connection)
+    await scatter(connection, dice, 300)
+    for _ in range(8):
+        found = await connection.fetch("select id, due, shard, lane, state from horai.instance_live")
+        now = await nodes.database_time(connection)
+        places = dice.sample([(shard, lane) for shard in range(3) for lane in range(1, 4)], dice.randrange(1, 9))
+        cursors = [dice.choice([(make.LONG_AGO, -1), *((r["due"], r["id"]) for r in found)]) for _ in places]
+        positions = [Position(*place, *cursor) for place, cursor in zip(places, cursors, strict=True)]
+        per_lane = dice.choice([1, 3, 1000])
+
+        claimed = await claims.claim_due(connection, node, 1, positions, per_lane)
+
+        assert {row.held.id for row in claimed} == expected(found, positions, per_lane, now)
+        before = {row["id"]: row for row in found}
+        assert all((row.due, row.lane) == (before[row.held.id]["due"], before[row.held.id]["lane"]) for row in claimed)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_the_next_due_of_a_lane_is_the_earliest_claimable_one_after_its_cursors(connection: Dedicated, seed: int):
+    dice = random.Random(seed)
+    await scatter(connection, dice, 200)
+    found = await connection.fetch("select id, due, shard, lane, state from horai.instance_live")
+    cursors = [dice.choice([(make.LONG_AGO, -1), *((r["due"], r["id"]) for r in found)]) for _ in range(9)]
+    places = [(shard, lane) for shard in range(3) for lane in range(1, 4)]
+    positions = [Position(*place, *cursor) for place, cursor in zip(places, cursors, strict=True)]
+
+    upcoming = await claims.next_due(connection, positions)
+
+    due = {row["id"]: row["due"] for row in found}
+    far = datetime(9999, 1, 1, tzinfo=UTC)
+    for lane in range(1, 4):
+        ids = expected(found, [p for p in positions if p.lane == lane], 1000, far)
+        assert upcoming.get(lane) == min((due[i] for i in ids), default=None)
+
+
+async def test_B2_nothing_is_claimed_before_its_time(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.many(scope, 3, at=datetime.now(UTC) + timedelta(seconds=5))
+
+        assert await make.claim(connection, await make.node(connection)) == []
+
+
+async def test_a_claim_counts_the_attempt_and_raises_the_fence(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        claimed = await make.running(scope, connection)
+        await claims.release_if_running(connection, [(claimed.held, Release())])
+        (again,) = await make.claim(connection, claimed.held.node)
+
+        assert (claimed.held.attempt, claimed.held.fence) == (1, 1)
+        assert (again.held.attempt, again.held.fence) == (2, 2)
+        assert again.held.retry_count == 0
+        assert again.idempotency_key == claimed.idempotency_key
+
+
+async def test_B3_B5_eight_claimers_at_once_share_the_rows_and_wait_for_nobody(url: str, connection: Dedicated):
+    async with make.scope(url) as scope, rows.connections(url, 8, lock_timeout=0.05) as claimers:
+        await make.job(scope)
+        ids = set(await make.many(scope, 2000))
+        held = set(random.Random(1).sample(sorted(ids), 500))
+        node = await make.node(connection)
+        async with connection.transaction():
+            await connection.execute(
+                "select from horai.instance_live where id = any($1::bigint[]) for update", list(held)
+            )
+
+            taken = await asyncio.gather(*(_drain(each, node, number) for number, each in enumerate(claimers)))
+
+        flat = [instance_id for each in taken for instance_id in each]
+        assert len(flat) == len(set(flat)), "a row was claimed twice"
+        assert set(flat) == ids - held
+        assert {row.held.id for row in await make.claim(connection, node)} == held
+
+
+async def _drain(connection: Dedicated, node: int, number: int) -> list[int]:
+    found: list[int] = []
+    while claimed := await make.claim(connection, node, per_lane=3, claim_id=number):
+        found += [row.held.id for row in claimed]
+    return found
+
+
+async def test_B4_what_is_claimed_is_running_at_commit_and_not_before(url: str, connection: Dedicated):
+    async with make.scope(url) as scope, rows.connections(url, 1) as (other,):
+        await make.job(scope)
+        (instance,) = await make.many(scope, 1)
+        node = await make.node(connection)
+        async with other.transaction():
+            assert len(await make.claim(other, node)) == 1
+            assert await make.state(connection, instance) == "INIT"
+        assert await make.state(connection, instance) == "RUNNING"
+        owner = await connection.fetchrow("select node, claim, claimed_at, attempt, fence from horai.instance_live")
+        assert owner is not None
+        assert (owner["node"], owner["claim"], owner["attempt"], owner["fence"]) == (node, 1, 1, 1)
+        assert owner["claimed_at"] is not None
+
+
+async def test_B4_a_crash_before_the_commit_has_claimed_nothing(url: str, connection: Dedicated):
+    async with make.scope(url) as scope, rows.connections(url, 1) as (doomed,):
+        await make.job(scope)
+        await make.many(scope, 5)
+        node = await make.node(connection)
+        before = await rows.everything(connection)
+        await doomed.execute("begin")
+        assert len(await make.claim(doomed, node)) == 5
+        await connection.execute("select pg_terminate_backend($1)", doomed.get_server_pid())
+
+        await rows.until(
+            lambda: connection.fetchval(
+                "select count(*) = 5 from (select from horai.instance_live for update skip locked) r"
+            )
+        )
+
+        assert await rows.everything(connection) == before
+
+
+# Whose word counts
+
+
+@settles
+async def test_B10_a_completion_of_what_is_not_running_changes_nothing(connection: Dedicated, settle: Settle):
+    """Whatever else matches: the owner's columns are filled in by hand, which the table itself would not allow."""
+    await connection.execute("alter table horai.instance_live drop constraint instance_live_running_has_owner")
+    job = await paused_job(connection)
+    for state in set(State) - {State.RUNNING}:
+        held = await rows.instance(connection, state, job_id=job)
+        await connection.execute("update horai.instance_live set node = $1, claim = 1, claimed_at = now()", rows.NODE)
+        before = await rows.everything(connection)
+
+        assert not await settle(connection, held), state
+
+        assert await rows.everything(connection) == before, state
+
+
+WRONG: list[dict[str, int]] = [{"attempt": 2}, {"attempt": 4}, {"fence": 4}, {"fence": 6}, {"node": 8}]
+
+
+@settles
+async def test_B10_X17_an_old_attempt_fence_or_node_has_no_say(connection: Dedicated, settle: Settle):
+    held = await rows.instance(connection, State.RUNNING, job_id=await paused_job(connection))
+    before = await rows.everything(connection)
+    for wrong in WRONG:
+        assert not await settle(connection, replace(held, **wrong)), wrong
+
+        assert await rows.everything(connection) == before, wrong
+
+
+@settles
+async def test_B10_the_holder_has_its_say_once(connection: Dedicated, settle: Settle):
+    held = await rows.instance(connection, State.RUNNING, job_id=await paused_job(connection))
+
+    assert await settle(connection, held)
+    settled = await rows.everything(connection)
+
+    assert not await settle(connection, held)
+    assert await rows.everything(connection) == settled
+
+
+@settles
+async def test_a_row_that_somebody_holds_is_passed_over_and_the_others_are_settled(
+    url: str, connection: Dedicated, settle: Settle
+):
+    job = await paused_job(connection)
+    locked = await rows.instance(connection, State.RUNNING, job_id=job)
+    free = await rows.instance(connection, State.RUNNING, job_id=job)
+    async with rows.connections(url, 1, lock_timeout=0.2) as (holder,):
+        async with holder.transaction():
+            await holder.execute("select from horai.instance_live where id = $1 for update", locked.id)
+
+            assert not await settle(connection, locked)
+            assert await settle(connection, free)
+
+        assert await settle(connection, locked)
+
+
+# The node's right to claim
+
+
+async def due_instance(url: str) -> None:
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.many(scope, 1)
+
+
+@pytest.mark.parametrize("column", ["fenced_at", "stopped_at"])
+async def test_a_fenced_or_stopped_node_claims_nothing(url: str, connection: Dedicated, column: str):
+    await due_instance(url)
+    node = await make.node(connection)
+    await connection.execute(f"update horai.node set {column} = now() where incarnation = $1", node)
+
+    assert await make.claim(connection, node) == []
+    assert await make.claim(connection, node + 1) == [], "nor does one that never registered"
+    assert len(await make.claim(connection, await make.node(connection))) == 1
+
+
+async def test_a_fence_under_way_makes_the_claim_wait_and_claim_nothing(url: str, connection: Dedicated):
+    await due_instance(url)
+    node = await make.node(connection, lease=timedelta(0))
+    async with rows.connections(url, 2) as (fencing, claiming):
+        async with fencing.transaction():
+            assert await nodes.fence_expired_nodes(fencing, 0) == [node]
+            claim = asyncio.create_task(make.claim(claiming, node))
+            await rows.until_blocked(connection, claiming)
+
+        assert await claim == []
+
+
+async def test_a_claim_under_way_is_not_fenced_before_it_is_visible(url: str, connection: Dedicated):
+    await due_instance(url)
+    node = await make.node(connection, lease=timedelta(0))
+    async with rows.connections(url, 1) as (claiming,):
+        async with claiming.transaction():
+            assert len(await make.claim(claiming, node)) == 1
+            assert await nodes.fence_expired_nodes(connection, 0) == []
+
+        assert await nodes.fence_expired_nodes(connection, 0) == [node]
+        assert len(await claims.running_of_node(connection, node, 0, 10)) == 1
+
+
+async def test_a_node_does_not_stop_under_its_own_claim(url: str, connection: Dedicated):
+    """Otherwise a rescue between stop and claim would find nothing, and never look again."""
+    await due_instance(url)
+    node = await make.node(connection)
+    async with rows.connections(url, 2) as (claiming, stopping):
+        async with claiming.transaction():
+            assert len(await make.claim(claiming, node)) == 1
+            stop = asyncio.create_task(nodes.stop_node(stopping, node))
+            await rows.until_blocked(connection, stopping)
+        await stop
+
+        assert await nodes.nodes_to_rescue(connection) == [node]
+        assert len(await claims.running_of_node(connection, node, 0, 10)) == 1
+
+
+async def test_a_renewal_does_not_wait_for_a_claim(url: str, connection: Dedicated):
+    await due_instance(url)
+    node = await make.node(connection)
+    async with rows.connections(url, 2, lock_timeout=0.2) as (claiming, renewing):
+        async with claiming.transaction():
+            await make.claim(claiming, node)
+
+            assert await nodes.renew_node(renewing, node, LATER) is not None
+
+
+async def test_a_fenced_or_stopped_node_cannot_renew(connection: Dedicated):
+    fenced, stopped = await make.node(connection, lease=timedelta(0)), await make.node(connection)
+    await nodes.fence_expired_nodes(connection, 0)
+    await nodes.stop_node(connection, stopped)
+
+    assert await nodes.renew_node(connection, fenced, LATER) is None
+    assert await nodes.renew_node(connection, stopped, LATER) is None
+    assert sorted(await nodes.nodes_to_rescue(connection)) == [fenced, stopped]
+    assert await nodes.live_nodes(connection) == []
+
+
+async def test_a_node_fences_everyone_late_but_itself(connection: Dedicated):
+    own, late, alive = [await make.node(connection, lease=timedelta(seconds=s)) for s in (0, 0, 60)]
+
+    assert await nodes.fence_expired_nodes(connection, own) == [late]
+    assert [node.incarnation for node in await nodes.live_nodes(connection)] == [alive]
+
+
+# Parking
+
+
+@pytest.mark.parametrize("order", ["park first", "resume first"])
+async def test_a_row_parked_while_its_job_is_resumed_is_not_forgotten(url: str, connection: Dedicated, order: str):
+    async with make.scope(url) as scope, rows.connections(url, 2) as (parking, resuming):
+        job = await make.job(scope)
+        held = (await make.running(scope, connection)).held
+        await connection.execute("update horai.job set status = 1 where id = $1", job.id)
+        first, second = (parking, resuming) if order == "park first" else (resuming, parking)
+        steps: dict[Dedicated, Callable[[], Awaitable[object]]] = {
+            parking: lambda: claims.park_if_running(parking, [held]),
+            resuming: lambda: _resume(resuming, job.id),
+        }
+        async with first.transaction():
+            await steps[first]()
+            waiting = asyncio.create_task(_in_transaction(second, steps[second]))
+            await rows.until_blocked(connection, second)
+        await waiting
+
+        lane, state = (await connection.fetch("select lane, state from horai.instance_live"))[0]
+        if order == "park first":
+            assert (lane, state) == (job.lane_id, State.INIT), "the resume found the parked row and moved it back"
+        else:
+            assert (lane, state) == (job.lane_id, State.RUNNING), "an active job's row is not parked"
+
+
+async def _resume(connection: Dedicated, job_id: int) -> None:
+    await connection.execute("select from horai.job where id = $1 for update", job_id)
+    await connection.execute("update horai.job set status = 0 where id = $1", job_id)
+    await connection.execute(
+        "update horai.instance_live set lane = (select lane_id from horai.job where id = $1) where job_id = $1 and state = 0",
+        job_id,
+    )
+
+
+async def _in_transaction(connection: Dedicated, step: Callable[[], Awaitable[object]]) -> None:
+    async with connection.transaction():
+        await step()
+
+
+# Late results
+
+
+def late(held: Held, outcome: str = "SUCCESS") -> LateResult:
+    return LateResult(held, outcome, None, None)
+
+
+async def test_an_outcome_of_ones_own_lost_commit_is_not_late(connection: Dedicated):
+    for settle in (SETTLES["finish"], SETTLES["fail"], SETTLES["bury"]):
+        held = await rows.instance(connection, State.RUNNING)
+        assert await settle(connection, held)
+
+        assert await claims.keep_late(connection, [late(held)]) == set()
+
+    assert await connection.fetchval("select count(*) from horai.attempt where late") == 0
+
+
+@pytest.mark.parametrize("retries_left", [True, False])
+async def test_an_outcome_after_the_rescue_is_kept_as_late_and_once(connection: Dedicated, retries_left: bool):
+    held = await rows.instance(connection, State.RUNNING)
+    if retries_left:
+        await claims.fail_if_running(connection, [(held, Retry(LATER, "NODE_LOST", "lost"))])
+    else:
+        await claims.bury_if_running(connection, [(held, Bury("NODE_LOST", "lost"))])
+    before = await connection.fetchval("select state from horai.job_instance")
+
+    assert await claims.keep_late(connection, [late(held)]) == {held.id}
+    assert await claims.keep_late(connection, [late(held)]) == set()
+
+    assert await connection.fetchval("select state from horai.job_instance") == before
+    kept = await connection.fetch("select attempt, fence, outcome from horai.attempt where late")
+    assert [tuple(row) for row in kept] == [(held.attempt, held.fence, "SUCCESS")]
+    assert (None, "INSTANCE_LATE_RESULT") in await rows.events(connection, held.id)
+
+
+async def test_an_outcome_of_a_cancelled_instance_is_late_even_from_its_own_holder(connection: Dedicated):
+    held = await rows.instance(connection, State.RUNNING)
+    await SETTLES["cancel"](connection, held)
+
+    assert await claims.keep_late(connection, [late(held)]) == {held.id}
+
+
+async def test_a_success_with_another_nodes_fence_is_late(connection: Dedicated):
+    """After a failover that lost a commit, two incarnations may have held the same attempt and fence."""
+    held = await rows.instance(connection, State.RUNNING)
+    await SETTLES["finish"](connection, held)
+
+    assert await claims.keep_late(connection, [late(replace(held, node=99))]) == {held.id}
+
+
+# What a node holds
+
+
+async def test_what_a_node_holds_is_paged_by_id(connection: Dedicated):
+    mine = [await rows.instance(connection, State.RUNNING) for _ in range(5)]
+    await rows.instance(connection, State.RUNNING, node=8)
+    await rows.instance(connection, State.INIT)
+
+    first = await claims.running_of_node(connection, rows.NODE, 0, 3)
+    rest = await claims.running_of_node(connection, rows.NODE, first[-1].held.id, 3)
+
+    assert [row.held for row in (*first, *rest)] == mine
+    assert {row.claim for row in first} == {rows.CLAIM}
+
+
+async def test_a_fence_names_its_running_claim_to_its_own_tenant(connection: Dedicated):
+    held = await rows.instance(connection, State.RUNNING)
+
+    found = await claims.running_by_fence(connection, 1, held.id, held.fence)
+
+    assert found is not None
+    assert replace(found, claimed_at=None) == held
+    assert await claims.running_by_fence(connection, 1, held.id, held.fence - 1) is None
+    assert await claims.running_by_fence(connection, 2, held.id, held.fence) is None
+    await SETTLES["release"](connection, held)
+    assert await claims.running_by_fence(connection, 1, held.id, held.fence) is None

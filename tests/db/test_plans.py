@@ -1,0 +1,243 @@
+"""Hot questions are answered by the intended index, however the tables grow (C18).
+
+The tables are filled by SQL and analysed; planner settings are PostgreSQL's own, not the ones a loop's connection has.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from horai.core.states import FINAL, LIVE, State
+from horai.db import claims
+from horai.db.catalog import sql
+from horai.db.claims import Position
+from horai.db.embedded import EmbeddedPostgres
+from horai.db.pool import Dedicated
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+END = datetime(9999, 1, 1, tzinfo=UTC)
+
+FILL = """
+insert into horai.node (name, host, pid, version, lease_until) values ('n', 'h', 1, 'v', 'infinity');
+insert into horai.lane (tenant_id, queue, priority, handler) select 1, 'q' || n, 2, '' from generate_series(1, 20) n;
+insert into horai.schedule (identity, spec, fire_time)
+select 's' || n, '{}', case when n % 10 > 0 then now() + n * interval '1 second' end from generate_series(1, 20000) n;
+insert into horai.job (tenant_id, name, lane_id, definition, schedule_id)
+select 1, 'j' || n, 1, '{}', n from generate_series(1, 1000) n;
+insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard, key)
+select n, 1 + n % 1000, at, at, at, at, -n, 1, 1 + n % 20, n % 32, 'k' || n
+from (select n, now() + (n - 5000) * interval '1 second' as at from generate_series(1, 50000) n) r;
+insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard)
+select 100000 + n, 1, at, at, at, at, -100000 - n, 1, 3, 3
+from (select n, now() + interval '1 hour' + n * interval '1 second' as at from generate_series(1, 100000) n) r;
+insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, finished_at, fence,
+    tenant_id, lane, attempt, retry_count, events, state, key)
+select 1000000 + n, 1 + n % 1000, at, at, at, at_slot, now(), now() + (n % 3) * interval '1 day', 1, 1, 1, 1, 0, 0, 2, 'h' || n
+from (select n, now() - n * interval '1 second' as at, -1000000 - n as at_slot from generate_series(1, 100000) n) r;
+"""
+
+
+@pytest.fixture(scope="module")
+def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """A database with 150,000 live and 100,000 finished instances."""
+    name = f"t{os.urandom(6).hex()}"
+    url = postgres.url.replace("/horai?", f"/{name}?")
+
+    async def fill() -> None:
+        admin = await asyncpg.connect(postgres.url)
+        await admin.execute(f"create database {name} template horai_template")
+        await admin.close()
+        connection = await asyncpg.connect(url)
+        await connection.execute(FILL)
+        await connection.execute("vacuum analyze")
+        await connection.close()
+
+    async def drop() -> None:
+        admin = await asyncpg.connect(postgres.url)
+        await admin.execute(f"drop database {name} with (force)")
+        await admin.close()
+
+    asyncio.run(fill())
+    yield url
+    asyncio.run(drop())
+
+
+@asynccontextmanager
+async def plain(url: str) -> AsyncGenerator[Dedicated]:
+    """A connection with PostgreSQL's own planner settings, whose changes are undone."""
+    connection: Dedicated = await asyncpg.connect(url)
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        yield connection
+    finally:
+        await transaction.rollback()
+        await connection.close()
+
+
+async def explain(connection: Dedicated, statement: str, *arguments: Any, options: str = "") -> list[dict[str, Any]]:
+    """The nodes of a statement's plan, planned for these arguments."""
+    answer = await connection.fetchval(f"explain (format json{options}) {sql(statement)}", *arguments)
+    return list(nodes_of(json.loads(answer)[0]["Plan"]))
+
+
+async def explain_generic(connection: Dedicated, statement: str, *literals: str) -> list[dict[str, Any]]:
+    """The nodes of the plan that a prepared statement keeps, whatever its arguments."""
+    await connection.execute("set local plan_cache_mode = force_generic_plan")
+    await connection.execute(f"prepare generic as {sql(statement)}")
+    answer = await connection.fetchval(f"explain (format json) execute generic({', '.join(literals)})")
+    await connection.execute("deallocate generic")
+    return list(nodes_of(json.loads(answer)[0]["Plan"]))
+
+
+def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes_of(child)
+
+
+def indexes(plan: list[dict[str, Any]]) -> set[str]:
+    return {node["Index Name"] for node in plan if "Index Name" in node}
+
+
+def scanned(plan: list[dict[str, Any]]) -> set[str]:
+    """Tables read from end to end; those that are always tiny do not count."""
+    tiny = {"node", "lane", "tenant", "instance_history_default"}
+    return {node["Relation Name"] for node in plan if node["Node Type"].endswith("Seq Scan")} - tiny
+
+
+POSITIONS: tuple[Any, ...] = (list(range(32)), [3] * 32, [EPOCH] * 32, [-1] * 32)
+POSITION_LITERALS = ["array[3]::smallint[]", "array[3]", "array['1970-01-01'::timestamptz]", "array[-1]::bigint[]"]
+GUARDS: tuple[Any, ...] = ([1, 2], [1, 1], [1, 1], [1, 1])
+GUARD_LITERALS = ["array[1,2]::bigint[]", "array[1,1]", "array[1,1]::bigint[]", "array[1,1]::bigint[]"]
+
+HOT: dict[str, tuple[tuple[Any, ...], list[str], str]] = {
+    "claim_due": ((1, 1, *POSITIONS, 500), ["1", "1", *POSITION_LITERALS, "500"], "instance_live_lane"),
+    "next_due": (POSITIONS, POSITION_LITERALS, "instance_live_lane"),
+    "finish_if_running": ((*GUARDS, [None, None]), [*GUARD_LITERALS, "array[null,null]::json[]"], "instance_live_pkey"),
+    "still_running": (GUARDS, GUARD_LITERALS, "instance_live_pkey"),
+    "coming_schedules": ((datetime.now(UTC), 1000), ["now()", "1000"], "schedule_fire_time"),
+    "live_of_keys": ((5, ["k4"]), ["5", "array['k4']"], "instance_live_key"),
+}
+
+
+@pytest.mark.parametrize("statement", HOT)
+async def test_C18_a_loops_question_is_answered_by_its_index(grown: str, statement: str):
+    arguments, literals, index = HOT[statement]
+    async with plain(grown) as connection:
+        for plan in (
+            await explain(connection, statement, *arguments),
+            await explain_generic(connection, statement, *literals),
+        ):
+            assert index in indexes(plan)
+            assert not scanned(plan)
+
+
+async def test_C18_what_history_knows_of_a_key_is_found_by_the_key(grown: str):
+    async with plain(grown) as connection:
+        plan = await explain(connection, "past_of_keys", 5, ["h4"])
+
+        assert not scanned(plan)
+        assert all("key" in index for index in indexes(plan))
+        assert len(indexes(plan)) >= 3
+
+
+def page(job: int | None, states: frozenset[State]) -> tuple[Any, ...]:
+    return (1, END, 2**62, 50, [int(state) for state in states], job, None, None, None, None, None)
+
+
+LISTS = {
+    ("list_live", None): "instance_live_tenant",
+    ("list_live", 7): "instance_live_slot",
+    ("list_history", None): "tenant_id_fire_time_id_idx",
+    ("list_history", 7): "job_id_fire_time_id_idx",
+}
+
+
+@pytest.mark.parametrize(("statement", "job"), LISTS)
+async def test_C18_C22_a_page_of_instances_is_read_from_an_index_and_not_further(
+    grown: str, statement: str, job: int | None
+):
+    async with plain(grown) as connection:
+        states = LIVE if statement == "list_live" else FINAL
+        plan = await explain(connection, statement, *page(job, states), options=", analyze, buffers")
+
+        assert not scanned(plan)
+        assert [name for name in indexes(plan) if LISTS[statement, job] in name], indexes(plan)
+        assert plan[0]["Shared Hit Blocks"] + plan[0]["Shared Read Blocks"] < 2_000
+
+
+async def test_C18_a_claim_does_not_read_the_rows_of_the_future(grown: str):
+    """100,000 of them wait in this very lane."""
+    async with plain(grown) as connection:
+        plan = await explain(connection, "claim_due", 1, 1, [3], [3], [EPOCH], [-1], 500, options=", analyze, buffers")
+
+        (scan,) = [node for node in plan if node.get("Index Name") == "instance_live_lane"]
+        assert scan["Actual Rows"] < 200
+        assert scan.get("Rows Removed by Filter", 0) < 200
+        assert scan["Shared Hit Blocks"] + scan["Shared Read Blocks"] < 500
+
+
+async def test_C18_B3_a_claim_locks_what_it_reads_and_skips_what_is_locked(grown: str):
+    async with plain(grown) as connection:
+        plan = await explain(connection, "claim_due", 1, 1, *POSITIONS, 500)
+
+        assert "LockRows" in {node["Node Type"] for node in plan}
+    assert "for update skip locked" in sql("claim_due")
+
+
+async def test_C18_a_cursor_spares_the_dead_entries_before_it(grown: str):
+    async with plain(grown) as connection:
+        now = await connection.fetchval("select clock_timestamp()")
+        cursor = now - timedelta(seconds=5)
+        plan = await explain(
+            connection, "claim_due", 1, 1, *POSITIONS[:2], [cursor] * 32, [-1] * 32, 500, options=", analyze"
+        )
+
+        (scan,) = [node for node in plan if node.get("Index Name") == "instance_live_lane"]
+        assert scan["Actual Rows"] * scan["Actual Loops"] + scan.get("Rows Removed by Filter", 0) < 100
+
+
+async def test_C18_claims_are_hot_updates(grown: str):
+    connection: Dedicated = await asyncpg.connect(grown)
+    before = await hot_updates(connection)
+
+    claimed = await claims.claim_due(connection, 1, 1, [Position(shard, 5, EPOCH, -1) for shard in range(32)], 1000)
+
+    after = await hot_updates(connection)
+    assert len(claimed) >= 200
+    assert after[0] - before[0] == len(claimed)
+    assert after[1] - before[1] == len(claimed), "an index names a column that a claim changes, or there was no room"
+    await connection.close()
+
+
+async def hot_updates(connection: Dedicated) -> tuple[int, int]:
+    await connection.execute("select pg_stat_force_next_flush()")
+    row = await connection.fetchrow(
+        "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where schemaname = 'horai' and relname = 'instance_live'"
+    )
+    assert row is not None
+    return row["n_tup_upd"], row["n_tup_hot_upd"]
+
+
+async def test_C18_no_index_of_the_hot_table_names_the_state(grown: str):
+    async with plain(grown) as connection:
+        defined = await connection.fetch("select indexdef from pg_indexes where tablename = 'instance_live'")
+
+        assert len(defined) >= 4
+        assert not [row["indexdef"] for row in defined if "state" in row["indexdef"]]
+
+
+async def test_C18_a_slot_is_unique_by_job_fire_time_and_generation(grown: str):
+    async with plain(grown) as connection:
+        with pytest.raises(asyncpg.UniqueViolationError, match="instance_live_slot"):
+            await connection.execute(
+                "update horai.instance_live set slot = 0, fire_time = now() where id in (1000, 2000)"
+            )

@@ -1,0 +1,470 @@
+"""Seed 000 on a real database: what a put makes of a key, also while others change it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+import make
+import rows
+from horai.accept import instances
+from horai.accept.instances import Item
+from horai.accept.puts import Answer, Put, put_all
+from horai.accept.requests import Once
+from horai.accept.scope import Scope
+from horai.core.errors import DispatcherDown, Duplicate, Invalid
+from horai.core.reschedule import Verdict
+from horai.core.settlement import Bury, Complete, Retry
+from horai.core.states import CancelReason, State
+from horai.db import claims, jobs, plans
+from horai.db.claims import Claimed
+from horai.db.plans import Place, Wish
+from horai.db.pool import Dedicated
+
+SOON = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+LATER = SOON + timedelta(hours=1)
+KEY = "article:42"
+
+
+async def place_of(connection: Dedicated, scope: Scope) -> Place:
+    job = await jobs.find_job(connection, scope.tenant_id, "publish")
+    assert job is not None
+    return Place(job.id, job.tenant_id, job.lane_now, job.payload)
+
+
+async def live_rows(connection: Dedicated) -> list[asyncpg.Record]:
+    return await connection.fetch("select * from horai.instance_live order by id")
+
+
+async def past_rows(connection: Dedicated) -> list[asyncpg.Record]:
+    return await connection.fetch("select * from horai.instance_history order by finished_at")
+
+
+async def succeed(connection: Dedicated, claimed: Claimed) -> None:
+    assert await claims.finish_if_running(connection, [(claimed.held, Complete())])
+
+
+async def test_A2_fifty_concurrent_creates_of_one_key_make_one_live_row(url: str, connection: Dedicated):
+    async with make.scope(url, size=20) as scope:
+        await make.job(scope)
+
+        answers = await asyncio.gather(*(make.put(scope, KEY, SOON + timedelta(seconds=n)) for n in range(50)))
+
+        (row,) = await live_rows(connection)
+        verdicts = [verdict for verdict, _ in answers]
+        assert verdicts.count(Verdict.INSERTED) == 1
+        assert verdicts.count(Verdict.UPDATED) == 49
+        assert {instance.id for _, instance in answers} == {row["id"]}
+
+
+async def test_A2_the_database_itself_refuses_a_second_live_row_of_a_key(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.put(scope, KEY, SOON)
+
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await connection.execute(
+                "insert into horai.instance_live select (r).* from (select json_populate_record(l, json_build_object("
+                "'id', l.id + 1, 'slot', l.slot - 1)) as r from horai.instance_live l) again"
+            )
+
+
+async def test_A4_a_reschedule_leaves_finished_instances_and_attempts_as_they_were(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        first = await make.running(scope, connection)
+        await claims.bury_if_running(connection, [(first.held, Bury("X", "x"))])
+        before = await rows.everything(connection)
+
+        await make.put(scope, KEY, SOON)
+        await make.put(scope, KEY, LATER)
+
+        after = await rows.everything(connection)
+        assert after["instance_history"] == before["instance_history"]
+        assert after["attempt"] == before["attempt"]
+        letter = await connection.fetchval("select replay_status from horai.dead_letter")
+        assert letter == "SUPERSEDED", "a new intent needs no replay of the old one"
+
+
+async def test_A5_A7_a_waiting_instance_is_moved_in_place(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        _, first = await make.put(scope, KEY, SOON)
+
+        for n in range(1, 6):
+            verdict, moved = await make.put(scope, KEY, SOON + timedelta(minutes=n))
+            assert verdict is Verdict.UPDATED
+            assert moved.id == first.id
+            assert moved.execute_time == SOON + timedelta(minutes=n)
+            assert moved.due == moved.execute_time
+
+        assert len(await live_rows(connection)) == 1
+        assert await past_rows(connection) == []
+        assert await rows.events(connection, first.id) == [(n, "INSTANCE_RESCHEDULED") for n in range(1, 6)]
+        assert moved.idem_key == first.idem_key, "the key of an instance is fixed at birth"
+
+
+async def test_A6_a_failed_instance_is_moved_in_place_and_keeps_its_failures(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        claimed = await make.running(scope, connection)
+        await claims.fail_if_running(connection, [(claimed.held, Retry(timedelta(hours=5), "X", "x"))])
+
+        verdict, moved = await make.put(scope, KEY, SOON)
+
+        assert verdict is Verdict.UPDATED
+        assert (moved.id, moved.state, moved.retry_count, moved.attempt) == (claimed.held.id, State.FAIL, 1, 1)
+        assert moved.execute_time == moved.due == SOON
+
+
+async def test_what_is_moved_into_the_past_is_due_now_and_not_earlier(url: str, connection: Dedicated):
+    """A claimer's cursor has passed the past: a row put there would not be found."""
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.put(scope, KEY, SOON)
+        before = await connection.fetchval("select clock_timestamp()")
+
+        _, moved = await make.put(scope, KEY, datetime(2001, 1, 1, tzinfo=UTC))
+        _, made = await make.put(scope, "other", datetime(2001, 1, 1, tzinfo=UTC))
+        (unkeyed,) = await make.many(scope, 1, at=datetime(2001, 1, 1, tzinfo=UTC))
+
+        assert moved.execute_time == made.execute_time == datetime(2001, 1, 1, tzinfo=UTC)
+        dues = {row["id"]: row["due"] for row in await live_rows(connection)}
+        assert all(due >= before for due in dues.values())
+        assert set(dues) == {moved.id, made.id, unkeyed}
+
+
+async def test_A8_the_time_of_a_running_instance_never_changes(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        claimed = await make.running(scope, connection)
+        (before,) = await live_rows(connection)
+        row = (await plans.live_of_keys(connection, claimed.held.job_id, [KEY]))[KEY]
+
+        assert await plans.move_planned(connection, [(row, Wish(KEY, LATER, None, None))]) == {}
+        assert await plans.move_to_lane(connection, claimed.held.job_id, 0, 10) == []
+        assert await plans.lock_waiting(connection, claimed.held.job_id, 10) == []
+        assert await plans.cancel_live(connection, [row.id], CancelReason.USER, running=False) == []
+
+        assert await live_rows(connection) == [before]
+        await make.put(scope, KEY, LATER)
+        (old,) = await past_rows(connection)
+        assert old["execute_time"] == before["execute_time"]
+
+
+async def test_A9_a_running_instance_is_superseded_and_replaced(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        old = await make.running(scope, connection)
+
+        verdict, new = await make.put(scope, KEY, LATER)
+
+        assert verdict is Verdict.SUPERSEDED
+        (past,) = await past_rows(connection)
+        assert (past["id"], past["state"], past["reason"]) == (old.held.id, State.CANCELLED, CancelReason.SUPERSEDED)
+        assert (new.supersedes, new.state, new.execute_time, new.attempt) == (old.held.id, State.INIT, LATER, 0)
+        assert new.fence == old.held.fence, "to a receiver the fence grows along the unit"
+        assert await rows.events(connection, old.held.id) == [(1, "INSTANCE_CANCELLED")]
+
+
+async def test_A9_cancel_and_insert_are_one_transaction(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.running(scope, connection)
+        before = await rows.everything(connection)
+        await connection.execute(
+            "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;"
+            "create trigger refuse before insert on horai.instance_live for each row execute function refuse()"
+        )
+
+        with pytest.raises(asyncpg.RaiseError):
+            await make.put(scope, KEY, LATER)
+
+        assert await rows.everything(connection) == before
+
+
+async def test_A10_a_put_of_a_succeeded_key_writes_nothing(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        done = await make.running(scope, connection)
+        await succeed(connection, done)
+        before = await rows.everything(connection)
+
+        verdict, instance = await make.put(scope, KEY, LATER)
+
+        assert verdict is Verdict.IGNORED
+        assert (instance.id, instance.state) == (done.held.id, State.SUCCESS)
+        assert await rows.everything(connection) == before
+
+
+async def test_again_runs_a_succeeded_key_once_more(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await succeed(connection, await make.running(scope, connection))
+
+        verdict, _ = await make.put(scope, KEY, LATER, again=True)
+
+        assert verdict is Verdict.INSERTED
+        assert len(await live_rows(connection)) == 1
+
+
+async def test_A11_an_update_decided_on_a_waiting_row_that_began_to_run_hits_nothing(url: str, connection: Dedicated):
+    """SELECT sees INIT; the row becomes RUNNING; the UPDATE changes no row."""
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.put(scope, KEY)
+        place = await place_of(connection, scope)
+        seen = (await plans.live_of_keys(connection, place.job_id, [KEY]))[KEY]
+        assert seen.state is State.INIT
+        await make.claim(connection, await make.node(connection))
+        (running,) = await live_rows(connection)
+
+        assert await plans.move_planned(connection, [(seen, Wish(KEY, LATER, '{"a": 1}', 9))]) == {}
+
+        assert await live_rows(connection) == [running]
+        assert await rows.events(connection, seen.id) == []
+
+
+Change = Callable[[Dedicated, Claimed], Awaitable[object]]
+
+
+async def _put_while(url: str, change: Change, *, running: bool) -> tuple[Answer, Claimed]:
+    """A put that has to wait for `change`, which commits while the put waits."""
+    async with make.scope(url) as scope, rows.connections(url, 3) as (watching, changing, putting):
+        await make.job(scope)
+        await make.put(scope, KEY)
+        node = await make.node(watching)
+        place = await place_of(watching, scope)
+        claimed = (await make.claim(watching, node)) if running else []
+        async with changing.transaction():
+            if not running:
+                claimed = await make.claim(changing, node)
+            await change(changing, claimed[0])
+
+            async def put() -> Answer:
+                async with putting.transaction():
+                    return (await put_all(putting, place, [Put(KEY, LATER)]))[0]
+
+            answer = asyncio.create_task(put())
+            await rows.until_blocked(watching, putting)
+        return await answer, claimed[0]
+
+
+async def _nothing(connection: Dedicated, claimed: Claimed) -> None:
+    """The claim itself is the change."""
+
+
+async def _cancel(connection: Dedicated, claimed: Claimed) -> None:
+    assert await plans.cancel_live(connection, [claimed.held.id], CancelReason.USER, running=True)
+
+
+async def _vanish(connection: Dedicated, claimed: Claimed) -> None:
+    await connection.execute("delete from horai.instance_live where id = $1", claimed.held.id)
+
+
+async def test_A12_what_began_to_run_meanwhile_is_superseded(url: str, connection: Dedicated):
+    answer, claimed = await _put_while(url, _nothing, running=False)
+
+    assert answer.verdict is Verdict.SUPERSEDED
+    (row,) = await live_rows(connection)
+    assert (row["supersedes"], row["execute_time"]) == (claimed.held.id, LATER)
+
+
+async def test_A10_A12_what_succeeded_meanwhile_is_left_alone(url: str, connection: Dedicated):
+    answer, claimed = await _put_while(url, succeed, running=True)
+
+    assert answer == Answer(Verdict.IGNORED, claimed.held.id)
+    assert await live_rows(connection) == []
+
+
+@pytest.mark.parametrize("change", [_cancel, _vanish])
+async def test_A12_what_was_cancelled_or_vanished_meanwhile_is_inserted(
+    url: str, connection: Dedicated, change: Change
+):
+    answer, claimed = await _put_while(url, change, running=True)
+
+    assert answer.verdict is Verdict.INSERTED
+    (row,) = await live_rows(connection)
+    assert (row["id"], row["execute_time"]) == (answer.instance_id, LATER)
+    assert row["id"] != claimed.held.id
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connection: Dedicated, commits: bool):
+    async with make.scope(url) as scope, rows.connections(url, 2) as (first, second):
+        await make.job(scope)
+        place = await place_of(connection, scope)
+        tx = first.transaction()
+        await tx.start()
+        (made,) = await put_all(first, place, [Put(KEY, SOON)])
+
+        async def put() -> Answer:
+            async with second.transaction():
+                return (await put_all(second, place, [Put(KEY, LATER)]))[0]
+
+        waiting = asyncio.create_task(put())
+        await rows.until_blocked(connection, second)
+        await (tx.commit() if commits else tx.rollback())
+        answer = await waiting
+
+        (row,) = await live_rows(connection)
+        assert row["execute_time"] == LATER, "the last intent is not lost"
+        assert answer.verdict is (Verdict.UPDATED if commits else Verdict.INSERTED)
+        assert (answer.instance_id == made.instance_id) == commits
+
+
+async def test_A12_a_put_whose_update_hits_nothing_decides_again(
+    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+):
+    """Should a row change under a put in spite of its lock, nothing is lost: the key is looked at again."""
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.put(scope, KEY, SOON)
+        looks = 0
+        real = plans.move_planned
+
+        async def misses_once(*arguments: object) -> object:
+            nonlocal looks
+            looks += 1
+            return {} if looks == 1 else await real(*arguments)  # pyright: ignore[reportArgumentType]
+
+        monkeypatch.setattr(plans, "move_planned", misses_once)
+        verdict, moved = await make.put(scope, KEY, LATER)
+
+        assert (verdict, moved.execute_time, looks) == (Verdict.UPDATED, LATER, 2)
+
+
+async def test_A16_a_hundred_reschedules_leave_one_readable_chain(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        node = await make.node(connection)
+        await make.put(scope, KEY)
+        for n in range(100):
+            if n % 4 == 0:
+                assert len(await make.claim(connection, node)) == 1
+            await make.put(scope, KEY, payload={"n": n})
+
+        past, (live,) = await past_rows(connection), await live_rows(connection)
+        assert len(past) == 25
+        assert all(row["reason"] == CancelReason.SUPERSEDED for row in past)
+        assert [row["supersedes"] for row in (*past, live)] == [None, *(row["id"] for row in past)]
+        assert [row["fence"] for row in (*past, live)] == [*range(1, 26), 25]
+        for row in past:
+            events = await rows.events(connection, row["id"])
+            assert [seq for seq, _ in events] == list(range(1, len(events) + 1))
+            assert events[-1] == (len(events), "INSTANCE_CANCELLED")
+
+
+async def test_a_version_orders_events_that_arrive_out_of_order(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        node = await make.node(connection)
+
+        async def put(version: int | None, at: datetime) -> Verdict:
+            return (await make.put(scope, KEY, at, version=version))[0]
+
+        now = datetime.now(UTC)
+        assert await put(5, now) is Verdict.INSERTED
+        assert await put(4, LATER) is Verdict.IGNORED
+        assert await put(5, now) is Verdict.UPDATED, "an equal one may repeat itself"
+        (claimed,) = await make.claim(connection, node)
+        assert await put(4, LATER) is Verdict.IGNORED
+        assert await put(6, LATER) is Verdict.SUPERSEDED
+        assert await put(None, now) is Verdict.UPDATED
+        assert (await live_rows(connection))[0]["version"] == 6, "a put without a version keeps the last one"
+        (claimed,) = await make.claim(connection, node)
+        await claims.bury_if_running(connection, [(claimed.held, Bury("X", "x"))])
+        assert await put(5, LATER) is Verdict.IGNORED, "history remembers the version too"
+        assert await put(None, LATER) is Verdict.INSERTED
+        assert await put(5, LATER) is Verdict.IGNORED
+
+
+async def test_a_batch_follows_the_rules_of_put_and_answers_in_order(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.running(scope, connection, "runs")
+        await make.put(scope, "waits", SOON)
+        items = [Item(LATER, None, key) for key in ("new", "runs", "waits", "new")] + [Item(LATER, '{"n": 1}')]
+
+        answers = await instances.insert_batch(scope, "publish", items)
+
+        verdicts = [answer.verdict for answer in answers]
+        assert verdicts == [
+            Verdict.INSERTED, Verdict.SUPERSEDED, Verdict.UPDATED, Verdict.UPDATED, Verdict.INSERTED,
+        ]  # fmt: skip
+        assert answers[0].instance_id == answers[3].instance_id
+        assert len(await live_rows(connection)) == 4
+
+
+async def test_concurrent_batches_over_the_same_keys_do_not_deadlock(url: str, connection: Dedicated):
+    async with make.scope(url, size=10) as scope:
+        await make.job(scope)
+        keys = [f"k{n}" for n in range(40)]
+        orders = [keys, keys[::-1], keys[20:] + keys[:20]] * 4
+
+        await asyncio.gather(
+            *(instances.insert_batch(scope, "publish", [Item(SOON, None, key) for key in order]) for order in orders)
+        )
+
+        assert len(await live_rows(connection)) == len(keys)
+
+
+# Idempotency keys
+
+
+async def trigger(scope: Scope, key: str, body: bytes = b"{}") -> str:
+    """The id of the instance made, or of the first one."""
+    try:
+        return str((await instances.trigger(scope, "publish", None, Once(key, body))).id)
+    except Duplicate as duplicate:
+        return str(duplicate.extra["instanceId"])
+
+
+async def test_C20_C45_C56_twenty_triggers_with_one_key_run_once_and_all_learn_of_it(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.node(connection)
+
+        ids = await asyncio.gather(*(trigger(scope, "click-1") for _ in range(20)))
+
+        (row,) = await live_rows(connection)
+        assert set(ids) == {str(row["id"])}
+        with pytest.raises(Duplicate) as told:
+            await instances.trigger(scope, "publish", None, Once("click-1", b"{}"))
+        assert told.value.extra["state"] == "INIT"
+        assert await trigger(scope, "click-2") != ids[0]
+
+
+async def test_C20_C56_a_key_used_with_another_body_is_refused(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.node(connection)
+        await trigger(scope, "click-1", b'{"a": 1}')
+
+        with pytest.raises(Invalid, match="another body"):
+            await trigger(scope, "click-1", b'{"a": 2}')
+
+        assert len(await live_rows(connection)) == 1
+
+
+async def test_C20_a_request_that_failed_leaves_its_key_free(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        with pytest.raises(DispatcherDown):
+            await trigger(scope, "click-1")
+        await make.node(connection)
+
+        await trigger(scope, "click-1")
+
+        assert len(await live_rows(connection)) == 1
+
+
+@pytest.mark.parametrize("key", ["", "a" * 256, "ä", "a\nb"])
+async def test_a_key_that_is_no_key_is_refused(url: str, key: str):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+
+        with pytest.raises(Invalid):
+            await trigger(scope, key)

@@ -1,0 +1,293 @@
+"""An explicit-state model of one key: claim, call, settle, lease expiry, zombie, resignation, reschedule, cancel.
+
+Every reachable state of a small world is visited: two nodes, at most three instances of the key, two claims each, one
+reschedule, one cancellation, two lost incarnations (a lease that ran out, or a kill). A lease may expire at any moment after a claim, whatever the node still does
+(a pause, SIGSTOP, a cut network): safety must not rest on timing. A claim is two moves, because its transaction is one:
+it looks whether its node may claim, and later commits; between them the node may be fenced and rescued.
+
+`Rules` says which of our guards are in force. With all of them no violation is reachable; take one away and `explore`
+returns the shortest way to the harm. The names of violations are those of ARCHITECTURE.md.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+MOST_CLAIMS = 2
+MOST_LOSSES = 2
+FIRST_TIME, NEW_TIME = 1, 2
+
+
+class Stage(StrEnum):
+    """The states of an instance that matter here."""
+
+    INIT = "INIT"
+    RUNNING = "RUNNING"
+    FAIL = "FAIL"
+    SUCCESS = "SUCCESS"
+    DEAD = "DEAD"
+    CANCELLED = "CANCELLED"
+
+
+FINAL = {Stage.SUCCESS, Stage.DEAD, Stage.CANCELLED}
+PLANNED = {Stage.INIT, Stage.FAIL}
+
+RescheduleRule = Literal["locked", "re-decide", "swallow", "blind"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the implementation does; the defaults are ours."""
+
+    has_fence: bool = True
+    """A settlement compares attempt, fence and incarnation, not only the state (seed 001 does not)."""
+    has_rescue: bool = True
+    """Somebody gives back what a lost node held (seed 003 reloads no running rows)."""
+    claim_locks_node: bool = True
+    """A claim holds its node's row FOR KEY SHARE, which fencing and resigning wait for."""
+    claim_asks_fenced: bool = True
+    """A claim looks whether its node was fenced."""
+    reschedule: RescheduleRule = "locked"
+    """`swallow`: an UPDATE of 0 rows counts as done; `blind`: RUNNING is cancelled without looking again."""
+    unit_key: bool = True
+    """A receiver recognises the business unit across reschedules; else only (job, fire time), as in seed 002."""
+
+
+class Row(NamedTuple):
+    """One instance of the key."""
+
+    stage: Stage = Stage.INIT
+    attempt: int = 0
+    time: int = FIRST_TIME
+    owner: int | None = None
+    """The incarnation."""
+
+
+class Node(NamedTuple):
+    """One process: what it is doing, and for which claim."""
+
+    incarnation: int
+    doing: Literal["idle", "claiming", "holding", "succeeded", "failed"] = "idle"
+    row: int = -1
+    attempt: int = 0
+    claim_incarnation: int = 0
+
+
+class World(NamedTuple):
+    """A state of the model."""
+
+    rows: tuple[Row, ...] = (Row(),)
+    nodes: tuple[Node, ...] = (Node(1), Node(2))
+    fenced: frozenset[int] = frozenset()
+    rescued: frozenset[int] = frozenset()
+    reschedule: Literal["idle", "acknowledged", "refused"] | Stage = "idle"
+    """A stage: the one that was read, before the write (only without the lock)."""
+    is_cancelled: bool = False
+    losses: int = 0
+    effects: frozenset[int] = frozenset()
+    """Keys under which a receiver has seen a call."""
+    harm: frozenset[str] = frozenset()
+
+
+Move = tuple[str, World]
+
+
+@dataclass
+class Explored:
+    """All there is to reach, and the shortest way to each violation."""
+
+    states: int = 0
+    violations: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+
+def explore(rules: Rules) -> Explored:
+    """Visits every reachable state, breadth first."""
+    start = World()
+    came_from: dict[World, tuple[str, World] | None] = {start: None}
+    queue, found = deque([start]), Explored()
+    while queue:
+        world = queue.popleft()
+        moves = list(moves_of(world, rules))
+        for violation in violations_of(world, rules, is_quiet=not moves):
+            found.violations.setdefault(violation, way_to(world, came_from))
+        for name, following in moves:
+            if following not in came_from:
+                came_from[following] = (name, world)
+                queue.append(following)
+    found.states = len(came_from)
+    return found
+
+
+def way_to(world: World, came_from: dict[World, tuple[str, World] | None]) -> list[str]:
+    """The names of the moves that lead here."""
+    way: list[str] = []
+    while (step := came_from[world]) is not None:
+        way.append(step[0])
+        world = step[1]
+    return way[::-1]
+
+
+def violations_of(world: World, rules: Rules, *, is_quiet: bool) -> Iterator[str]:
+    """What is wrong with this state; some things only when nothing can happen any more."""
+    yield from world.harm
+    if sum(row.stage not in FINAL for row in world.rows) > 1:
+        yield "I4 two live instances"
+    if len(world.effects) > 1 and not rules.unit_key:
+        yield "I6 the receiver cannot tell that both calls are for one unit"
+    if is_quiet:
+        for row in world.rows:
+            if row.stage not in FINAL:
+                yield f"I5 stuck in {row.stage.value}"
+        if world.reschedule == "acknowledged" and not any(row.time == NEW_TIME for row in world.rows):
+            yield "I3 an acknowledged reschedule was swallowed"
+
+
+def moves_of(world: World, rules: Rules) -> Iterator[Move]:
+    """Whatever can happen next."""
+    for index, node in enumerate(world.nodes):
+        yield from _work(world, index, node, rules)
+        yield from _lose(world, index, node, rules)
+    if rules.has_rescue:
+        yield from _rescue(world)
+    yield from _reschedule(world, rules)
+    yield from _cancel(world)
+
+
+def _with_row(world: World, index: int, row: Row) -> tuple[Row, ...]:
+    return (*world.rows[:index], row, *world.rows[index + 1 :])
+
+
+def _with_node(world: World, index: int, node: Node) -> tuple[Node, ...]:
+    return (*world.nodes[:index], node, *world.nodes[index + 1 :])
+
+
+def _idle(node: Node) -> Node:
+    return Node(node.incarnation)
+
+
+def _work(world: World, index: int, node: Node, rules: Rules) -> Iterator[Move]:
+    """Look, commit the claim, call, report. A node goes on with what it began even when it has been fenced."""
+    match node.doing:
+        case "idle":
+            may_claim = not rules.claim_asks_fenced or node.incarnation not in world.fenced
+            if may_claim and any(_is_claimable(row) for row in world.rows):
+                looking = node._replace(doing="claiming", claim_incarnation=node.incarnation)
+                yield f"node {index} may claim", world._replace(nodes=_with_node(world, index, looking))
+        case "claiming":
+            if not any(_is_claimable(row) for row in world.rows):
+                yield f"node {index} claims nothing", world._replace(nodes=_with_node(world, index, _idle(node)))
+            for at, row in enumerate(world.rows):
+                if _is_claimable(row):
+                    taken = Row(Stage.RUNNING, row.attempt + 1, row.time, node.claim_incarnation)
+                    holding = node._replace(doing="holding", row=at, attempt=taken.attempt)
+                    nodes = _with_node(world, index, holding)
+                    yield f"node {index} claims {at}", world._replace(rows=_with_row(world, at, taken), nodes=nodes)
+        case "holding":
+            key = 0 if rules.unit_key else world.rows[node.row].time
+            for came in ("succeeded", "failed"):  # a failed call may have had its effect all the same
+                nodes = _with_node(world, index, node._replace(doing=came))
+                yield f"node {index} calls: {came}", world._replace(nodes=nodes, effects=world.effects | {key})
+        case "succeeded" | "failed":
+            yield _settle(world, index, node, rules)
+
+
+def _is_claimable(row: Row) -> bool:
+    return row.stage in PLANNED and row.attempt < MOST_CLAIMS
+
+
+def _settle(world: World, index: int, node: Node, rules: Rules) -> Move:
+    row = world.rows[node.row]
+    is_own = row.attempt == node.attempt and row.owner == node.claim_incarnation
+    nodes = _with_node(world, index, _idle(node))
+    if row.stage is not Stage.RUNNING or (rules.has_fence and not is_own):
+        return f"node {index} is refused", world._replace(nodes=nodes)
+    stage = Stage.SUCCESS if node.doing == "succeeded" else _failed(row)
+    harm = world.harm if is_own else world.harm | {"I2 a stale outcome was accepted"}
+    settled = row._replace(stage=stage, owner=None)
+    return f"node {index} settles: {stage.value}", world._replace(
+        rows=_with_row(world, node.row, settled), nodes=nodes, harm=harm
+    )
+
+
+def _failed(row: Row) -> Stage:
+    return Stage.FAIL if row.attempt < MOST_CLAIMS else Stage.DEAD
+
+
+def _lose(world: World, index: int, node: Node, rules: Rules) -> Iterator[Move]:
+    """The lease expires while the node goes on, or the process is killed; either way its incarnation is fenced."""
+    if node.incarnation in world.fenced:
+        if node.doing == "idle":
+            reborn = _with_node(world, index, Node(node.incarnation + 2))
+            yield f"node {index} takes a new incarnation", world._replace(nodes=reborn)
+        return
+    if world.losses == MOST_LOSSES:
+        return
+    fenced = world.fenced | {node.incarnation} if rules.has_rescue else world.fenced
+    lost = world._replace(fenced=fenced, losses=world.losses + 1)
+    if rules.has_rescue and not (node.doing == "claiming" and rules.claim_locks_node):
+        yield f"node {index} is fenced", lost
+    # A kill rolls back the transaction it has open.
+    yield f"node {index} is killed", lost._replace(nodes=_with_node(world, index, Node(node.incarnation + 2)))
+
+
+def _rescue(world: World) -> Iterator[Move]:
+    """One pass over what a fenced incarnation holds, after which nobody looks at it again."""
+    for incarnation in sorted(world.fenced - world.rescued):
+        rows = tuple(
+            row._replace(stage=_failed(row), owner=None)
+            if row.stage is Stage.RUNNING and row.owner == incarnation
+            else row
+            for row in world.rows
+        )
+        yield f"incarnation {incarnation} is rescued", world._replace(rows=rows, rescued=world.rescued | {incarnation})
+
+
+def _reschedule(world: World, rules: Rules) -> Iterator[Move]:
+    """Seed 000: what is planned is moved, what runs is replaced, what succeeded is left, all else is made anew."""
+    last = len(world.rows) - 1
+    row = world.rows[last]
+    if world.reschedule == "idle":
+        if rules.reschedule == "locked":
+            yield _put(world, last, row)
+        else:
+            yield f"a put reads {row.stage.value}", world._replace(reschedule=row.stage)
+    elif isinstance(world.reschedule, Stage):
+        yield _write_as_read(world, last, row, world.reschedule, rules.reschedule)
+
+
+def _write_as_read(world: World, last: int, row: Row, read: Stage, rule: RescheduleRule) -> Move:
+    """The write of a put that read without a lock, when the row may have changed meanwhile."""
+    if read is row.stage or (read in PLANNED and row.stage in PLANNED):
+        return _put(world, last, row)
+    if rule == "swallow" and read in PLANNED:
+        return "a put updates no row and is acknowledged", world._replace(reschedule="acknowledged")
+    if rule == "blind" and read is Stage.RUNNING:
+        harm = world.harm | {"I1 what was final has changed"} if row.stage in FINAL else world.harm
+        gone = row._replace(stage=Stage.CANCELLED, owner=None)
+        rows = (*_with_row(world, last, gone), Row(time=NEW_TIME))
+        return "a put cancels blindly", world._replace(rows=rows, reschedule="acknowledged", harm=harm)
+    return "a put decides again", world._replace(reschedule="idle")
+
+
+def _put(world: World, last: int, row: Row) -> Move:
+    name = f"a put meets {row.stage.value}"
+    if row.stage is Stage.SUCCESS:
+        return name, world._replace(reschedule="refused")
+    if row.stage in PLANNED:
+        rows = _with_row(world, last, row._replace(time=NEW_TIME))
+    elif row.stage is Stage.RUNNING:
+        rows = (*_with_row(world, last, row._replace(stage=Stage.CANCELLED, owner=None)), Row(time=NEW_TIME))
+    else:
+        rows = (*world.rows, Row(time=NEW_TIME))
+    return name, world._replace(rows=rows, reschedule="acknowledged")
+
+
+def _cancel(world: World) -> Iterator[Move]:
+    """A user cancels the live instance, whatever it does, once."""
+    last = len(world.rows) - 1
+    row = world.rows[last]
+    if not world.is_cancelled and row.stage not in FINAL:
+        gone = row._replace(stage=Stage.CANCELLED, owner=None)
+        yield "a user cancels", world._replace(rows=_with_row(world, last, gone), is_cancelled=True)

@@ -1,0 +1,54 @@
+"""Our rules lead to no harm in any reachable state; each rule left out leads to the harm it is there for."""
+
+import pytest
+
+from model.lifecycle import Rules, explore
+
+
+def test_A12_our_rules_lead_to_no_violation_in_any_reachable_state() -> None:
+    explored = explore(Rules())
+
+    assert explored.violations == {}
+    assert explored.states > 10_000
+
+
+def test_A12_deciding_again_is_as_safe_as_the_lock() -> None:
+    assert explore(Rules(reschedule="re-decide")).violations == {}
+
+
+@pytest.mark.parametrize(
+    ("rules", "violations"),
+    [
+        (Rules(has_fence=False), {"I2 a stale outcome was accepted"}),
+        (Rules(has_rescue=False), {"I5 stuck in RUNNING"}),
+        (Rules(reschedule="swallow"), {"I3 an acknowledged reschedule was swallowed"}),
+        (Rules(reschedule="blind"), {"I1 what was final has changed"}),
+        (Rules(unit_key=False), {"I6 the receiver cannot tell that both calls are for one unit"}),
+        (Rules(claim_locks_node=False), {"I5 stuck in RUNNING"}),
+        (Rules(claim_asks_fenced=False), {"I5 stuck in RUNNING"}),
+    ],
+    ids=[
+        "seed 001: no fence",
+        "seed 003: no rescue",
+        "seed 000: zero rows are the end",
+        "seed 000: a blind cancel",
+        "seed 002: key of job and fire time",
+        "a claim does not hold its node's row",
+        "a fenced node may claim",
+    ],
+)
+def test_a_rule_left_out_leads_to_the_harm_it_is_there_for(rules: Rules, violations: set[str]) -> None:
+    explored = explore(rules)
+
+    assert set(explored.violations) == violations
+    for way in explored.violations.values():
+        assert 0 < len(way) <= 12
+
+
+def test_the_way_to_a_stuck_row_is_a_claim_that_outlives_its_rescue() -> None:
+    way = explore(Rules(claim_locks_node=False)).violations["I5 stuck in RUNNING"]
+
+    claiming = next(step for step in way if "may claim" in step)
+    claimed = next(step for step in way if " claims " in step and "nothing" not in step)
+    rescued = next(step for step in way if "is rescued" in step)
+    assert way.index(claiming) < way.index(rescued) < way.index(claimed)

@@ -1,0 +1,149 @@
+"""Removes the important guards one by one; each loss must turn its tests red.
+
+The mutants are data: tools/mutants.toml. Each is applied to a copy of src, and the tests it names run against that
+copy. One that no test notices has survived, and so has its bug: exit 1. A text that does not occur exactly once, or a
+test that does not exist, means that the list is stale: exit 2.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src"
+LIST = ROOT / "tools" / "mutants.toml"
+AT_ONCE = 2
+PATIENCE = 120
+PLUGINS = ("-p", "pytest_timeout", "-p", "no:cacheprovider")
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+
+
+class Stale(Exception):
+    """The list no longer fits the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change for the worse, and the tests that must notice it."""
+
+    id: str
+    requirement: str
+    file: str
+    text: str
+    replacement: str
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run of tests came to."""
+
+    code: int
+    failed: frozenset[str]
+    output: str
+
+    def is_red(self, test: str) -> bool:
+        """Whether the test, or one of its parametrisations, failed."""
+        return any(found == test or found.startswith(f"{test}[") for found in self.failed)
+
+
+def mutants(path: Path = LIST) -> list[Mutant]:
+    """The list."""
+    with path.open("rb") as file:
+        found = [Mutant(**{**entry, "tests": tuple(entry["tests"])}) for entry in tomllib.load(file)["mutant"]]
+    if len({mutant.id for mutant in found}) < len(found):
+        raise Stale("two mutants have the same id")
+    return found
+
+
+def mutated(text: str, mutant: Mutant) -> str:
+    """`text` with the mutant in it; `Stale` unless its place is found exactly once."""
+    times = text.count(mutant.text)
+    if times != 1:
+        raise Stale(f"{mutant.id}: the text occurs {times} times in {mutant.file}, not once")
+    return text.replace(mutant.text, mutant.replacement)
+
+
+def copy_source(place: Path) -> Path:
+    """A copy of src that can be changed."""
+    return Path(shutil.copytree(SOURCE, place / "src", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def run_tests(source: Path, tests: Iterable[str]) -> Run:
+    """The tests, against the package in `source`."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(source),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    where = _run([sys.executable, "-c", "import horai; print(horai.__file__)"], environment)
+    if not Path(where.stdout.strip()).is_relative_to(source):
+        raise Stale(f"the copy in {source} does not win over {where.stdout.strip() or where.stderr}")
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=no", f"--timeout={PATIENCE // 2}", *PLUGINS, *tests]
+    done = _run(command, environment)
+    return Run(done.returncode, frozenset(_FAILED.findall(done.stdout)), done.stdout + done.stderr)
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # noqa: S603
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE * 3, check=False
+    )
+
+
+def try_out(mutant: Mutant) -> list[str]:
+    """The tests that did not notice the mutant."""
+    with tempfile.TemporaryDirectory(prefix="horai-mutant-") as place:
+        source = copy_source(Path(place))
+        file = source / "horai" / mutant.file
+        file.write_text(mutated(file.read_text(), mutant))
+        run = run_tests(source, mutant.tests)
+    if run.code not in (0, 1):
+        raise Stale(f"{mutant.id}: the tests did not run\n{run.output[-2000:]}")
+    return [test for test in mutant.tests if not run.is_red(test)]
+
+
+def check_unchanged(tests: Iterable[str]) -> None:
+    """Tests that fail without any mutant prove nothing."""
+    with tempfile.TemporaryDirectory(prefix="horai-mutant-") as place:
+        run = run_tests(copy_source(Path(place)), sorted(set(tests)))
+    if run.code != 0:
+        raise Stale(f"tests fail, or are missing, without any mutant:\n{run.output[-3000:]}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tools/mutants.py", description=__doc__.partition("\n")[0])
+    parser.add_argument("only", nargs="*", help="ids of mutants; all without any")
+    options = parser.parse_args(arguments)
+    started = time.monotonic()
+    try:
+        chosen = [mutant for mutant in mutants() if not options.only or mutant.id in options.only]
+        for mutant in chosen:
+            mutated((SOURCE / "horai" / mutant.file).read_text(), mutant)
+        check_unchanged(test for mutant in chosen for test in mutant.tests)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            survived = 0
+            for mutant, blind in zip(chosen, pool.map(try_out, chosen), strict=True):
+                survived += bool(blind)
+                print(f"{'SURVIVED' if blind else 'killed  '} {mutant.requirement:<4} {mutant.id}", flush=True)
+                for test in blind:
+                    print(f"           not noticed by {test}")
+    except Stale as stale:
+        print(f"error: {stale}\nhint: bring tools/mutants.toml in line with the code", file=sys.stderr)
+        return 2
+    print(f"{len(chosen) - survived} of {len(chosen)} mutants killed in {time.monotonic() - started:.0f} s")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
