@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -21,7 +22,7 @@ from horai.core.vitals import Vitals
 from horai.db import jobs, nodes
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
-from horai.db.pool import GONE, Pool, acquire, connect, open_pool
+from horai.db.pool import GONE, Pool, acquire, open_pool, opened
 from horai.db.wakeups import Wakeups
 from horai.engine.engine import Engine
 from horai.engine.executors.http import HttpExecutor
@@ -87,10 +88,14 @@ def _listen(host: str, port: int) -> Generator[socket.socket]:
         listening = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise StartError(
-            f"Cannot listen on {host}:{port}: {error.strerror}.", "Is another Horai running? Choose another --port."
+            f"Cannot listen on {host}:{port}: {_reason(error)}.", "Is another Horai running? Choose another --port."
         ) from error
     with listening:
         yield listening
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _require_loopback(host: str) -> None:
@@ -127,17 +132,9 @@ async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
 
 async def prepare(url: str, settings: EngineSettings) -> None:
     """Brings the database to this version, with partitions for the coming days."""
-    try:
-        connection = await connect(url, "horai migrate")
-    except (ValueError, *GONE) as error:
-        raise StartError(
-            f"The database cannot be reached: {error}.", "Check --database-url: postgresql://user@host:5432/name."
-        ) from error
-    try:
+    async with opened(url, "horai migrate") as connection:
         await migrate(connection)
         await nodes.make_partitions(connection, settings.partitions_ahead)
-    finally:
-        await connection.close()
 
 
 @asynccontextmanager

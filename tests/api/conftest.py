@@ -11,14 +11,14 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 
 import asyncpg
-import harness
 import pytest
+
+import harness
 from conftest import TEMPLATE, url_for
 from harness import Client
-from receiver import Receiver
-
 from horai.db.embedded import EmbeddedPostgres
 from horai.db.pool import Dedicated, connect
+from receiver import Receiver
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from typing import Any
 
 from harness import Reply
-
 from horai.db.pool import Dedicated
 
 TABLES = (

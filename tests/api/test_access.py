@@ -3,16 +3,17 @@
 from typing import Any
 
 import pytest
-from harness import Client
 
 from api import expect, given
+from harness import Client
 from horai.db.pool import Dedicated
 
 FORBIDDEN = "SCH_403_FORBIDDEN"
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1", "[::2]", "127.0.0.1@evil"]
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1", "[::2]", "127.0.0.1@evil"],
 )
 async def test_a_foreign_host_name_is_turned_away(api: Client, db: Dedicated, host: str) -> None:
     before = await expect.contents(db)
@@ -60,7 +61,8 @@ async def neighbour(db: Dedicated) -> dict[str, Any]:
     serial = given.name("tenant")
     tenant = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", serial)
     lane = await db.fetchval(
-        "insert into horai.lane (tenant_id, queue, priority, handler) values ($1, 'default', 2, 'h') returning id", tenant
+        "insert into horai.lane (tenant_id, queue, priority, handler) values ($1, 'default', 2, 'h') returning id",
+        tenant,
     )
     definition = '{"name": "theirs", "target": {"type": "worker", "handler": "h"}, "tags": ["theirs"]}'
     job = await db.fetchval(

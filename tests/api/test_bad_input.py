@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from harness import Client
-from receiver import Answer, Receiver
 from yarl import URL
 
 from api import expect, given
+from harness import Client
 from horai.db.pool import Dedicated
+from receiver import Answer, Receiver
 
 JOBS = "/api/v1/jobs"
 HTTP = '"target":{"type":"http","url":"https://example.com/"}'

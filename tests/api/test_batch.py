@@ -1,13 +1,14 @@
 """`POST …/instances/batch`: up to 10,000 instances in one transaction."""
 
+import asyncio
 import io
+from collections import Counter
 from typing import Any
 
-from harness import Client, Reply
-from receiver import HANG, Answer, Receiver
-
 from api import expect, given
+from harness import Client, Reply
 from horai.db.pool import Dedicated
+from receiver import HANG, Answer, Receiver
 
 
 async def batch(api: Client, job: Any, items: list[Any]) -> Reply:
@@ -49,9 +50,7 @@ async def test_a_batch_is_answered_item_by_item_in_its_order(api: Client, db: De
     assert len(await given.listed(api, f"/api/v1/jobs/{job['id']}/instances")) == 4
 
 
-async def test_a_batch_follows_the_rules_of_put_for_what_runs_and_what_is_done(
-    api: Client, receiver: Receiver
-) -> None:
+async def test_a_batch_follows_the_rules_of_put_for_what_runs_and_what_is_done(api: Client, receiver: Receiver) -> None:
     job = await given.scripted(api, receiver, Answer(200), HANG, timeout="30s")
     done = await api.until_state((await given.put(api, job, "done", None)).json["instance"]["id"], "SUCCESS")
     runs = await given.running(api, receiver, job, "runs")
@@ -86,6 +85,33 @@ async def test_ten_thousand_instances_fit_into_one_batch_and_no_more(api: Client
     expect.invalid(await batch(api, job, [*items, {"key": "one more"}]), "10000")
     expect.invalid(await batch(api, job, []))
     assert await expect.contents(db, job) == before
+
+
+async def test_parallel_batches_of_the_same_keys_in_any_order_all_succeed(api: Client, db: Dedicated) -> None:
+    job = await given.job(api)
+    keys = [f"k{n}" for n in range(60)]
+
+    async def send(step: int) -> Reply:
+        order = sorted(keys, key=lambda key: hash((key, step)))
+        return await batch(api, job, [{"key": key, "executeTime": f"2999-01-0{step}T00:00:00Z"} for key in order])
+
+    replies = await asyncio.gather(*(send(step) for step in range(1, 9)))
+
+    assert [reply.status for reply in replies] == [200] * 8
+    decisions = Counter(item["decision"] for reply in replies for item in reply.json["items"])
+    assert decisions == {"INSERTED": 60, "UPDATED": 7 * 60}
+    assert await db.fetchval("select count(*) from horai.instance_live where job_id = $1", int(job["id"])) == 60
+
+
+async def test_one_key_many_times_in_one_batch_is_decided_in_order(api: Client) -> None:
+    job = await given.job(api)
+
+    reply = await batch(api, job, [{"key": "a", "executeTime": f"2999-01-01T00:{n:02}:00Z"} for n in range(50)])
+
+    assert len({item["instanceId"] for item in reply.json["items"]}) == 1
+    now = await given.read(api, {"id": reply.json["items"][0]["instanceId"]})
+    assert now["executeTime"] == "2999-01-01T00:49:00Z"
+    assert len(now["timeline"]) == 49
 
 
 async def test_one_bad_item_leaves_nothing_of_a_batch(api: Client, db: Dedicated) -> None:

@@ -3,10 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from api import given
 from harness import Client
 from receiver import Answer, Receiver
-
-from api import given
 
 NUMBERS = (
     "triggerDelayP50Ms",
@@ -21,9 +20,7 @@ NUMBERS = (
 )
 
 
-async def test_C23_health_tells_the_trigger_delay_and_the_other_signs_of_life(
-    api: Client, receiver: Receiver
-) -> None:
+async def test_C23_health_tells_the_trigger_delay_and_the_other_signs_of_life(api: Client, receiver: Receiver) -> None:
     quiet = (await api("GET", "/api/v1/scheduler/health")).json
     assert (quiet["status"], quiet["modes"], quiet["actions"]) == ("UP", ["NORMAL"], [])
     assert (quiet["triggerDelayP95Ms"], quiet["runSuccessRate10m"]) == (0, 1)

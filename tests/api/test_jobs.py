@@ -1,12 +1,13 @@
 """Jobs over REST: create, read, change, pause, resume, delete."""
 
+import asyncio
+from collections import Counter
 from datetime import datetime, timedelta
 
-from harness import Client
-from receiver import Answer, Receiver
-
 from api import expect, given
+from harness import Client
 from horai.db.pool import Dedicated
+from receiver import Answer, Receiver
 
 
 async def test_C19_a_name_and_a_cron_are_enough_to_create_a_job(api: Client) -> None:
@@ -145,7 +146,9 @@ async def test_a_patched_target_is_replaced_so_that_no_header_goes_to_another_ad
     secret = {"type": "http", "url": "https://one.example/", "headers": {"Authorization": "Bearer abc"}}
     job = await given.job(api, target=secret)
 
-    changed = await api("PATCH", f"/api/v1/jobs/{job['name']}", {"target": {"type": "http", "url": "https://two.example/"}})
+    changed = await api(
+        "PATCH", f"/api/v1/jobs/{job['name']}", {"target": {"type": "http", "url": "https://two.example/"}}
+    )
 
     assert changed.json["target"] == {"type": "http", "url": "https://two.example/", "method": "POST", "headers": {}}
 
@@ -199,6 +202,27 @@ async def test_a_patch_with_an_old_version_changes_nothing(api: Client, db: Dedi
     expect.problem(gone, 412, "SCH_412_PRECONDITION")
     assert await expect.contents(db) == before
     assert (await api("PATCH", path, {"tags": ["b"]}, If_Match="*")).status == 200
+
+
+async def test_of_parallel_patches_with_one_version_one_is_made(api: Client) -> None:
+    job = await given.job(api)
+
+    replies = await asyncio.gather(
+        *(api("PATCH", f"/api/v1/jobs/{job['id']}", {"tags": [f"t{n}"]}, If_Match='"1"') for n in range(20))
+    )
+
+    assert Counter(reply.status for reply in replies) == {200: 1, 412: 19}
+    (made,) = [reply.json for reply in replies if reply.status == 200]
+    assert (await api("GET", f"/api/v1/jobs/{job['id']}")).json == made
+
+
+async def test_of_parallel_creates_of_one_name_one_is_made(api: Client) -> None:
+    name = given.name()
+
+    replies = await asyncio.gather(*(api("POST", "/api/v1/jobs", {"name": name, "every": "9m"}) for _ in range(20)))
+
+    assert Counter(reply.status for reply in replies) == {201: 1, 409: 19}
+    assert len({reply.json.get("id") or reply.json["jobId"] for reply in replies}) == 1
 
 
 async def test_a_patch_never_changes_a_name_or_a_single_time(api: Client, db: Dedicated) -> None:
@@ -267,9 +291,7 @@ async def test_C19_a_repeated_create_of_a_single_run_makes_no_second_one(api: Cl
     body = {"name": given.name(), "at": given.FAR}
     first = await api("POST", "/api/v1/jobs", body, Idempotency_Key="create-4")
 
-    told = expect.problem(
-        await api("POST", "/api/v1/jobs", body, Idempotency_Key="create-4"), 409, "SCH_409_DUPLICATE"
-    )
+    told = expect.problem(await api("POST", "/api/v1/jobs", body, Idempotency_Key="create-4"), 409, "SCH_409_DUPLICATE")
 
     (instance,) = await given.listed(api, f"/api/v1/jobs/{first.json['id']}/instances")
     assert (told["instanceId"], told["state"]) == (instance["id"], "INIT")

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from harness import Client, Reply
-from receiver import DROP, HANG, Answer, Receiver
 
 from api import expect, given
+from harness import Client, Reply
 from horai.core import callbacks
 from horai.db.pool import Dedicated
+from receiver import DROP, HANG, Answer, Receiver
 
 STALE = "SCH_409_STALE"
 
@@ -317,10 +317,19 @@ async def test_an_outcome_of_nonsense_is_refused(api: Client, receiver: Receiver
     path = f"/api/v1/instances/{instance['id']}/outcome"
     before = await expect.contents(db, {"id": instance["jobId"]})
 
-    for body in ({}, {"fence": 0, "result": "SUCCESS"}, {"fence": 1, "result": "DONE"}, {"fence": "1", "result": "SUCCESS"}):
+    for body in (
+        {},
+        {"fence": 0, "result": "SUCCESS"},
+        {"fence": 1, "result": "DONE"},
+        {"fence": "1", "result": "SUCCESS"},
+    ):
         expect.invalid(await api("POST", path, body))
     big = {"fence": instance["fence"], "result": "SUCCESS", "output": "x" * 70_000}
     expect.invalid(await api("POST", path, big), "64 kB")
-    expect.problem(await api("POST", "/api/v1/instances/999999/outcome", {"fence": 1, "result": "SUCCESS"}), 404, "SCH_404_NOT_FOUND")
+    expect.problem(
+        await api("POST", "/api/v1/instances/999999/outcome", {"fence": 1, "result": "SUCCESS"}),
+        404,
+        "SCH_404_NOT_FOUND",
+    )
 
     assert await expect.contents(db, {"id": instance["jobId"]}) == before

@@ -1,16 +1,16 @@
 """`PUT …/instances/{key}`: create or reschedule by the rules of seed 000."""
 
 import asyncio
+import itertools
 import json
 from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from harness import Client
-from receiver import HANG, Answer, Receiver
-
 from api import expect, given
+from harness import Client
 from horai.db.pool import Dedicated
+from receiver import HANG, Answer, Receiver
 
 LATER = "2999-06-01T00:00:00Z"
 
@@ -184,11 +184,12 @@ async def test_A16_after_a_hundred_reschedules_the_history_is_one_readable_chain
     api: Client, receiver: Receiver
 ) -> None:
     job = await given.scripted(api, receiver, HANG, timeout="30s")
-    for third in range(3):
+    for month in (1, 2, 3):
         for minute in range(33):
-            reply = await given.put(api, job, "a", f"2999-0{third + 1}-01T00:{minute:02}:00.500Z")
-        if third < 2:
+            await given.put(api, job, "a", f"2999-0{month}-01T00:{minute:02}:00.500Z")
+        if month < 3:
             await given.running(api, receiver, job, "a")
+    reply = await given.put(api, job, "a", "2999-03-01T00:33:00.500Z")
     assert reply.json["decision"] == "UPDATED"
 
     chain = [await given.read(api, reply.json["instance"])]
@@ -206,10 +207,10 @@ async def test_A16_after_a_hundred_reschedules_the_history_is_one_readable_chain
         timeline = link["timeline"]
         assert [event["seq"] for event in timeline] == list(range(1, len(timeline) + 1))
         moves = [event["data"] for event in timeline if event["kind"] == "INSTANCE_RESCHEDULED"]
-        assert len(moves) >= 32
-        for before, after in zip(moves, moves[1:], strict=False):
+        assert len(moves) >= 30
+        for before, after in itertools.pairwise(moves):
             assert datetime.fromisoformat(after["was"]) == datetime.fromisoformat(before["executeTime"])
-    assert is_at(chain[0], "2999-03-01T00:32:00.500Z")
+    assert is_at(chain[0], "2999-03-01T00:33:00.500Z")
 
 
 async def test_X1_a_dead_key_gets_a_new_instance_and_its_dead_letter_is_superseded(

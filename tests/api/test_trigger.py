@@ -4,11 +4,10 @@ import asyncio
 from collections import Counter
 
 import harness
-from harness import Client
-from receiver import Answer, Receiver
-
 from api import expect, given
+from harness import Client
 from horai.db.pool import Dedicated
+from receiver import Answer, Receiver
 
 KEYLESS = "SCH_400_IDEMPOTENCY_KEY_REQUIRED"
 
@@ -43,9 +42,7 @@ async def test_C20_C45_a_repeated_trigger_answers_with_the_first_instance_and_ru
     assert [hit.json["payload"] for hit in given.hits(receiver, job)] == [{"n": 1}]
 
 
-async def test_C20_a_hundred_parallel_triggers_with_one_key_make_one_instance(
-    api: Client, receiver: Receiver
-) -> None:
+async def test_C20_a_hundred_parallel_triggers_with_one_key_make_one_instance(api: Client, receiver: Receiver) -> None:
     job = await given.scripted(api, receiver, Answer(200))
     path = f"/api/v1/jobs/{job['id']}/trigger"
 

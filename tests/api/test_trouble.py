@@ -8,12 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
+import pytest
+
 import harness
 import make
-import pytest
-from harness import Client
-
 from api import expect, given
+from harness import Client
 from horai.api.context import Context
 from horai.core.vitals import Vitals
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings

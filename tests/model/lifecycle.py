@@ -217,19 +217,17 @@ def _failed(row: Row) -> Stage:
 
 def _lose(world: World, index: int, node: Node, rules: Rules) -> Iterator[Move]:
     """The lease expires while the node goes on, or the process is killed; either way its incarnation is fenced."""
-    if node.incarnation in world.fenced:
-        if node.doing == "idle":
-            reborn = _with_node(world, index, Node(node.incarnation + 2))
-            yield f"node {index} takes a new incarnation", world._replace(nodes=reborn)
-        return
+    is_fenced = node.incarnation in world.fenced
+    reborn = _with_node(world, index, Node(node.incarnation + 2))
+    if is_fenced and node.doing == "idle":
+        yield f"node {index} takes a new incarnation", world._replace(nodes=reborn)
     if world.losses == MOST_LOSSES:
         return
     fenced = world.fenced | {node.incarnation} if rules.has_rescue else world.fenced
     lost = world._replace(fenced=fenced, losses=world.losses + 1)
-    if rules.has_rescue and not (node.doing == "claiming" and rules.claim_locks_node):
+    if rules.has_rescue and not is_fenced and not (node.doing == "claiming" and rules.claim_locks_node):
         yield f"node {index} is fenced", lost
-    # A kill rolls back the transaction it has open.
-    yield f"node {index} is killed", lost._replace(nodes=_with_node(world, index, Node(node.incarnation + 2)))
+    yield f"node {index} is killed", lost._replace(nodes=reborn)  # what it had not committed never was
 
 
 def _rescue(world: World) -> Iterator[Move]:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from horai.api.problems import problem, told
 from horai.core.errors import Forbidden
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+LOOPBACK = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\]")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
 _SECURITY = {
     "X-Content-Type-Options": "nosniff",
@@ -74,7 +74,7 @@ def _host_of(origin: str) -> str | None:
 def refused(headers: Headers) -> Forbidden | None:
     """Why a request is turned away, if it is."""
     host = headers.get("host", "")
-    if re.sub(r":\d+$", "", host.lower()) not in LOOPBACK:
+    if not LOOPBACK.fullmatch(re.sub(r":\d+$", "", host.lower())):
         return Forbidden(
             f"This server runs without keys and answers only to loopback names, not to {host[:100]!r}.",
             "Use http://127.0.0.1 or http://localhost.",

@@ -13,10 +13,8 @@ from horai.cli.logs import talk_on_stderr
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings, NotRunning, default_data_dir, url_of
 from horai.db.embedded.area import Area
 from horai.db.migrate import Migration, migrate, pending_migrations
-from horai.db.pool import GONE, Dedicated, connect
+from horai.db.pool import GONE, Dedicated, opened
 from horai.db.verify import Finding, verify
-
-CLOSE_WITHIN = 5.0
 
 
 async def apply_migrations(place: Place, *, dry_run: bool) -> list[Migration]:
@@ -36,19 +34,11 @@ async def find_violations(place: Place) -> list[Finding]:
 @asynccontextmanager
 async def _opened(place: Place, *, may_create: bool) -> AsyncGenerator[Dedicated]:
     talk_on_stderr(logging.WARNING)
-    async with _running(place, may_create) as url:
-        try:
-            connection = await connect(url, "horai command")
-        except (ValueError, asyncpg.PostgresError, *GONE) as error:
-            raise CommandFailed(
-                f"The database cannot be reached: {error}.", "Check --database-url: postgresql://user@host:5432/name."
-            ) from error
+    async with _running(place, may_create) as url, opened(url, "horai command") as connection:
         try:
             yield connection
         except (asyncpg.PostgresError, *GONE) as error:
             raise CommandFailed(f"The database did not do it: {error}.") from error
-        finally:
-            await connection.close(timeout=CLOSE_WITHIN)
 
 
 @asynccontextmanager

@@ -151,8 +151,9 @@ def _schedule(document: Mapping[str, Any], faults: _Faults) -> Schedule | None:
         if document.get(field) is not None and given != ["cron"]:
             faults.add(field, "only means something together with cron")
     if given == ["cron"]:
-        dst_given = {name: word for name, word in (document.get("dst") or {}).items() if word is not None}
-        dst = faults.reading("dst", lambda: DstPolicy.from_spec(dst_given), DstPolicy())
+        spec: Mapping[str, Any] = document.get("dst") or {}
+        given_dst = {name: word for name, word in spec.items() if word is not None}
+        dst = faults.reading("dst", lambda: DstPolicy.from_spec(given_dst), DstPolicy())
         known = faults.reading("timezone", lambda: zone(document.get("timezone") or "UTC"), zone("UTC"))
         schedule = CronSchedule(document["cron"], known.key, dst)
         return faults.reading("cron", lambda: _that_fires(schedule), None)

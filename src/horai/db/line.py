@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Dedicated, close, connect
 
 
 class Line:
@@ -27,10 +27,7 @@ class Line:
             self._connection = None
 
     async def close(self) -> None:
-        """Says goodbye, or cuts the connection when the server does not listen."""
+        """Ends the connection, if there is one."""
         if self._connection is not None and not self._connection.is_closed():
-            try:
-                await self._connection.close(timeout=2)
-            except (OSError, TimeoutError):
-                self._connection.terminate()
+            await close(self._connection)
         self._connection = None

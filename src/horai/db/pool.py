@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from horai.core.errors import DatabaseUnavailable
+from horai.core.errors import DatabaseUnavailable, HoraiError
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -54,6 +54,42 @@ async def connect(url: str, application: str, lock_timeout: timedelta = timedelt
         command_timeout=COMMAND_TIMEOUT,
         server_settings=_server_settings(application, lock_timeout) | {"enable_seqscan": "off"},
     )
+
+
+class DatabaseUnreachable(HoraiError):
+    """The database that was named cannot be worked with."""
+
+    code = "SCH_503_DATABASE_UNREACHABLE"
+    status = 503
+    title = "Database unreachable"
+
+
+@asynccontextmanager
+async def opened(url: str, application: str) -> AsyncGenerator[Dedicated]:
+    """A connection for one errand, which may take its time: migrations wait for locks and run for long."""
+    try:
+        connection: Dedicated = await asyncpg.connect(
+            url,
+            timeout=CONNECT_TIMEOUT,
+            server_settings={"application_name": application, "timezone": "UTC", "jit": "off"},
+        )
+    except (ValueError, asyncpg.PostgresError, *GONE) as error:
+        raise DatabaseUnreachable(
+            f"The database cannot be reached: {error or type(error).__name__}.",
+            "Check --database-url: postgresql://user@host:5432/name.",
+        ) from error
+    try:
+        yield connection
+    finally:
+        await asyncio.shield(close(connection))
+
+
+async def close(connection: Dedicated) -> None:
+    """Says goodbye, or cuts the connection when the server does not listen."""
+    try:
+        await connection.close(timeout=ACQUIRE_TIMEOUT)
+    except (OSError, TimeoutError):
+        connection.terminate()
 
 
 async def open_pool(url: str, application: str, size: int) -> Pool:

@@ -1,0 +1,88 @@
+"""The janitor, step by step."""
+
+from datetime import timedelta
+
+import pytest
+import structlog
+
+import make
+import rows
+from horai.accept import jobs as accepted
+from horai.core.settlement import Retry
+from horai.core.states import State
+from horai.db import claims, jobs, nodes
+from horai.engine.janitor import Janitor
+from stages import Workbench, workbench
+
+
+def janitor(bench: Workbench) -> Janitor:
+    return Janitor(bench.line("janitor"), bench.scope.wakeups, bench.vitals, bench.settings, bench.clock.now())
+
+
+async def test_rows_that_a_pause_has_left_behind_are_moved(url: str):
+    async with workbench(url) as bench:
+        job = await make.job(bench.scope)
+        await make.many(bench.scope, 5)
+        await bench.connection.execute("update horai.job set status = 1, relane = true")
+
+        again = await janitor(bench).step(bench.clock.now())
+
+        assert await bench.connection.fetchval("select bool_and(lane = 0) from horai.instance_live")
+        assert await jobs.jobs_to_relane(bench.connection, None, 10) == []
+        assert again - bench.clock.now() < timedelta(seconds=2), "while there is work it looks again soon"
+        woken: list[int] = []
+        bench.scope.wakeups.listen(lambda lane, _: woken.append(lane))
+        await bench.connection.execute("update horai.job set status = 0, relane = true, version = version + 1")
+        await janitor(bench).step(bench.clock.now())
+        assert woken == [job.lane_id]
+
+
+async def test_the_rows_of_a_deleted_job_are_cancelled(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 5)
+        await bench.connection.execute("update horai.job set deleted_at = now(), relane = true")
+
+        await janitor(bench).step(bench.clock.now())
+
+        assert await bench.states() == {"CANCELLED": 5}
+
+
+async def test_another_queue_takes_the_waiting_rows_along(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+
+        changed = await accepted.change_job(bench.scope, "publish", accepted.Change({"queue": "other"}))
+
+        lanes = await bench.connection.fetch("select distinct lane from horai.instance_live")
+        assert [row["lane"] for row in lanes] == [changed.lane_id]
+
+
+async def test_chores_are_done_now_and_then(url: str):
+    async with workbench(url, partitions_ahead=12, idempotency_keep=timedelta(days=1)) as bench:
+        held = await rows.instance(bench.connection, State.RUNNING)
+        await claims.fail_if_running(bench.connection, [(held, Retry(timedelta(hours=1), "X", "x"))])
+        await bench.connection.execute(
+            "insert into horai.idempotency_key (tenant_id, scope, key, request_hash, created_at)"
+            " values (1, 's', 'old', '', now() - interval '2 days'), (1, 's', 'new', '', now())"
+        )
+
+        await janitor(bench).step(bench.clock.now())
+
+        assert await nodes.make_partitions(bench.connection, 12) == 0
+        assert await bench.connection.fetchval("select string_agg(key, ',') from horai.idempotency_key") == "new"
+        assert bench.vitals.retry_backlog == 1
+
+
+async def test_strays_are_an_alarm(url: str, monkeypatch: pytest.MonkeyPatch):
+    async with workbench(url) as bench:
+        await rows.instance(bench.connection, State.SUCCESS)
+        await bench.connection.execute("update horai.instance_history set finished_at = now() + interval '5 days'")
+
+        with structlog.testing.capture_logs() as logs:
+            await janitor(bench).step(bench.clock.now())
+
+        assert [(entry["log_level"], entry["rows"]) for entry in logs if "default partition" in entry["event"]] == [
+            ("error", 1)
+        ]

@@ -1,0 +1,124 @@
+"""The rescuer, step by step: what dead nodes held fails like any other attempt."""
+
+from datetime import timedelta
+
+import make
+import rows
+from horai.core.settlement import Complete
+from horai.db import nodes
+from horai.engine.settler import Settlement
+from stages import workbench
+
+
+async def lost_node(bench_url_connection: object, lease: timedelta = timedelta(0)) -> int:
+    return await make.node(bench_url_connection, lease)  # pyright: ignore[reportArgumentType]
+
+
+async def test_B17_what_a_dead_node_held_fails_and_is_due_again(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        await make.claim(bench.connection, await make.node(bench.connection, timedelta(seconds=0.05)))
+        await rows.until(
+            lambda: bench.connection.fetchval("select exists (select from horai.node where lease_until < now())")
+        )
+
+        await bench.rescuer().step(bench.clock.now())
+
+        assert await bench.states() == {"FAIL": 3}
+        found = await bench.connection.fetchrow(
+            "select retry_count, error_code, node, due > now() as later from horai.instance_live"
+        )
+        assert found is not None
+        assert tuple(found) == (1, "NODE_LOST", None, True)
+
+
+async def test_B17_a_payload_that_kills_its_node_dies_by_its_retry_cap(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 1)
+        rescuer = bench.rescuer()
+        for failure in range(1, 7):
+            await bench.connection.execute("update horai.instance_live set due = clock_timestamp()")
+            node = await make.node(bench.connection)
+            assert len(await make.claim(bench.connection, node)) == 1
+            await bench.connection.execute("update horai.node set lease_until = now() where incarnation = $1", node)
+
+            await rescuer.step(bench.clock.now())
+
+            assert await bench.states() == {"FAIL" if failure < 6 else "DEAD": 1}
+        tags = await bench.connection.fetchval("select tags from horai.dead_letter")
+        assert tags == ["transient_error", "crash_loop"]
+
+
+async def test_B17_more_than_a_page_is_rescued_in_one_step(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 1203)
+        node = await make.node(bench.connection)
+        assert len(await make.claim(bench.connection, node)) == 1203
+        await nodes.stop_node(bench.connection, node)
+
+        await bench.rescuer().step(bench.clock.now())
+
+        assert await bench.states() == {"FAIL": 1203}
+        assert await bench.connection.fetchval(
+            "select rescued_at is not null from horai.node where incarnation = $1", node
+        )
+        assert await nodes.nodes_to_rescue(bench.connection) == []
+
+
+async def test_a_row_that_somebody_holds_is_rescued_by_a_later_step(url: str):
+    async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
+        await make.job(bench.scope)
+        ids = await make.many(bench.scope, 3)
+        node = await make.node(bench.connection)
+        await make.claim(bench.connection, node)
+        await nodes.stop_node(bench.connection, node)
+        rescuer = bench.rescuer()
+        async with holder.transaction():
+            await holder.execute("select from horai.instance_live where id = $1 for update", ids[1])
+            await rescuer.step(bench.clock.now())
+            assert await bench.states() == {"FAIL": 2, "RUNNING": 1}
+            assert await nodes.nodes_to_rescue(bench.connection) == [node]
+
+        await rescuer.step(bench.clock.now())
+
+        assert await bench.states() == {"FAIL": 3}
+        assert await nodes.nodes_to_rescue(bench.connection) == []
+
+
+async def test_a_live_node_is_left_alone_and_so_is_our_own(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 2)
+        alive = await make.node(bench.connection)
+        await make.claim(bench.connection, alive)
+        await bench.connection.execute(
+            "update horai.node set lease_until = now() where incarnation = $1", bench.keeper.incarnation
+        )
+
+        await bench.rescuer().step(bench.clock.now())
+
+        assert await bench.states() == {"RUNNING": 2}
+        assert await nodes.nodes_to_rescue(bench.connection) == []
+
+
+async def test_X17_the_word_of_a_rescued_node_is_kept_as_late(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 1)
+        paused = await make.node(bench.connection)
+        (old,) = await make.claim(bench.connection, paused)
+        await bench.connection.execute("update horai.node set lease_until = now() where incarnation = $1", paused)
+        await bench.rescuer().step(bench.clock.now())
+        await bench.connection.execute("update horai.instance_live set due = clock_timestamp()")
+        (new,) = await make.claim(bench.connection, await make.node(bench.connection))
+
+        bench.settler.submit(Settlement(old.held, Complete()))
+        await bench.settler.step(bench.clock.now())
+
+        assert await bench.states() == {"RUNNING": 1}
+        assert (new.held.attempt, new.held.fence) == (2, 2)
+        assert bench.vitals.late_results == 1
+        assert await make.claim(bench.connection, paused) == [], "nor does it claim any more"

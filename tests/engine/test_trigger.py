@@ -1,0 +1,226 @@
+"""The trigger, step by step: each slot once, late ones by the misfire policy."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import make
+import rows
+from horai.accept import jobs as accepted
+from horai.core.schedule import EverySchedule, fires_between, next_after
+from horai.db import schedules
+from horai.db.schedules import Cursor, Made
+from stages import Workbench, workbench
+
+MINUTE = timedelta(minutes=1)
+EVERY_MINUTE = EverySchedule(MINUTE)
+
+
+async def follow(bench: Workbench, count: int = 1, *, ago: timedelta = timedelta(seconds=30)) -> tuple[int, datetime]:
+    """Jobs that have followed one schedule for ages, and its next slot: the first after `ago`."""
+    made = [await make.job(bench.scope, f"job-{n}", every="1m") for n in range(count)]
+    slot = next_after(EVERY_MINUTE, bench.clock.now() - ago - MINUTE)
+    await bench.connection.execute("update horai.job set active_from = '2020-01-01'")
+    await bench.connection.execute("update horai.schedule set fire_time = $1, last_job = 0", slot)
+    assert slot is not None
+    assert made[0].schedule_id is not None
+    return made[0].schedule_id, slot
+
+
+async def slots(bench: Workbench) -> list[datetime]:
+    found = await bench.connection.fetch("select fire_time from horai.instance_live order by fire_time")
+    return [row["fire_time"] for row in found]
+
+
+async def cursor(bench: Workbench) -> tuple[datetime | None, int]:
+    row = await bench.connection.fetchrow("select fire_time, last_job from horai.schedule")
+    assert row is not None
+    return row["fire_time"], row["last_job"]
+
+
+async def catch_up(bench: Workbench, trigger: Any, steps: int = 5) -> None:
+    for _ in range(steps):
+        await trigger.step(bench.clock.now())
+
+
+async def test_a_due_slot_is_made_and_the_cursor_moves_on(url: str):
+    async with workbench(url) as bench:
+        _, slot = await follow(bench)
+        woken: list[tuple[int, datetime]] = []
+        bench.scope.wakeups.listen(lambda lane, due: woken.append((lane, due)))
+        trigger = bench.trigger()
+
+        upcoming = await trigger.step(bench.clock.now())
+
+        assert await slots(bench) == [slot]
+        assert await cursor(bench) == (slot + MINUTE, 0)
+        assert upcoming <= max(slot + MINUTE, bench.clock.now())
+        assert len(woken) == 1
+
+
+async def test_a_slot_of_the_future_is_not_made_early(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope, every="1m")
+        fire_time, _ = await cursor(bench)
+        assert fire_time is not None
+        trigger = bench.trigger()
+
+        await trigger.step(bench.clock.now())
+        await trigger.step(fire_time + timedelta(milliseconds=1))
+
+        assert fire_time <= bench.clock.now() or await slots(bench) == [], "the database's clock decides, not ours"
+
+
+@pytest.mark.parametrize("jobs", [1, 25])
+async def test_two_triggers_at_once_make_each_slot_once(url: str, jobs: int):
+    async with workbench(url, slot_chunk=10) as one, workbench(url, slot_chunk=10) as other:
+        await follow(one, jobs)
+        triggers = [(one, one.trigger()), (other, other.trigger())]
+        for _ in range(6):
+            await asyncio.gather(*(trigger.step(bench.clock.now()) for bench, trigger in triggers))
+
+        made = await one.connection.fetch(
+            "select job_id, fire_time, count(*) as n from horai.instance_live group by 1, 2"
+        )
+        assert {row["n"] for row in made} == {1}
+        per_job = {row["job_id"] for row in made}
+        assert len(per_job) == jobs
+        assert len(made) % jobs == 0
+
+
+async def test_downtime_leaves_one_slot_and_one_skip(url: str):
+    async with workbench(url) as bench:
+        schedule_id, first = await follow(bench, ago=timedelta(hours=3))
+        trigger = bench.trigger()
+        now = bench.clock.now()
+
+        await catch_up(bench, trigger)
+
+        late = [first, *fires_between(EVERY_MINUTE, first, now - MINUTE, 1000)]
+        made = await slots(bench)
+        assert made[0] in late[-2:], "of all late slots the last is made"
+        assert len(made) <= 3
+        (skip,) = await bench.connection.fetch("select * from horai.skip")
+        assert (skip["schedule_id"], skip["job_id"], skip["reason"]) == (schedule_id, None, "MISFIRE_ONCE")
+        assert (skip["from_time"], skip["to_time"]) == (first, made[0] - MINUTE)
+        assert skip["slots"] == (made[0] - first) / MINUTE
+
+
+async def test_a_slot_is_made_in_chunks_and_finished_by_whoever_comes_after_a_crash(url: str):
+    async with workbench(url, slot_chunk=3) as bench:
+        _, slot = await follow(bench, 8)
+
+        await bench.trigger().step(bench.clock.now())
+        assert (await cursor(bench))[0] == slot
+        assert len(await slots(bench)) == 3
+        for _ in range(3):
+            await bench.trigger().step(bench.clock.now())
+
+        assert [each for each in await slots(bench) if each == slot] == [slot] * 8
+        fire_time, _ = await cursor(bench)
+        assert fire_time is not None
+        assert fire_time > slot
+
+
+async def test_a_begun_slot_is_finished_however_late(url: str):
+    async with workbench(url, slot_chunk=3) as bench:
+        _, slot = await follow(bench, 5, ago=timedelta(hours=3))
+        first_half = await bench.connection.fetchval(
+            "select max(id) from (select id from horai.job order by id limit 3) j"
+        )
+        await bench.connection.execute("update horai.schedule set last_job = $1", first_half)
+
+        await bench.trigger().step(bench.clock.now())
+
+        assert await slots(bench) == [slot] * 2
+        assert await bench.connection.fetchval("select count(*) from horai.skip") == 0
+
+
+async def test_a_schedule_that_nobody_follows_sleeps_until_it_is_joined(url: str):
+    async with workbench(url) as bench:
+        await follow(bench)
+        await accepted.delete_job(bench.scope, "job-0")
+        trigger = bench.trigger()
+        bench.scope.wakeups.listen_to_schedules(trigger.wake)
+
+        await trigger.step(bench.clock.now())
+
+        assert await cursor(bench) == (None, 0)
+        trigger.signal.clear()
+        await make.job(bench.scope, "next", every="1m")
+        assert trigger.signal.is_set()
+        fire_time, _ = await cursor(bench)
+        assert fire_time is not None
+        assert await trigger.step(bench.clock.now()) <= fire_time
+
+
+async def test_a_schedule_that_a_job_is_joining_is_left_to_the_next_look(url: str):
+    async with workbench(url) as bench, rows.connections(url, 1) as (joining,):
+        await follow(bench)
+        trigger = bench.trigger()
+        async with joining.transaction():
+            await schedules.join_schedule(joining, EVERY_MINUTE, None)
+            again = await trigger.step(bench.clock.now())
+            assert await slots(bench) == []
+            assert again - bench.clock.now() < timedelta(seconds=1)
+
+        await trigger.step(again)
+
+        assert len(await slots(bench)) == 1
+
+
+async def test_a_failed_step_forgets_no_schedule(url: str, monkeypatch: pytest.MonkeyPatch):
+    async with workbench(url) as bench:
+        await follow(bench)
+        trigger = bench.trigger()
+
+        async def fails(*_: object) -> dict[int, Made]:
+            raise ConnectionResetError
+
+        monkeypatch.setattr(schedules, "make_slots", fails)
+        with pytest.raises(ConnectionResetError):
+            await trigger.step(bench.clock.now())
+        monkeypatch.undo()
+        trigger.line.drop()
+        await trigger.step(bench.clock.now())
+
+        assert len(await slots(bench)) == 1
+
+
+async def test_without_its_lease_the_trigger_makes_nothing(url: str):
+    async with workbench(url) as bench:
+        await follow(bench)
+        bench.keeper.trusted = False
+
+        await bench.trigger().step(bench.clock.now())
+
+        assert await slots(bench) == []
+
+
+async def test_a_slot_is_not_made_when_its_cursor_has_moved_meanwhile(url: str):
+    async with workbench(url) as bench:
+        schedule_id, slot = await follow(bench)
+        trigger = bench.trigger()
+        await trigger.step(bench.clock.now())
+        await bench.connection.execute("delete from horai.instance_live")
+
+        trigger.wake(schedule_id, slot)
+        await trigger.step(bench.clock.now())
+
+        assert slot not in await slots(bench), "the wheel is only a cache"
+        assert await schedules.advance_schedules(bench.connection, [(Cursor(schedule_id, slot, 0), slot, 0)]) == set()
+
+
+async def test_E7_the_wheel_is_refilled_before_it_runs_out(url: str):
+    async with workbench(url, horizon=timedelta(seconds=60)) as bench:
+        trigger = bench.trigger()
+        now = bench.clock.now()
+        assert await trigger.step(now) == now + timedelta(seconds=30)
+        await follow(bench, ago=timedelta(seconds=5))
+
+        assert datetime.now(UTC) < now + timedelta(seconds=25)
+        await trigger.step(now + timedelta(seconds=30))
+
+        assert len(await slots(bench)) == 1
