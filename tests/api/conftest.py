@@ -14,7 +14,6 @@ import asyncpg
 import pytest
 
 import harness
-from conftest import TEMPLATE, url_for
 from harness import Client
 from horai.db.embedded import EmbeddedPostgres
 from horai.db.pool import Dedicated, connect
@@ -38,8 +37,8 @@ def database(postgres: EmbeddedPostgres) -> Iterator[str]:
         await connection.execute(statement)
         await connection.close()
 
-    asyncio.run(admin(f"create database {name} template {TEMPLATE}"))
-    yield url_for(postgres, name)
+    asyncio.run(admin(f"create database {name} template horai_template"))
+    yield postgres.url.replace("/horai?", f"/{name}?")
     asyncio.run(admin(f"drop database if exists {name} with (force)"))
 
 

@@ -276,7 +276,6 @@ async def test_X2_an_outcome_with_a_stale_fence_changes_nothing_and_is_kept_as_l
     assert (await given.read(api, successor))["state"] == "INIT"
 
 
-@pytest.mark.xfail(reason="keep_late in claims.sql takes the attempt row of the timeout for the late outcome itself")
 async def test_X2_an_outcome_that_comes_after_the_timeout_is_kept_as_late(api: Client, receiver: Receiver) -> None:
     instance = await accepted(api, receiver, retry={"base": "1h"})
     await api.until_state(instance["id"], "FAIL")

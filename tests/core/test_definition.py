@@ -98,7 +98,7 @@ def test_what_belongs_to_a_cron_is_refused_without_one(field: str):
 
 
 def test_an_unknown_zone_is_refused():
-    assert "Atlantis" in faults(cron="* * * * *", timezone="Sea/Atlantis")["cron"]
+    assert "Atlantis" in faults(cron="* * * * *", timezone="Sea/Atlantis")["timezone"]
 
 
 @pytest.mark.parametrize("text", ["0s", "999ms", "11y", "5 s", ""])

@@ -389,18 +389,26 @@ async def _in_transaction(connection: Dedicated, step: Callable[[], Awaitable[ob
 # Late results
 
 
-def late(held: Held, outcome: str = "SUCCESS") -> LateResult:
-    return LateResult(held, outcome, None, None)
+def late(held: Held, outcome: str = "SUCCESS", code: str | None = None) -> LateResult:
+    return LateResult(held, outcome, code, None)
 
 
 async def test_an_outcome_of_ones_own_lost_commit_is_not_late(connection: Dedicated):
-    for settle in (SETTLES["finish"], SETTLES["fail"], SETTLES["bury"]):
+    for settle, told in (("finish", ("SUCCESS", None)), ("fail", ("FAIL", "X")), ("bury", ("FAIL", "X"))):
         held = await rows.instance(connection, State.RUNNING)
-        assert await settle(connection, held)
+        assert await SETTLES[settle](connection, held)
 
-        assert await claims.keep_late(connection, [late(held)]) == set()
+        assert await claims.keep_late(connection, [late(held, *told)]) == set(), settle
 
     assert await connection.fetchval("select count(*) from horai.attempt where late") == 0
+
+
+async def test_an_outcome_that_differs_from_the_recorded_one_is_late(connection: Dedicated):
+    for settle, told in (("finish", ("FAIL", "X")), ("bury", ("SUCCESS", None)), ("bury", ("FAIL", "Y"))):
+        held = await rows.instance(connection, State.RUNNING)
+        assert await SETTLES[settle](connection, held)
+
+        assert await claims.keep_late(connection, [late(held, *told)]) == {held.id}, settle
 
 
 @pytest.mark.parametrize("retries_left", [True, False])
@@ -426,14 +434,6 @@ async def test_an_outcome_of_a_cancelled_instance_is_late_even_from_its_own_hold
     await SETTLES["cancel"](connection, held)
 
     assert await claims.keep_late(connection, [late(held)]) == {held.id}
-
-
-async def test_a_success_with_another_nodes_fence_is_late(connection: Dedicated):
-    """After a failover that lost a commit, two incarnations may have held the same attempt and fence."""
-    held = await rows.instance(connection, State.RUNNING)
-    await SETTLES["finish"](connection, held)
-
-    assert await claims.keep_late(connection, [late(replace(held, node=99))]) == {held.id}
 
 
 # What a node holds

@@ -153,7 +153,7 @@ def page(job: int | None, states: frozenset[State]) -> tuple[Any, ...]:
     return (1, END, 2**62, 50, [int(state) for state in states], job, None, None, None, None, None)
 
 
-LISTS = {
+LISTS: dict[tuple[str, int | None], str] = {
     ("list_live", None): "instance_live_tenant",
     ("list_live", 7): "instance_live_slot",
     ("list_history", None): "tenant_id_fire_time_id_idx",

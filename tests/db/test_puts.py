@@ -92,6 +92,7 @@ async def test_A5_A7_a_waiting_instance_is_moved_in_place(url: str, connection: 
     async with make.scope(url) as scope:
         await make.job(scope)
         _, first = await make.put(scope, KEY, SOON)
+        moved = first
 
         for n in range(1, 6):
             verdict, moved = await make.put(scope, KEY, SOON + timedelta(minutes=n))

@@ -20,7 +20,7 @@ from stages import workbench
 
 
 async def test_B6_a_claim_takes_no_more_than_there_is_room_for(url: str):
-    async with workbench(url, in_flight=7, claim_batch=5) as bench:
+    async with workbench(url, in_flight=7, claim_batch=5, straggler=timedelta(seconds=20)) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 30)
         dispatcher = bench.dispatcher()

@@ -13,7 +13,7 @@ from horai.db.clock import DatabaseClock
 from horai.db.pool import Dedicated
 from horai.engine.keeper import TRUST, Keeper
 
-LEASE = timedelta(seconds=0.9)
+LEASE = timedelta(seconds=1.8)
 
 
 @asynccontextmanager
@@ -35,7 +35,7 @@ async def lease_left(connection: Dedicated, keeper: Keeper) -> timedelta:
 async def test_a_lease_is_renewed_long_before_it_ends(url: str, connection: Dedicated):
     async with kept(url) as keeper:
         first = keeper.incarnation
-        end = time.monotonic() + 2 * LEASE.total_seconds()
+        end = time.monotonic() + 1.5 * LEASE.total_seconds()
         while time.monotonic() < end:
             assert keeper.holds()
             assert await lease_left(connection, keeper) > timedelta(0)
@@ -49,7 +49,7 @@ async def test_a_blocked_event_loop_misses_no_heartbeat(url: str, connection: De
     async with kept(url) as keeper:
         first = keeper.incarnation
 
-        time.sleep(2 * LEASE.total_seconds())
+        time.sleep(1.5 * LEASE.total_seconds())
 
         assert keeper.holds()
         assert await lease_left(connection, keeper) > timedelta(0)

@@ -10,10 +10,6 @@ from horai.engine.settler import Settlement
 from stages import workbench
 
 
-async def lost_node(bench_url_connection: object, lease: timedelta = timedelta(0)) -> int:
-    return await make.node(bench_url_connection, lease)  # pyright: ignore[reportArgumentType]
-
-
 async def test_B17_what_a_dead_node_held_fails_and_is_due_again(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)

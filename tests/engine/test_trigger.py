@@ -62,15 +62,16 @@ async def test_a_due_slot_is_made_and_the_cursor_moves_on(url: str):
 
 async def test_a_slot_of_the_future_is_not_made_early(url: str):
     async with workbench(url) as bench:
-        await make.job(bench.scope, every="1m")
+        await make.job(bench.scope, every="3650d")
         fire_time, _ = await cursor(bench)
         assert fire_time is not None
         trigger = bench.trigger()
 
         await trigger.step(bench.clock.now())
+        trigger.wake(1, fire_time)
         await trigger.step(fire_time + timedelta(milliseconds=1))
 
-        assert fire_time <= bench.clock.now() or await slots(bench) == [], "the database's clock decides, not ours"
+        assert await slots(bench) == [], "the database's clock decides, not ours"
 
 
 @pytest.mark.parametrize("jobs", [1, 25])

@@ -202,7 +202,7 @@ class Accountant:
         for held, decision in self.settled:
             ended = past[held.id]
             claim = (ended["attempt"], ended["fence"], ended["node"])
-            wanted = {Complete: SUCCESS, Bury: DEAD}.get(type(decision))
+            wanted = SUCCESS if isinstance(decision, Complete) else DEAD if isinstance(decision, Bury) else None
             if wanted is not None and (ended["state"] != wanted or claim != (held.attempt, held.fence, held.node)):
                 self.problems.append(f"I2: {held} {decision} was taken, yet it is {tuple(ended.values())}")
         for instance_id in self.cancelled:

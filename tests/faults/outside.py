@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +88,7 @@ class ReceiverProcess:
 
 
 @contextmanager
-def receiving(log: Path) -> Iterator[ReceiverProcess]:
+def receiving(log: Path) -> Generator[ReceiverProcess]:
     receiver = ReceiverProcess(log)
     try:
         yield receiver

@@ -7,6 +7,7 @@ with NODE_LOST. Every further call of it carries the same Idempotency-Key and th
 import asyncio
 import contextlib
 import itertools
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +43,7 @@ class Load:
     session: aiohttp.ClientSession
     acknowledged: set[int] = field(default_factory=set[int])
     refused: int = 0
+    writers: list["asyncio.Task[None]"] = field(default_factory=list["asyncio.Task[None]"])
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     @property
@@ -82,6 +84,9 @@ class Load:
         wanted = len(self.acknowledged) + count
 
         async def enough() -> bool:
+            for writer in self.writers:
+                if writer.done():
+                    writer.result()
             return len(self.acknowledged) >= wanted
 
         await until(enough, 60, f"{count} more instances acknowledged")
@@ -102,20 +107,19 @@ async def kill(round_number: int, horai: HoraiProcess) -> None:
 
 
 @contextlib.asynccontextmanager
-async def load(horai: HoraiProcess, receiver: ReceiverProcess):
+async def load(horai: HoraiProcess, receiver: ReceiverProcess) -> AsyncGenerator[Load]:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15)) as session:
         running = Load(horai, session)
         document = job_document("load", receiver.url("/hook?delay=0.1"), timeout="10s")
         assert (await running.api("POST", "/api/v1/jobs", document)).status == 201
-        writers = [asyncio.create_task(running.write()) for _ in range(WRITERS)]
+        running.writers = [asyncio.create_task(running.write()) for _ in range(WRITERS)]
         try:
             yield running
         finally:
-            for writer in writers:
+            for writer in running.writers:
                 writer.cancel()
-            await asyncio.gather(*writers, return_exceptions=True)
-        for writer in writers:
-            assert writer.cancelled()
+            await asyncio.gather(*running.writers, return_exceptions=True)
+        assert all(writer.cancelled() for writer in running.writers)
 
 
 @pytest.mark.timeout(1800 if IS_LONG else 180)
@@ -130,8 +134,12 @@ async def test_B18_nothing_acknowledged_is_lost_when_everything_is_killed_under_
                     await kill(number, horai)
                 await running.until_more(PER_ROUND)
             await everything_ends_well(horai, receiver, running)
+    except BaseException:
+        print("\n".join((short_place / "killed.log").read_text().splitlines()[-200:]))
+        raise
     finally:
-        assert await asyncio.to_thread(horai.stop) == 0
+        code = await asyncio.to_thread(horai.stop)
+    assert code == 0
 
 
 async def everything_ends_well(horai: HoraiProcess, receiver: ReceiverProcess, running: Load) -> None:

@@ -195,7 +195,7 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
             joined = await _join(connection, jobs.definition_of(job.document), now)
             write = replace(write, active_from=now)
             if joined.schedule_id is not None:
-                skipped = SkippedRange(job.updated_at, now, None, "PAUSED")
+                skipped = SkippedRange(job.paused_at or job.updated_at, now, None, "PAUSED")
                 await schedules.insert_skip(connection, joined.schedule_id, job.id, skipped)
         resumed = await jobs.update_job(connection, job.id, write)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})

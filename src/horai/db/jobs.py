@@ -33,6 +33,7 @@ class JobRow:
     payload: str | None
     tags: tuple[str, ...]
     note: str | None
+    paused_at: datetime | None
     created_at: datetime
     updated_at: datetime
 
@@ -62,6 +63,7 @@ def _job(row: asyncpg.Record) -> JobRow:
         row["payload"],
         tuple(row["tags"]),
         row["note"],
+        row["paused_at"],
         row["created_at"],
         row["updated_at"],
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
@@ -27,6 +27,7 @@ GONE: tuple[type[Exception], ...] = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # asyncpg's word for a connection that broke between two of its own steps
     asyncpg.TooManyConnectionsError,
 )
 """The database is out of reach for now: worth trying again."""
@@ -109,7 +110,7 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
     """What a user is told when the database cannot be reached or cannot write."""
     return DatabaseUnavailable(
         f"The database did not take the request: {type(error).__name__}.",
-        "Nothing was changed. Try again; GET /readyz says when the database answers.",
+        "Try again: what has been done is not done twice, by its key. GET /readyz says when the database answers.",
         extra={"retryAfter": "1"},
     )
 
@@ -119,7 +120,7 @@ async def acquire(pool: Pool) -> AsyncGenerator[Connection]:
     """A pooled connection, or `DatabaseUnavailable` after a few seconds."""
     try:
         connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
-    except GONE as error:
+    except (asyncpg.PostgresError, *GONE) as error:
         raise unavailable(error) from error
     try:
         yield connection
@@ -131,7 +132,8 @@ async def _release(pool: Pool, connection: "PoolConnectionProxy[asyncpg.Record]"
     try:
         await pool.release(connection, timeout=ACQUIRE_TIMEOUT)
     except GONE:
-        connection.terminate()
+        with suppress(*GONE):  # a broken connection may have left the pool by itself
+            connection.terminate()
 
 
 @asynccontextmanager

@@ -17,15 +17,25 @@ class Wakeups:
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
-        self._schedule_listeners: list[Callable[[int, datetime], None]] = []
+        self._schedule_listeners: list[Listener] = []
+        self._outcome_listeners: list[Callable[[int, int], None]] = []
 
     def listen(self, listener: Listener) -> None:
         """From now on `listener` hears of every lane."""
         self._listeners.append(listener)
 
-    def listen_to_schedules(self, listener: Callable[[int, datetime], None]) -> None:
+    def listen_to_schedules(self, listener: Listener) -> None:
         """From now on `listener` hears of every new or woken schedule."""
         self._schedule_listeners.append(listener)
+
+    def listen_to_outcomes(self, listener: Callable[[int, int], None]) -> None:
+        """From now on `listener` hears of every outcome that was reported from outside."""
+        self._outcome_listeners.append(listener)
+
+    def outcome_reported(self, instance_id: int, fence: int) -> None:
+        """Tells that nobody needs to wait for this outcome any more."""
+        for listener in self._outcome_listeners:
+            listener(instance_id, fence)
 
     def announce(self, woken: Iterable[Woken]) -> None:
         """Tells of rows that became claimable: one wake per lane, for its earliest due."""

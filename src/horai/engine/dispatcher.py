@@ -92,6 +92,7 @@ class Dispatcher:
         self._straggler_at = now + self._settings.straggler
         self._is_active = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._awaited: dict[tuple[int, int], asyncio.Event] = {}
         self._stepping = asyncio.Lock()
         self.is_draining = False
 
@@ -263,13 +264,29 @@ class Dispatcher:
         try:
             outcome = await executor.run(call)
             if isinstance(outcome, Accepted):
-                await asyncio.sleep(outcome.remaining.total_seconds())
+                await self._outcome_of(row.held, outcome.remaining)
                 is_quiet = True
                 outcome = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
         finally:
             if isinstance(outcome, Accepted):
                 outcome = FailedRetryable("NODE_STOPPED", "The node stopped while the outcome was awaited.")
             self._bench.settler.submit(_settlement(row.held, job.definition.retry, outcome, is_quiet=is_quiet))
+
+    async def _outcome_of(self, held: Held, within: timedelta) -> None:
+        """Returns when the outcome has been reported here, or its time is over. Reported elsewhere, the row tells."""
+        reported = self._awaited.setdefault((held.id, held.fence), asyncio.Event())
+        try:
+            async with asyncio.timeout(within.total_seconds()):
+                await reported.wait()
+        except TimeoutError:
+            pass
+        finally:
+            del self._awaited[held.id, held.fence]
+
+    def outcome_reported(self, instance_id: int, fence: int) -> None:
+        """Nobody needs to wait for this outcome any more."""
+        if (reported := self._awaited.get((instance_id, fence))) is not None:
+            reported.set()
 
     async def _release_lost(self, connection: Dedicated) -> None:
         """Gives back what the table says is ours and we do not hold: the answer to a claim was lost.

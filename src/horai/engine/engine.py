@@ -60,6 +60,7 @@ class Engine:
         self._dispatcher = Dispatcher(self._line("dispatcher"), bench)
         trigger = Trigger(self._line("trigger"), self.keeper, self._wakeups, self._settings, now)
         self._wakeups.listen(self._dispatcher.wake)
+        self._wakeups.listen_to_outcomes(self._dispatcher.outcome_reported)
         self._wakeups.listen_to_schedules(trigger.wake)
         self._stages = [
             self._settler,

@@ -72,6 +72,7 @@ create table horai.job (
     payload json,
     tags text[] not null default '{}',
     note text,
+    paused_at timestamptz,
     created_at timestamptz not null default clock_timestamp(),
     updated_at timestamptz not null default clock_timestamp(),
     deleted_at timestamptz

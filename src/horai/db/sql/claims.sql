@@ -202,8 +202,8 @@ join horai.instance_live live on live.id = held.id
 select id from horai.instance_live where id = $1 for update;
 
 -- name: keep_late
--- An outcome whose row has moved on is kept as a late attempt, once. It is not late when it is our own: a COMMIT whose
--- answer was lost has left the very same attempt and fence behind.
+-- An outcome whose row has moved on is kept as a late attempt, once. It is not late when it is what was recorded: a COMMIT
+-- whose answer was lost has left the very same outcome of this attempt and fence behind.
 with report as (
     select * from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[], $7::timestamptz[], $8::text[], $9::text[], $10::text[])
         as r(id, job_id, tenant_id, attempt, fence, node, started_at, outcome, code, message)
@@ -212,12 +212,12 @@ with report as (
     select id, job_id, tenant_id, attempt, fence, node, started_at, clock_timestamp(), true, outcome, code, message from report
     where not exists (
         select from horai.instance_history h
-        where h.id = report.id and h.state in (2, 4) and h.attempt = report.attempt and h.fence = report.fence and h.node = report.node
-            and h.error_code is distinct from 'NODE_LOST'
+        where h.id = report.id and h.attempt = report.attempt and h.fence = report.fence
+            and (h.state = 2 and report.outcome = 'SUCCESS' or h.state = 4 and h.error_code = report.code)
     ) and not exists (
         select from horai.attempt a
         where a.instance_id = report.id and a.attempt = report.attempt and a.fence = report.fence
-            and (a.late or a.error_code is distinct from 'NODE_LOST')
+            and (a.late or a.error_code = report.code)
     )
     returning *
 ), told as (

@@ -21,8 +21,9 @@ select * from horai.job where id = $1 and deleted_at is null for key share;
 
 -- name: update_job
 update horai.job
-set status = $2, schedule_id = $3, lane_id = $4, definition = $5, payload = $6, tags = $7, active_from = $8, note = $9,
-    relane = relane or status <> $2 or lane_id <> $4, version = version + 1, updated_at = clock_timestamp()
+set status = $2::smallint, schedule_id = $3, lane_id = $4, definition = $5, payload = $6, tags = $7, active_from = $8, note = $9,
+    paused_at = case when $2::smallint = 1 then coalesce(paused_at, clock_timestamp()) end,
+    relane = relane or status <> $2::smallint or lane_id <> $4, version = version + 1, updated_at = clock_timestamp()
 where id = $1
 returning *;
 

@@ -1,0 +1,223 @@
+"""A TCP proxy between a node and its database, that can misbehave as networks do.
+
+    pass        bytes flow
+    delay       each piece waits a little, in both directions
+    blackhole   nothing arrives, nothing is refused; what was sent meanwhile arrives afterwards, as TCP sends it again
+    reset       every connection breaks at once, and so does every new one
+
+`cut_after` loses one answer: the statement reaches the server and takes effect there, its answer never comes back. The
+proxy reads the frontend's messages to find it: asyncpg prepares a statement once and from then on only names it.
+"""
+
+import asyncio
+import struct
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import parse_qs, urlsplit
+
+Mode = Literal["pass", "delay", "blackhole", "reset"]
+
+DELAY = 0.05
+CHUNK = 65_536
+
+
+@dataclass
+class Trap:
+    """Waits for a statement by its name, or for the COMMIT of a transaction with it; springs once."""
+
+    statement: str
+    at_commit: bool
+    sprung: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Messages:
+    """Cuts a stream into the messages of PostgreSQL's protocol."""
+
+    def __init__(self, *, has_startup: bool) -> None:
+        self._buffer = b""
+        self._has_startup = has_startup
+
+    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """The (type, body) of every message that is complete now; the startup message has no type."""
+        self._buffer += data
+        found: list[tuple[bytes, bytes]] = []
+        while (size := self._size()) is not None and len(self._buffer) >= size:
+            message, self._buffer = self._buffer[:size], self._buffer[size:]
+            found.append((b"", message[4:]) if self._has_startup else (message[:1], message[5:]))
+            self._has_startup = False
+        return found
+
+    def _size(self) -> int | None:
+        if self._has_startup:
+            return struct.unpack("!I", self._buffer[:4])[0] if len(self._buffer) >= 4 else None
+        return 1 + struct.unpack("!I", self._buffer[1:5])[0] if len(self._buffer) >= 5 else None
+
+
+class Link:
+    """One connection through the proxy."""
+
+    def __init__(self, proxy: "Proxy", client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+        self._proxy = proxy
+        self._client = client
+        self._server = server
+        self._prepared: dict[bytes, bytes] = {}
+        self._in_transaction: list[bytes] = []
+        self._frontend = Messages(has_startup=True)
+        self._backend = Messages(has_startup=False)
+        self._pending: Trap | None = None
+        self._withheld = b""
+
+    async def upstream(self, reader: asyncio.StreamReader) -> None:
+        """Client to server."""
+        while data := await reader.read(CHUNK):
+            await self._proxy.transit()
+            for kind, body in self._frontend.feed(data):
+                self._note(kind, body)
+            self._server.write(data)
+            await self._server.drain()
+
+    async def downstream(self, reader: asyncio.StreamReader) -> None:
+        """Server to client; the answer that a trap waits for is withheld, and lost when it did something."""
+        while data := await reader.read(CHUNK):
+            await self._proxy.transit()
+            if self._pending is None:
+                self._backend.feed(data)
+                self._client.write(data)
+                await self._client.drain()
+                continue
+            self._withheld += data
+            kinds = [kind for kind, _ in Messages(has_startup=False).feed(self._withheld)]
+            if b"Z" not in kinds:
+                continue
+            if self._pending.at_commit or b"D" in kinds:
+                self._pending.sprung.set()
+                self._proxy.trap = None
+                self.abort()
+                return
+            self._client.write(self._withheld)  # it claimed nothing: not the answer to lose
+            self._pending, self._withheld = None, b""
+
+    def _note(self, kind: bytes, body: bytes) -> None:
+        """Follows what the client asks, to know when the trap's statement goes out."""
+        match kind:
+            case b"P":
+                name, text, _ = body.split(b"\0", 2)
+                self._prepared[name] = text
+            case b"B":
+                _, name, _ = body.split(b"\0", 2)
+                text = self._prepared.get(name, b"")
+                self._in_transaction.append(text)
+                self._arm(text, is_commit=False)
+            case b"Q":
+                word = body.upper()
+                if word.startswith((b"BEGIN", b"START")):
+                    self._in_transaction.clear()
+                if word.startswith(b"COMMIT"):
+                    for text in self._in_transaction:
+                        self._arm(text, is_commit=True)
+            case _:
+                pass
+
+    def _arm(self, text: bytes, *, is_commit: bool) -> None:
+        trap = self._proxy.trap
+        if trap is not None and trap.at_commit is is_commit and f"/* {trap.statement} */".encode() in text:
+            self._pending = trap
+
+    def abort(self) -> None:
+        """Breaks both halves; the client sees a reset."""
+        for writer in (self._client, self._server):
+            writer.transport.abort()
+
+
+class Proxy:
+    """Listens on 127.0.0.1 for a server that only has a unix socket."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        query = parse_qs(parts.query)
+        self._socket = f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}"
+        self._user, self._database = parts.username, parts.path.lstrip("/")
+        self._port = 0
+        self._links: set[Link] = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self._mode: Mode = "pass"
+        self.trap: Trap | None = None
+
+    @property
+    def url(self) -> str:
+        """What a node connects to."""
+        return f"postgresql://{self._user}@127.0.0.1:{self._port}/{self._database}?sslmode=disable"
+
+    def set_mode(self, mode: Mode) -> None:
+        self._mode = mode
+        if mode == "blackhole":
+            self._flows.clear()
+        else:
+            self._flows.set()
+        if mode == "reset":
+            self.break_all()
+
+    def break_all(self) -> None:
+        """Resets every connection that is open."""
+        for link in list(self._links):
+            link.abort()
+
+    def cut_after(self, statement: str, *, at_commit: bool = False) -> Trap:
+        """Loses the next answer to this statement that brings rows, or to the COMMIT of its transaction."""
+        self.trap = Trap(statement, at_commit)
+        return self.trap
+
+    async def transit(self) -> None:
+        """As long as a piece takes on its way."""
+        if self._mode == "delay":
+            await asyncio.sleep(DELAY)
+        await self._flows.wait()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._mode == "reset":
+            writer.transport.abort()
+            return
+        try:
+            server_reader, server_writer = await asyncio.open_unix_connection(self._socket)
+        except OSError:
+            writer.transport.abort()
+            return
+        link = Link(self, writer, server_writer)
+        self._links.add(link)
+        halves = [
+            asyncio.create_task(link.upstream(reader)),
+            asyncio.create_task(link.downstream(server_reader)),
+        ]
+        try:
+            await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._links.discard(link)
+            for half in halves:
+                half.cancel()
+            await asyncio.gather(*halves, return_exceptions=True)
+            link.abort()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator["Proxy"]:
+        serving: set[asyncio.Task[None]] = set()
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.create_task(self._serve(reader, writer))
+            serving.add(task)
+            task.add_done_callback(serving.discard)
+
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
+        self._port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            self.set_mode("reset")
+            for task in list(serving):
+                task.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*serving, return_exceptions=True)
+            await asyncio.sleep(0)

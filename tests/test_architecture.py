@@ -1,0 +1,140 @@
+"""What holds for the shape of the code, so that nobody has to remember it."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from horai.db.catalog import CATALOG
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "horai"
+PYTHON = sorted(PACKAGE.rglob("*.py"))
+SOURCES = sorted([*PYTHON, *PACKAGE.rglob("*.sql")])
+
+LINES = 400
+SQL = re.compile(r"\b(select|insert\s+into|update|delete\s+from)\b[^\"']*\bhorai\.", re.IGNORECASE)
+SQL_ALLOWED = {"db/migrate.py"}
+"""Its ledger is there before any statement could be."""
+
+WALL_CLOCK = re.compile(r"\bdatetime\.now\(|\btime\.time\(|\butcnow\(|\bdate\.today\(")
+WALL_CLOCK_ALLOWED = {"engine/executors/http.py"}
+"""The timestamp of a signed call is the sender's own."""
+
+TIMELESS = ("core", "accept", "db", "engine")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def test_imports_go_one_way():
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-logo", "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_no_file_is_too_long_to_read(path: Path):
+    assert len(path.read_text().splitlines()) <= LINES
+
+
+def strings(path: Path) -> list[str]:
+    """Every string of a module but its docstrings and comments."""
+    tree = ast.parse(path.read_text())
+    docs = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+    ]
+
+
+@pytest.mark.parametrize("path", [path for path in PYTHON if name_of(path) not in SQL_ALLOWED], ids=name_of)
+def test_sql_lives_in_sql_files(path: Path):
+    assert not [text for text in strings(path) if SQL.search(text)]
+
+
+@pytest.mark.parametrize("path", [path for path in PYTHON if name_of(path).split("/")[0] in TIMELESS], ids=name_of)
+def test_the_wall_clock_is_read_in_named_places_only(path: Path):
+    is_allowed = name_of(path) in WALL_CLOCK_ALLOWED
+
+    assert bool(WALL_CLOCK.search(path.read_text())) == is_allowed
+
+
+def test_no_import_is_hidden_from_the_running_program():
+    assert not [name_of(path) for path in PYTHON if "TYPE_CHECKING" in path.read_text()]
+
+
+def test_no_import_is_hidden_in_a_function():
+    """But for the command line, which loads what a command needs: `horai --help` must not wait for a web server."""
+    hidden = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in PYTHON
+        if name_of(path).split("/")[0] != "cli"
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("horai")
+    ]
+
+    assert not hidden
+
+
+def test_every_statement_is_used_and_every_used_one_exists():
+    modules = sorted((PACKAGE / "db").glob("*.py"))
+    named = {text for path in modules for text in strings(path)}
+    asked = {
+        call.args[0].value
+        for path in PYTHON
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "sql"
+        and isinstance(call.args[0], ast.Constant)
+    }
+
+    assert set(CATALOG) - named == set()
+    assert asked - set(CATALOG) == set()
+
+
+def test_statements_are_asked_for_in_the_db_package_only():
+    strangers = [name_of(path) for path in PYTHON if "import sql" in path.read_text() and name_of(path)[:3] != "db/"]
+
+    assert not strangers
+
+
+def test_no_registry_is_written_into_what_is_installed():
+    """Whoever installs from a mirror must not leave its address behind."""
+    files = [ROOT / name for name in ("requirements.lock", "pyproject.toml", "Makefile")]
+    files += [*ROOT.glob("*.cfg"), *ROOT.glob("**/package-lock.json"), *ROOT.glob("**/.npmrc")]
+    address = re.compile(
+        r"index-url|find-links|extra-index|trusted-host|https?://[^\s\"']*(?:pypi|simple|npm|registry)"
+    )
+
+    found = [
+        path.name for path in files if ".venv" not in path.parts and address.search(_without_flags(path.read_text()))
+    ]
+
+    assert not found
+
+
+def _without_flags(text: str) -> str:
+    return text.replace("--no-emit-index-url", "")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda path: path.stem)
+def test_tests_are_sentences(path: Path):
+    """A name says what holds: at least three words after the ids."""
+    tree = ast.parse(path.read_text())
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    tests = [name for name in names if name.startswith("test_")]
+    short = [name for name in tests if len(re.sub(r"^test_(?:[A-Z]\d+_)*", "", name).split("_")) < 3]
+
+    assert not short
