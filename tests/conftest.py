@@ -11,12 +11,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from databases import TEMPLATE, url_for
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
 from horai.db.pool import Dedicated, connect
 
-TEMPLATE = "horai_template"
+pytest_plugins = ["requirements.plugin"]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -60,10 +61,6 @@ def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
     asyncio.run(prepare())
     yield server
     asyncio.run(server.stop())
-
-
-def url_for(server: EmbeddedPostgres, database: str) -> str:
-    return server.url.replace("/horai?", f"/{database}?")
 
 
 @pytest.fixture

@@ -25,12 +25,12 @@ def test_milliseconds_are_whole_and_rounded_down(instant: datetime, expected: in
     assert millis(instant) == expected
 
 
-def test_C27_a_slots_key_is_its_job_its_fire_time_and_its_generation():
+def test_a_slots_key_is_its_job_its_fire_time_and_its_generation():
     assert slot_key(3, NOON) == "3:1772625600123"
     assert slot_key(3, NOON, 2) == "3:1772625600123:2"
 
 
-def test_C27_every_other_instances_key_ends_with_its_id():
+def test_every_other_instances_key_ends_with_its_id():
     assert instance_key(3, NOON, 7) == "3:1772625600123:7"
 
 
@@ -39,7 +39,7 @@ slots = st.tuples(st.integers(1, 10**6), instants, st.integers(0, 5))
 
 
 @given(one=slots, other=slots)
-def test_C27_different_slots_have_different_keys(one: tuple[int, datetime, int], other: tuple[int, datetime, int]):
+def test_different_slots_have_different_keys(one: tuple[int, datetime, int], other: tuple[int, datetime, int]):
     is_same = (one[0], millis(one[1]), one[2]) == (other[0], millis(other[1]), other[2])
 
     assert (slot_key(*one) == slot_key(*other)) == is_same

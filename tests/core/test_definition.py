@@ -37,7 +37,7 @@ def test_the_shortest_definition_is_a_worker_job_with_the_seeds_defaults():
     assert definition.handler == "coupon_job"
 
 
-def test_B7_an_http_job_gives_up_after_five_seconds_unless_it_says_otherwise():
+def test_an_http_job_gives_up_after_five_seconds_unless_it_says_otherwise():
     assert checked({"name": "a", "target": HTTP}).timeout == HTTP_TIMEOUT == timedelta(seconds=5)
     assert checked({"name": "a", "target": HTTP, "timeout": "90s"}).timeout == timedelta(seconds=90)
 

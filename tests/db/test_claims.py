@@ -139,7 +139,7 @@ async def test_a_claim_counts_the_attempt_and_raises_the_fence(url: str, connect
         assert again.idempotency_key == claimed.idempotency_key
 
 
-async def test_B3_B5_eight_claimers_at_once_share_the_rows_and_wait_for_nobody(url: str, connection: Dedicated):
+async def test_B3_eight_claimers_at_once_share_the_rows_and_wait_for_nobody(url: str, connection: Dedicated):
     async with make.scope(url) as scope, rows.connections(url, 8, lock_timeout=0.05) as claimers:
         await make.job(scope)
         ids = set(await make.many(scope, 2000))

@@ -162,7 +162,7 @@ LISTS: dict[tuple[str, int | None], str] = {
 
 
 @pytest.mark.parametrize(("statement", "job"), LISTS)
-async def test_C18_C22_a_page_of_instances_is_read_from_an_index_and_not_further(
+async def test_C18_a_page_of_instances_is_read_from_an_index_and_not_further(
     grown: str, statement: str, job: int | None
 ):
     async with plain(grown) as connection:

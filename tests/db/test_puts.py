@@ -423,7 +423,7 @@ async def trigger(scope: Scope, key: str, body: bytes = b"{}") -> str:
         return str(duplicate.extra["instanceId"])
 
 
-async def test_C20_C45_C56_twenty_triggers_with_one_key_run_once_and_all_learn_of_it(url: str, connection: Dedicated):
+async def test_C20_C56_twenty_triggers_with_one_key_run_once_and_all_learn_of_it(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.node(connection)

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 import make
-from conftest import TEMPLATE, url_for
+from databases import TEMPLATE, url_for
 from horai.accept import instances, jobs
 from horai.accept.scope import Scope
 from horai.core.settings import EngineSettings

@@ -61,7 +61,7 @@ async def test_C15_an_instance_is_shown_in_every_state(connection: Dedicated):
         )
 
 
-async def test_C27_sql_and_python_make_the_same_idem_key(url: str, connection: Dedicated):
+async def test_sql_and_python_make_the_same_idem_key(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         job = await make.job(scope, every="1h")
         assert job.schedule_id is not None

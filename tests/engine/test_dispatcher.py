@@ -278,7 +278,7 @@ async def test_a_lane_that_committed_after_a_younger_one_is_served(url: str):
         await bench.settle()
 
 
-async def test_E6_E7_a_row_of_the_future_costs_no_claim_before_its_time(url: str):
+async def test_a_row_of_the_future_costs_no_claim_before_its_time(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         dispatcher = bench.dispatcher()
@@ -294,7 +294,7 @@ async def test_E6_E7_a_row_of_the_future_costs_no_claim_before_its_time(url: str
         assert not dispatcher.signal.is_set(), "a wake later than the timer costs nothing"
 
 
-async def test_E12_a_wake_for_a_lane_that_nobody_here_can_run_wakes_nobody(url: str):
+async def test_a_wake_for_a_lane_that_nobody_here_can_run_wakes_nobody(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope, "workers", target={"type": "worker", "handler": "h"})
         dispatcher = bench.dispatcher()
@@ -318,7 +318,7 @@ OUTCOMES: dict[str, tuple[Outcome, str]] = {
 
 
 @pytest.mark.parametrize(("outcome", "state"), OUTCOMES.values(), ids=OUTCOMES.keys())
-async def test_B9_B13_an_outcome_becomes_the_state_it_means(url: str, outcome: Outcome, state: str):
+async def test_B9_an_outcome_becomes_the_state_it_means(url: str, outcome: Outcome, state: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.put(bench.scope, "k", payload={"a": 1})
@@ -405,7 +405,7 @@ async def test_two_dispatchers_share_the_work_and_call_nothing_twice(url: str):
         assert await one.states() == {"SUCCESS": 400}
 
 
-async def test_C8_the_delay_is_measured_from_the_execute_time(url: str):
+async def test_the_delay_is_measured_from_the_execute_time(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 10, at=datetime.now(UTC) - timedelta(seconds=30))

@@ -56,7 +56,7 @@ def test_a_lane_is_known_by_itself_and_not_by_a_younger_one():
     assert known.knows(4)
 
 
-def test_E6_only_an_earlier_wake_is_news():
+def test_only_an_earlier_wake_is_news():
     known = lanes(lane(1))
     known.take_due(NOW)
 

@@ -101,7 +101,7 @@ async def test_E4_wakes_before_the_first_step_are_served_by_it():
         assert stage.steps == 1
 
 
-async def test_E11_a_wake_during_a_step_brings_one_more():
+async def test_a_wake_during_a_step_brings_one_more():
     stage = FakeStage()
 
     def wake_during_the_first(step: int) -> None:
@@ -116,7 +116,7 @@ async def test_E11_a_wake_during_a_step_brings_one_more():
         assert stage.steps == 2
 
 
-async def test_E10_without_any_wake_the_timer_fires():
+async def test_without_any_wake_the_timer_fires():
     stage = FakeStage(timedelta(milliseconds=20))
     async with running(stage):
         await stage.until(4)

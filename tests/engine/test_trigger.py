@@ -214,7 +214,7 @@ async def test_a_slot_is_not_made_when_its_cursor_has_moved_meanwhile(url: str):
         assert await schedules.advance_schedules(bench.connection, [(Cursor(schedule_id, slot, 0), slot, 0)]) == set()
 
 
-async def test_E7_the_wheel_is_refilled_before_it_runs_out(url: str):
+async def test_the_wheel_is_refilled_before_it_runs_out(url: str):
     async with workbench(url, horizon=timedelta(seconds=60)) as bench:
         trigger = bench.trigger()
         now = bench.clock.now()

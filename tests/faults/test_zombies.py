@@ -52,6 +52,14 @@ async def put(api: Client, job: str, key: str) -> int:
     return int(answer.json["instance"]["id"])
 
 
+async def held_by(connection: Dedicated, name: str) -> int:
+    """How many instances run on the node of this name."""
+    return await connection.fetchval(
+        "select count(*) from horai.instance_live live join horai.node on node.incarnation = live.node where node.name = $1",
+        name,
+    )
+
+
 async def finished(connection: Dedicated, instance_id: int) -> tuple[object, ...] | None:
     row = await connection.fetchrow("select * from horai.instance_history where id = $1", instance_id)
     return None if row is None else tuple(row.values())
@@ -146,7 +154,7 @@ async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
     """Two nodes, one stopped beyond its lease, then killed; targets that work, fail, drop and recover."""
     retry = {"maxRetry": 3, "base": "20ms", "jitter": "full"}
     scripts = {
-        "works": [Answer(200, delay=0.1)],
+        "works": [Answer(200, delay=1.0)],
         "recovers": [Answer(503), Answer(503), Answer(200)],
         "fails": [Answer(503)],
         "drops": [DROP],
@@ -165,7 +173,7 @@ async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
             for name in scripts:
                 items = [{"key": f"{part}-{number}"} for number in range(20)]
                 assert (await client("POST", f"/api/v1/jobs/{name}/instances/batch", {"items": items})).status == 200
-        await receiver.wait_for(10)
+        await until(lambda: held_by(connection, "one"), 20, "node one has work in flight")
         with stopped(one.pid):
 
             async def is_fenced() -> object:
@@ -184,4 +192,6 @@ async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
     assert sum(counts.values()) == 200
     assert set(counts) == {2, 4}
     assert await connection.fetchval("select count(*) from horai.dead_letter") == counts[4]
+    lost = await connection.fetchval("select count(*) from horai.attempt where error_code = 'NODE_LOST'")
+    assert lost > 0  # else nobody was disturbed, and this would prove nothing
     assert await violations(connection) == []

@@ -137,12 +137,21 @@ async def change_job(scope: Scope, reference: str, change: Change) -> JobRow:
             job.active_from if joined.schedule_id == job.schedule_id and not _resumes(job, definition) else now,
             job.note,
         )
+        if _resumes(job, definition):
+            await _keep_pause(connection, job, joined, now)
         changed = await jobs.update_job(connection, job.id, write)
         fields = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": fields})
     _announce(scope, joined, [])
     await relanes.relane_now(scope, job.id)
     return changed
+
+
+async def _keep_pause(connection: Connection, job: JobRow, joined: _Joined, now: datetime) -> None:
+    """The slots of a pause that ends were skipped: kept as one range."""
+    if joined.schedule_id is not None:
+        skipped = SkippedRange(job.paused_at or job.updated_at, now, None, "PAUSED")
+        await schedules.insert_skip(connection, joined.schedule_id, job.id, skipped)
 
 
 def _resumes(job: JobRow, definition: Definition) -> bool:
@@ -194,9 +203,7 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
             now = await nodes.database_time(connection)
             joined = await _join(connection, jobs.definition_of(job.document), now)
             write = replace(write, active_from=now)
-            if joined.schedule_id is not None:
-                skipped = SkippedRange(job.paused_at or job.updated_at, now, None, "PAUSED")
-                await schedules.insert_skip(connection, joined.schedule_id, job.id, skipped)
+            await _keep_pause(connection, job, joined, now)
         resumed = await jobs.update_job(connection, job.id, write)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
     _announce(scope, joined, [])

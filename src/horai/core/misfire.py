@@ -10,7 +10,10 @@ from datetime import datetime, timedelta
 from horai.core.schedule import Schedule, fires_between, next_after
 
 COUNT_LIMIT = 10_000
-_LOOKS = tuple(timedelta(seconds=seconds) for seconds in (60, 3_600, 86_400, 31 * 86_400, 366 * 86_400))
+_LOOKS = tuple(
+    timedelta(seconds=seconds)
+    for seconds in (60, 3_600, 86_400, 31 * 86_400, 366 * 86_400, 9 * 366 * 86_400, 41 * 366 * 86_400)
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ with report as (
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
     select tenant_id, job_id, id, events, 'INSTANCE_FAILED',
-        json_build_object('attempt', attempt, 'retryCount', retry_count, 'errorCode', error_code, 'executeTime', execute_time) from failed
+        json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'retryCount', retry_count, 'errorCode', error_code, 'executeTime', execute_time) from failed
 )
 select id, lane, due from failed;
 
@@ -116,7 +116,7 @@ with report as (
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
     select tenant_id, job_id, id, events + 1, 'INSTANCE_DEAD',
-        json_build_object('attempt', attempt, 'retryCount', retry_count + 1, 'errorCode', code, 'tags', tags) from gone
+        json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'retryCount', retry_count + 1, 'errorCode', code, 'tags', tags) from gone
 )
 select id from gone;
 
@@ -140,7 +140,7 @@ with report as (
     returning live.*
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events, 'INSTANCE_RELEASED', json_build_object('attempt', attempt, 'due', due) from released
+    select tenant_id, job_id, id, events, 'INSTANCE_RELEASED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'due', due) from released
 )
 select id, lane, due from released;
 
@@ -163,7 +163,7 @@ with report as (
     returning live.*
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events, 'INSTANCE_HELD', json_build_object('reason', 'JOB_PAUSED', 'attempt', attempt) from parked
+    select tenant_id, job_id, id, events, 'INSTANCE_HELD', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', 'JOB_PAUSED', 'attempt', attempt) from parked
 )
 select id from parked;
 
@@ -187,7 +187,7 @@ with report as (
     from gone
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('reason', 'JOB_DELETED') from gone
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', 'JOB_DELETED') from gone
 )
 select id from gone;
 

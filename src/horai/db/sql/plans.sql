@@ -20,7 +20,7 @@ with wish as (
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
     select tenant_id, job_id, id, events, 'INSTANCE_RESCHEDULED',
-        json_build_object('executeTime', execute_time, 'was', was, 'version', version) from moved
+        json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'executeTime', execute_time, 'was', was, 'version', version) from moved
 )
 select id, lane, due from moved;
 
@@ -38,7 +38,7 @@ with gone as (
     from gone
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('reason', 'SUPERSEDED', 'executeTime', wished) from gone
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', 'SUPERSEDED', 'executeTime', wished) from gone
 )
 select id from gone;
 
@@ -57,7 +57,7 @@ with held as materialized (
     from gone
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('reason', $4::text) from gone
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', $4::text) from gone
 )
 select id from gone;
 
