@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import Any
 
 from horai.core.states import FINAL, State
@@ -60,7 +59,9 @@ async def events(connection: Connection, instance_id: int) -> list[tuple[int | N
 @asynccontextmanager
 async def connections(url: str, count: int, lock_timeout: float = 10.0) -> AsyncGenerator[list[Dedicated]]:
     """Further connections to the test's database."""
-    opened = [await connect(url, "horai test", timedelta(seconds=lock_timeout)) for _ in range(count)]
+    opened = [await connect(url, "horai test") for _ in range(count)]
+    for each in opened:
+        await each.execute(f"set lock_timeout = '{lock_timeout}s'")
     try:
         yield opened
     finally:

@@ -83,7 +83,7 @@ def test_a_body_without_key_and_payload_says_null():
     assert said["payload"] is None
 
 
-def test_c27_the_keys_of_instance_and_unit_are_delivered_in_headers():
+def test_C27_the_keys_of_instance_and_unit_are_delivered_in_headers():
     headers = headers_of(CALL, b"", NOW)
 
     assert headers["Idempotency-Key"] == "7:1767323045678"
@@ -95,7 +95,7 @@ def test_c27_the_keys_of_instance_and_unit_are_delivered_in_headers():
     assert headers["User-Agent"].startswith("Horai/")
 
 
-def test_b19_every_try_of_an_instance_carries_the_same_token():
+def test_B19_every_try_of_an_instance_carries_the_same_token():
     first = headers_of(CALL, body_of(CALL), NOW)
     later = replace(CALL, attempt=3, fence=9, execute_time=NOW + timedelta(hours=1))
     third = headers_of(later, body_of(later), NOW + timedelta(hours=1))
@@ -257,7 +257,7 @@ def test_a_target_is_checked_as_a_whole():
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
-def test_b13_a_2xx_is_a_success(status: int):
+def test_B13_a_2xx_is_a_success(status: int):
     assert answered(status, b"") == Succeeded()
 
 
@@ -266,7 +266,7 @@ def test_a_body_that_is_no_json_object_leaves_the_status_to_decide(body: bytes):
     assert answered(200, body) == Succeeded()
 
 
-def test_b13_an_explicit_result_in_the_body_decides():
+def test_B13_an_explicit_result_in_the_body_decides():
     assert answered(200, {"result": "SUCCESS", "output": {"rows": 3}}) == Succeeded('{"rows": 3}')
     assert answered(200, {"result": "FAIL_RETRYABLE", "message": "locked"}) == FailedRetryable(
         "RESULT_RETRYABLE", "locked"

@@ -99,7 +99,7 @@ def code_of(outcome: Outcome | Accepted) -> str:
 
 
 @in_loop
-async def test_b13_the_answer_alone_carries_the_result_and_nothing_is_called_back():
+async def test_B13_the_answer_alone_carries_the_result_and_nothing_is_called_back():
     async with Receiver() as receiver, executor() as http:
         receiver.on(
             "/hook",
@@ -123,7 +123,7 @@ async def test_b13_the_answer_alone_carries_the_result_and_nothing_is_called_bac
 
 
 @in_loop
-async def test_c28_every_call_carries_its_idempotency_token_and_b19_every_try_the_same_one():
+async def test_C28_B19_every_call_carries_its_idempotency_token_and_every_try_the_same_one():
     async with Receiver() as receiver, executor() as http:
         receiver.on("/hook", Answer(500), DROP, Answer(429), Answer(200))
         for attempt in range(1, 5):
@@ -137,7 +137,7 @@ async def test_c28_every_call_carries_its_idempotency_token_and_b19_every_try_th
 
 
 @in_loop
-async def test_c27_the_key_reaches_the_target_in_body_and_headers_and_the_signature_holds():
+async def test_C27_the_key_reaches_the_target_in_body_and_headers_and_the_signature_holds():
     async with Receiver() as receiver, executor() as http:
         await http.run(call_to(receiver.url("/hook"), key="文章/42\n"))
         hit = receiver.hits[0]
@@ -198,7 +198,7 @@ async def test_a_connection_is_used_again_and_cookies_are_not():
 
 
 @in_loop
-async def test_b7_a_callee_of_6_s_is_a_retryable_failure_after_the_default_5_s():
+async def test_B7_a_callee_of_6_s_is_a_retryable_failure_after_the_default_5_s():
     async with Receiver() as receiver, executor() as http:
         receiver.on("/slow", Answer(delay=6))
         begun = time.monotonic()
@@ -211,7 +211,7 @@ async def test_b7_a_callee_of_6_s_is_a_retryable_failure_after_the_default_5_s()
 
 
 @in_loop
-async def test_b7_a_job_may_have_a_timeout_of_its_own():
+async def test_B7_a_job_may_have_a_timeout_of_its_own():
     async with Receiver() as receiver, executor() as http:
         receiver.on("/slow", Answer(delay=0.6))
         begun = time.monotonic()
@@ -255,7 +255,7 @@ async def test_a_host_that_takes_no_connection_runs_into_the_deadline():
 
 
 @in_loop
-async def test_b8_hanging_callees_do_not_stop_other_jobs():
+async def test_B8_hanging_callees_do_not_stop_other_jobs():
     async with Receiver() as hanging, Receiver() as healthy, executor(per_host=4, waiting_per_host=4) as http:
         hanging.on("/hook", HANG)
         stuck = [asyncio.create_task(http.run(call_to(hanging.url("/hook")))) for _ in range(20)]
@@ -284,7 +284,7 @@ async def abandon(tasks: list["asyncio.Task[Outcome | Accepted]"]) -> None:
 
 
 @in_loop
-async def test_b8_a_name_server_that_hangs_for_one_host_delays_no_other(monkeypatch: pytest.MonkeyPatch):
+async def test_B8_a_name_server_that_hangs_for_one_host_delays_no_other(monkeypatch: pytest.MonkeyPatch):
     answer_late = asyncio.Event()
     asked: list[str] = []
     loop = asyncio.get_running_loop()

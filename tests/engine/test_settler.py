@@ -221,3 +221,20 @@ async def test_with_nothing_to_do_it_waits_for_its_signal(url: str):
     async with workbench(url) as bench:
         assert await bench.settler.step(bench.clock.now()) > bench.clock.now() + timedelta(seconds=30)
         assert State.RUNNING.name not in await bench.states()
+
+
+async def test_a_stale_and_a_fresh_outcome_of_one_instance_are_told_apart_in_one_batch(url: str):
+    async with workbench(url) as bench:
+        (stale,) = await hold(bench, 1)
+        released = [(stale, Release())]
+        await settlements.apply(bench.connection, released)
+        (fresh,) = [row.held for row in await make.claim(bench.connection, bench.keeper.incarnation, claim_id=2)]
+        bench.holdings.add(fresh)
+        bench.settler.submit(Settlement(stale, Retry(HOUR, "TIMEOUT", "the old attempt")))
+        bench.settler.submit(Settlement(fresh, Complete()))
+
+        while bench.vitals.unsettled:
+            await bench.settler.step(bench.clock.now())
+
+        assert await bench.states() == {"SUCCESS": 1}
+        assert (len(bench.holdings), bench.vitals.late_results) == (0, 1)

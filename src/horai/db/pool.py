@@ -16,7 +16,8 @@ Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 CONNECT_TIMEOUT = 10.0
-COMMAND_TIMEOUT = 30.0
+COMMAND_TIMEOUT = timedelta(seconds=30)
+LOOP_LOCK_TIMEOUT = timedelta(seconds=2)
 ACQUIRE_TIMEOUT = 5.0
 
 GONE: tuple[type[Exception], ...] = (
@@ -43,7 +44,7 @@ def _server_settings(application: str, lock_timeout: timedelta) -> dict[str, str
     }
 
 
-async def connect(url: str, application: str, lock_timeout: timedelta = timedelta(seconds=2)) -> Dedicated:
+async def connect(url: str, application: str, command_timeout: timedelta = COMMAND_TIMEOUT) -> Dedicated:
     """A connection of one's own, for a loop.
 
     A loop's plans are cached for the life of its connection, and the first is made while the tables may be empty: it
@@ -51,9 +52,9 @@ async def connect(url: str, application: str, lock_timeout: timedelta = timedelt
     """
     return await asyncpg.connect(
         url,
-        timeout=CONNECT_TIMEOUT,
-        command_timeout=COMMAND_TIMEOUT,
-        server_settings=_server_settings(application, lock_timeout) | {"enable_seqscan": "off"},
+        timeout=min(CONNECT_TIMEOUT, command_timeout.total_seconds()),
+        command_timeout=command_timeout.total_seconds(),
+        server_settings=_server_settings(application, LOOP_LOCK_TIMEOUT) | {"enable_seqscan": "off"},
     )
 
 
@@ -101,7 +102,7 @@ async def open_pool(url: str, application: str, size: int) -> Pool:
         min_size=0,
         max_size=size,
         timeout=CONNECT_TIMEOUT,
-        command_timeout=COMMAND_TIMEOUT,
+        command_timeout=COMMAND_TIMEOUT.total_seconds(),
         server_settings=settings,
     )
 

@@ -29,7 +29,7 @@ class Keeper:
     """The node's incarnation and its right to claim."""
 
     def __init__(self, url: str, name: str, lease: timedelta, clock: DatabaseClock, vitals: Vitals) -> None:
-        self._line = Line(url, "horai keeper")
+        self._line = Line(url, "horai keeper", lease / 3)  # an answer that takes longer is as good as none
         self._name = name
         self._lease = lease
         self._clock = clock
