@@ -57,9 +57,9 @@ def report(all_groups: Sequence[Group], results: Results, *, proven: bool) -> li
 
 
 def unknown(all_groups: Sequence[Group], results: Results) -> list[str]:
-    """Ids in test names that no requirement has; X ids are resolutions of conflicts between seeds."""
+    """Ids in test names that no requirement has. X ids resolve conflicts between seeds, I and S ids are invariants."""
     known = {requirement for group in all_groups for requirement in group.ids}
-    return [found for found in results if found not in known and not found.startswith("X")]
+    return [found for found in results if found not in known and found[0] not in "XIS"]
 
 
 def main(arguments: Sequence[str] | None = None, results_file: Path = RESULTS) -> int:
