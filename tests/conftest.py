@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from databases import TEMPLATE, url_for
+from databases import TEMPLATE, fresh_database, url_for
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
@@ -73,16 +72,8 @@ def runner() -> Iterator[asyncio.Runner]:
 @pytest.fixture
 def url(postgres: EmbeddedPostgres) -> Iterator[str]:
     """A fresh, migrated database."""
-    name = f"t{os.urandom(6).hex()}"
-
-    async def admin(statement: str) -> None:
-        connection = await asyncpg.connect(postgres.url)
-        await connection.execute(statement)
-        await connection.close()
-
-    asyncio.run(admin(f"create database {name} template {TEMPLATE}"))
-    yield url_for(postgres, name)
-    asyncio.run(admin(f"drop database if exists {name} with (force)"))
+    with fresh_database(postgres) as made:
+        yield made
 
 
 @pytest.fixture

@@ -5,15 +5,14 @@ names of their jobs (`given.name`).
 """
 
 import asyncio
-import os
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
-import asyncpg
 import pytest
 
 import harness
+from databases import fresh_database
 from harness import Client
 from horai.db.embedded import EmbeddedPostgres
 from horai.db.pool import Dedicated, connect
@@ -30,16 +29,8 @@ def runner() -> Iterator[asyncio.Runner]:
 @pytest.fixture(scope="module")
 def database(postgres: EmbeddedPostgres) -> Iterator[str]:
     """The database of one file."""
-    name = f"m{os.urandom(6).hex()}"
-
-    async def admin(statement: str) -> None:
-        connection = await asyncpg.connect(postgres.url)
-        await connection.execute(statement)
-        await connection.close()
-
-    asyncio.run(admin(f"create database {name} template horai_template"))
-    yield postgres.url.replace("/horai?", f"/{name}?")
-    asyncio.run(admin(f"drop database if exists {name} with (force)"))
+    with fresh_database(postgres) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,14 @@
 """Migrations: each once, never guessed; and the partitions they leave behind."""
 
 import asyncio
-import os
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-import asyncpg
 import pytest
 
 import rows
+from databases import fresh_database
 from horai.core.states import State
 from horai.db import nodes
 from horai.db.embedded import EmbeddedPostgres
@@ -20,16 +19,8 @@ from horai.db.pool import Dedicated, connect
 @pytest.fixture
 def empty_url(postgres: EmbeddedPostgres) -> Iterator[str]:
     """A database that has never seen Horai."""
-    name = f"t{os.urandom(6).hex()}"
-
-    async def admin(statement: str) -> None:
-        connection = await asyncpg.connect(postgres.url)
-        await connection.execute(statement)
-        await connection.close()
-
-    asyncio.run(admin(f"create database {name}"))
-    yield postgres.url.replace("/horai?", f"/{name}?")
-    asyncio.run(admin(f"drop database if exists {name} with (force)"))
+    with fresh_database(postgres, template="template0") as made:
+        yield made
 
 
 async def test_an_empty_database_gets_every_migration_once(empty_url: str):

@@ -83,12 +83,9 @@ class JobWrite:
     note: str | None = None
 
 
-async def insert_job(connection: Connection, tenant_id: int, name: str, job: JobWrite) -> JobRow | None:
-    """A new job; None when the name is taken."""
-    row = await connection.fetchrow(
-        sql("insert_job"),
-        tenant_id,
-        name,
+def _columns(job: JobWrite) -> tuple[Any, ...]:
+    """In the order in which both statements take them."""
+    return (
         int(job.status),
         job.schedule_id,
         job.lane_id,
@@ -97,6 +94,11 @@ async def insert_job(connection: Connection, tenant_id: int, name: str, job: Job
         list(job.tags),
         job.active_from,
     )
+
+
+async def insert_job(connection: Connection, tenant_id: int, name: str, job: JobWrite) -> JobRow | None:
+    """A new job; None when the name is taken."""
+    row = await connection.fetchrow(sql("insert_job"), tenant_id, name, *_columns(job))
     return _job(row) if row else None
 
 
@@ -125,18 +127,7 @@ async def share_job(connection: Connection, job_id: int) -> JobRow | None:
 
 async def update_job(connection: Connection, job_id: int, job: JobWrite) -> JobRow:
     """Writes a changed job, with a new version."""
-    row = await connection.fetchrow(
-        sql("update_job"),
-        job_id,
-        int(job.status),
-        job.schedule_id,
-        job.lane_id,
-        json.dumps(job.document, ensure_ascii=False),
-        job.payload,
-        list(job.tags),
-        job.active_from,
-        job.note,
-    )
+    row = await connection.fetchrow(sql("update_job"), job_id, *_columns(job), job.note)
     assert row is not None  # noqa: S101 — the caller holds the row
     return _job(row)
 
