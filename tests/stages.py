@@ -17,6 +17,7 @@ from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.line import Line
 from horai.db.pool import Dedicated, connect
+from horai.engine.attempts import Attempts
 from horai.engine.dispatcher import Bench, Dispatcher
 from horai.engine.holdings import Holdings
 from horai.engine.keeper import Keeper
@@ -82,11 +83,9 @@ class Workbench:
 
     def dispatcher(self, **executors: Any) -> Dispatcher:
         """One that runs HTTP jobs with the recorder; what the process announces wakes it."""
-        able = {"": self.executor, **executors}
-        made = Dispatcher(
-            self.line("dispatcher"),
-            Bench(self.keeper.keeper, self.settler, self.holdings, able, self.clock, self.vitals, self.settings),
-        )
+        attempts = Attempts({"": self.executor, **executors}, self.settler, self.clock, self.vitals)
+        bench = Bench(self.keeper.keeper, attempts, self.settler, self.holdings, self.clock, self.vitals, self.settings)
+        made = Dispatcher(self.line("dispatcher"), bench)
         self.scope.wakeups.listen(made.wake)
         return made
 

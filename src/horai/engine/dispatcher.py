@@ -6,33 +6,25 @@ paused jobs are parked, those of deleted jobs cancelled. Whatever goes wrong bet
 
 import asyncio
 import random
-import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 import structlog
 
-from horai.core.calls import Call, HttpTarget
-from horai.core.retry import RetryPolicy
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.settlement import (
-    TIMEOUT,
-    Accepted,
-    FailedRetryable,
-    Outcome,
     Release,
-    plan,
 )
 from horai.core.vitals import Vitals
 from horai.db import claims, jobs
-from horai.db.claims import Claimed, Held
+from horai.db.claims import Claimed
 from horai.db.clock import DatabaseClock
 from horai.db.jobs import Runnable
 from horai.db.line import Line
 from horai.db.pool import Dedicated
+from horai.engine.attempts import Attempts
 from horai.engine.holdings import Holdings
 from horai.engine.jobbook import JobBook
 from horai.engine.keeper import Keeper
@@ -41,7 +33,6 @@ from horai.engine.settler import Settlement, Settler
 
 log = structlog.get_logger(__name__)
 
-HTTP_HANDLER = ""
 NOT_TRUSTED_PAUSE = timedelta(milliseconds=200)
 LOCKED_PAUSE = timedelta(milliseconds=20)
 LANES_AT_ONCE = 64
@@ -50,22 +41,14 @@ BROKEN_PAUSE = timedelta(seconds=60)
 PAGE = 1_000
 
 
-class Executor(Protocol):
-    """Makes one attempt; never raises but for cancellation."""
-
-    async def run(self, call: Call) -> Outcome | Accepted:
-        """What the attempt came to."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Bench:
     """What a dispatcher works with."""
 
     keeper: Keeper
+    attempts: Attempts
     settler: Settler
     holdings: Holdings
-    executors: Mapping[str, Executor]
     clock: DatabaseClock
     vitals: Vitals
     settings: EngineSettings
@@ -84,15 +67,13 @@ class Dispatcher:
         bench.holdings.freed = self.signal
         self._jobs = JobBook()
         now = bench.clock.now()
-        self._lanes = Lanes(range(SHARDS), frozenset(bench.executors), now)
+        self._lanes = Lanes(range(SHARDS), bench.attempts.handlers, now)
         self._claims = 0
         self._is_claim_lost = False
         self._has_new_lanes = True
         self._sweep_at = now
         self._straggler_at = now + self._settings.straggler
         self._is_active = False
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._awaited: dict[tuple[int, int], asyncio.Event] = {}
         self._stepping = asyncio.Lock()
         self.is_draining = False
 
@@ -215,7 +196,7 @@ class Dispatcher:
             for row in claimed:
                 if row.held.id not in handed:
                     handed.add(row.held.id)
-                    self._start(row, known[row.held.job_id])
+                    self._bench.attempts.start(row, known[row.held.job_id])
         finally:
             for row in claimed:
                 if row.held.id not in handed:
@@ -230,7 +211,9 @@ class Dispatcher:
         deleted = [h for h in held if h.job_id in known and known[h.job_id].is_deleted]
         left = [(h, known[h.job_id]) for h in held if h.job_id in known and not known[h.job_id].is_deleted]
         paused = [h for h, job in left if job.is_paused]
-        moved = [h for h, job in left if not job.is_paused and job.definition.handler not in self._bench.executors]
+        moved = [
+            h for h, job in left if not job.is_paused and job.definition.handler not in self._bench.attempts.handlers
+        ]
         refused: set[int] = set()
         if paused:
             refused |= await claims.park_if_running(connection, paused)
@@ -245,48 +228,6 @@ class Dispatcher:
             else:
                 pause = BROKEN_PAUSE if row.job_id not in known else NOT_TRUSTED_PAUSE
                 self._bench.settler.submit(Settlement(row, Release(pause)))
-
-    def _start(self, row: Claimed, job: Runnable) -> None:
-        now = self._bench.clock.now()
-        self._bench.vitals.observe_delay(time.monotonic(), (now - row.execute_time).total_seconds())
-        if row.held.retry_count:
-            self._bench.vitals.retry_backlog = max(self._bench.vitals.retry_backlog - 1, 0)
-        task = asyncio.create_task(self._execute(row, job))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _execute(self, row: Claimed, job: Runnable) -> None:
-        """One attempt from call to settlement; every way out settles or releases."""
-        call = call_of(row, job)
-        executor = self._bench.executors[job.definition.handler]
-        outcome: Outcome | Accepted = FailedRetryable("NODE_STOPPED", "The node stopped before the call had ended.")
-        is_quiet = False
-        try:
-            outcome = await executor.run(call)
-            if isinstance(outcome, Accepted):
-                await self._outcome_of(row.held, outcome.remaining)
-                is_quiet = True
-                outcome = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
-        finally:
-            if isinstance(outcome, Accepted):
-                outcome = FailedRetryable("NODE_STOPPED", "The node stopped while the outcome was awaited.")
-            self._bench.settler.submit(_settlement(row.held, job.definition.retry, outcome, is_quiet=is_quiet))
-
-    async def _outcome_of(self, held: Held, within: timedelta) -> None:
-        """Returns when the outcome has been reported here, or its time is over. Reported elsewhere, the row tells."""
-        reported = self._awaited.setdefault((held.id, held.fence), asyncio.Event())
-        try:
-            async with asyncio.timeout(within.total_seconds()):
-                await reported.wait()
-        except TimeoutError:
-            pass
-        finally:
-            del self._awaited[held.id, held.fence]
-
-    def outcome_reported(self, instance_id: int, fence: int) -> None:
-        """Nobody needs to wait for this outcome any more."""
-        if (reported := self._awaited.get((instance_id, fence))) is not None:
-            reported.set()
 
     async def _release_lost(self, connection: Dedicated) -> None:
         """Gives back what the table says is ours and we do not hold: the answer to a claim was lost.
@@ -310,31 +251,4 @@ class Dispatcher:
                     pass
                 await self._bench.holdings.emptied()
         except TimeoutError:
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def call_of(row: Claimed, job: Runnable) -> Call:
-    """The attempt a claim stands for."""
-    definition = job.definition
-    return Call(
-        instance_id=row.held.id,
-        job_id=job.id,
-        job=job.name,
-        tenant=job.tenant,
-        key=row.key,
-        fire_time=row.fire_time,
-        execute_time=row.execute_time,
-        attempt=row.held.attempt,
-        fence=row.held.fence,
-        idempotency_key=row.idempotency_key,
-        payload=row.payload,
-        target=definition.target,
-        timeout=definition.timeout,
-        secrets=job.secrets if isinstance(definition.target, HttpTarget) else (),
-    )
-
-
-def _settlement(held: Held, retry: RetryPolicy, outcome: Outcome, *, is_quiet: bool) -> Settlement:
-    return Settlement(held, plan(retry, held.retry_count, outcome, random.uniform), is_quiet)
+            await self._bench.attempts.break_off()

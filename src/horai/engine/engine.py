@@ -12,7 +12,8 @@ from horai.db.clock import DatabaseClock
 from horai.db.line import Line
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
-from horai.engine.dispatcher import Bench, Dispatcher, Executor
+from horai.engine.attempts import Attempts, Executor
+from horai.engine.dispatcher import Bench, Dispatcher
 from horai.engine.holdings import Holdings
 from horai.engine.janitor import Janitor
 from horai.engine.keeper import Keeper
@@ -54,13 +55,12 @@ class Engine:
         await self.keeper.start()
         now = self.clock.now()
         self._settler = Settler(self._line("settler"), self._holdings, self._wakeups, self._vitals, self._settings)
-        bench = Bench(
-            self.keeper, self._settler, self._holdings, self._executors, self.clock, self._vitals, self._settings
-        )
+        attempts = Attempts(self._executors, self._settler, self.clock, self._vitals)
+        bench = Bench(self.keeper, attempts, self._settler, self._holdings, self.clock, self._vitals, self._settings)
         self._dispatcher = Dispatcher(self._line("dispatcher"), bench)
         trigger = Trigger(self._line("trigger"), self.keeper, self._wakeups, self._settings, now)
         self._wakeups.listen(self._dispatcher.wake)
-        self._wakeups.listen_to_outcomes(self._dispatcher.outcome_reported)
+        self._wakeups.listen_to_outcomes(attempts.outcome_reported)
         self._wakeups.listen_to_schedules(trigger.wake)
         self._stages = [
             self._settler,
