@@ -95,7 +95,7 @@ class _Server:
     """Answers `show` as another server would: our own never runs with fsync=off."""
 
     def __init__(self, **shown: str) -> None:
-        self.shown = {"server_version_num": "140000", "fsync": "on", **shown}
+        self.shown = {"server_version_num": "140000", "fsync": "on", "synchronous_commit": "on", **shown}
 
     async def fetchval(self, statement: str) -> str:
         return self.shown[statement.removeprefix("show ")]
@@ -113,6 +113,17 @@ async def test_a_server_that_would_lose_acknowledged_work_is_refused(shown: dict
 
     usable: Any = _Server()
     await _check_server(usable)
+
+
+async def test_a_database_that_answers_before_it_has_written_is_refused(empty_url: str):
+    connection = await connect(empty_url, "horai test")
+    await connection.execute("set synchronous_commit = off")
+
+    with pytest.raises(MigrationError, match="synchronous_commit=off"):
+        await migrate(connection)
+
+    assert await connection.fetchval("select to_regnamespace('horai')") is None
+    connection.terminate()
 
 
 # Partitions

@@ -86,11 +86,12 @@ async def _check_server(connection: Connection) -> None:
     number = int(await connection.fetchval("show server_version_num"))
     if number < MINIMUM_SERVER:
         raise MigrationError(f"PostgreSQL {number // 10000} is too old.", "Horai needs PostgreSQL 14 or newer.")
-    if await connection.fetchval("show fsync") == "off":
-        raise MigrationError(
-            "This PostgreSQL runs with fsync=off: a power cut would lose acknowledged work.",
-            "Set fsync=on, or leave --database-url out to use the embedded database.",
-        )
+    for setting in ("fsync", "synchronous_commit"):
+        if await connection.fetchval(f"show {setting}") == "off":
+            raise MigrationError(
+                f"This PostgreSQL runs with {setting}=off: a power cut would lose acknowledged work.",
+                f"Set {setting}=on, or leave --database-url out to use the embedded database.",
+            )
 
 
 async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
