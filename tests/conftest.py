@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ from horai.db.nodes import make_partitions
 from horai.db.pool import Dedicated, connect
 
 pytest_plugins = ["requirements.plugin"]
+
+# A shell without job control starts what it runs in the background deaf to Ctrl-C, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

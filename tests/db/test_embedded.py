@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from horai.db.embedded import (
 )
 from horai.db.embedded.account import Account, account_for
 from horai.db.embedded.area import Area
-from horai.db.embedded.postmaster import is_postmaster_of, read_pid_file
+from horai.db.embedded.postmaster import is_postmaster_of, read_pid_file, shut_down
 from horai.db.embedded.sockets import choose_directory
 from horai.db.embedded.supervisor import pause_before
 
@@ -548,6 +549,25 @@ def test_a_cancelled_start_leaves_nothing_running_and_nothing_locked(data_dir: P
             pass
 
     run(story())
+
+
+DEAF = """
+import signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+print("deaf", flush=True)
+time.sleep(0.5)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+time.sleep(60)
+"""
+
+
+def test_a_server_deaf_to_the_first_signal_is_asked_again() -> None:
+    with subprocess.Popen([sys.executable, "-c", DEAF], stdout=subprocess.PIPE) as deaf:
+        assert deaf.stdout is not None
+        deaf.stdout.readline()
+        run(shut_down(deaf.pid, lambda: deaf.poll() is not None, timedelta(seconds=20)))
+        assert deaf.returncode == -signal.SIGINT
 
 
 # What is refused, and how

@@ -1,6 +1,7 @@
 """postmaster.pid: is a server running there, is it really that server, and how to stop it."""
 
 import asyncio
+import itertools
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from horai.db.embedded.area import Area
 from horai.db.embedded.errors import DirectoryNotOurs, EmbeddedError, NotRunning
 
 LOOK_EVERY = 0.02
+LOOKS_PER_SIGNAL = 50
 IMMEDIATE_WITHIN = timedelta(seconds=10)
 PROC = Path("/proc/self")
 
@@ -94,16 +96,21 @@ def _mark_as_stale(pid_file: Path) -> None:
 async def shut_down(pid: int, is_gone: Callable[[], bool], within: timedelta) -> None:
     """Fast shutdown: clients are cut, a checkpoint is written. If that takes too long, an immediate one: still safe."""
     for how, patience in ((signal.SIGINT, within), (signal.SIGQUIT, IMMEDIATE_WITHIN)):
-        if is_gone():
-            return
-        with suppress(ProcessLookupError):
-            os.kill(pid, how)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience.total_seconds()):
-                while not is_gone():  # noqa: ASYNC110 - another process's end sets no event of ours
-                    await asyncio.sleep(LOOK_EVERY)
-                return
+                return await _signal_until(pid, how, is_gone)
     raise EmbeddedError(f"PostgreSQL (process {pid}) does not stop.", f"End it yourself: kill -9 {pid}")
+
+
+async def _signal_until(pid: int, how: signal.Signals, is_gone: Callable[[], bool]) -> None:
+    """Asks again every second: where Horai runs in the background, a server that has just begun ignores the first."""
+    for look in itertools.count():
+        if is_gone():
+            return
+        if look % LOOKS_PER_SIGNAL == 0:
+            with suppress(ProcessLookupError):
+                os.kill(pid, how)
+        await asyncio.sleep(LOOK_EVERY)
 
 
 def url_of(data_dir: Path) -> str:
