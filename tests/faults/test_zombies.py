@@ -154,7 +154,9 @@ async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
     """Two nodes, one stopped beyond its lease, then killed; targets that work, fail, drop and recover."""
     retry = {"maxRetry": 3, "base": "20ms", "jitter": "full"}
     scripts = {
-        "works": [Answer(200, delay=1.0)],
+        "works": [
+            Answer(200, delay=5.0)
+        ],  # long enough to be in flight when the node is stopped, however busy this machine
         "recovers": [Answer(503), Answer(503), Answer(200)],
         "fails": [Answer(503)],
         "drops": [DROP],
