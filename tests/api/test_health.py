@@ -1,10 +1,12 @@
 """Health, for the console, for load balancers and for people."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import harness
 from api import given
 from harness import Client
+from horai.db.pool import connect
 from receiver import Answer, Receiver
 
 NUMBERS = (
@@ -80,3 +82,26 @@ async def test_the_first_page_leads_to_what_there_is(api: Client) -> None:
     for link in ("/api/v1/scheduler/health", "/api/v1/jobs", "/api/v1/instances", "/openapi.json"):
         assert f'href="{link}"' in page
         assert (await api("GET", link)).status == 200
+
+
+async def test_a_node_that_cannot_renew_its_lease_is_not_ready_and_says_so(url: str) -> None:
+    """Its loops go on and the database answers, but it may claim nothing: health must not say that all is well."""
+    async with harness.node(url, lease=timedelta(seconds=1)) as api:
+        holder = await connect(url, "horai test")
+        held = holder.transaction()
+        await held.start()
+        await holder.execute("select from horai.node for update")
+
+        ready = await given.until(lambda: _ready_with(api, 503))
+        health = (await api("GET", "/api/v1/scheduler/health")).json
+        assert (ready["status"], ready["holdsLease"]) == ("degraded", False)
+        assert (health["status"], health["holdsLease"]) == ("DEGRADED", False)
+
+        await held.rollback()
+        assert (await given.until(lambda: _ready_with(api, 200)))["holdsLease"] is True
+        holder.terminate()
+
+
+async def _ready_with(api: Client, status: int) -> Any:
+    reply = await api("GET", "/readyz")
+    return reply.json if reply.status == status else None

@@ -43,10 +43,9 @@ async def create_job(scope: Scope, written: Written, once: Once | None = None) -
     """A new job, with its one instance when it has `at` or `delay`. Durable when it returns."""
     definition = checked(written.document)
     request = requests.request_key(scope, "create-job", once) if once else None
-    is_first, job, joined, woken = True, None, _Joined(None, None), list[Woken]()
+    job, joined, woken = None, _Joined(None, None), list[Woken]()
     async with transaction(scope.pool) as connection:
-        is_first = await requests.take(connection, request)
-        if is_first:
+        if await requests.take(connection, request):
             job, joined, woken = await _insert(connection, scope, definition, written)
             await requests.bind(connection, request, job.id, woken[0].id if woken else None)
     if job is None:

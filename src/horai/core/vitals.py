@@ -53,7 +53,12 @@ class Vitals:
     retry_backlog: int = 0
     in_flight: int = 0
     unsettled: int = 0
-    holds_lease: bool = False
+    trusted_until: float = 0.0
+    """Until when this node trusts its lease; past it, it claims nothing."""
+
+    def holds_lease(self, now: float) -> bool:
+        """Whether this node may claim."""
+        return now < self.trusted_until
 
     def observe_delay(self, now: float, seconds: float) -> None:
         """An attempt began `seconds` after its execute time."""
@@ -89,3 +94,7 @@ class Vitals:
     def overdue(self, now: float) -> list[str]:
         """Loops whose last success is older than they promised: stuck, or failing."""
         return [loop for loop, at in self.beats.items() if now - at > self.patience[loop]]
+
+    def is_well(self, now: float) -> bool:
+        """Whether it may claim and no loop is stuck."""
+        return self.holds_lease(now) and not self.overdue(now)

@@ -1,6 +1,6 @@
 """Asks the database whether what must always hold does hold: one function, one statement of sql/verify.sql per question.
 
-The numbers are those of ARCHITECTURE.md; the S ones are the schema's own. Not asked here, because no row can tell: I6
+The numbers are those of docs/concepts/invariants.md; the S ones are the schema's own. Not asked here, because no row can tell: I6
 (effects are counted at the receiver), I13, I14, I16 and I17 (their tables are yet to come), and the slots of cron
 expressions in I7 (SQL cannot count them; `every` ones it can).
 """

@@ -35,7 +35,6 @@ class Keeper:
         self._clock = clock
         self._vitals = vitals
         self._incarnation = 0
-        self._trusted_until = 0.0
         self._stop = threading.Event()
         self._registered = threading.Event()
         self._thread = threading.Thread(target=self._work, name="horai-keeper", daemon=True)
@@ -47,7 +46,7 @@ class Keeper:
 
     def holds(self) -> bool:
         """Whether this node may claim."""
-        return time.monotonic() < self._trusted_until
+        return self._vitals.holds_lease(time.monotonic())
 
     async def start(self) -> None:
         """Returns when the node is registered and its lease is being kept."""
@@ -56,8 +55,7 @@ class Keeper:
 
     async def stop(self) -> None:
         """Gives the lease back: the node claims nothing from here on."""
-        self._trusted_until = 0.0
-        self._vitals.holds_lease = False
+        self._vitals.trusted_until = 0.0
         self._stop.set()
         await asyncio.to_thread(self._thread.join)
 
@@ -74,7 +72,6 @@ class Keeper:
                 self._line.drop()
                 wait = min(pause, 0.2)
                 log.warning("lease not renewed", node=self._name, error=repr(error))
-            self._vitals.holds_lease = self.holds()
             await asyncio.to_thread(self._stop.wait, wait)
         await self._resign()
 
@@ -89,7 +86,7 @@ class Keeper:
                 connection, self._name, socket.gethostname(), os.getpid(), __version__, self._lease
             )
         self._clock.observe(now)
-        self._trusted_until = sent + self._lease.total_seconds() * TRUST
+        self._vitals.trusted_until = sent + self._lease.total_seconds() * TRUST
         self._registered.set()
 
     async def _resign(self) -> None:

@@ -42,8 +42,10 @@ class HealthOut(Model):
     in_flight: int
     unsettled: int
     late_results: int
+    released_claims: int
     actions: list[str]
     overdue_loops: list[str]
+    holds_lease: bool
     nodes: list[NodeOut]
     version: str
     notices: list[str]

@@ -28,9 +28,8 @@ async def scheduler_health(context: ContextDep) -> Response:
 
 def _health(context: Context, live: list[NodeInfo], letters: int) -> dict[str, Any]:
     vitals, now = context.vitals, time.monotonic()
-    overdue = vitals.overdue(now)
     return {
-        "status": "DEGRADED" if overdue or not live else "UP",
+        "status": "UP" if live and vitals.is_well(now) else "DEGRADED",
         "modes": ["NORMAL"],
         "triggerDelayP50Ms": round(vitals.delay_quantile(now, 0.50) * 1000, 3),
         "triggerDelayP95Ms": round(vitals.delay_quantile(now, 0.95) * 1000, 3),
@@ -41,8 +40,10 @@ def _health(context: Context, live: list[NodeInfo], letters: int) -> dict[str, A
         "inFlight": vitals.in_flight,
         "unsettled": vitals.unsettled,
         "lateResults": vitals.late_results,
+        "releasedClaims": vitals.released_claims,
         "actions": [],
-        "overdueLoops": overdue,
+        "overdueLoops": vitals.overdue(now),
+        "holdsLease": vitals.holds_lease(now),
         "nodes": [node_json(node) for node in live],
         "version": __version__,
         "notices": list(context.notices),
@@ -66,8 +67,11 @@ async def healthz() -> Response:
 
 @router.get("/readyz", include_in_schema=False)
 async def readyz(context: ContextDep) -> Response:
-    """The database answers, and every loop has lately succeeded: 503 while blind."""
+    """The database answers, the lease holds, and every loop has lately succeeded: 503 while blind."""
     async with acquire(context.pool) as connection:
         await nodes.database_time(connection)
-    overdue = context.vitals.overdue(time.monotonic())
-    return answer({"status": "degraded" if overdue else "ready", "overdueLoops": overdue}, 503 if overdue else 200)
+    vitals, now = context.vitals, time.monotonic()
+    told = {"overdueLoops": vitals.overdue(now), "holdsLease": vitals.holds_lease(now)}
+    if not vitals.is_well(now):
+        return answer({"status": "degraded", **told}, 503)
+    return answer({"status": "ready", **told})
