@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from datetime import datetime, timedelta
 
+import harness
 from api import expect, given
 from harness import Client
 from horai.db.pool import Dedicated
@@ -42,27 +43,31 @@ async def test_C19_a_name_and_a_cron_are_enough_to_create_a_job(api: Client) -> 
     assert {field: job[field] for field in expected} == expected
 
 
-async def test_C19_a_repeated_idempotency_key_answers_with_the_first_job(api: Client, db: Dedicated) -> None:
-    body = {"name": given.name(), "every": "1h"}
-    first = await api("POST", "/api/v1/jobs", body, Idempotency_Key="create-1")
-    before = await expect.contents(db)
+async def test_C19_a_repeated_idempotency_key_answers_with_the_first_job(url: str, connection: Dedicated) -> None:
+    """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
+    async with harness.node(url) as api:
+        body = {"name": given.name(), "every": "1h"}
+        first = await api("POST", "/api/v1/jobs", body, Idempotency_Key="create-1")
+        before = await expect.contents(connection)
 
-    again = await api("POST", "/api/v1/jobs", body, Idempotency_Key="create-1")
+        again = await api("POST", "/api/v1/jobs", body, Idempotency_Key="create-1")
 
-    told = expect.problem(again, 409, "SCH_409_DUPLICATE")
-    assert told["jobId"] == first.json["id"]
-    assert told["state"] == "ACTIVE"
-    assert await expect.contents(db) == before
+        told = expect.problem(again, 409, "SCH_409_DUPLICATE")
+        assert told["jobId"] == first.json["id"]
+        assert told["state"] == "ACTIVE"
+        assert await expect.contents(connection) == before
 
 
-async def test_C19_an_idempotency_key_used_with_another_body_is_refused(api: Client, db: Dedicated) -> None:
-    await api("POST", "/api/v1/jobs", {"name": given.name()}, Idempotency_Key="create-2")
-    before = await expect.contents(db)
+async def test_C19_an_idempotency_key_used_with_another_body_is_refused(url: str, connection: Dedicated) -> None:
+    """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
+    async with harness.node(url) as api:
+        await api("POST", "/api/v1/jobs", {"name": given.name()}, Idempotency_Key="create-2")
+        before = await expect.contents(connection)
 
-    other = await api("POST", "/api/v1/jobs", {"name": given.name()}, Idempotency_Key="create-2")
+        other = await api("POST", "/api/v1/jobs", {"name": given.name()}, Idempotency_Key="create-2")
 
-    expect.invalid(other, "another body")
-    assert await expect.contents(db) == before
+        expect.invalid(other, "another body")
+        assert await expect.contents(connection) == before
 
 
 async def test_C19_a_failed_create_leaves_its_idempotency_key_free(api: Client) -> None:
@@ -73,20 +78,22 @@ async def test_C19_a_failed_create_leaves_its_idempotency_key_free(api: Client) 
     assert (await api("POST", "/api/v1/jobs", {"name": given.name()}, Idempotency_Key="create-3")).status == 201
 
 
-async def test_C24_a_name_that_is_taken_answers_with_the_job_that_has_it(api: Client, db: Dedicated) -> None:
-    job = await given.job(api)
-    before = await expect.contents(db)
+async def test_C24_a_name_that_is_taken_answers_with_the_job_that_has_it(url: str, connection: Dedicated) -> None:
+    """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
+    async with harness.node(url) as api:
+        job = await given.job(api)
+        before = await expect.contents(connection)
 
-    told = expect.problem(
-        await api("POST", "/api/v1/jobs", {"name": job["name"], "every": "7s", "queue": "new"}),
-        409,
-        "SCH_409_DUPLICATE",
-        job["name"],
-    )
+        told = expect.problem(
+            await api("POST", "/api/v1/jobs", {"name": job["name"], "every": "7s", "queue": "new"}),
+            409,
+            "SCH_409_DUPLICATE",
+            job["name"],
+        )
 
-    assert told["jobId"] == job["id"]
-    assert told["state"] == "ACTIVE"
-    assert await expect.contents(db) == before
+        assert told["jobId"] == job["id"]
+        assert told["state"] == "ACTIVE"
+        assert await expect.contents(connection) == before
 
 
 async def test_C14_the_view_job_definition_has_the_columns_of_the_seed(api: Client, db: Dedicated) -> None:
@@ -189,19 +196,21 @@ async def _ran(api: Client, job: dict[str, str]) -> bool:
     return bool((await api("GET", f"/api/v1/jobs/{job['id']}/instances?state=DONE")).json["items"])
 
 
-async def test_a_patch_with_an_old_version_changes_nothing(api: Client, db: Dedicated) -> None:
-    job = await given.job(api)
-    path = f"/api/v1/jobs/{job['name']}"
-    assert (await api("PATCH", path, {"tags": ["a"]}, If_Match='"1"')).status == 200
-    before = await expect.contents(db)
+async def test_a_patch_with_an_old_version_changes_nothing(url: str, connection: Dedicated) -> None:
+    """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
+    async with harness.node(url) as api:
+        job = await given.job(api)
+        path = f"/api/v1/jobs/{job['name']}"
+        assert (await api("PATCH", path, {"tags": ["a"]}, If_Match='"1"')).status == 200
+        before = await expect.contents(connection)
 
-    stale = await api("PATCH", path, {"tags": ["b"]}, If_Match='"1"')
-    gone = await api("DELETE", path, If_Match='"1"')
+        stale = await api("PATCH", path, {"tags": ["b"]}, If_Match='"1"')
+        gone = await api("DELETE", path, If_Match='"1"')
 
-    expect.problem(stale, 412, "SCH_412_PRECONDITION", "version 2")
-    expect.problem(gone, 412, "SCH_412_PRECONDITION")
-    assert await expect.contents(db) == before
-    assert (await api("PATCH", path, {"tags": ["b"]}, If_Match="*")).status == 200
+        expect.problem(stale, 412, "SCH_412_PRECONDITION", "version 2")
+        expect.problem(gone, 412, "SCH_412_PRECONDITION")
+        assert await expect.contents(connection) == before
+        assert (await api("PATCH", path, {"tags": ["b"]}, If_Match="*")).status == 200
 
 
 async def test_of_parallel_patches_with_one_version_one_is_made(api: Client) -> None:
@@ -225,16 +234,18 @@ async def test_of_parallel_creates_of_one_name_one_is_made(api: Client) -> None:
     assert len({reply.json.get("id") or reply.json["jobId"] for reply in replies}) == 1
 
 
-async def test_a_patch_never_changes_a_name_or_a_single_time(api: Client, db: Dedicated) -> None:
-    job = await given.job(api, at=given.FAR)
-    path = f"/api/v1/jobs/{job['name']}"
-    before = await expect.contents(db)
+async def test_a_patch_never_changes_a_name_or_a_single_time(url: str, connection: Dedicated) -> None:
+    """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
+    async with harness.node(url) as api:
+        job = await given.job(api, at=given.FAR)
+        path = f"/api/v1/jobs/{job['name']}"
+        before = await expect.contents(connection)
 
-    expect.invalid(await api("PATCH", path, {"name": given.name()}), "never changes")
-    expect.invalid(await api("PATCH", path, {"at": "2998-01-01T00:00:00Z"}), "cannot be changed")
-    expect.invalid(await api("PATCH", path, {"delay": "5s"}), "cannot be changed")
-    assert await expect.contents(db) == before
-    assert (await api("PATCH", path, {"name": job["name"]})).status == 200
+        expect.invalid(await api("PATCH", path, {"name": given.name()}), "never changes")
+        expect.invalid(await api("PATCH", path, {"at": "2998-01-01T00:00:00Z"}), "cannot be changed")
+        expect.invalid(await api("PATCH", path, {"delay": "5s"}), "cannot be changed")
+        assert await expect.contents(connection) == before
+        assert (await api("PATCH", path, {"name": job["name"]})).status == 200
 
 
 async def test_a_job_with_a_single_time_can_be_changed_otherwise(api: Client) -> None:
