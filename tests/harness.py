@@ -10,12 +10,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 
 from horai.core.addresses import parse_networks
 from horai.core.settings import EngineSettings
+from horai.core.shards import EVERY_ROLE, Role
 from horai.node import NodeSettings, run
 
 LOOPBACK = parse_networks(["127.0.0.0/8", "::1/128"])
@@ -68,10 +69,17 @@ class Client:
 
 
 @asynccontextmanager
-async def node(url: str, engine: EngineSettings = FAST, **changes: Any) -> AsyncGenerator[Client]:
-    """A node in this process, on a port of its own."""
+async def node(
+    url: str,
+    engine: EngineSettings = FAST,
+    *,
+    name: str = "test-node",
+    roles: frozenset[Role] = EVERY_ROLE,
+    **changes: Any,
+) -> AsyncGenerator[Client]:
+    """A node in this process, on a port of its own; without the role `api` its client has nobody to speak to."""
     settings = NodeSettings(
-        Path("/nonexistent"), port=0, database_url=url, name="test-node", engine=replace(engine, **changes)
+        Path("/nonexistent"), port=0, database_url=url, name=name, engine=replace(engine, **changes), roles=roles
     )
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(run(settings, stop, address.set_result))
@@ -87,11 +95,13 @@ async def node(url: str, engine: EngineSettings = FAST, **changes: Any) -> Async
 
 
 class HoraiProcess:
-    """`horai up` as users run it, in a process that can be killed."""
+    """`horai up` as users run it, in a process that can be killed. What it says goes to a file beside `data_dir`."""
+
+    command = ("up", "--port", "0", "--data-dir")
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
         self.data_dir = data_dir
-        self._arguments = arguments
+        self._arguments = (*self.command, str(data_dir), *arguments)
         self._environment = environment
         self._process: subprocess.Popen[str] | None = None
         self.base = ""
@@ -101,12 +111,15 @@ class HoraiProcess:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> "HoraiProcess":
-        """Returns when it has printed its address."""
-        command = [str(Path(sys.executable).parent / "horai"), "up", "--port", "0", "--data-dir", str(self.data_dir)]
-        with (self.data_dir.parent / f"{self.data_dir.name}.log").open("a") as log:
+    @property
+    def log(self) -> Path:
+        return self.data_dir.parent / f"{self.data_dir.name}.log"
+
+    def start(self) -> Self:
+        """Returns when it has said that it is ready."""
+        with self.log.open("a") as log:
             self._process = subprocess.Popen(
-                [*command, *self._arguments],
+                [str(Path(sys.executable).parent / "horai"), *self._arguments],
                 env={**os.environ, **self._environment},
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -114,10 +127,10 @@ class HoraiProcess:
             )
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if "http://" in line:
-                self.base = line[line.index("http://") :].split()[0]
+            if line.startswith("Horai is ready: "):
+                self.base = line.removeprefix("Horai is ready: ").strip()
                 return self
-        raise AssertionError(f"horai up ended with {self._process.wait()}")
+        raise AssertionError(f"horai ended with {self._process.wait()}")
 
     def kill(self) -> None:
         """kill -9."""
@@ -139,3 +152,16 @@ class HoraiProcess:
             return self._process.wait(timeout=60)
         finally:
             self._process.stdout.close()
+
+
+class NodeProcess(HoraiProcess):
+    """`horai node` on the database of `url`; `base` is its address, or what it calls itself without one."""
+
+    def __init__(self, place: Path, url: str, *arguments: str, **environment: str) -> None:
+        super().__init__(place, *arguments, **environment)
+        self._arguments = ("node", "--port", "0", "--name", place.name, *arguments)
+        self._environment = {"HORAI_DATABASE_URL": url, **environment}
+
+    def signal(self, number: signal.Signals) -> None:
+        """SIGSTOP, SIGCONT."""
+        os.kill(self.pid, number)

@@ -5,10 +5,12 @@ import contextlib
 import ipaddress
 import os
 import socket
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 import uvicorn
@@ -18,6 +20,7 @@ from horai.api.context import Context
 from horai.core.addresses import AddressPolicy
 from horai.core.errors import HoraiError
 from horai.core.settings import EngineSettings
+from horai.core.shards import EVERY_ROLE, Role
 from horai.core.vitals import Vitals
 from horai.db import jobs, nodes
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
@@ -50,28 +53,55 @@ class NodeSettings:
     database_url: str | None = None
     name: str = field(default_factory=socket.gethostname)
     engine: EngineSettings = field(default_factory=EngineSettings)
+    roles: frozenset[Role] = EVERY_ROLE
 
 
-async def run(settings: NodeSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
-    """Serves until `stop` is set. `ready` is told the address once requests are answered."""
+class Company(Protocol):
+    """Further processes on the same database, which come and go with this one."""
+
+    def start(self, url: str) -> None:
+        """The database is ready for them."""
+        ...
+
+    def dismiss(self) -> None:
+        """Asks them to stop."""
+        ...
+
+    async def end(self) -> None:
+        """Returns when they have stopped: the database goes next."""
+        ...
+
+
+async def run(
+    settings: NodeSettings, stop: asyncio.Event, ready: Callable[[str], None], company: Company | None = None
+) -> None:
+    """Serves until `stop` is set. `ready` is told the address once requests are answered, or the name of a node without."""
     async with AsyncExitStack() as stack:
-        listening = stack.enter_context(_listen(settings.host, settings.port))
+        listening = stack.enter_context(_listen(settings.host, settings.port)) if Role.api in settings.roles else None
         url = await stack.enter_async_context(_database(settings))
+        if company is not None:
+            stack.push_async_callback(company.end)
         vitals, wakeups = Vitals(), Wakeups()
         pool = await stack.enter_async_context(_pool(url))
         engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals))
-        context = Context(pool, wakeups, vitals, await _tenant(pool), "default", (KEYLESS,))
-        server = await stack.enter_async_context(_server(context, listening))
-        ready(_address(listening))
+        server = None
+        if listening is not None:
+            context = Context(pool, wakeups, vitals, await _tenant(pool), "default", (KEYLESS,))
+            server = await stack.enter_async_context(_server(context, listening))
+        ready(_address(listening) if listening is not None else _description(settings))
+        if company is not None:
+            company.start(url)
+            stack.callback(company.dismiss)
         await _until_stopped(stop, engine, server)
 
 
-async def _until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None]") -> None:
+async def _until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None] | None") -> None:
     """A loop or a server that ends by itself ends the process: health must not say OK over a dead loop."""
     told = asyncio.create_task(stop.wait())
     watched = asyncio.create_task(engine.watch())
-    done, pending = await asyncio.wait({told, watched, server}, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending - {server}:
+    serving = {server} if server is not None else set[asyncio.Task[None]]()
+    done, pending = await asyncio.wait({told, watched, *serving}, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending - serving:
         task.cancel()
     for task in done:
         task.result()
@@ -152,9 +182,13 @@ async def _pool(url: str) -> AsyncGenerator[Pool]:
 
 @asynccontextmanager
 async def _engine(url: str, settings: NodeSettings, wakeups: Wakeups, vitals: Vitals) -> AsyncGenerator[Engine]:
-    http = HttpExecutor(AddressPolicy(settings.engine.callback_allow), per_host=settings.engine.per_host)
+    http = HttpExecutor(
+        AddressPolicy(settings.engine.callback_allow),
+        per_host=settings.engine.per_host,
+        is_held=lambda call: vitals.holds_lease(time.monotonic()) and call.node == vitals.incarnation,
+    )
     await http.open()
-    engine = Engine(url, settings.name, {"": http}, wakeups, vitals, settings.engine)
+    engine = Engine(url, settings.name, {"": http}, wakeups, vitals, settings.engine, settings.roles)
     await engine.start()
     try:
         yield engine
@@ -213,3 +247,7 @@ async def _server(context: Context, listening: socket.socket) -> AsyncGenerator[
 def _address(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _description(settings: NodeSettings) -> str:
+    return f"node {settings.name} ({', '.join(role for role in Role if role in settings.roles)})"

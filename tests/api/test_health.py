@@ -3,9 +3,15 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 import harness
+import make
 from api import given
 from harness import Client
+from horai.core.shards import EVERY_ROLE, Role
+from horai.core.vitals import Vitals
+from horai.db import nodes
 from horai.db.pool import connect
 from receiver import Answer, Receiver
 
@@ -64,7 +70,23 @@ async def test_the_nodes_are_listed(api: Client) -> None:
     reply = await api("GET", "/api/v1/scheduler/nodes")
 
     assert reply.json["nextCursor"] is None
-    assert [node["name"] for node in reply.json["items"]] == ["test-node"]
+    (node,) = reply.json["items"]
+    assert (node["name"], node["roles"]) == ("test-node", ["api", "scheduler", "executor"])
+    assert (node["shards"], node["draining"]) == ({"dispatch": 32, "trigger": 32}, False)
+
+
+async def test_C47_the_shards_are_listed_by_the_names_of_their_leases(api: Client) -> None:
+    (node,) = (await api("GET", "/api/v1/scheduler/nodes")).json["items"]
+
+    reply = await api("GET", "/api/v1/scheduler/shards")
+
+    assert reply.json["nextCursor"] is None
+    shards = {shard["name"]: shard for shard in reply.json["items"]}
+    assert set(shards) == {f"{duty}:{shard}" for duty in ("dispatch", "trigger") for shard in range(32)}
+    seven = shards["dispatch:7"]
+    assert (seven["duty"], seven["shard"], seven["epoch"]) == ("dispatch", 7, 1)
+    assert (seven["node"], seven["nodeName"]) == (node["incarnation"], "test-node")
+    assert datetime.fromisoformat(seven["leaseUntil"]) > datetime.now(UTC)
 
 
 async def test_probes_answer_without_being_kept(api: Client) -> None:
@@ -105,3 +127,47 @@ async def test_a_node_that_cannot_renew_its_lease_is_not_ready_and_says_so(url: 
 async def _ready_with(api: Client, status: int) -> Any:
     reply = await api("GET", "/readyz")
     return reply.json if reply.status == status else None
+
+
+# Several nodes
+
+
+async def test_health_is_that_of_all_nodes_together(url: str, receiver: Receiver) -> None:
+    """Whoever is asked: each node tells the others with its renewals how it is doing."""
+    async with harness.node(url, name="one") as one, harness.node(url, name="two") as other:
+        job = await given.scripted(one, receiver, *[Answer(200)] * 39, Answer(400))
+        for _ in range(40):
+            await given.triggered(one, job)
+
+        async def agree() -> Any:
+            told = [(await node("GET", "/api/v1/scheduler/health")).json for node in (one, other)]
+            rates = {health["runSuccessRate10m"] for health in told}
+            return told[0] if rates == {0.975} else None
+
+        health = await given.until(agree)
+
+        assert sorted(node["name"] for node in health["nodes"]) == ["one", "two"]
+        assert {node["shards"]["dispatch"] for node in health["nodes"]} == {16}
+
+
+async def test_a_loop_that_is_stuck_on_another_node_degrades_the_health_of_all(url: str) -> None:
+    async with harness.node(url, name="one") as one:
+        connection = await connect(url, "horai test")
+        stuck = Vitals()
+        stuck.beat("trigger", 0.0, 30.0)
+        incarnation = await make.node(connection, name="two")
+        await nodes.renew_node(connection, incarnation, timedelta(seconds=60), stuck.reading(100.0).to_text())
+
+        health = (await one("GET", "/api/v1/scheduler/health")).json
+
+        assert (health["status"], health["overdueLoops"]) == ("DEGRADED", ["two: trigger"])
+        assert (await one("GET", "/readyz")).status == 200, "a probe is about the node it asks"
+        connection.terminate()
+
+
+@pytest.mark.parametrize("missing", [Role.scheduler, Role.executor])
+async def test_a_cluster_in_which_nobody_has_a_duty_is_degraded(url: str, missing: Role) -> None:
+    async with harness.node(url, roles=EVERY_ROLE - {missing}) as api:
+        health = (await api("GET", "/api/v1/scheduler/health")).json
+
+    assert health["status"] == "DEGRADED"

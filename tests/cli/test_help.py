@@ -14,11 +14,13 @@ from horai.cli.main import COMMANDS
 
 VERBS = {
     "up": set[str](),
+    "node": set[str](),
     "migrate": set[str](),
     "health": set[str](),
     "db": {"url", "verify"},
     "jobs": {"list", "show", "create", "pause", "resume", "trigger", "delete"},
     "instances": {"list", "show", "put", "cancel"},
+    "queues": {"list", "show", "set", "pause", "resume"},
 }
 OTHERWISE_NAMED = {"jobs list --name": "HORAI_JOB_NAME", "instances put --version": "HORAI_INSTANCE_VERSION"}
 """HORAI_NAME is the node's own, and HORAI_VERSION what an image says of itself: neither may filter or fence by accident."""

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import make
 import rows
+from horai.core.settings import SHARDS
 from horai.core.settlement import Complete
 from horai.db import nodes
 from horai.engine.settler import Settlement
@@ -118,3 +119,85 @@ async def test_X17_the_word_of_a_rescued_node_is_kept_as_late(url: str):
         assert (new.held.attempt, new.held.fence) == (2, 2)
         assert bench.vitals.late_results == 1
         assert await make.claim(bench.connection, paused) == [], "nor does it claim any more"
+
+
+# Ownership
+
+
+async def test_every_node_fences_but_only_the_owner_of_its_shard_rescues(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        dead = await make.node(bench.connection)
+        await make.claim(bench.connection, dead)
+        await bench.connection.execute("update horai.node set lease_until = now() where incarnation = $1", dead)
+        everything = bench.keeper.owned
+
+        bench.keeper.owned = everything - {dead % SHARDS}
+        await bench.rescuer().step(bench.clock.now())
+        assert await bench.states() == {"RUNNING": 3}
+        assert await nodes.nodes_to_rescue(bench.connection) == [dead], "fenced: it claims nothing more"
+
+        bench.keeper.owned = frozenset({dead % SHARDS})
+        await bench.rescuer().step(bench.clock.now())
+        assert await bench.states() == {"FAIL": 3}
+        assert await nodes.nodes_to_rescue(bench.connection) == []
+
+
+async def test_fencing_wakes_the_others_as_one_of_them_may_have_to_rescue(url: str):
+    async with workbench(url) as bench, rows.connections(url, 1) as (listening,):
+        heard: list[str] = []
+        await listening.add_listener("horai_wake", lambda *said: heard.append(str(said[3])))
+        rescuer = bench.rescuer()
+        await rescuer.step(bench.clock.now())
+        dead = await make.node(bench.connection)
+        await rows.until(lambda: _has(heard, "n"))
+        heard.clear()
+        await bench.connection.execute("update horai.node set lease_until = now() where incarnation = $1", dead)
+
+        await rescuer.step(bench.clock.now())
+
+        await rows.until(lambda: _has(heard, "n"))
+
+
+async def _has(heard: list[str], word: str) -> bool:
+    return word in heard
+
+
+async def test_nothing_is_asked_again_before_the_sweep_unless_something_is_left(url: str):
+    async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
+        rescuer = bench.rescuer()
+        now = bench.clock.now()
+        assert await rescuer.step(now) == now + bench.settings.sweep
+
+        await make.job(bench.scope)
+        (locked,) = await make.many(bench.scope, 1)
+        node = await make.node(bench.connection)
+        await make.claim(bench.connection, node)
+        await nodes.stop_node(bench.connection, node)
+        async with holder.transaction():
+            await holder.execute("select from horai.instance_live where id = $1 for update", locked)
+            assert await rescuer.step(now) == now + bench.settings.rescue
+
+        assert await rescuer.step(now) == now + bench.settings.sweep
+
+
+async def test_the_slots_of_a_dead_node_are_free_after_its_rescue_and_their_queues_hear_of_it(url: str):
+    async with workbench(url) as bench:
+        queue = await bench.connection.fetchval(
+            "insert into horai.queue (tenant_id, name, max_concurrency) values (1, 'mail', 1) returning id"
+        )
+        dead = await make.node(bench.connection)
+        await bench.connection.execute(
+            "insert into horai.queue_slot (queue_id, n, instance_id, fence, node, version) values ($1, 1, 7, 1, $2, 0)",
+            queue,
+            dead,
+        )
+        changed: list[int] = []
+        bench.scope.wakeups.listen_to_queues(changed.append)
+        await nodes.stop_node(bench.connection, dead)
+
+        await bench.rescuer().step(bench.clock.now())
+
+        assert changed == [queue]
+        assert await bench.connection.fetchval("select count(*) from horai.queue_slot where node is not null") == 0

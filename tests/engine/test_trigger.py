@@ -10,6 +10,7 @@ import make
 import rows
 from horai.accept import jobs as accepted
 from horai.core.schedule import EverySchedule, fires_between, next_after
+from horai.core.settings import SHARDS
 from horai.db import schedules
 from horai.db.schedules import Cursor, Made
 from stages import Workbench, workbench
@@ -48,8 +49,8 @@ async def catch_up(bench: Workbench, trigger: Any, steps: int = 5) -> None:
 async def test_a_due_slot_is_made_and_the_cursor_moves_on(url: str):
     async with workbench(url) as bench:
         _, slot = await follow(bench)
-        woken: list[tuple[int, datetime]] = []
-        bench.scope.wakeups.listen(lambda lane, due: woken.append((lane, due)))
+        woken: list[int] = []
+        bench.scope.wakeups.listen(lambda _shard, lane, _due: woken.append(lane))
         trigger = bench.trigger()
 
         upcoming = await trigger.step(bench.clock.now())
@@ -225,3 +226,103 @@ async def test_the_wheel_is_refilled_before_it_runs_out(url: str):
         await trigger.step(now + timedelta(seconds=30))
 
         assert len(await slots(bench)) == 1
+
+
+# Ownership
+
+
+def others(schedule_id: int) -> frozenset[int]:
+    """Every shard but that of this schedule."""
+    return frozenset(range(SHARDS)) - {schedule_id % SHARDS}
+
+
+async def test_a_schedule_of_another_nodes_shard_is_left_alone(url: str):
+    async with workbench(url) as bench:
+        schedule_id, slot = await follow(bench)
+        bench.keeper.owned = others(schedule_id)
+        trigger = bench.trigger()
+
+        await trigger.step(bench.clock.now())
+        trigger.wake(schedule_id, slot)
+
+        assert not trigger.signal.is_set(), "another node's schedule wakes nobody here"
+        await trigger.step(bench.clock.now())
+        assert await slots(bench) == []
+
+
+async def test_taking_a_shard_over_brings_its_past_before_anything_else(url: str):
+    async with workbench(url) as bench:
+        schedule_id, slot = await follow(bench)
+        bench.keeper.owned = others(schedule_id)
+        trigger = bench.trigger()
+        await trigger.step(bench.clock.now())
+
+        bench.keeper.owned = frozenset(range(SHARDS))
+        trigger.reload()
+        await trigger.step(bench.clock.now())
+
+        assert trigger.signal.is_set(), "the step is not waited for"
+        assert await slots(bench) == [slot]
+
+
+async def test_what_was_in_the_wheel_goes_with_its_shard(url: str):
+    async with workbench(url) as bench:
+        schedule_id, _ = await follow(bench, ago=timedelta(0))
+        await bench.connection.execute(
+            "update horai.schedule set fire_time = clock_timestamp() + interval '5 seconds' where id = $1", schedule_id
+        )
+        trigger = bench.trigger()
+        now = bench.clock.now()
+        assert await trigger.step(now) < now + timedelta(seconds=6), "the wheel holds the coming fire"
+
+        bench.keeper.owned = others(schedule_id)
+        again = await trigger.step(now)
+
+        assert again == now + bench.settings.horizon / 2
+        assert (await trigger.step(now + timedelta(seconds=6))) > now + timedelta(seconds=6)
+        assert await slots(bench) == []
+
+
+async def test_a_shard_that_came_back_is_loaded_anew_though_the_set_is_the_same(url: str):
+    """Meanwhile somebody else owned it, and schedules came whose wakes were not for us."""
+    async with workbench(url) as bench:
+        trigger = bench.trigger()
+        now = bench.clock.now()
+        await trigger.step(now)
+        await follow(bench)
+
+        await trigger.step(now)
+        assert await slots(bench) == [], "not looked for before the next filling"
+        trigger.reload()
+        await trigger.step(now)
+
+        assert len(await slots(bench)) == 1
+
+
+async def test_a_node_without_trigger_shards_asks_nothing(url: str):
+    async with workbench(url) as bench:
+        await follow(bench)
+        bench.keeper.owned = frozenset()
+        trigger = bench.trigger()
+
+        await trigger.step(bench.clock.now())
+
+        assert await bench.connection.fetchval(
+            "select count(*) from pg_stat_activity where application_name = 'horai trigger'"
+        ) == 0  # fmt: skip
+
+
+async def test_two_nodes_with_a_half_each_make_every_slot_once(url: str):
+    async with workbench(url) as one, workbench(url) as other:
+        for minutes in range(1, 9):
+            await make.job(one.scope, f"every-{minutes}", every=f"{minutes}m")
+        await one.connection.execute("update horai.job set active_from = '2020-01-01'")
+        await one.connection.execute("update horai.schedule set fire_time = date_trunc('second', now())")
+        one.keeper.owned = frozenset(range(0, SHARDS, 2))
+        other.keeper.owned = frozenset(range(1, SHARDS, 2))
+
+        await one.trigger().step(one.clock.now())
+        assert len(await slots(one)) == 4
+        await other.trigger().step(other.clock.now())
+
+        assert len(await slots(one)) == 8

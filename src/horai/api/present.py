@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,10 +13,13 @@ from fastapi import Response
 
 from horai.core.calls import millis
 from horai.core.errors import Invalid
+from horai.core.shards import Duty, lease_name
 from horai.core.states import FINAL, State
 from horai.db.jobs import JobRow
 from horai.db.nodes import NodeInfo
+from horai.db.queues import QueueRow
 from horai.db.reads import LAST, AttemptRow, EventRow, InstanceRow
+from horai.db.shards import ShardInfo
 
 _CURSOR = re.compile(r"(\d{1,18})\.(\d{1,19})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,6 +41,7 @@ def job_json(job: JobRow) -> dict[str, Any]:
         "id": str(job.id),
         "misfire": "once",
         "overlap": "allow",
+        "priority": job.priority.name,
         **job.document,
         "status": job.status.name,
         "payload": _raw(job.payload),
@@ -120,8 +125,26 @@ def _own_attempt(row: InstanceRow) -> dict[str, Any] | None:
     }
 
 
-def node_json(node: NodeInfo) -> dict[str, Any]:
-    """A live node."""
+def nodes_json(live: Sequence[NodeInfo], leases: Sequence[ShardInfo]) -> list[dict[str, Any]]:
+    """The live nodes, each with how many shards it holds."""
+    held = Counter((lease.node, lease.duty) for lease in leases)
+    return [{**_node_json(node), "shards": {d: held[node.incarnation, d] for d in Duty}} for node in live]
+
+
+def shard_json(lease: ShardInfo) -> dict[str, Any]:
+    """A shard's lease."""
+    return {
+        "name": lease_name(lease.duty, lease.shard),
+        "duty": lease.duty,
+        "shard": lease.shard,
+        "node": None if lease.node is None else str(lease.node),
+        "nodeName": lease.node_name,
+        "epoch": lease.epoch,
+        "leaseUntil": lease.lease_until,
+    }
+
+
+def _node_json(node: NodeInfo) -> dict[str, Any]:
     return {
         "incarnation": str(node.incarnation),
         "name": node.name,
@@ -130,6 +153,8 @@ def node_json(node: NodeInfo) -> dict[str, Any]:
         "version": node.version,
         "startedAt": node.started_at,
         "leaseUntil": node.lease_until,
+        "roles": node.roles,
+        "draining": node.is_draining,
     }
 
 
@@ -159,13 +184,33 @@ def job_page(rows: Sequence[JobRow], limit: int) -> dict[str, Any]:
 
 
 def job_cursor(cursor: str | None) -> int:
-    """Where a page of jobs begins."""
+    """Where a page of jobs, or of queues, begins."""
     if cursor is None:
         return 0
     text = _decode(cursor)
     if not re.fullmatch(r"\d{1,18}", text):
         raise _bad_cursor()
     return int(text)
+
+
+def queue_json(queue: QueueRow) -> dict[str, Any]:
+    """A queue as it is; `running` counts the slots that are taken, and is null while it has no limit."""
+    return {
+        "name": queue.name,
+        "priority": queue.settings.priority_in_force.name,
+        "maxConcurrency": queue.settings.max_concurrency,
+        "rate": str(queue.settings.rate) if queue.settings.rate else None,
+        "paused": queue.settings.paused,
+        "running": queue.running,
+        "version": queue.version,
+        "updatedAt": queue.updated_at,
+    }
+
+
+def queue_page(rows: Sequence[QueueRow], limit: int) -> dict[str, Any]:
+    """A page of queues."""
+    cursor = _encode(str(rows[-1].id)) if len(rows) == limit else None
+    return {"items": [queue_json(row) for row in rows], "nextCursor": cursor}
 
 
 def _micros(instant: datetime) -> int:

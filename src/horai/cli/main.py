@@ -12,10 +12,12 @@ from horai.cli.lazy import LazyGroup
 
 COMMANDS = {
     "up": "Run everything in one process.",
+    "node": "Run one node of a cluster.",
     "migrate": "Bring a database to this version.",
     "db": "Look at the database itself.",
     "jobs": "Jobs: what to do, and when.",
     "instances": "Instances: the planned and past executions of jobs.",
+    "queues": "Queues: priority, limits, pace and pause of what is in them.",
     "health": "Show how the scheduler is doing.",
 }
 """By name, which is also the module's; its help is the module's own, and a test holds them equal."""

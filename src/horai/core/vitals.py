@@ -1,48 +1,121 @@
 """How the engine is doing: delays, outcomes and the age of each loop's last success, over sliding windows.
 
-Pure accumulators: `now` is a monotonic time in seconds, given by the caller.
+Pure accumulators: `now` is a monotonic time in seconds, given by the caller. A process tells the others how it is doing
+by a `Reading`, and the readings of all make the cluster's.
 """
 
+import json
 import math
 from bisect import bisect_right
-from collections import deque
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 BUCKET_SECONDS = 10.0
 BOUNDS = tuple(0.0005 * 1.25**step for step in range(70))
 """Upper bounds of the delay classes in seconds: half a millisecond to 40 minutes, each a quarter above the last."""
+CLASSES = len(BOUNDS) + 1
 
 
 class Window:
-    """Counts per class over the last `span` seconds."""
+    """Counts per class over the last `span` seconds. One thread counts, any may ask."""
 
     def __init__(self, span: float, classes: int) -> None:
         self._span = span
         self._classes = classes
         self._buckets: deque[tuple[float, list[int]]] = deque()
 
-    def count(self, now: float, which: int) -> None:
-        """One more in class `which`."""
+    def count(self, now: float, which: int, more: int = 1) -> None:
+        """So many more in class `which`."""
         if not self._buckets or now - self._buckets[-1][0] >= BUCKET_SECONDS:
+            while self._buckets and self._buckets[0][0] < now - self._span:
+                self._buckets.popleft()
             self._buckets.append((now, [0] * self._classes))
-        self._buckets[-1][1][which] += 1
+        self._buckets[-1][1][which] += more
 
     def totals(self, now: float) -> list[int]:
         """The counts of what lies inside the span."""
-        while self._buckets and self._buckets[0][0] < now - self._span:
-            self._buckets.popleft()
         totals = [0] * self._classes
-        for _, counts in self._buckets:
-            for which, count in enumerate(counts):
-                totals[which] += count
+        for at, counts in tuple(self._buckets):  # a copy: the keeper's thread asks while the loop counts
+            if at >= now - self._span:
+                for which, count in enumerate(counts):
+                    totals[which] += count
         return totals
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one process is doing, or all of them together, at one moment. `delays` are pairs of class and count."""
+
+    delays: tuple[tuple[int, int], ...] = ()
+    failed: int = 0
+    succeeded: int = 0
+    in_flight: int = 0
+    unsettled: int = 0
+    late_results: int = 0
+    released_claims: int = 0
+    retry_backlog: int = 0
+    overdue: tuple[str, ...] = ()
+
+    def delay_quantile(self, share: float) -> float:
+        """The delay in seconds that `share` of the recent attempts did not exceed; 0 without any."""
+        wanted = math.ceil(sum(count for _, count in self.delays) * share)
+        seen = 0
+        for which, count in sorted(self.delays):
+            seen += count
+            if wanted and seen >= wanted:
+                return BOUNDS[min(which, len(BOUNDS) - 1)]
+        return 0.0
+
+    def success_rate(self) -> float:
+        """The share of recent attempts that succeeded; 1 without any."""
+        settled = self.failed + self.succeeded
+        return self.succeeded / settled if settled else 1.0
+
+    def to_text(self) -> str:
+        """As JSON, for the other processes."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def reading_from(text: str, name: str) -> Reading:
+    """What another process told of itself; its overdue loops with its `name`. A word it does not know counts nothing."""
+    told: dict[str, Any] = json.loads(text)
+    numbers = ("failed", "succeeded", "in_flight", "unsettled", "late_results", "released_claims", "retry_backlog")
+    return Reading(
+        delays=tuple((which, count) for which, count in told.get("delays", ()) if 0 <= which < CLASSES),
+        overdue=tuple(f"{name}: {loop}" for loop in told.get("overdue", ())),
+        **{number: told.get(number, 0) for number in numbers},
+    )
+
+
+def merged(readings: Sequence[Reading]) -> Reading:
+    """All processes as one. Each counts the retries that wait in the whole table now and then: the most is the closest."""
+    return Reading(
+        delays=_added(pair for reading in readings for pair in reading.delays),
+        failed=sum(reading.failed for reading in readings),
+        succeeded=sum(reading.succeeded for reading in readings),
+        in_flight=sum(reading.in_flight for reading in readings),
+        unsettled=sum(reading.unsettled for reading in readings),
+        late_results=sum(reading.late_results for reading in readings),
+        released_claims=sum(reading.released_claims for reading in readings),
+        retry_backlog=max((reading.retry_backlog for reading in readings), default=0),
+        overdue=tuple(loop for reading in readings for loop in reading.overdue),
+    )
+
+
+def _added(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    total: dict[int, int] = {}
+    for which, count in pairs:
+        total[which] = total.get(which, 0) + count
+    return tuple(sorted(total.items()))
 
 
 @dataclass(slots=True)
 class Vitals:
     """What health is told from. One per process."""
 
-    delays: Window = field(default_factory=lambda: Window(300.0, len(BOUNDS) + 1))
+    delays: Window = field(default_factory=lambda: Window(300.0, CLASSES))
     outcomes: Window = field(default_factory=lambda: Window(600.0, 2))
     beats: dict[str, float] = field(default_factory=dict[str, float])
     patience: dict[str, float] = field(default_factory=dict[str, float])
@@ -55,36 +128,47 @@ class Vitals:
     unsettled: int = 0
     trusted_until: float = 0.0
     """Until when this node trusts its lease; past it, it claims nothing."""
+    incarnation: int = 0
+    """Which node this process is at the moment; 0 before its first lease."""
 
     def holds_lease(self, now: float) -> bool:
         """Whether this node may claim."""
         return now < self.trusted_until
 
-    def observe_delay(self, now: float, seconds: float) -> None:
-        """An attempt began `seconds` after its execute time."""
-        self.started += 1
-        self.delays.count(now, bisect_right(BOUNDS, max(seconds, 0.0)))
+    def observe_delays(self, now: float, seconds: Iterable[float]) -> None:
+        """Attempts began so many `seconds` after their execute times."""
+        for which, count in Counter(bisect_right(BOUNDS, late) for late in seconds).items():
+            self.started += count
+            self.delays.count(now, which, count)
 
-    def observe_outcome(self, now: float, *, is_success: bool) -> None:
-        """An attempt was settled."""
-        self.settled += 1
-        self.outcomes.count(now, 1 if is_success else 0)
+    def observe_outcomes(self, now: float, *, failed: int, succeeded: int) -> None:
+        """Attempts were settled."""
+        self.settled += failed + succeeded
+        self.outcomes.count(now, 0, failed)
+        self.outcomes.count(now, 1, succeeded)
+
+    def reading(self, now: float) -> Reading:
+        """All of it at one moment."""
+        failed, succeeded = self.outcomes.totals(now)
+        return Reading(
+            delays=tuple((which, count) for which, count in enumerate(self.delays.totals(now)) if count),
+            failed=failed,
+            succeeded=succeeded,
+            in_flight=self.in_flight,
+            unsettled=self.unsettled,
+            late_results=self.late_results,
+            released_claims=self.released_claims,
+            retry_backlog=self.retry_backlog,
+            overdue=tuple(self.overdue(now)),
+        )
 
     def delay_quantile(self, now: float, share: float) -> float:
         """The delay in seconds that `share` of the recent attempts did not exceed; 0 without any."""
-        totals = self.delays.totals(now)
-        wanted = math.ceil(sum(totals) * share)
-        seen = 0
-        for which, count in enumerate(totals):
-            seen += count
-            if wanted and seen >= wanted:
-                return BOUNDS[min(which, len(BOUNDS) - 1)]
-        return 0.0
+        return self.reading(now).delay_quantile(share)
 
     def success_rate(self, now: float) -> float:
         """The share of recent attempts that succeeded; 1 without any."""
-        failed, succeeded = self.outcomes.totals(now)
-        return succeeded / (failed + succeeded) if failed + succeeded else 1.0
+        return self.reading(now).success_rate()
 
     def beat(self, loop: str, now: float, patience: float) -> None:
         """A loop has just succeeded, and should again within `patience` seconds."""
@@ -93,7 +177,7 @@ class Vitals:
 
     def overdue(self, now: float) -> list[str]:
         """Loops whose last success is older than they promised: stuck, or failing."""
-        return [loop for loop, at in self.beats.items() if now - at > self.patience[loop]]
+        return [loop for loop, at in tuple(self.beats.items()) if now - at > self.patience[loop]]
 
     def is_well(self, now: float) -> bool:
         """Whether it may claim and no loop is stuck."""

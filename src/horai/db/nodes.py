@@ -1,8 +1,12 @@
 """Nodes, their leases, and the chores of the store: one function per statement of sql/nodes.sql."""
 
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
+from horai.core.shards import EVERY_ROLE, Duty, Peer, Role, ShardLease, roles_of
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
@@ -18,24 +22,71 @@ class NodeInfo:
     version: str
     started_at: datetime
     lease_until: datetime
+    roles: Sequence[str]
+    is_draining: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a beat brought back: the database's time, the other nodes, all shards, and those that were renewed."""
+
+    now: datetime
+    others: tuple[Peer, ...]
+    leases: tuple[ShardLease, ...]
+    kept: frozenset[tuple[Duty, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVitals:
+    """What another node said of itself."""
+
+    incarnation: int
+    name: str
+    vitals: str
 
 
 async def register_node(
-    connection: Connection, name: str, host: str, pid: int, version: str, lease: timedelta
+    connection: Connection,
+    name: str,
+    host: str,
+    pid: int,
+    version: str,
+    lease: timedelta,
+    roles: Collection[Role] = EVERY_ROLE,
 ) -> tuple[int, datetime]:
     """A new incarnation, and the database's time."""
-    row = await connection.fetchrow(sql("register_node"), name, host, pid, version, lease)
+    in_order = [role for role in Role if role in roles]
+    row = await connection.fetchrow(sql("register_node"), name, host, pid, version, lease, in_order)
     assert row is not None  # noqa: S101 — an insert that returns always has a row
     return row["incarnation"], row["now"]
 
 
-async def renew_node(connection: Connection, incarnation: int, lease: timedelta) -> datetime | None:
-    """The database's time, or None when this incarnation has been fenced."""
-    return await connection.fetchval(sql("renew_node"), incarnation, lease)
+async def renew_node(
+    connection: Connection, incarnation: int, lease: timedelta, vitals: str | None = None, *, is_draining: bool = False
+) -> Renewal | None:
+    """Renews the node and all its shards; None when this incarnation has been fenced or stopped."""
+    row = await connection.fetchrow(sql("renew_node"), incarnation, lease, vitals, is_draining)
+    if row is None:
+        return None
+    shards: list[dict[str, Any]] = json.loads(row["shards"] or "[]")
+    return Renewal(
+        row["now"],
+        tuple(_peer(each) for each in json.loads(row["nodes"] or "[]")),
+        tuple(_lease(each) for each in shards),
+        frozenset((Duty(each["duty"]), each["shard"]) for each in shards if each["is_kept"]),
+    )
+
+
+def _peer(row: dict[str, Any]) -> Peer:
+    return Peer(row["incarnation"], roles_of(row["roles"]), row["left"], row["is_draining"], row["is_closed"])
+
+
+def _lease(row: dict[str, Any]) -> ShardLease:
+    return ShardLease(Duty(row["duty"]), row["shard"], row["node"], row["epoch"], row["left"] or 0.0)
 
 
 async def stop_node(connection: Connection, incarnation: int) -> None:
-    """Gives the lease back: whatever it still held may be rescued at once."""
+    """Gives the lease and all shards back: whatever it still held may be rescued at once."""
     await connection.execute(sql("stop_node"), incarnation)
 
 
@@ -57,6 +108,11 @@ async def mark_rescued(connection: Connection, incarnation: int) -> None:
 async def live_nodes(connection: Connection) -> list[NodeInfo]:
     """Every node whose lease holds."""
     return [NodeInfo(*row.values()) for row in await connection.fetch(sql("live_nodes"))]
+
+
+async def vitals_of_nodes(connection: Connection, own: int) -> list[NodeVitals]:
+    """How the other live nodes are doing, by their last renewal."""
+    return [NodeVitals(*row.values()) for row in await connection.fetch(sql("vitals_of_nodes"), own)]
 
 
 async def database_time(connection: Connection) -> datetime:

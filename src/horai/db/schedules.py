@@ -1,7 +1,7 @@
 """Schedules and their slots: one function per statement of sql/schedules.sql."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -55,9 +55,11 @@ async def join_schedule(
     return row["id"], row["fire_time"]
 
 
-async def coming_schedules(connection: Connection, until: datetime, limit: int) -> list[tuple[int, datetime]]:
-    """The schedules that fire until then, earliest first."""
-    rows = await connection.fetch(sql("coming_schedules"), until, limit)
+async def coming_schedules(
+    connection: Connection, until: datetime, limit: int, shards: Collection[int] = range(SHARDS)
+) -> list[tuple[int, datetime]]:
+    """The schedules of these shards that fire until then, earliest first."""
+    rows = await connection.fetch(sql("coming_schedules"), until, limit, list(shards), SHARDS)
     return [(row["id"], row["fire_time"]) for row in rows]
 
 

@@ -2,6 +2,9 @@
 
 A node whose lease ran out is fenced first, so that it claims nothing more; then each of its RUNNING rows fails like
 any other attempt. A payload that kills its node therefore reaches the dead letters after its retries.
+
+Every node fences; what a dead one held is given back by the node that owns the trigger's shard of its incarnation.
+Nobody asks on the off chance: the keeper's beats tell when a node was lost, and the sweep is there for what they miss.
 """
 
 import asyncio
@@ -12,9 +15,10 @@ from datetime import datetime
 import structlog
 
 from horai.core.retry import RetryPolicy
-from horai.core.settings import EngineSettings
+from horai.core.settings import SHARDS, EngineSettings
 from horai.core.settlement import NODE_LOST, Decision, FailedRetryable, plan
-from horai.db import claims, nodes, settlements
+from horai.core.shards import Duty
+from horai.db import claims, nodes, queues, settlements
 from horai.db.claims import Held
 from horai.db.jobs import Runnable
 from horai.db.line import Line
@@ -42,14 +46,22 @@ class Rescuer:
         self._jobs = JobBook()
 
     async def step(self, now: datetime) -> datetime:
-        """Fences who missed the lease, and passes once over what each dead node held."""
+        """Fences who missed the lease, and passes once over what each dead node of our shards held."""
         connection = await self.line.get()
         for incarnation in await nodes.fence_expired_nodes(connection, self._keeper.incarnation):
             log.warning("node lost its lease", incarnation=incarnation)
+        pause = self._settings.sweep
+        owned = self._keeper.shards(Duty.trigger)
         for incarnation in await nodes.nodes_to_rescue(connection):
+            if incarnation % SHARDS not in owned:
+                continue
             if await self._rescue(connection, incarnation):
+                for queue in await queues.free_slots_of_node(connection, incarnation):
+                    self._wakeups.queue_changed(queue)
                 await nodes.mark_rescued(connection, incarnation)
-        return now + self._settings.rescue
+            else:
+                pause = self._settings.rescue
+        return now + pause
 
     async def _rescue(self, connection: Dedicated, incarnation: int) -> bool:
         """Whether all was given back; a row somebody holds leaves the rest for the next step."""
@@ -73,4 +85,5 @@ class Rescuer:
 
 def _decision(held: Held, job: Runnable | None) -> Decision:
     outcome = FailedRetryable(NODE_LOST, f"The node that ran it (incarnation {held.node}) lost its lease.")
-    return plan(job.definition.retry if job else RetryPolicy(), held.retry_count, outcome, random.uniform)
+    policy = job.recipe.retry if job and job.recipe else RetryPolicy()
+    return plan(policy, held.retry_count, outcome, random.uniform)

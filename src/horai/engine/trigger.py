@@ -3,6 +3,9 @@
 A fire is computed once per distinct schedule and made for all its jobs by one INSERT … SELECT per chunk, in the
 transaction that moves the schedule's cursor: a slot is made once, or the cursor has not moved. The wheel holds the
 fires of the coming minute; it is a cache of the index on `fire_time`, refilled before it runs out.
+
+A node looks after the schedules of its shards. That spares the others the same work and nothing else: two triggers on
+one schedule are kept apart by the lock on its row and by its cursor.
 """
 
 import asyncio
@@ -13,7 +16,8 @@ import structlog
 
 from horai.core.misfire import CatchUp, catch_up
 from horai.core.schedule import next_after
-from horai.core.settings import EngineSettings
+from horai.core.settings import SHARDS, EngineSettings
+from horai.core.shards import Duty
 from horai.core.wheel import Wheel
 from horai.db import schedules
 from horai.db.line import Line
@@ -44,16 +48,29 @@ class Trigger:
         self._settings = settings
         self._wheel: Wheel[int] = Wheel(TICK, to_millis(now))
         self._fill_at = now
+        self._shards: frozenset[int] = frozenset()
+        self._is_stale = False
 
     def wake(self, schedule_id: int, fire_time: datetime) -> None:
-        """A schedule is new, or awake again."""
-        self._wheel.put(schedule_id, to_millis(fire_time))
+        """A schedule is new, or awake again; another node's is nothing to us."""
+        if schedule_id % SHARDS in self._shards:
+            self._wheel.put(schedule_id, to_millis(fire_time))
+            self.signal.set()
+
+    def reload(self) -> None:
+        """Other shards are ours, or wakes may have been missed: what the wheel holds is told anew by the table."""
+        self._is_stale = True
         self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
-        """Makes every slot that is due."""
+        """Makes every slot of our shards that is due."""
         if not self._keeper.holds():
             return now + NOT_TRUSTED_PAUSE
+        shards = self._keeper.shards(Duty.trigger)
+        if self._is_stale or shards != self._shards:
+            self._start_over(shards, now)
+        if not shards:
+            return now + self._settings.horizon / 2
         connection = await self.line.get()
         if now >= self._fill_at:
             await self._fill(connection, now)
@@ -69,8 +86,15 @@ class Trigger:
         upcoming = self._wheel.next_at()
         return min(self._fill_at, START + upcoming * TICK) if upcoming is not None else self._fill_at
 
+    def _start_over(self, shards: frozenset[int], now: datetime) -> None:
+        """Forgets every fire; the filling that follows brings the past and the horizon of these shards."""
+        self._is_stale = False
+        self._shards = shards
+        self._wheel = Wheel(TICK, to_millis(now))
+        self._fill_at = now
+
     async def _fill(self, connection: Dedicated, now: datetime) -> None:
-        coming = await schedules.coming_schedules(connection, now + self._settings.horizon, FILL_LIMIT)
+        coming = await schedules.coming_schedules(connection, now + self._settings.horizon, FILL_LIMIT, self._shards)
         for schedule_id, fire_time in coming:
             self._wheel.put(schedule_id, to_millis(fire_time))
         self._fill_at = now + self._settings.horizon / 2

@@ -9,8 +9,15 @@ from pydantic.alias_generators import to_camel
 from horai.wire.fields import Id, Model
 
 
+class ShardCounts(Model):
+    """How many shards a node holds, by duty."""
+
+    dispatch: int
+    trigger: int
+
+
 class NodeOut(Model):
-    """A live node."""
+    """A live node; one that drains finishes what it has begun and takes nothing more."""
 
     incarnation: Id
     name: str
@@ -19,6 +26,9 @@ class NodeOut(Model):
     version: str
     started_at: datetime
     lease_until: datetime
+    roles: list[str]
+    draining: bool
+    shards: ShardCounts
 
 
 class NodeList(Model):
@@ -28,8 +38,27 @@ class NodeList(Model):
     next_cursor: None
 
 
+class ShardOut(Model):
+    """A shard's lease; without a node it is free. Every take-over has a new epoch."""
+
+    name: str
+    duty: Literal["dispatch", "trigger"]
+    shard: int
+    node: Id | None
+    node_name: str | None
+    epoch: int
+    lease_until: datetime | None
+
+
+class ShardList(Model):
+    """All shards of all duties."""
+
+    items: list[ShardOut]
+    next_cursor: None
+
+
 class HealthOut(Model):
-    """How the scheduler is doing."""
+    """How the scheduler is doing: all its nodes together, but for `holdsLease`, which is of the one that answers."""
 
     status: Literal["UP", "DEGRADED"]
     modes: list[str]

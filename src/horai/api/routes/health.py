@@ -8,45 +8,57 @@ from fastapi import APIRouter, Response
 
 from horai import __version__
 from horai.api.context import Context, ContextDep
-from horai.api.present import answer, node_json
-from horai.db import nodes, reads
-from horai.db.nodes import NodeInfo
+from horai.api.present import answer, nodes_json, shard_json
+from horai.core.shards import Duty
+from horai.core.vitals import merged, reading_from
+from horai.db import nodes, reads, shards
+from horai.db.nodes import NodeInfo, NodeVitals
 from horai.db.pool import acquire
-from horai.wire.health import HealthOut, NodeList
+from horai.wire.health import HealthOut, NodeList, ShardList
 
 router = APIRouter(tags=["health"])
 
 
 @router.get("/api/v1/scheduler/health", responses={200: {"model": HealthOut}})
 async def scheduler_health(context: ContextDep) -> Response:
-    """How the scheduler is doing, by what its loops have measured."""
+    """How the scheduler is doing, by what the loops of all nodes have measured."""
     async with acquire(context.pool) as connection:
         live = await nodes.live_nodes(connection)
+        others = await nodes.vitals_of_nodes(connection, context.vitals.incarnation)
+        leases = await shards.shard_leases(connection)
         letters = await reads.dead_letters_since(connection, context.tenant_id, timedelta(minutes=1))
-    return answer(_health(context, live, letters))
+    return answer(
+        {
+            **_health(context, live, others),
+            "dlqGrowthPerMin": letters,
+            "nodes": nodes_json(live, leases),
+            "version": __version__,
+            "notices": list(context.notices),
+        }
+    )
 
 
-def _health(context: Context, live: list[NodeInfo], letters: int) -> dict[str, Any]:
-    vitals, now = context.vitals, time.monotonic()
+def _health(context: Context, live: list[NodeInfo], others: list[NodeVitals]) -> dict[str, Any]:
+    """Our own vitals as they are, those of the others as of their last beat."""
+    now = time.monotonic()
+    told = merged([context.vitals.reading(now), *(reading_from(other.vitals, other.name) for other in others)])
+    holds_lease = context.vitals.holds_lease(now)
+    is_complete = all(any(duty.role in node.roles for node in live) for duty in Duty)
     return {
-        "status": "UP" if live and vitals.is_well(now) else "DEGRADED",
+        "status": "UP" if is_complete and holds_lease and not told.overdue else "DEGRADED",
         "modes": ["NORMAL"],
-        "triggerDelayP50Ms": round(vitals.delay_quantile(now, 0.50) * 1000, 3),
-        "triggerDelayP95Ms": round(vitals.delay_quantile(now, 0.95) * 1000, 3),
-        "triggerDelayP99Ms": round(vitals.delay_quantile(now, 0.99) * 1000, 3),
-        "runSuccessRate10m": round(vitals.success_rate(now), 6),
-        "retryBacklog": vitals.retry_backlog,
-        "dlqGrowthPerMin": letters,
-        "inFlight": vitals.in_flight,
-        "unsettled": vitals.unsettled,
-        "lateResults": vitals.late_results,
-        "releasedClaims": vitals.released_claims,
+        "triggerDelayP50Ms": round(told.delay_quantile(0.50) * 1000, 3),
+        "triggerDelayP95Ms": round(told.delay_quantile(0.95) * 1000, 3),
+        "triggerDelayP99Ms": round(told.delay_quantile(0.99) * 1000, 3),
+        "runSuccessRate10m": round(told.success_rate(), 6),
+        "retryBacklog": told.retry_backlog,
+        "inFlight": told.in_flight,
+        "unsettled": told.unsettled,
+        "lateResults": told.late_results,
+        "releasedClaims": told.released_claims,
         "actions": [],
-        "overdueLoops": vitals.overdue(now),
-        "holdsLease": vitals.holds_lease(now),
-        "nodes": [node_json(node) for node in live],
-        "version": __version__,
-        "notices": list(context.notices),
+        "overdueLoops": told.overdue,
+        "holdsLease": holds_lease,
     }
 
 
@@ -55,7 +67,16 @@ async def scheduler_nodes(context: ContextDep) -> Response:
     """Every node whose lease holds."""
     async with acquire(context.pool) as connection:
         live = await nodes.live_nodes(connection)
-    return answer({"items": [node_json(node) for node in live], "nextCursor": None})
+        leases = await shards.shard_leases(connection)
+    return answer({"items": nodes_json(live, leases), "nextCursor": None})
+
+
+@router.get("/api/v1/scheduler/shards", responses={200: {"model": ShardList}})
+async def scheduler_shards(context: ContextDep) -> Response:
+    """Every shard of every duty, and which node looks after it."""
+    async with acquire(context.pool) as connection:
+        leases = await shards.shard_leases(connection)
+    return answer({"items": [shard_json(lease) for lease in leases], "nextCursor": None})
 
 
 @router.get("/livez", include_in_schema=False)

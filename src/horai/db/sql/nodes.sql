@@ -1,32 +1,64 @@
 -- Nodes are incarnations with a lease.
 
 -- name: register_node
-insert into horai.node (name, host, pid, version, lease_until)
-values ($1, $2, $3, $4, clock_timestamp() + $5::interval)
-returning incarnation, clock_timestamp() as now;
+-- Whoever listens beats at once, and gives the newcomer its share.
+insert into horai.node (name, host, pid, version, lease_until, roles)
+values ($1, $2, $3, $4, clock_timestamp() + $5::interval, $6)
+returning incarnation, clock_timestamp() as now, pg_notify('horai_wake', 'n');
 
 -- name: renew_node
--- Zero rows: fenced or stopped, never to be renewed.
-update horai.node set lease_until = clock_timestamp() + $2::interval
-where incarnation = $1 and fenced_at is null and stopped_at is null
-returning clock_timestamp() as now;
+-- One beat: the node's lease and those of all its shards, and what it has to know of the others. Zero rows: fenced or
+-- stopped, never to be renewed. Shards come back as they were before; `is_kept` are those that this renewed, which a shard
+-- that somebody takes at this moment is not. The notification probes the listening connections of all nodes.
+with me as (
+    update horai.node set lease_until = clock_timestamp() + $2::interval, vitals = $3::json, draining = $4
+    where incarnation = $1 and fenced_at is null and stopped_at is null
+    returning incarnation, lease_until
+), kept as (
+    update horai.shard_lease lease set lease_until = me.lease_until
+    from me where lease.node = me.incarnation
+    returning lease.duty, lease.shard
+), probed as (
+    select pg_notify('horai_wake', 'beat:' || incarnation) from me
+), clock as materialized (
+    select clock_timestamp() as now
+)
+select clock.now, (
+    select json_agg(json_build_object(
+        'incarnation', incarnation, 'roles', roles, 'is_draining', draining,
+        'is_closed', fenced_at is not null or stopped_at is not null,
+        'left', extract(epoch from lease_until - clock.now)))
+    from horai.node where rescued_at is null and incarnation <> $1
+) as nodes, (
+    select json_agg(json_build_object(
+        'duty', lease.duty, 'shard', lease.shard, 'node', lease.node, 'epoch', lease.epoch,
+        'is_kept', kept.shard is not null, 'left', extract(epoch from lease.lease_until - clock.now)))
+    from horai.shard_lease lease left join kept on kept.duty = lease.duty and kept.shard = lease.shard
+) as shards
+from me, probed, clock;
 
 -- name: stop_node
 -- FOR UPDATE waits for a claim under way (it holds the row FOR KEY SHARE): what it claims is there for the rescue to find.
 with me as materialized (
     select incarnation from horai.node where incarnation = $1 and stopped_at is null for update
+), stopped as (
+    update horai.node set stopped_at = clock_timestamp() from me where node.incarnation = me.incarnation
+), freed as (
+    update horai.shard_lease lease set node = null, lease_until = null from me where lease.node = me.incarnation
 )
-update horai.node set stopped_at = clock_timestamp() from me where node.incarnation = me.incarnation;
+select pg_notify('horai_wake', 'n') from me;
 
 -- name: fence_expired_nodes
--- FOR UPDATE waits for claims under way (they hold the row FOR KEY SHARE); after it they claim nothing.
+-- FOR UPDATE waits for claims under way (they hold the row FOR KEY SHARE); after it they claim nothing. Whoever listens
+-- beats at once: the one who has to rescue it may not be the one who fenced it.
 with expired as materialized (
     select incarnation from horai.node
-    where incarnation <> $1 and fenced_at is null and stopped_at is null and lease_until < clock_timestamp()
+    where incarnation <> $1 and rescued_at is null and fenced_at is null and stopped_at is null
+        and lease_until < clock_timestamp()
     order by incarnation for update skip locked
 )
 update horai.node set fenced_at = clock_timestamp() from expired where node.incarnation = expired.incarnation
-returning node.incarnation;
+returning node.incarnation, pg_notify('horai_wake', 'n');
 
 -- name: nodes_to_rescue
 select incarnation from horai.node where rescued_at is null and (fenced_at is not null or stopped_at is not null) order by incarnation;
@@ -35,8 +67,15 @@ select incarnation from horai.node where rescued_at is null and (fenced_at is no
 update horai.node set rescued_at = clock_timestamp() where incarnation = $1;
 
 -- name: live_nodes
-select incarnation, name, host, pid, version, started_at, lease_until from horai.node
-where fenced_at is null and stopped_at is null and lease_until > clock_timestamp() order by incarnation;
+select incarnation, name, host, pid, version, started_at, lease_until, roles, draining from horai.node
+where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp() order by incarnation;
+
+-- name: vitals_of_nodes
+-- What the others said of themselves with their last renewal.
+select incarnation, name, vitals from horai.node
+where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp()
+    and vitals is not null and incarnation <> $1
+order by incarnation;
 
 -- name: clock
 select clock_timestamp() as now;

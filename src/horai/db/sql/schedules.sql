@@ -12,8 +12,8 @@ on conflict (identity) do update set fire_time = coalesce(horai.schedule.fire_ti
 returning id, fire_time;
 
 -- name: coming_schedules
--- What the wheel is filled with: the fires until $1.
-select id, fire_time from horai.schedule where fire_time <= $1 order by fire_time limit $2;
+-- What the wheel is filled with: the fires until $1 of the schedules of these shards.
+select id, fire_time from horai.schedule where fire_time <= $1 and id % $4::bigint = any ($3::bigint[]) order by fire_time limit $2;
 
 -- name: lock_schedules
 -- Whether a slot is due is the database's to say. A schedule that somebody else holds is left to the next look.

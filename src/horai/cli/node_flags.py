@@ -1,0 +1,45 @@
+"""The flags of the commands that run a node, and what they come to."""
+
+from typing import Annotated
+
+from horai.cli.errors import refuse_flag
+from horai.cli.flags import duration, flag, words
+from horai.core.addresses import Network, parse_networks
+from horai.core.settings import EngineSettings
+from horai.core.shards import Role, roles_of
+
+Port = Annotated[int, flag("--port", about="0 takes any free one.", limits=(0, 65535))]
+Host = Annotated[str, flag("--host", about="Address to listen on.", metavar="ADDRESS")]
+Name = Annotated[str | None, flag("--name", about="This node's name (the host's).", metavar="NAME")]
+CallbackAllow = Annotated[
+    list[str] | None,
+    flag("--callback-allow", about="Private network that callbacks may reach; repeatable.", metavar="CIDR"),
+]
+LeaseTtl = Annotated[str, flag("--lease-ttl", about="How long a silent node keeps its work.", metavar="DURATION")]
+Grace = Annotated[str, flag("--grace", about="How long running calls may take to end at a stop.", metavar="DURATION")]
+
+
+def engine_settings(lease_ttl: str, grace: str, networks: list[str]) -> EngineSettings:
+    """The engine's settings, or what is wrong with which flag."""
+    lease, patience = duration("--lease-ttl", lease_ttl), duration("--grace", grace)
+    if not lease:
+        refuse_flag("--lease-ttl", "a lease of no time cannot be kept")
+    return EngineSettings(lease=lease, grace=patience, callback_allow=_allowed(networks))
+
+
+def _allowed(networks: list[str]) -> tuple[Network, ...]:
+    try:
+        return parse_networks(networks)
+    except ValueError as error:
+        refuse_flag("--callback-allow", str(error))
+
+
+def chosen_roles(text: str) -> frozenset[Role]:
+    """The roles of a list like `scheduler,executor`."""
+    named = words([text])
+    roles = roles_of(named)
+    if unknown := sorted(set(named) - roles):
+        refuse_flag("--roles", f"'{unknown[0]}' is no role: choose from {', '.join(Role)}")
+    if not roles:
+        refuse_flag("--roles", f"a node without a role has nothing to do: choose from {', '.join(Role)}")
+    return roles

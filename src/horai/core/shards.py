@@ -1,0 +1,155 @@
+"""Who owns which shard: the same answer on every node that sees the same nodes.
+
+Rendezvous hashing with bounded load. Every pair of shard and node has a weight; the heaviest pairs are married first,
+and a node that has its fair share is passed over. So each node owns as much as any other, give or take one shard, and
+a join or leave moves little more than it must (docs/decisions/0007-rendezvous-with-bounded-load.md).
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import blake2b
+
+from horai.core.settings import SHARDS
+
+Holding = tuple["Duty", int]
+"""A shard of a duty."""
+
+
+class Role(StrEnum):
+    """What a node is there for."""
+
+    api = "api"
+    scheduler = "scheduler"
+    executor = "executor"
+
+
+EVERY_ROLE = frozenset(Role)
+
+
+def roles_of(names: Collection[str]) -> frozenset[Role]:
+    """The roles of these names; one that only a later version knows is none of ours."""
+    return frozenset(role for role in Role if role in names)
+
+
+class Duty(StrEnum):
+    """What shards are leased for."""
+
+    dispatch = "dispatch"
+    trigger = "trigger"
+
+    @property
+    def role(self) -> Role:
+        """The role of the nodes that have this duty."""
+        return Role.executor if self is Duty.dispatch else Role.scheduler
+
+
+def lease_name(duty: Duty, shard: int) -> str:
+    """What people call the lease: `dispatch:7`."""
+    return f"{duty}:{shard}"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A node as its row tells of it; `left` are the seconds its lease has left, by the database's clock."""
+
+    incarnation: int
+    roles: frozenset[Role] = EVERY_ROLE
+    left: float = 1.0
+    is_draining: bool = False
+    is_closed: bool = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its work is up for rescue: fenced, stopped, or silent for a lease."""
+        return self.is_closed or self.left <= 0
+
+    def may_own(self, duty: Duty) -> bool:
+        """Whether shards of this duty may go to it."""
+        return duty.role in self.roles and not self.is_draining and not self.is_lost
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLease:
+    """A row of the shard table; free without a node. `left` as for a peer."""
+
+    duty: Duty
+    shard: int
+    node: int | None
+    epoch: int
+    left: float
+
+    @property
+    def is_free(self) -> bool:
+        """Whether anybody who should own it may take it."""
+        return self.node is None or self.left <= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """What a node has to do so that every shard is with the node that should own it."""
+
+    take: tuple[Holding, ...]
+    give: tuple[ShardLease, ...]
+
+
+def owner_of(duty: Duty, shard: int, nodes: Iterable[Peer]) -> int | None:
+    """The incarnation that should own this shard, None when no node has the duty."""
+    return _owners(duty, _candidates(duty, nodes)).get(shard)
+
+
+def wanted(duty: Duty, me: int, nodes: Iterable[Peer]) -> frozenset[int]:
+    """The shards that the incarnation `me` should own."""
+    owners = _owners(duty, _candidates(duty, nodes))
+    return frozenset(shard for shard, owner in owners.items() if owner == me)
+
+
+def rebalance(me: int, nodes: Sequence[Peer], leases: Iterable[ShardLease]) -> Rebalance:
+    """Takes what is free and should be ours; gives back only what another live node should own, or all when draining."""
+    owners = {duty: _owners(duty, _candidates(duty, nodes)) for duty in Duty}
+    take: list[Holding] = []
+    give: list[ShardLease] = []
+    for lease in leases:
+        is_ours = owners[lease.duty].get(lease.shard) == me
+        if lease.node == me and not is_ours:
+            give.append(lease)
+        elif lease.node != me and is_ours and lease.is_free:
+            take.append((lease.duty, lease.shard))
+    return Rebalance(tuple(take), tuple(give))
+
+
+def next_expiry(me: int, nodes: Iterable[Peer], leases: Iterable[ShardLease]) -> float | None:
+    """Seconds until the first lease of somebody else ends if it is not renewed."""
+    left = [peer.left for peer in nodes if peer.incarnation != me and not peer.is_lost]
+    left += [lease.left for lease in leases if lease.node not in {None, me} and lease.left > 0]
+    return min(left, default=None)
+
+
+def _candidates(duty: Duty, nodes: Iterable[Peer]) -> tuple[int, ...]:
+    return tuple(sorted(peer.incarnation for peer in nodes if peer.may_own(duty)))
+
+
+@lru_cache(maxsize=64)
+def _owners(duty: Duty, candidates: tuple[int, ...]) -> dict[int, int]:
+    """Every shard's owner: nobody has more than the fair share, which is one more for as many as the remainder says."""
+    if not candidates:
+        return {}
+    share, remainder = divmod(SHARDS, len(candidates))
+    load = dict.fromkeys(candidates, 0)
+    owners: dict[int, int] = {}
+    for _, shard, node in sorted(_weights(duty, candidates), reverse=True):
+        has_room = load[node] < share + (1 if remainder else 0)
+        if shard in owners or not has_room:
+            continue
+        if load[node] == share:
+            remainder -= 1
+        load[node] += 1
+        owners[shard] = node
+    return owners
+
+
+def _weights(duty: Duty, candidates: Iterable[int]) -> Iterable[tuple[bytes, int, int]]:
+    for node in candidates:
+        for shard in range(SHARDS):
+            yield blake2b(f"{duty}:{shard}:{node}".encode(), digest_size=8).digest(), shard, node

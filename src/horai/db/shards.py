@@ -1,0 +1,48 @@
+"""Shards changing hands: one function per statement of sql/shards.sql."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from horai.core.shards import Duty, Holding, ShardLease
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ShardInfo:
+    """A shard's lease, as the cluster view shows it; without a node it is free."""
+
+    duty: Duty
+    shard: int
+    node: int | None
+    node_name: str | None
+    epoch: int
+    lease_until: datetime | None
+
+
+async def take_shards(connection: Connection, incarnation: int, shards: Sequence[Holding]) -> dict[Holding, int]:
+    """Takes those that are free, each with its new epoch; none when this incarnation's own lease has ended."""
+    rows = await connection.fetch(
+        sql("take_shards"), incarnation, [duty for duty, _ in shards], [shard for _, shard in shards]
+    )
+    return {(Duty(row["duty"]), row["shard"]): row["epoch"] for row in rows}
+
+
+async def give_back_shards(connection: Connection, incarnation: int, leases: Sequence[ShardLease]) -> None:
+    """Frees those that this incarnation still holds under the epoch given."""
+    await connection.execute(
+        sql("give_back_shards"),
+        incarnation,
+        [lease.duty for lease in leases],
+        [lease.shard for lease in leases],
+        [lease.epoch for lease in leases],
+    )
+
+
+async def shard_leases(connection: Connection) -> list[ShardInfo]:
+    """Every shard of every duty."""
+    return [
+        ShardInfo(Duty(row["duty"]), row["shard"], row["incarnation"], row["name"], row["epoch"], row["lease_until"])
+        for row in await connection.fetch(sql("shard_leases"))
+    ]
