@@ -7,16 +7,20 @@ from datetime import datetime
 from horai.accept import requests
 from horai.accept.puts import Answer, Put, put_all
 from horai.accept.requests import Once
-from horai.accept.scope import Scope, job_not_found, require_job
-from horai.core.errors import AlreadyFinal, DispatcherDown, NotFound
+from horai.accept.scope import Scope, Tenant, job_not_found, require_job
+from horai.core.bundle import untold
+from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
 from horai.core.reschedule import Verdict
+from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
-from horai.db import jobs, nodes, plans, reads
+from horai.db import callers, jobs, nodes, plans, reads
+from horai.db.callers import READ_COMMITTED, CallerTransaction
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow
 from horai.db.plans import Place
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.db.reads import InstanceRow
+from horai.db.wakeups import lane_wakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +52,52 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
     async def attempt() -> list[Answer]:
         async with transaction(scope.pool) as connection:
             place = await _place(connection, scope, reference)
-            now = await nodes.database_time(connection)
-            keyed = [Put(item.key, item.at or now, item.payload) for item in items if item.key is not None]
-            unkeyed = [(item.at, item.payload) for item in items if item.key is None]
-            put = iter(await put_all(connection, place, keyed))
-            made = iter(await plans.insert_many(connection, place, unkeyed) if unkeyed else ())
-            return [next(put) if item.key is not None else _inserted(next(made)) for item in items]
+            return await _insert(connection, place, items, await nodes.database_time(connection))
 
     answers = await retrying(attempt)
     scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
     return answers
+
+
+async def insert_within(connection: Connection, scope: Tenant, reference: str, items: Sequence[Item]) -> list[Answer]:
+    """All items or none, in the caller's own open transaction: theirs to commit, and only then is anybody woken.
+
+    The job can be neither paused nor changed until that transaction ends.
+    """
+    caller = await _require_transaction(connection)
+    async with callers.savepoint(connection):
+        answers = await _insert(connection, await _place(connection, scope, reference), items, caller.now)
+        woken = lane_wakes(answer.woken for answer in answers if answer.woken)
+        if wakes := untold(caller.told, woken, caller.now):
+            await callers.notify_at_commit(connection, wakes, caller.told)
+    return answers
+
+
+async def _require_transaction(connection: Connection) -> CallerTransaction:
+    if not connection.is_in_transaction():
+        raise Invalid(
+            "The connection has no open transaction.",
+            "Begin one first: `async with connection.transaction():`. Without one, call without a connection.",
+        )
+    caller = await callers.caller_transaction(connection)
+    if caller.isolation != READ_COMMITTED:
+        raise Invalid(
+            f"The transaction is {caller.isolation.upper()}; instances are added under READ COMMITTED only.",
+            "What others have committed since it began must be seen. Add the instances in a transaction of their own.",
+        )
+    if not caller.is_json_text:
+        raise Invalid(
+            "The connection has a codec of its own for json.", "Pass a connection on which json comes as text."
+        )
+    return caller
+
+
+async def _insert(connection: Connection, place: Place, items: Sequence[Item], now: datetime) -> list[Answer]:
+    keyed = [Put(item.key, item.at or now, item.payload) for item in items if item.key is not None]
+    unkeyed = [(item.at, item.payload) for item in items if item.key is None]
+    put = iter(await put_all(connection, place, keyed))
+    made = iter(await plans.insert_many(connection, place, unkeyed) if unkeyed else ())
+    return [next(put) if item.key is not None else _inserted(next(made)) for item in items]
 
 
 def _inserted(woken: Woken) -> Answer:
@@ -81,7 +121,7 @@ async def trigger(scope: Scope, reference: str, payload: str | None, once: Once)
 
 
 async def _require_dispatcher(connection: Connection) -> None:
-    if not await nodes.live_nodes(connection):
+    if not any(Role.executor in node.roles for node in await nodes.live_nodes(connection)):
         raise DispatcherDown(
             "No live dispatcher: nothing would run this now.",
             "Start a node (`horai up`), then repeat the request with the same Idempotency-Key.",
@@ -131,7 +171,7 @@ async def read_one(connection: Connection, scope: Scope, instance_id: int) -> In
     return instance
 
 
-async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow:
+async def _share(connection: Connection, scope: Tenant, reference: str) -> JobRow:
     found = await require_job(connection, scope, reference)
     job = await jobs.share_job(connection, found.id)
     if job is None:
@@ -143,5 +183,5 @@ def _place_of(job: JobRow) -> Place:
     return Place(job.id, job.tenant_id, job.lane_now, job.payload)
 
 
-async def _place(connection: Connection, scope: Scope, reference: str) -> Place:
+async def _place(connection: Connection, scope: Tenant, reference: str) -> Place:
     return _place_of(await _share(connection, scope, reference))

@@ -17,24 +17,35 @@ BATCHES_AT_ONCE = 10
 
 
 async def relane_now(scope: Scope, job_id: int) -> None:
-    """Does as much as fits into an answer; the engine does the rest."""
-    async with acquire(scope.pool) as connection:
-        for relane in await jobs.jobs_to_relane(connection, job_id, 1):
-            scope.wakeups.announce(await relane_some(connection, relane))
+    """Does as much as fits into an answer; the engine is told to do the rest."""
+    woken, is_done = list[Woken](), False
+    try:
+        async with acquire(scope.pool) as connection:
+            marked = await jobs.jobs_to_relane(connection, job_id, 1)
+            is_done = not marked or await _relane(connection, marked[0], woken)
+    finally:
+        scope.wakeups.announce(woken)
+        if not is_done:
+            scope.wakeups.relane_asked()
 
 
 async def relane_some(connection: Connection, relane: Relane) -> list[Woken]:
     """Moves or cancels up to `BATCH` × `BATCHES_AT_ONCE` rows, and marks the job when none is left."""
     woken: list[Woken] = []
+    await _relane(connection, relane, woken)
+    return woken
+
+
+async def _relane(connection: Connection, relane: Relane, woken: list[Woken]) -> bool:
+    """Whether nothing is left to do."""
     for _ in range(BATCHES_AT_ONCE):
         async with connection.transaction():
             if not await jobs.share_version(connection, relane):
-                break  # paused, resumed or deleted meanwhile: whoever did that moves the rows
+                return True  # paused, resumed or deleted meanwhile: whoever did that moves the rows
             moved = await (_cancel(connection, relane) if relane.is_deleted else _move(connection, relane, woken))
             if not moved:
-                await _mark_if_done(connection, relane)
-                break
-    return woken
+                return await _mark_if_done(connection, relane)
+    return False
 
 
 async def _move(connection: Connection, relane: Relane, woken: list[Woken]) -> int:
@@ -48,7 +59,7 @@ async def _cancel(connection: Connection, relane: Relane) -> int:
     return len(await plans.cancel_live(connection, waiting, CancelReason.JOB_DELETED, running=False))
 
 
-async def _mark_if_done(connection: Connection, relane: Relane) -> None:
+async def _mark_if_done(connection: Connection, relane: Relane) -> bool:
     """A row that somebody holds was passed over: then the mark stays, and the next round takes it."""
     if relane.is_deleted:
         is_left = await plans.has_waiting(connection, relane.job_id)
@@ -56,3 +67,4 @@ async def _mark_if_done(connection: Connection, relane: Relane) -> None:
         is_left = await plans.has_waiting_elsewhere(connection, relane.job_id, relane.lane)
     if not is_left:
         await jobs.mark_relaned(connection, relane)
+    return not is_left

@@ -1,57 +1,163 @@
-"""Tells the claimers of this process that a lane has, or will have, something due.
+"""Tells this process, and through the herald the others, that there is or will be something to do.
 
 A wake is a hint, never a promise: the row is the truth and the sweep finds what no wake announced. Wakes are sent
-after the commit of what they announce.
+after the commit of what they announce, from the event loop's own thread. Whoever listens here is told at once and only
+takes note; the others hear a little later, or never.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from typing import assert_never
 
+from horai.core.settings import SHARDS
+from horai.core.wakes import (
+    ENTRIES,
+    EverywhereWake,
+    LaneWake,
+    NodesWake,
+    OutcomeWake,
+    QueueWake,
+    RelaneWake,
+    ScheduleWake,
+    Wake,
+)
 from horai.db.claims import Woken
 
-Listener = Callable[[int, datetime], None]
+LaneListener = Callable[[int | None, int, datetime], None]
+ScheduleListener = Callable[[int, datetime], None]
+OutcomeListener = Callable[[int, int], None]
+QueueListener = Callable[[int], None]
+PlainListener = Callable[[], None]
+
+
+def lane_wakes(woken: Iterable[Woken]) -> Iterator[LaneWake]:
+    """One wake per (shard, lane) for its earliest due; one for the whole lane where many of its shards have something."""
+    rows = list(woken)
+    if len(rows) == 1:  # most are, one for each request
+        yield LaneWake(rows[0].id % SHARDS, rows[0].lane, rows[0].due)
+        return
+    lanes: dict[int, dict[int, datetime]] = {}
+    for row in rows:
+        places = lanes.setdefault(row.lane, {})
+        shard = row.id % SHARDS
+        places[shard] = min(row.due, places.get(shard, row.due))
+    for lane, places in lanes.items():
+        if len(places) > ENTRIES:
+            yield LaneWake(None, lane, min(places.values()))
+        else:
+            yield from (LaneWake(shard, lane, due) for shard, due in places.items())
 
 
 class Wakeups:
-    """Passes (lane, due) to whoever listens."""
+    """Passes each kind of wake to those who listen to it."""
 
     def __init__(self) -> None:
-        self._listeners: list[Listener] = []
-        self._schedule_listeners: list[Listener] = []
-        self._outcome_listeners: list[Callable[[int, int], None]] = []
+        self._lanes: list[LaneListener] = []
+        self._schedules: list[ScheduleListener] = []
+        self._outcomes: list[OutcomeListener] = []
+        self._queues: list[QueueListener] = []
+        self._relanes: list[PlainListener] = []
+        self._nodes: list[PlainListener] = []
+        self._everything: list[PlainListener] = []
+        self._heralds: list[Callable[[Wake], None]] = []
 
-    def listen(self, listener: Listener) -> None:
-        """From now on `listener` hears of every lane."""
-        self._listeners.append(listener)
+    def listen(self, listener: LaneListener) -> None:
+        """From now on `listener` hears of every lane: (shard or None for any, lane, due)."""
+        self._lanes.append(listener)
 
-    def listen_to_schedules(self, listener: Listener) -> None:
+    def listen_to_schedules(self, listener: ScheduleListener) -> None:
         """From now on `listener` hears of every new or woken schedule."""
-        self._schedule_listeners.append(listener)
+        self._schedules.append(listener)
 
-    def listen_to_outcomes(self, listener: Callable[[int, int], None]) -> None:
+    def listen_to_outcomes(self, listener: OutcomeListener) -> None:
         """From now on `listener` hears of every outcome that was reported from outside."""
-        self._outcome_listeners.append(listener)
+        self._outcomes.append(listener)
 
-    def outcome_reported(self, instance_id: int, fence: int) -> None:
-        """Tells that nobody needs to wait for this outcome any more."""
-        for listener in self._outcome_listeners:
-            listener(instance_id, fence)
+    def listen_to_queues(self, listener: QueueListener) -> None:
+        """From now on `listener` hears of every queue that may let more through than before."""
+        self._queues.append(listener)
+
+    def listen_to_relanes(self, listener: PlainListener) -> None:
+        """From now on `listener` hears when rows have to be moved to other lanes."""
+        self._relanes.append(listener)
+
+    def listen_to_nodes(self, listener: PlainListener) -> None:
+        """From now on `listener` hears when a node comes or goes."""
+        self._nodes.append(listener)
+
+    def listen_to_everything(self, listener: PlainListener) -> None:
+        """From now on `listener` hears when wakes were lost or too many to name: lanes, schedules, queues, whatever."""
+        self._everything.append(listener)
+
+    def pass_on_to(self, herald: Callable[[Wake], None]) -> None:
+        """From now on `herald` is told of what this process sends, not of what it hears from others."""
+        self._heralds.append(herald)
 
     def announce(self, woken: Iterable[Woken]) -> None:
-        """Tells of rows that became claimable: one wake per lane, for its earliest due."""
-        earliest: dict[int, datetime] = {}
-        for row in woken:
-            earliest[row.lane] = min(row.due, earliest.get(row.lane, row.due))
-        for lane, due in earliest.items():
-            self.wake(lane, due)
+        """Tells of rows that became claimable."""
+        for wake in lane_wakes(woken):
+            self._send(wake)
 
-    def wake(self, lane: int, due: datetime) -> None:
-        """Tells of one lane; the parking lane concerns nobody."""
-        if lane:
-            for listener in self._listeners:
-                listener(lane, due)
+    def wake(self, lane: int, due: datetime, shard: int | None = None) -> None:
+        """Tells of one lane, in any shard unless one is named."""
+        self._send(LaneWake(shard, lane, due))
 
     def wake_schedule(self, schedule_id: int, fire_time: datetime) -> None:
         """Tells of a schedule's coming fire."""
-        for listener in self._schedule_listeners:
-            listener(schedule_id, fire_time)
+        self._send(ScheduleWake(schedule_id, fire_time))
+
+    def outcome_reported(self, instance_id: int, fence: int) -> None:
+        """Tells that nobody needs to wait for this outcome any more."""
+        self._send(OutcomeWake(instance_id, fence))
+
+    def queue_changed(self, queue_id: int) -> None:
+        """Tells that a queue has other limits, is paused or resumed, or has a free slot."""
+        self._send(QueueWake(queue_id))
+
+    def relane_asked(self) -> None:
+        """Tells that a job's rows have to be moved."""
+        self._send(RelaneWake())
+
+    def nodes_changed(self) -> None:
+        """Tells that a node has come or gone."""
+        self._send(NodesWake())
+
+    def look_everywhere(self) -> None:
+        """Tells that anything may be there to do, in every process."""
+        self._send(EverywhereWake())
+
+    def _send(self, wake: Wake) -> None:
+        if isinstance(wake, LaneWake) and not wake.lane:
+            return  # the parking lane concerns nobody
+        self.hear(wake)
+        for herald in self._heralds:
+            herald(wake)
+
+    def hear(self, wake: Wake) -> None:
+        """Tells those who listen in this process, and nobody else."""
+        match wake:
+            case LaneWake(shard, lane, due):
+                for listener in self._lanes:
+                    listener(shard, lane, due)
+            case ScheduleWake(schedule_id, fire_time):
+                for listener in self._schedules:
+                    listener(schedule_id, fire_time)
+            case OutcomeWake(instance_id, fence):
+                for listener in self._outcomes:
+                    listener(instance_id, fence)
+            case QueueWake(queue_id):
+                for listener in self._queues:
+                    listener(queue_id)
+            case RelaneWake():
+                _call(self._relanes)
+            case NodesWake():
+                _call(self._nodes)
+            case EverywhereWake():
+                _call((*self._everything, *self._relanes, *self._nodes))
+            case _:
+                assert_never(wake)
+
+
+def _call(listeners: Iterable[PlainListener]) -> None:
+    for listener in listeners:
+        listener()

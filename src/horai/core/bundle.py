@@ -1,0 +1,114 @@
+"""What other processes are told at once: each thing by its name while they are few, more broadly when they are many."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from horai.core.wakes import (
+    ENTRIES,
+    EverywhereWake,
+    LaneWake,
+    NodesWake,
+    OutcomeWake,
+    QueueWake,
+    RelaneWake,
+    ScheduleWake,
+    Wake,
+)
+
+OUTCOMES_KEPT = 1_000
+"""Outcomes that wait for their turn in a payload; the waiters of more than that are left to their deadlines."""
+TELL_AHEAD = timedelta(seconds=30)
+"""A caller's commit tells of what is due within one sweep; the sweep finds the rest."""
+
+_EVERYWHERE = EverywhereWake()
+
+
+class Bundle:
+    """The wakes of one interval, each said once and for its earliest time."""
+
+    def __init__(self) -> None:
+        self.wakes = 0
+        self.outcomes_dropped = 0
+        self._lanes: dict[int, dict[int | None, datetime]] = {}
+        self._schedules: dict[int, datetime] = {}
+        self._others: dict[Wake, None] = {}
+        self._outcomes: dict[OutcomeWake, None] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to tell."""
+        return not (self._lanes or self._schedules or self._others or self._outcomes)
+
+    def add(self, wake: Wake) -> None:
+        """Takes note of a wake; however many come, only so many are remembered."""
+        self.wakes += 1
+        match wake:
+            case LaneWake(shard, lane, due):
+                self._add_lane(shard, lane, due)
+            case ScheduleWake(schedule_id, fire_time):
+                self._schedules[schedule_id] = min(fire_time, self._schedules.get(schedule_id, fire_time))
+            case OutcomeWake():
+                self._add_outcome(wake)
+                return
+            case QueueWake() | RelaneWake() | NodesWake() | EverywhereWake():
+                self._others[wake] = None
+        if _EVERYWHERE in self._others or self._names() > ENTRIES:
+            self._lanes.clear()
+            self._schedules.clear()
+            self._others = {_EVERYWHERE: None}
+
+    def _names(self) -> int:
+        return len(self._lanes) + len(self._schedules) + len(self._others)
+
+    def _add_lane(self, shard: int | None, lane: int, due: datetime) -> None:
+        places = self._lanes.setdefault(lane, {})
+        if shard is None or None in places:
+            self._lanes[lane] = {None: min(due, *places.values())} if places else {None: due}
+        else:
+            places[shard] = min(due, places.get(shard, due))
+
+    def _add_outcome(self, wake: OutcomeWake) -> None:
+        """An outcome cannot be said more broadly: it waits for its turn, or its waiter for the deadline."""
+        if len(self._outcomes) < OUTCOMES_KEPT:
+            self._outcomes[wake] = None
+        else:
+            self.outcomes_dropped += 1
+
+    def take(self) -> list[Wake]:
+        """What one payload can say. Only outcomes are left for the next."""
+        room = ENTRIES - min(len(self._outcomes), ENTRIES // 2)
+        looks = self._looks(room)
+        told = list(self._outcomes)[: ENTRIES - len(looks)]
+        for outcome in told:
+            del self._outcomes[outcome]
+        self._lanes, self._schedules, self._others, self.wakes = {}, {}, {}, len(self._outcomes)
+        return [*looks, *told]
+
+    def _looks(self, room: int) -> Sequence[Wake]:
+        """Everything but outcomes: place by place, else lane by lane, else at once."""
+        rest = [ScheduleWake(*each) for each in self._schedules.items()] + list(self._others)
+        exact = [LaneWake(shard, lane, due) for lane, places in self._lanes.items() for shard, due in places.items()]
+        if len(exact) + len(rest) <= room:
+            return [*exact, *rest]
+        whole = [LaneWake(None, lane, min(places.values())) for lane, places in self._lanes.items()]
+        if len(whole) + len(rest) <= room:
+            return [*whole, *rest]
+        return [_EVERYWHERE]
+
+
+def untold(told: Sequence[Wake], woken: Iterable[LaneWake], now: datetime) -> list[Wake]:
+    """What a transaction that has told so much still has to tell at its commit.
+
+    A row behind an earlier wake of its place is found by the same look. A second wake of a lane names the whole lane, so
+    that a transaction that goes on adding soon has nothing more to say. What the sweep finds in time is not told: a
+    notifying commit holds a lock that the whole PostgreSQL shares.
+    """
+    known = {(wake.shard, wake.lane): wake.due for wake in told if isinstance(wake, LaneWake)}
+    lanes = {lane for _, lane in known}
+    bundle = Bundle()
+    for wake in woken:
+        earlier = [known[place] for place in ((None, wake.lane), (wake.shard, wake.lane)) if place in known]
+        is_told = _EVERYWHERE in told or (earlier and min(earlier) <= wake.due)
+        if wake.lane and wake.due <= now + TELL_AHEAD and not is_told:
+            bundle.add(LaneWake(None, wake.lane, wake.due) if wake.lane in lanes else wake)
+    return bundle.take()

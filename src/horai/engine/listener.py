@@ -1,0 +1,98 @@
+"""Hears what other processes have made ready.
+
+LISTEN can fail without a word: a pooler that hands the connection to somebody else, a network that forgets it. So it
+is proven again and again: the keeper's heartbeat says its incarnation on the channel, and whoever has not heard its own
+for too long does not listen, whatever the connection looks like. Until it does again, claimers sweep often.
+
+Anybody who may connect to the database may notify: what is heard is a hint, read strictly, and never passed on.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from horai.core.wakes import EverywhereWake, beat_text, from_text, is_beat
+from horai.db.line import Line
+from horai.db.notify import listen
+from horai.db.pool import Dedicated
+from horai.db.wakeups import Wakeups
+from horai.engine.herald import Herald
+
+log = structlog.get_logger(__name__)
+
+
+class Listener:
+    """The stage that hears. It asks nothing of the database but LISTEN, once per connection.
+
+    `incarnation` tells whose heartbeat is ours, `patience` how long to do without hearing it.
+    """
+
+    name = "listener"
+
+    def __init__(
+        self, line: Line, wakeups: Wakeups, herald: Herald, incarnation: Callable[[], int], patience: timedelta
+    ) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self.ignored = 0
+        self._wakeups = wakeups
+        self._herald = herald
+        self._incarnation = incarnation
+        self._patience = patience
+        self._connection: Dedicated | None = None
+        self._is_proven = False
+        self._was_beat_heard = False
+        self._proven_at: datetime | None = None
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether a wake of another process would be heard, as far as the last heartbeat tells."""
+        return self._is_proven and self._connection is not None and not self._connection.is_closed()
+
+    async def step(self, now: datetime) -> datetime:
+        """Sees to it that the line listens, and cuts one that has been silent for too long."""
+        connection = await self.line.get()
+        if connection is not self._connection or self._proven_at is None:
+            self._is_proven = self._was_beat_heard = False
+            await self._attach(connection)
+            self._proven_at = now
+        if self._was_beat_heard:
+            self._was_beat_heard = False
+            self._is_proven, self._proven_at = True, now
+        self._proven_at = min(self._proven_at, now)  # a clock that was set back must not lengthen the patience
+        if now < self._proven_at + self._patience:
+            return self._proven_at + self._patience
+        log.warning("the own heartbeat was not heard: listening again", patience=str(self._patience))
+        self._is_proven = False
+        self.line.drop()
+        return now
+
+    async def _attach(self, connection: Dedicated) -> None:
+        """Listens, then has everybody look once: what was sent before reached nobody here."""
+        await listen(connection, self._hear)
+        connection.add_termination_listener(self._ended)
+        self._connection = connection
+        self._wakeups.hear(EverywhereWake())
+
+    def _ended(self, connection: Any) -> None:
+        if connection is self._connection:
+            self._connection = None
+            self.signal.set()
+
+    def _hear(self, connection: Any, pid: int, _channel: str, payload: Any) -> None:
+        if connection is not self._connection:
+            return
+        if payload == beat_text(self._incarnation()):
+            self._was_beat_heard = True
+            self.signal.set()
+        elif pid != self._herald.backend_pid:
+            self._pass(str(payload))
+
+    def _pass(self, payload: str) -> None:
+        wakes = from_text(payload)
+        self.ignored += not wakes and not is_beat(payload)
+        for wake in wakes:
+            self._wakeups.hear(wake)
