@@ -24,8 +24,11 @@ ROUTES = {
     "/api/v1/instances/{instance}": {"get"},
     "/api/v1/instances/{instance}/cancel": {"post"},
     "/api/v1/instances/{instance}/outcome": {"post"},
+    "/api/v1/queues": {"get"},
+    "/api/v1/queues/{name}": {"get", "put"},
     "/api/v1/scheduler/health": {"get"},
     "/api/v1/scheduler/nodes": {"get"},
+    "/api/v1/scheduler/shards": {"get"},
 }
 IS_THOROUGH = bool(os.environ.get("HORAI_THOROUGH"))
 EXAMPLES = "100" if IS_THOROUGH else "8"

@@ -18,7 +18,7 @@ import msgspec
 
 from horai import __version__
 from horai.cli.environment import secret
-from horai.cli.errors import BadUsage, CommandFailed
+from horai.cli.errors import BadUsage, CommandFailed, NotThere
 
 TIMEOUT = 30.0
 LONGEST_PAGE = 500
@@ -119,7 +119,8 @@ def _refused(server: str, status: int, body: bytes) -> CommandFailed:
         errors = [f"{error['field']}: {error['message']}" for error in problem.get("errors") or ()]
     except (ValueError, KeyError, TypeError, AttributeError):
         return _foreign(server, f"status {status}")
-    return CommandFailed(detail, hint, [error for error in errors if error not in detail])
+    failure = NotThere if status == 404 else CommandFailed
+    return failure(detail, hint, [error for error in errors if error not in detail])
 
 
 def _foreign(server: str, what: str) -> CommandFailed:

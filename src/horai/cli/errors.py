@@ -24,6 +24,10 @@ class CommandFailed(Exception):
         self.also = tuple(also)
 
 
+class NotThere(CommandFailed):
+    """The server knows nothing of that name."""
+
+
 class BadUsage(CommandFailed):
     """The command was not understood: exit code 2."""
 

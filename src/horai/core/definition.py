@@ -50,7 +50,10 @@ class JobStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A job without a fault. `at` and `delay` make one instance at creation; a `schedule` makes slots."""
+    """A job without a fault. `at` and `delay` make one instance at creation; a `schedule` makes slots.
+
+    Without a `priority` of its own it has its queue's.
+    """
 
     name: str
     schedule: Schedule | None
@@ -58,7 +61,7 @@ class Definition:
     delay: timedelta | None
     target: Target
     queue: str
-    priority: Priority
+    priority: Priority | None
     retry: RetryPolicy
     timeout: timedelta | None
     tags: tuple[str, ...]
@@ -68,6 +71,17 @@ class Definition:
     def handler(self) -> str:
         """The handler part of its lane: empty for HTTP."""
         return self.target.handler if isinstance(self.target, WorkerTarget) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What it takes to run a job's instances; the same object for every job that says the same."""
+
+    target: Target
+    retry: RetryPolicy
+    timeout: timedelta | None
+    handler: str
+    """Who can run it: a worker that has this handler; empty for HTTP."""
 
 
 class _Faults:
@@ -121,18 +135,28 @@ def checked(document: Mapping[str, Any]) -> Definition:
     return definition
 
 
+def recipe_of(document: Mapping[str, Any]) -> Recipe:
+    """How a stored job is run; `Invalid` names every wrong field."""
+    faults = _Faults()
+    target, timeout = _target(document, faults)
+    handler = target.handler if isinstance(target, WorkerTarget) else ""
+    recipe = Recipe(target, _retry(document.get("retry") or {}, faults), timeout, handler)
+    faults.raise_if_any()
+    return recipe
+
+
 def _matching(field: str, value: str, pattern: re.Pattern[str], faults: _Faults) -> str:
     if not pattern.fullmatch(value):
         faults.add(field, f"{value[:40]!r} does not match {pattern.pattern}")
     return value
 
 
-def _priority(document: Mapping[str, Any], faults: _Faults) -> Priority:
-    word = document.get("priority") or Priority.normal.name
-    if word not in Priority.__members__:
+def _priority(document: Mapping[str, Any], faults: _Faults) -> Priority | None:
+    word = document.get("priority")
+    if word is not None and word not in Priority.__members__:
         faults.add("priority", f"{word!r} is not one of {', '.join(Priority.__members__)}")
-        return Priority.normal
-    return Priority[word]
+        return None
+    return None if word is None else Priority[word]
 
 
 def _duration(
@@ -240,7 +264,7 @@ def target_document(target: Target) -> dict[str, Any]:
 
 
 def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored form: what was `written`, with every default spelled out."""
+    """The stored form: what was `written`, with every default spelled out; a priority that is the queue's to say is not."""
     kept = {
         f: written[f] for f in (*SCHEDULE_FIELDS, "timezone", "dst", "misfire", "overlap") if written.get(f) is not None
     }
@@ -248,12 +272,13 @@ def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str,
         kept["at"] = definition.at.isoformat()
     if isinstance(definition.schedule, CronSchedule):
         kept["timezone"] = definition.schedule.timezone
+    if definition.priority is not None:
+        kept["priority"] = definition.priority.name
     return {
         "name": definition.name,
         **kept,
         "target": target_document(definition.target),
         "queue": definition.queue,
-        "priority": definition.priority.name,
         "retry": retry_document(definition.retry),
         "timeout": None if definition.timeout is None else format_duration(definition.timeout),
         "tags": list(definition.tags),

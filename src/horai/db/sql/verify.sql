@@ -97,11 +97,18 @@ order by live.id limit $1;
 
 -- name: verify_overdue
 -- Due for longer than $2 though a node has been there for all that time. Only HTTP lanes: a worker's may wait for its worker.
+-- Nor what its queue holds back: by a pause, by slots that are all taken or were so lately, by a rate without tokens.
 select format('instance %s is %s and due since %s', live.id, horai.state_name(live.state), live.due) as example, count(*) over () as violations
-from horai.instance_live live join horai.lane on lane.id = live.lane and lane.handler = ''
+from horai.instance_live live join horai.lane on lane.id = live.lane and lane.handler = '' join horai.queue on queue.id = lane.queue_id
 where live.state in (0, 3) and live.due < clock_timestamp() - $2::interval and exists (
     select from horai.node where fenced_at is null and stopped_at is null
         and lease_until > clock_timestamp() and started_at < clock_timestamp() - $2::interval)
+    and not queue.paused and (queue.version = 0 or queue.updated_at < clock_timestamp() - $2::interval)
+    and (queue.max_concurrency is null or (
+        exists (select from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is null)
+        and not exists (select from horai.queue_slot slot where slot.queue_id = queue.id and slot.taken_at > clock_timestamp() - $2::interval)))
+    and (queue.rate_count is null or queue.tokens
+        + extract(epoch from clock_timestamp() - $2::interval - queue.refilled_at) * queue.rate_count / extract(epoch from queue.rate_per) >= 1)
 order by live.due, live.id limit $1;
 
 -- name: verify_slot_once
@@ -242,6 +249,28 @@ select example, count(*) over () as violations from (
     from horai.instance_history where finished_at < claimed_at
 ) found order by id limit $1;
 
+-- name: verify_queue_limit
+-- A limited queue has as many slots as its limit says, beside the retired ones. More may be taken than that since the limit
+-- was lowered, but then none of them after it.
+select format('queue %s has a limit of %s, %s slots and %s taken, the last at %s; it was set at %s',
+    name, coalesce(max_concurrency::text, 'none'), slots, taken, last_taken, updated_at) as example, count(*) over () as violations
+from (
+    select queue.id, queue.name, queue.max_concurrency, queue.updated_at, count(slot.n) filter (where not slot.retired) as slots,
+        count(slot.instance_id) as taken, max(slot.taken_at) filter (where slot.instance_id is not null) as last_taken
+    from horai.queue left join horai.queue_slot slot on slot.queue_id = queue.id
+    group by queue.id
+) counted
+where slots <> coalesce(max_concurrency, 0) or taken > max_concurrency and last_taken > updated_at
+order by id limit $1;
+
+-- name: verify_running_has_slot
+-- Bounded, since a call that has ended may have left its slot and not yet its row.
+select format('instance %s runs in the limited queue %s without a slot', live.id, queue.name) as example, count(*) over () as violations
+from horai.instance_live live join horai.lane on lane.id = live.lane join horai.queue on queue.id = lane.queue_id
+where live.state = 1 and queue.max_concurrency is not null and live.claimed_at < clock_timestamp() - $2::interval and not exists (
+    select from horai.queue_slot slot where slot.instance_id = live.id and slot.fence = live.fence and slot.queue_id = queue.id)
+order by live.id limit $1;
+
 -- name: verify_one_tenant
 select format('%s %s of job %s is of tenant %s, the job of %s', what, found.id, found.job_id, found.tenant_id, job.tenant_id) as example,
     count(*) over () as violations
@@ -296,3 +325,11 @@ from (
     union all select 'an event', at from horai.event_default
 ) stray
 order by at limit $1;
+
+-- name: verify_slots_held
+select format('slot %s of queue %s is held by node %s, which is gone, for instance %s', slot.n, slot.queue_id, slot.node, slot.instance_id)
+    as example, count(*) over () as violations
+from horai.queue_slot slot
+where slot.instance_id is not null and slot.taken_at < clock_timestamp() - $2::interval and not exists (
+    select from horai.node where node.incarnation = slot.node and node.rescued_at is null)
+order by slot.queue_id, slot.n limit $1;

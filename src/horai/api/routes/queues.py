@@ -1,0 +1,54 @@
+"""Queues."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import ConfigDict, Field
+
+from horai.accept import queues
+from horai.api.body import Body, body_of
+from horai.api.context import ScopeDep, VersionDep, takes
+from horai.api.present import answer, job_cursor, queue_json, queue_page
+from horai.core.queues import checked
+from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
+from horai.db.pool import acquire
+from horai.db.queues import QueueRow, list_queues
+from horai.wire.fields import Model
+from horai.wire.queues import QueueIn, QueueList, QueueOut
+
+router = APIRouter(prefix="/api/v1/queues", tags=["queues"])
+
+
+class QueueQuery(Model):
+    """How a list of queues is paged."""
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
+
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
+    cursor: str | None = None
+
+
+def _shown(queue: QueueRow) -> Response:
+    return answer(queue_json(queue), headers={"ETag": f'"{queue.version}"'})
+
+
+@router.get("", responses={200: {"model": QueueList}})
+async def get_queues(scope: ScopeDep, query: Annotated[QueueQuery, Query()]) -> Response:
+    """List queues, oldest first: those that were set, and those that jobs are or have been in."""
+    async with acquire(scope.pool) as connection:
+        rows = await list_queues(connection, scope.tenant_id, job_cursor(query.cursor), query.limit)
+    return answer(queue_page(rows, query.limit))
+
+
+@router.get("/{name}", responses={200: {"model": QueueOut}})
+async def get_queue(scope: ScopeDep, name: str) -> Response:
+    """Read a queue. Version 0 says that nobody has set it."""
+    return _shown(await queues.read_queue(scope, name))
+
+
+@router.put("/{name}", responses={200: {"model": QueueOut}}, openapi_extra=takes(QueueIn))
+async def put_queue(
+    scope: ScopeDep, name: str, body: Annotated[Body[QueueIn], Depends(body_of(QueueIn))], if_version: VersionDep
+) -> Response:
+    """Set all that a queue allows. A lower limit lets what runs end, and nothing start until there is room."""
+    return _shown(await queues.set_queue(scope, name, checked(body.given()), if_version))

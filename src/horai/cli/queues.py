@@ -1,0 +1,145 @@
+"""`horai queues`: list, show, set, pause, resume."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from horai.cli.client import Client, client_of, path_of
+from horai.cli.errors import NotThere, refuse_flag
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
+from horai.cli.lazy import new_app
+from horai.cli.show import console, fields, print_json, print_list
+from horai.cli.views import Document, Pairs, instant
+
+app = new_app("Queues: priority, limits, pace and pause of what is in them.")
+
+COLUMNS = ("NAME", "STATUS", "PRIORITY", "LIMIT", "RUNNING", "RATE")
+SETTINGS = ("priority", "maxConcurrency", "rate", "paused")
+NONE = "none"
+"""What takes a limit or a rate away."""
+
+Name = Annotated[str, typer.Argument(help="A queue's name.")]
+
+
+@app.command("list")
+def list_queues(
+    limit: Limit = None,
+    everything: Everything = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """List queues: those that were set, and those that jobs are or have been in."""
+    answer = client_of(server, api_key).page(path_of("queues"), {"limit": limit}, everything)
+    if as_json:
+        print_json(answer)
+    else:
+        print_list(json.loads(answer), COLUMNS, queue_row)
+
+
+@app.command()
+def show(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Show one queue."""
+    _print_queue(client_of(server, api_key).call("GET", path_of("queues", name)), as_json)
+
+
+@app.command("set")
+def set_queue(
+    name: Name,
+    priority: Annotated[
+        str | None,
+        flag("--priority", about="Of its jobs that state none: core, high, normal or low.", metavar="PRIORITY"),
+    ] = None,
+    max_concurrency: Annotated[
+        str | None, flag("--max-concurrency", about="How many run at once; none: no limit.", metavar="N|none")
+    ] = None,
+    rate: Annotated[
+        str | None,
+        flag("--rate", about="How many start, such as 100/s, 30/m, 1000/h; none: no limit.", metavar="RATE|none"),
+    ] = None,
+    paused: Annotated[
+        bool | None, flag("--paused/--no-paused", about="Hold it, or let it go on.", env="HORAI_PAUSED")
+    ] = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Set what a queue allows; what is not named stays as it is. A queue that is not there is made."""
+    given: dict[str, Any] = {
+        "priority": priority,
+        "maxConcurrency": _limit(max_concurrency),
+        "rate": rate,
+        "paused": paused,
+    }
+    changes = {field: None if value == NONE else value for field, value in given.items() if value is not None}
+    _print_queue(_change(client_of(server, api_key), name, changes, makes=True), as_json)
+
+
+@app.command()
+def pause(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Hold a queue: nothing of it starts, what runs is left to finish."""
+    _print_queue(_change(client_of(server, api_key), name, {"paused": True}), as_json)
+
+
+@app.command()
+def resume(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Let a held queue go on."""
+    _print_queue(_change(client_of(server, api_key), name, {"paused": False}), as_json)
+
+
+def _limit(text: str | None) -> int | str | None:
+    if text is None or text == NONE:
+        return text
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        refuse_flag("--max-concurrency", f"{text!r} is neither a whole number nor none")
+    return int(text)
+
+
+def _change(client: Client, name: str, changes: Mapping[str, Any], *, makes: bool = False) -> bytes:
+    """Lays `changes` over the queue as it was read; refused when somebody else has changed it meanwhile."""
+    path = path_of("queues", name)
+    try:
+        queue: Document = json.loads(client.call("GET", path))
+    except NotThere:
+        if not makes:
+            raise
+        queue = {"version": 0}
+    kept = {field: queue.get(field) for field in SETTINGS}
+    return client.call("PUT", path, {**kept, **changes}, {"If-Match": f'"{queue["version"]}"'})
+
+
+def _print_queue(answer: bytes, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        console().print(fields(queue_fields(json.loads(answer))))
+
+
+def queue_row(queue: Document) -> tuple[str, ...]:
+    """A queue on one line, as in `COLUMNS`."""
+    return (queue["name"], _status(queue), queue["priority"], _count(queue["maxConcurrency"]), _count(queue["running"]),
+            queue["rate"] or NONE)  # fmt: skip
+
+
+def queue_fields(queue: Document) -> Pairs:
+    """Everything about a queue."""
+    return [
+        ("name", queue["name"]),
+        ("status", _status(queue)),
+        ("priority", queue["priority"]),
+        ("limit", _count(queue["maxConcurrency"], NONE)),
+        ("running", _count(queue["running"])),
+        ("rate", queue["rate"] or NONE),
+        ("version", str(queue["version"])),
+        ("updated", instant(queue["updatedAt"])),
+    ]
+
+
+def _status(queue: Document) -> str:
+    return "PAUSED" if queue["paused"] else "ACTIVE"
+
+
+def _count(number: int | None, absent: str = "") -> str:
+    return absent if number is None else str(number)

@@ -1,0 +1,105 @@
+"""What a queue allows: its priority, how many run at once, how many start in a time, and whether anything starts at all."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from horai.core.definition import QUEUE, Priority
+from horai.core.errors import FieldError, Invalid
+
+DEFAULT_PRIORITY = Priority.normal
+MAX_CONCURRENCY = 10_000
+MAX_RATE = 1_000_000
+
+BURST = timedelta(milliseconds=100)
+"""An idle bucket holds what this long brings, at least one token."""
+
+_PERIODS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
+_RATE = re.compile(r"([0-9]{1,9})/([smh])")
+_RATE_HINT = 'Write "100/s", "30/m" or "1000/h"; a number alone is per second.'
+_LIMIT_HINT = f"Write a whole number from 1 to {MAX_CONCURRENCY}, or null for no limit."
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many starts in a period."""
+
+    count: int
+    per: timedelta
+
+    def __str__(self) -> str:
+        """As people write it."""
+        unit = next(unit for unit, period in _PERIODS.items() if period == self.per)
+        return f"{self.count}/{unit}"
+
+    @property
+    def per_second(self) -> float:
+        """Tokens that a second brings."""
+        return self.count / self.per.total_seconds()
+
+    @property
+    def burst(self) -> float:
+        """The most tokens that an idle bucket holds."""
+        return max(1.0, self.per_second * BURST.total_seconds())
+
+    def wait(self, tokens: float) -> timedelta:
+        """How long a bucket with `tokens` in it takes to have a whole one; rounded up, so that a wait is never in vain."""
+        missing = max(0.0, 1.0 - tokens) / self.per_second
+        return timedelta(0) if missing == 0 else timedelta(seconds=missing) + timedelta(microseconds=1)
+
+
+def parse_rate(written: str | int) -> Rate:
+    """The rate that `written` says; ValueError for anything else."""
+    text = f"{written}/s" if isinstance(written, int) else written
+    found = _RATE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{str(written)[:40]!r} is not a rate")
+    if not 1 <= int(found[1]) <= MAX_RATE:
+        raise ValueError(f"is not between 1 and {MAX_RATE} in its period")
+    return Rate(int(found[1]), _PERIODS[found[2]])
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """What a queue is set to; without anything it lets all through."""
+
+    priority: Priority | None = None
+    max_concurrency: int | None = None
+    rate: Rate | None = None
+    paused: bool = False
+
+    @property
+    def priority_in_force(self) -> Priority:
+        """What its jobs have that state none."""
+        return DEFAULT_PRIORITY if self.priority is None else self.priority
+
+
+def checked_name(name: str) -> str:
+    """The name, if a queue can have it."""
+    if not QUEUE.fullmatch(name):
+        raise Invalid.field("name", f"{name[:40]!r} does not match {QUEUE.pattern}")
+    return name
+
+
+def checked(document: Mapping[str, Any]) -> QueueSettings:
+    """The settings that `document` describes, missing or null fields at their defaults; `Invalid` names every wrong one."""
+    errors: list[FieldError] = []
+    hints: list[str] = []
+    priority = document.get("priority")
+    if priority is not None and priority not in Priority.__members__:
+        errors.append(FieldError("priority", f"{priority!r} is not one of {', '.join(Priority.__members__)}"))
+    limit = document.get("maxConcurrency")
+    if limit is not None and not 1 <= limit <= MAX_CONCURRENCY:
+        errors.append(FieldError("maxConcurrency", f"is not between 1 and {MAX_CONCURRENCY}"))
+        hints.append(_LIMIT_HINT)
+    rate = None
+    try:
+        rate = None if document.get("rate") is None else parse_rate(document["rate"])
+    except ValueError as error:
+        errors.append(FieldError("rate", str(error)))
+        hints.append(_RATE_HINT)
+    if errors:
+        raise Invalid("; ".join(f"{e.field}: {e.message}" for e in errors), " ".join(hints) or None, errors)
+    return QueueSettings(Priority[priority] if priority else None, limit, rate, bool(document.get("paused")))

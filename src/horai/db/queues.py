@@ -1,0 +1,155 @@
+"""Queues, their slots and their tokens: one function per statement of sql/queues.sql."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import asyncpg
+
+from horai.core.definition import Priority
+from horai.core.queues import QueueSettings, Rate
+from horai.core.settings import SHARDS
+from horai.db.catalog import sql
+from horai.db.claims import Claimed, ClaimedBy, Position, claimed_rows, columns
+from horai.db.pool import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue as it is stored; version 0: nobody has configured it. `running` is None while it has no limit."""
+
+    id: int
+    name: str
+    settings: QueueSettings
+    version: int
+    updated_at: datetime
+    running: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """How many may start; when none may, how long until one may."""
+
+    granted: int
+    wait: timedelta
+
+
+def _settings(row: asyncpg.Record) -> QueueSettings:
+    return QueueSettings(
+        None if row["priority"] is None else Priority(row["priority"]),
+        row["max_concurrency"],
+        None if row["rate_count"] is None else Rate(row["rate_count"], row["rate_per"]),
+        row["paused"],
+    )
+
+
+def _queue(row: asyncpg.Record) -> QueueRow:
+    return QueueRow(row["id"], row["name"], _settings(row), row["version"], row["updated_at"], row["running"])
+
+
+async def make_queue(connection: Connection, tenant_id: int, name: str) -> None:
+    """A queue with its defaults, unless it is there."""
+    await connection.execute(sql("make_queue"), tenant_id, name)
+
+
+async def lock_queue(connection: Connection, tenant_id: int, name: str) -> QueueRow | None:
+    """Held alone, for a change of the queue; `running` is not counted."""
+    row = await connection.fetchrow(sql("lock_queue"), tenant_id, name)
+    return _queue(row) if row else None
+
+
+async def find_queue(connection: Connection, tenant_id: int, name: str) -> QueueRow | None:
+    """A queue by its name."""
+    row = await connection.fetchrow(sql("queue_by_name"), tenant_id, name)
+    return _queue(row) if row else None
+
+
+async def list_queues(connection: Connection, tenant_id: int, after_id: int, limit: int) -> list[QueueRow]:
+    """A page of queues by id."""
+    return [_queue(row) for row in await connection.fetch(sql("list_queues"), tenant_id, after_id, limit)]
+
+
+async def shut_queue(connection: Connection, queue_id: int) -> None:
+    """Waits for the claims under way; until the transaction ends, none without a slot enters."""
+    await connection.execute(sql("shut_queue"), queue_id)
+
+
+async def adopt_running(connection: Connection, queue_id: int) -> None:
+    """Gives a slot to each row that the queue, until now without a limit, has RUNNING."""
+    await connection.execute(sql("adopt_running"), queue_id, SHARDS)
+
+
+async def lock_slots(connection: Connection, queue_id: int) -> int:
+    """Waits for claims that are taking slots; how many slots there are."""
+    return await connection.fetchval(sql("lock_slots"), queue_id)
+
+
+async def arrange_slots(connection: Connection, queue_id: int, limit: int | None, version: int) -> None:
+    """As many slots as the limit says. The caller holds the queue and its slots, and `version` will be the queue's."""
+    await connection.execute(sql("arrange_slots"), queue_id, limit, version)
+
+
+async def write_queue(connection: Connection, queue_id: int, settings: QueueSettings) -> QueueRow:
+    """Writes a changed queue, with a new version."""
+    row = await connection.fetchrow(
+        sql("write_queue"),
+        queue_id,
+        None if settings.priority is None else int(settings.priority),
+        settings.max_concurrency,
+        settings.rate.count if settings.rate else None,
+        settings.rate.per if settings.rate else None,
+        settings.paused,
+    )
+    assert row is not None  # noqa: S101 — the caller holds the row
+    return _queue(row)
+
+
+async def relane_queue(connection: Connection, queue_id: int, priority: Priority) -> None:
+    """The jobs of the queue that state no priority have this one."""
+    await connection.execute(sql("relane_queue"), queue_id, int(priority))
+
+
+async def claim_limited(
+    connection: Connection, by: ClaimedBy, queue_id: int, positions: Sequence[Position], limit: int
+) -> list[Claimed]:
+    """Claims up to `limit` due rows of a limited queue's lanes, each with a slot; none while it is paused or full."""
+    rows = await connection.fetch(sql("claim_limited"), by.node, by.claim, queue_id, *columns(positions), limit)
+    return claimed_rows(rows, by, has_slot=True)
+
+
+async def free_slots(connection: Connection, ended: Sequence[tuple[int, int]], node: int) -> set[int]:
+    """Frees the slots of `node`'s claims, by (instance id, fence); the queues that may have room again."""
+    rows = await connection.fetch(
+        sql("free_slots"), [instance_id for instance_id, _ in ended], [fence for _, fence in ended], node
+    )
+    return {row["queue_id"] for row in rows}
+
+
+async def free_slots_of_node(connection: Connection, incarnation: int) -> set[int]:
+    """Frees what a dead node held; the queues that may have room again."""
+    return {row["queue_id"] for row in await connection.fetch(sql("free_slots_of_node"), incarnation)}
+
+
+async def free_slots_adrift(connection: Connection) -> set[int]:
+    """Frees what nodes hold whose rescue is over; the queues that may have room again."""
+    return {row["queue_id"] for row in await connection.fetch(sql("free_slots_adrift"))}
+
+
+async def held_slots(connection: Connection, node: int) -> list[tuple[int, int, int]]:
+    """What the table says `node` holds: (queue id, instance id, fence)."""
+    rows = await connection.fetch(sql("held_slots"), node)
+    return [(row["queue_id"], row["instance_id"], row["fence"]) for row in rows]
+
+
+async def grant(connection: Connection, queue_id: int, wanted: int) -> Grant:
+    """Takes up to `wanted` tokens of the queue's rate; all of them when it has none."""
+    row = await connection.fetchrow(sql("grant_tokens"), queue_id, wanted)
+    if row is None:
+        return Grant(wanted, timedelta(0))
+    rate = Rate(row["rate_count"], row["rate_per"])
+    return Grant(row["granted"], timedelta(0) if row["granted"] else rate.wait(row["tokens"]))
+
+
+async def return_tokens(connection: Connection, queue_id: int, unused: int) -> None:
+    """Gives back what was granted and did not start."""
+    await connection.execute(sql("return_tokens"), queue_id, unused)

@@ -1,0 +1,200 @@
+-- Queues and their slots. Whoever changes a queue holds its row FOR UPDATE and shuts its door (horai.open_lanes); slots are
+-- then locked in the order of their numbers. Only claims take slots, and claims wait for nothing here.
+
+-- name: make_queue
+insert into horai.queue (tenant_id, name)
+select $1, $2 where not exists (select from horai.queue where tenant_id = $1 and name = $2)
+on conflict do nothing;
+
+-- name: lock_queue
+select queue.*, null::bigint as running from horai.queue where tenant_id = $1 and name = $2 for update;
+
+-- name: queue_by_name
+select queue.*, case when queue.max_concurrency is not null then (
+    select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running
+from horai.queue where tenant_id = $1 and name = $2;
+
+-- name: list_queues
+select queue.*, case when queue.max_concurrency is not null then (
+    select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running
+from horai.queue where tenant_id = $1 and id > $2 order by id limit $3;
+
+-- name: shut_queue
+select horai.shut_queue($1);
+
+-- name: adopt_running
+-- A queue gets its first limit: what its lanes have RUNNING was claimed without slots and sits down now, retired until
+-- arrange_slots has counted. Behind the shut door, so that no claim is missed; locked, so that whoever settles one of them
+-- either has done so or will find its slot.
+with running as materialized (
+    select live.id, live.fence, live.node, live.claimed_at
+    from horai.lane cross join generate_series(0, $2::integer - 1) as shard(n)
+    join horai.instance_live live on live.shard = shard.n and live.lane = lane.id and live.state = 1
+    where lane.queue_id = $1 and not exists (
+        select from horai.queue_slot seat where seat.instance_id = live.id and seat.fence = live.fence)
+    order by live.id for update of live
+)
+insert into horai.queue_slot (queue_id, n, instance_id, fence, node, taken_at, retired, version)
+select $1, (select coalesce(max(n), 0) from horai.queue_slot where queue_id = $1) + row_number() over (order by claimed_at, id),
+    id, fence, node, claimed_at, true, 0
+from running;
+
+-- name: lock_slots
+select count(*) from (select from horai.queue_slot where queue_id = $1 order by n for update) locked;
+
+-- name: arrange_slots
+-- $2 the limit (null: none), $3 the queue's new version. All slots are locked. Of those that are kept the taken ones come
+-- first; beyond the limit a free one is deleted and a taken one retired; then free ones are made up to the limit.
+with ranked as (
+    select n, instance_id is null as is_free, row_number() over (order by instance_id is null, n) > coalesce($2::integer, 0) as is_beyond
+    from horai.queue_slot where queue_id = $1
+), dropped as (
+    delete from horai.queue_slot slot using ranked
+    where slot.queue_id = $1 and slot.n = ranked.n and ranked.is_beyond and ranked.is_free
+), kept as (
+    update horai.queue_slot slot set retired = ranked.is_beyond, version = $3 from ranked
+    where slot.queue_id = $1 and slot.n = ranked.n and not (ranked.is_beyond and ranked.is_free)
+), room as (
+    select count(*) as slots from ranked
+)
+insert into horai.queue_slot (queue_id, n, version)
+select $1, fresh.n, $3 from room cross join generate_series(1, coalesce($2::integer, 0) + room.slots) as fresh(n)
+where not exists (select from ranked where ranked.n = fresh.n)
+order by fresh.n limit greatest(0, coalesce($2::integer, 0) - (select slots from room));
+
+-- name: write_queue
+-- Last in its transaction: whoever took a slot before did so before updated_at. Another rate begins with one token.
+update horai.queue
+set priority = $2, max_concurrency = $3, rate_count = $4::integer, rate_per = $5::interval, paused = $6,
+    tokens = case when (rate_count, rate_per) is distinct from ($4::integer, $5::interval) then 1 else tokens end,
+    refilled_at = case when (rate_count, rate_per) is distinct from ($4::integer, $5::interval) then clock_timestamp() else refilled_at end,
+    version = version + 1, updated_at = clock_timestamp()
+where id = $1
+returning queue.*, case when max_concurrency is not null then (
+    select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running;
+
+-- name: relane_queue
+-- The lanes of jobs without a priority of their own follow the queue's; the rows stay where they are.
+update horai.lane set priority = $2 where queue_id = $1 and inherits and priority <> $2;
+
+-- name: claim_limited
+-- moves: INIT | FAIL -> RUNNING
+-- $1 incarnation, $2 claim id, $3 queue, $4 shards, $5 lanes, $6 and $7 each lane's cursor (due, id), $8 rows at most.
+-- Never more rows than free slots, the longest due first; the node is guarded as in claim_due. While retired slots are taken,
+-- as many free ones are held and left free: all that runs stays within the limit, whatever claims beside this one. A slot of
+-- another version than the one read here is not taken: the queue was changed meanwhile.
+with me as materialized (
+    select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
+), allowed as materialized (
+    select queue.version, (select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.retired) as beyond
+    from horai.queue where queue.id = $3 and queue.max_concurrency is not null and not queue.paused and exists (select from me)
+), waiting as materialized (
+    select head.id, lane.lane, head.due
+    from allowed cross join unnest($4::smallint[], $5::integer[], $6::timestamptz[], $7::bigint[]) as lane(shard, lane, due, id)
+    cross join lateral (
+        select live.id, live.due from horai.instance_live live
+        where live.shard = lane.shard and live.lane = lane.lane and live.state in (0, 3)
+            and (live.due, live.id) > (lane.due, lane.id) and live.due <= statement_timestamp()
+        order by live.due, live.id limit $8
+    ) head
+    order by head.due, head.id limit $8
+), free as materialized (
+    select slot.n from horai.queue_slot slot
+    where slot.queue_id = $3 and slot.instance_id is null and slot.version = (select version from allowed)
+    order by slot.n
+    limit (select case when count(*) > 0 then count(*) + (select beyond from allowed) else 0 end from waiting)
+    for update skip locked
+), seat as materialized (
+    select n, row_number() over (order by n) - (select beyond from allowed) as place from free
+), picked as materialized (
+    select live.id from waiting join horai.instance_live live on live.id = waiting.id
+    where live.lane = waiting.lane and live.state in (0, 3) and live.due <= statement_timestamp()
+    order by waiting.due, waiting.id
+    limit (select count(*) from seat where place > 0)
+    for update of live skip locked
+), claimed as (
+    update horai.instance_live claimed
+    set state = 1, attempt = claimed.attempt + 1, fence = claimed.fence + 1, node = $1, claim = $2,
+        claimed_at = clock_timestamp(), updated_at = clock_timestamp()
+    where claimed.id = any (array(select id from picked))
+    returning claimed.id, claimed.job_id, claimed.lane, claimed.due, claimed.attempt, claimed.fence, claimed.retry_count, claimed.slot,
+        claimed.key, claimed.fire_time, nullif(claimed.execute_time, claimed.fire_time) as execute_time,
+        nullif(claimed.born_for, claimed.fire_time) as born_for,
+        case when not horai.is_large(claimed.payload) then claimed.payload end as payload,
+        horai.is_large(claimed.payload) as has_large_payload
+), taken as (
+    update horai.queue_slot slot set instance_id = row.id, fence = row.fence, node = $1, taken_at = clock_timestamp()
+    from (select claimed.*, row_number() over (order by claimed.id) as place from claimed) row join seat on seat.place = row.place
+    where slot.queue_id = $3 and slot.n = seat.n
+)
+select * from claimed;
+
+-- name: free_slots
+-- The calls of these claims have ended, whatever has become of their rows. `retired = false` says what is so: PostgreSQL holds
+-- constraints against the version it read first, which may be older than the one that is locked.
+with ended as (
+    select slot.queue_id, slot.n, slot.retired from horai.queue_slot slot
+    join unnest($1::bigint[], $2::bigint[]) as call(instance_id, fence) on slot.instance_id = call.instance_id and slot.fence = call.fence
+    where slot.node = $3
+    order by slot.queue_id, slot.n for update of slot
+), gone as (
+    delete from horai.queue_slot slot using ended where slot.queue_id = ended.queue_id and slot.n = ended.n and ended.retired
+), freed as (
+    update horai.queue_slot slot set instance_id = null, fence = null, node = null, retired = false
+    from ended where slot.queue_id = ended.queue_id and slot.n = ended.n and not ended.retired
+)
+select distinct queue_id from ended;
+
+-- name: free_slots_of_node
+-- A dead node's calls count no more.
+with ended as (
+    select slot.queue_id, slot.n, slot.retired from horai.queue_slot slot where slot.node = $1
+    order by slot.queue_id, slot.n for update
+), gone as (
+    delete from horai.queue_slot slot using ended where slot.queue_id = ended.queue_id and slot.n = ended.n and ended.retired
+), freed as (
+    update horai.queue_slot slot set instance_id = null, fence = null, node = null, retired = false
+    from ended where slot.queue_id = ended.queue_id and slot.n = ended.n and not ended.retired
+)
+select distinct queue_id from ended;
+
+-- name: free_slots_adrift
+-- Slots of nodes whose rescue is over: a limit that was set while it went on has found their last rows RUNNING.
+with ended as (
+    select slot.queue_id, slot.n, slot.retired from horai.queue_slot slot
+    where slot.instance_id is not null and not exists (
+        select from horai.node where node.incarnation = slot.node and node.rescued_at is null)
+    order by slot.queue_id, slot.n for update of slot
+), gone as (
+    delete from horai.queue_slot slot using ended where slot.queue_id = ended.queue_id and slot.n = ended.n and ended.retired
+), freed as (
+    update horai.queue_slot slot set instance_id = null, fence = null, node = null, retired = false
+    from ended where slot.queue_id = ended.queue_id and slot.n = ended.n and not ended.retired
+)
+select distinct queue_id from ended;
+
+-- name: held_slots
+select queue_id, instance_id, fence from horai.queue_slot where node = $1 order by queue_id, n;
+
+-- name: grant_tokens
+-- The bucket by the database's clock: it fills at the rate up to what a tenth of a second brings, at least one token.
+with clock as materialized (
+    select clock_timestamp() as now
+), bucket as materialized (
+    select queue.id, clock.now, least(
+        greatest(1, queue.rate_count / extract(epoch from queue.rate_per)::double precision * 0.1),
+        queue.tokens + greatest(0, extract(epoch from clock.now - queue.refilled_at)::double precision)
+            * queue.rate_count / extract(epoch from queue.rate_per)::double precision) as tokens
+    from horai.queue cross join clock
+    where queue.id = $1 and queue.rate_count is not null
+    for no key update of queue
+), drawn as (
+    select id, now, tokens, least($2::integer, floor(tokens)::integer) as granted from bucket
+)
+update horai.queue queue set tokens = drawn.tokens - drawn.granted, refilled_at = greatest(queue.refilled_at, drawn.now)
+from drawn where queue.id = drawn.id
+returning drawn.granted, queue.tokens, queue.rate_count, queue.rate_per;
+
+-- name: return_tokens
+-- Granted and not used; what the bucket cannot hold is lost at the next grant.
+update horai.queue set tokens = tokens + $2::integer where id = $1 and rate_count is not null;

@@ -1,0 +1,38 @@
+"""Queues on the wire."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from horai.wire.fields import Model, Text
+from horai.wire.jobs import PriorityName
+
+
+class QueueIn(Model):
+    """`PUT /api/v1/queues/{name}`: all that the queue allows; what is left out, or null, has its default."""
+
+    priority: PriorityName | None = None
+    max_concurrency: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": 10_000})] | None = None
+    rate: Annotated[Text | int, Field(json_schema_extra={"examples": ["100/s", "30/m", "1000/h", 5]})] | None = None
+    paused: bool | None = None
+
+
+class QueueOut(Model):
+    """A queue as it is."""
+
+    name: str
+    priority: PriorityName
+    max_concurrency: int | None
+    rate: str | None
+    paused: bool
+    running: int | None
+    version: int
+    updated_at: datetime
+
+
+class QueueList(Model):
+    """A page of queues."""
+
+    items: list[QueueOut]
+    next_cursor: str | None
