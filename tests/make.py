@@ -14,7 +14,7 @@ from horai.accept.scope import Scope
 from horai.core.reschedule import Intent, Verdict
 from horai.core.settings import SHARDS
 from horai.db import claims, nodes
-from horai.db.claims import Claimed, Position
+from horai.db.claims import Claimed, ClaimedBy, Position
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, open_pool
 from horai.db.reads import InstanceRow
@@ -68,7 +68,8 @@ async def lanes(connection: Connection) -> Sequence[int]:
 async def claim(connection: Connection, incarnation: int, per_lane: int = 1000, claim_id: int = 1) -> list[Claimed]:
     """Claims whatever is due in any lane."""
     positions = [Position(shard, lane, LONG_AGO, -1) for lane in await lanes(connection) for shard in range(SHARDS)]
-    return await claims.claim_due(connection, incarnation, claim_id, positions, per_lane)
+    by = ClaimedBy(incarnation, claim_id, datetime.now(UTC))
+    return await claims.claim_due(connection, by, positions, [per_lane] * len(positions))
 
 
 async def running(scope: Scope, connection: Connection, key: str = "article:42") -> Claimed:

@@ -36,7 +36,19 @@ async def instance(connection: Connection, state: State, **columns: Any) -> Held
             instance_id, row["job_id"], row["lane"], row["shard"], row["attempt"], row["fence"], row["retry_count"],
             int(state), owner, CLAIM,
         )  # fmt: skip
-    return Held(instance_id, row["job_id"], 1, row["attempt"], row["fence"], row["node"], row["retry_count"])
+    return Held(instance_id, row["job_id"], row["attempt"], row["fence"], row["node"], row["retry_count"])
+
+
+async def job(connection: Connection, *, paused: bool = False) -> int:
+    """The id of a job with a lane of its own, whose definition nobody will read."""
+    lane = await connection.fetchval(
+        "insert into horai.lane (tenant_id, queue, priority, handler) values (1, 'q', 2, '') returning id"
+    )
+    return await connection.fetchval(
+        "insert into horai.job (tenant_id, name, status, lane_id, definition) values (1, 'j', $1, $2, '{}') returning id",
+        int(paused),
+        lane,
+    )
 
 
 async def everything(connection: Connection) -> dict[str, list[str]]:

@@ -1,32 +1,46 @@
 """Stages of the engine on a workbench: called step by step, with a keeper and an executor that do as they are told."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+import asyncpg
+
 import make
+from horai.accept import queues as accepted_queues
 from horai.accept.scope import Scope
 from horai.core.calls import Call
-from horai.core.settings import EngineSettings
+from horai.core.queues import QueueSettings
+from horai.core.settings import SHARDS, EngineSettings
 from horai.core.settlement import Accepted, Outcome, Succeeded
+from horai.core.shards import Duty
 from horai.core.vitals import Vitals
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.line import Line
 from horai.db.pool import Dedicated, connect
 from horai.engine.attempts import Attempts
+from horai.engine.claimer import Claimer
 from horai.engine.dispatcher import Bench, Dispatcher
+from horai.engine.handout import Handout
 from horai.engine.holdings import Holdings
+from horai.engine.jobbook import JobBook
 from horai.engine.keeper import Keeper
+from horai.engine.lanes import Lanes
 from horai.engine.rescuer import Rescuer
-from horai.engine.settler import Settler
+from horai.engine.settler import LOCK_TIMEOUT, Settler
+from horai.engine.sweeper import Sweeper
 from horai.engine.trigger import Trigger
 
 AHEAD = timedelta(milliseconds=200)
 """The bench's clock is a little fast: what has just become due is looked at, and the database decides."""
+
+SOON = timedelta(milliseconds=50)
+"""A stage that wants to look again within this is still at work."""
 
 SETTINGS = EngineSettings(settle_wait=timedelta(0))
 
@@ -37,9 +51,13 @@ class FixedKeeper:
 
     incarnation: int
     trusted: bool = True
+    owned: frozenset[int] = frozenset(range(SHARDS))
 
     def holds(self) -> bool:
         return self.trusted
+
+    def shards(self, _duty: Duty) -> frozenset[int]:
+        return self.owned if self.trusted else frozenset()
 
     @property
     def keeper(self) -> Keeper:
@@ -58,6 +76,30 @@ class Recorder:
         self.calls.append(call)
         await self.gate.wait()
         return self.answer(call)
+
+
+@dataclass(slots=True)
+class Tap:
+    """What the product sends over a line, in order, by its names; what the driver asks for itself does not count."""
+
+    queries: list[asyncpg.connection.LoggedQuery] = field(default_factory=list[asyncpg.connection.LoggedQuery])
+
+    async def names(self) -> list[str]:
+        """Those so far; the driver tells of a statement one turn of the loop later."""
+        await asyncio.sleep(0)
+        return [name for query in self.queries if (name := name_of(query.query))]
+
+    async def about(self, *parts: str) -> list[str]:
+        """The names of those whose text has one of these words in it."""
+        await asyncio.sleep(0)
+        asked = [query for query in self.queries if any(part in query.query for part in parts)]
+        return [name for query in asked if (name := name_of(query.query))]
+
+
+def name_of(query: str) -> str | None:
+    """What the catalogue calls it; `begin`, `commit` or `rollback`; None for anything else."""
+    named = re.match(r"/\* (\w+) \*/|(begin|commit|rollback)\b", query, re.IGNORECASE)
+    return (named[1] or named[2].lower()) if named else None
 
 
 @dataclass(slots=True)
@@ -81,13 +123,38 @@ class Workbench:
         self.lines.append(made)
         return made
 
+    async def tap(self, line: Line) -> Tap:
+        """Notes what goes over the line from now on, as long as its connection lasts."""
+        made = Tap()
+        (await line.get()).add_query_logger(made.queries.append)
+        return made
+
+    def deaf_dispatcher(self, **executors: Any) -> Dispatcher:
+        """One that runs HTTP jobs with the recorder and hears of nothing."""
+        return Dispatcher(self.line("dispatcher"), self.bench(**executors))
+
     def dispatcher(self, **executors: Any) -> Dispatcher:
         """One that runs HTTP jobs with the recorder; what the process announces wakes it."""
-        attempts = Attempts({"": self.executor, **executors}, self.settler, self.clock, self.vitals)
-        bench = Bench(self.keeper.keeper, attempts, self.settler, self.holdings, self.clock, self.vitals, self.settings)
-        made = Dispatcher(self.line("dispatcher"), bench)
+        made = self.deaf_dispatcher(**executors)
         self.scope.wakeups.listen(made.wake)
+        self.scope.wakeups.listen_to_queues(made.wake_queue)
+        self.scope.wakeups.listen_to_everything(made.look_everywhere)
         return made
+
+    def bench(self, **executors: Any) -> Bench:
+        """What a dispatcher works with."""
+        keeper, book = self.keeper.keeper, JobBook()
+        attempts = Attempts(
+            {"": self.executor, **executors}, self.settler, keeper, book, self.line("attempts"), self.vitals
+        )
+        lanes = Lanes(attempts.handlers, self.clock.now())
+        claimer = Claimer(keeper, lanes, self.holdings, self.settler, self.clock, self.vitals)
+        handout = Handout(attempts, self.settler, self.holdings, book, self.scope.wakeups)
+        return Bench(keeper, attempts, handout, claimer, lanes, self.holdings, self.clock, self.vitals, self.settings)
+
+    def sweeper(self, dispatcher: Dispatcher) -> Sweeper:
+        """One that looks behind this dispatcher's cursors."""
+        return Sweeper(self.line("sweeper"), dispatcher, self.settler)
 
     def trigger(self, now: datetime | None = None) -> Trigger:
         now = now or self.clock.now()
@@ -95,6 +162,17 @@ class Workbench:
 
     def rescuer(self) -> Rescuer:
         return Rescuer(self.line("rescuer"), self.keeper.keeper, self.scope.wakeups, self.settings)
+
+    async def set_queue(self, name: str = "default", **limits: Any) -> int:
+        """Sets what a queue allows, as `PUT /queues` does; its id."""
+        return (await accepted_queues.set_queue(self.scope, name, QueueSettings(**limits))).id
+
+    async def until_idle(self, dispatcher: Dispatcher) -> datetime:
+        """Steps until it is content to wait; when it wants to look again."""
+        async with asyncio.timeout(20):
+            while (again := await dispatcher.step(self.clock.now())) <= self.clock.now() + SOON:
+                await asyncio.sleep(0)
+        return again
 
     async def settle(self) -> None:
         """Until nothing is in hand."""
@@ -116,17 +194,22 @@ class Workbench:
         return self.executor.calls
 
 
+def forget_jobs(dispatcher: Dispatcher) -> None:
+    """As if a second had passed: what is known of jobs is asked for again."""
+    dispatcher.bench.handout._jobs._asked_at.clear()
+
+
 @asynccontextmanager
-async def workbench(url: str, **changes: Any) -> AsyncGenerator[Workbench]:
+async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> AsyncGenerator[Workbench]:
     """A registered node on a fresh database."""
     settings = replace(SETTINGS, **changes)
     connection = await connect(url, "horai test")
     clock, vitals = DatabaseClock(), Vitals()
-    clock.observe(await nodes.database_time(connection) + AHEAD)
+    clock.observe(await nodes.database_time(connection) + ahead)
     holdings = Holdings(settings.in_flight, vitals)
     async with make.scope(url) as scope:
         keeper = FixedKeeper(await make.node(connection))
-        settling = Line(url, "horai settler", timedelta(seconds=5))
+        settling = Line(url, "horai settler", timedelta(seconds=5), LOCK_TIMEOUT)
         settler = Settler(settling, holdings, scope.wakeups, vitals, settings)
         bench = Workbench(
             url, scope, connection, keeper, clock, vitals, holdings, settings, settler, Recorder(), [settling]

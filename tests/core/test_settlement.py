@@ -41,6 +41,7 @@ def test_B9_an_attempt_completes_by_exactly_three_verbs():
 @pytest.mark.parametrize("failures_before", [0, 5, 900])
 def test_B9_a_success_completes_whatever_failed_before(failures_before: int):
     assert plan(POLICY, failures_before, Succeeded('{"a": 1}'), lowest) == Complete('{"a": 1}')
+    assert plan(POLICY, failures_before, Succeeded(), lowest) == Complete(None)
 
 
 def test_B9_a_retryable_failure_waits_longer_each_time_and_dies_at_the_sixth():

@@ -29,8 +29,55 @@ def test_an_unknown_name_is_an_error_at_once():
         sql("no_such_statement")
 
 
-def test_each_statement_is_named_after_what_guards_it():
-    guarded = [s for s in CATALOG.values() if "live.fence = report.fence" in s.text]
+GUARD = ("live.state = 1", "live.attempt = report.attempt", "live.fence = report.fence")
+OF_ITS_NODE = ("live.node = report.node", "live.node = $4")
+SKIPS = "for update of live skip locked"
+"""How a batch passes over rows that somebody holds."""
 
-    assert {s.name for s in guarded} == {s.name for s in CATALOG.values() if s.name.endswith("_if_running")}
-    assert all("for update of live skip locked" in s.text for s in guarded)
+
+def test_each_statement_is_named_after_what_guards_it():
+    guarded = {s.name for s in CATALOG.values() if "live.fence = report.fence" in s.text}
+
+    assert guarded == {name for name in CATALOG if name.endswith("_if_running")} | {"finish_if_free"}
+    for name in guarded:
+        text = CATALOG[name].text
+        assert all(part in text for part in GUARD), name
+        assert any(node in text for node in OF_ITS_NODE), name
+
+
+def test_every_end_of_a_claim_is_guarded():
+    """But for those who do not report: a put supersedes and a user cancels whatever runs, under the row's lock."""
+    ends = {s.name for s in CATALOG.values() if s.moves is not None and "RUNNING" in s.moves.partition("->")[0]}
+
+    assert {n for n in ends if not n.endswith(("_if_running", "_if_free"))} == {"supersede_running", "cancel_live"}
+
+
+def test_no_batch_waits_for_a_row_but_the_finish_that_has_a_timeout_for_it():
+    waits = {name for name in CATALOG if name.endswith(("_if_running", "_if_free")) and SKIPS not in CATALOG[name].text}
+
+    assert waits == {"finish_if_running"}
+
+
+def test_every_claim_is_ordered_against_the_fencing_of_its_node_and_skips_what_is_locked():
+    claiming = {s.name for s in CATALOG.values() if s.moves is not None and s.moves.endswith("-> RUNNING")}
+
+    assert claiming == {"claim_due", "claim_limited"}
+    for name in claiming:
+        text = CATALOG[name].text
+        assert "where incarnation = $1 and fenced_at is null and stopped_at is null for key share" in text, name
+        assert "skip locked" in text, name
+        assert "live.due <= statement_timestamp()" in text, name
+
+
+def test_both_claims_bring_the_same_columns():
+    """One function reads the rows of both."""
+    brought = {name: CATALOG[name].text.partition("returning ")[2] for name in ("claim_due", "claim_limited")}
+    columns = {name: " ".join(text.partition("has_large_payload")[0].split()) for name, text in brought.items()}
+
+    assert columns["claim_due"] == columns["claim_limited"] != ""
+
+
+@pytest.mark.parametrize("name", ["next_due", "left_behind", "payload_of", "still_running", "running_of_node"])
+def test_what_only_looks_locks_nothing(name: str):
+    assert CATALOG[name].moves is None
+    assert "for update" not in CATALOG[name].text

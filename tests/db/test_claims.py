@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -11,17 +10,20 @@ import pytest
 
 import make
 import rows
+from horai.accept import queues
+from horai.core.queues import QueueSettings
 from horai.core.settlement import Bury, Complete, Release, Retry
 from horai.core.states import CLAIMABLE, State
 from horai.db import claims, nodes
-from horai.db.claims import Held, LateResult, Position
+from horai.db.claims import ClaimedBy, Held, LateResult, Position
 from horai.db.pool import Dedicated
 
 LATER = timedelta(seconds=30)
 
 Settle = Callable[[Dedicated, Held], Awaitable[object]]
 SETTLES: dict[str, Settle] = {
-    "finish": lambda c, held: claims.finish_if_running(c, [(held, Complete())]),
+    "finish": lambda c, held: claims.finish_if_running(c, held.node, [(held, Complete())]),
+    "finish_if_free": lambda c, held: claims.finish_if_free(c, [(held, Complete())]),
     "fail": lambda c, held: claims.fail_if_running(c, [(held, Retry(LATER, "X", "x"))]),
     "bury": lambda c, held: claims.bury_if_running(c, [(held, Bury("X", "x", ("t",)))]),
     "release": lambda c, held: claims.release_if_running(c, [(held, Release())]),
@@ -29,20 +31,23 @@ SETTLES: dict[str, Settle] = {
     "cancel": lambda c, held: claims.cancel_if_running(c, [held]),
 }
 settles = pytest.mark.parametrize("settle", SETTLES.values(), ids=SETTLES.keys())
+PASSING_OVER = {name: settle for name, settle in SETTLES.items() if name != "finish"}
+passing_over = pytest.mark.parametrize("settle", PASSING_OVER.values(), ids=PASSING_OVER.keys())
 
 
-async def paused_job(connection: Dedicated) -> int:
-    """A row that `park_if_running` would park for."""
-    lane = await connection.fetchval(
-        "insert into horai.lane (tenant_id, queue, priority, handler) values (1, 'q', 2, '') returning id"
-    )
-    return await connection.fetchval(
-        "insert into horai.job (tenant_id, name, status, lane_id, definition) values (1, 'held', 1, $1, '{}') returning id",
-        lane,
-    )
+def claimed_by(node: int, claim: int = 1) -> ClaimedBy:
+    return ClaimedBy(node, claim, datetime.now(UTC))
 
 
 # Which rows a claim takes
+
+
+async def four_lanes(connection: Dedicated) -> None:
+    """Lanes 1 to 4, each of a queue of its own."""
+    await connection.execute(
+        "insert into horai.lane (tenant_id, queue, priority, handler) select 1, 'q' || n, 2, '' from generate_series(1, 4) n"
+    )
+    assert await make.lanes(connection) == [1, 2, 3, 4]
 
 
 async def scatter(connection: Dedicated, dice: random.Random, count: int) -> None:
@@ -59,15 +64,17 @@ async def scatter(connection: Dedicated, dice: random.Random, count: int) -> Non
         """,
         moments,
         [int(state) for state in states],
-        [dice.randrange(4) for _ in range(count)],
+        [dice.randrange(5) for _ in range(count)],
         [dice.randrange(3) for _ in range(count)],
     )
 
 
-def expected(found: Sequence[asyncpg.Record], positions: Sequence[Position], per_lane: int, now: datetime) -> set[int]:
+def expected(
+    found: Sequence[asyncpg.Record], positions: Sequence[Position], limits: Sequence[int], now: datetime
+) -> set[int]:
     """What the words of the requirement say, row by row."""
     taken: set[int] = set()
-    for position in positions:
+    for position, limit in zip(positions, limits, strict=True):
         head = sorted(
             (row["due"], row["id"])
             for row in found
@@ -76,7 +83,7 @@ def expected(found: Sequence[asyncpg.Record], positions: Sequence[Position], per
             and row["due"] <= now
             and (row["due"], row["id"]) > (position.due, position.id)
         )
-        taken |= {instance_id for _, instance_id in head[:per_lane]}
+        taken |= {instance_id for _, instance_id in head[:limit]}
     return taken
 
 
@@ -84,38 +91,42 @@ def expected(found: Sequence[asyncpg.Record], positions: Sequence[Position], per
 async def test_B2_a_claim_takes_exactly_what_waits_or_failed_and_is_due(connection: Dedicated, seed: int):
     dice = random.Random(seed)
     node = await make.node(connection)
+    await four_lanes(connection)
+    await connection.execute("update horai.queue set paused = true where name = 'q4'")
     await scatter(connection, dice, 300)
     for _ in range(8):
         found = await connection.fetch("select id, due, shard, lane, state from horai.instance_live")
         now = await nodes.database_time(connection)
-        places = dice.sample([(shard, lane) for shard in range(3) for lane in range(1, 4)], dice.randrange(1, 9))
+        places = dice.sample([(shard, lane) for shard in range(3) for lane in range(1, 5)], dice.randrange(1, 12))
         cursors = [dice.choice([(make.LONG_AGO, -1), *((r["due"], r["id"]) for r in found)]) for _ in places]
         positions = [Position(*place, *cursor) for place, cursor in zip(places, cursors, strict=True)]
-        per_lane = dice.choice([1, 3, 1000])
+        limits = [dice.choice([1, 3, 1000]) for _ in places]
+        open_to = [limit if position.lane != 4 else 0 for position, limit in zip(positions, limits, strict=True)]
 
-        claimed = await claims.claim_due(connection, node, 1, positions, per_lane)
+        claimed = await claims.claim_due(connection, claimed_by(node), positions, limits)
 
-        assert {row.held.id for row in claimed} == expected(found, positions, per_lane, now)
+        assert {row.held.id for row in claimed} == expected(found, positions, open_to, now)
         before = {row["id"]: row for row in found}
         assert all((row.due, row.lane) == (before[row.held.id]["due"], before[row.held.id]["lane"]) for row in claimed)
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_the_next_due_of_a_lane_is_the_earliest_claimable_one_after_its_cursors(connection: Dedicated, seed: int):
+async def test_the_next_due_of_a_scan_is_the_earliest_claimable_one_after_its_cursor(connection: Dedicated, seed: int):
     dice = random.Random(seed)
     await scatter(connection, dice, 200)
     found = await connection.fetch("select id, due, shard, lane, state from horai.instance_live")
     cursors = [dice.choice([(make.LONG_AGO, -1), *((r["due"], r["id"]) for r in found)]) for _ in range(9)]
     places = [(shard, lane) for shard in range(3) for lane in range(1, 4)]
     positions = [Position(*place, *cursor) for place, cursor in zip(places, cursors, strict=True)]
+    positions.append(Position(7, 1, make.LONG_AGO, -1))  # where nothing is
 
     upcoming = await claims.next_due(connection, positions)
 
     due = {row["id"]: row["due"] for row in found}
     far = datetime(9999, 1, 1, tzinfo=UTC)
-    for lane in range(1, 4):
-        ids = expected(found, [p for p in positions if p.lane == lane], 1000, far)
-        assert upcoming.get(lane) == min((due[i] for i in ids), default=None)
+    heads = {(p.shard, p.lane): [due[i] for i in expected(found, [p], [1], far)] for p in positions}
+    assert sorted(upcoming) == sorted((*place, head) for place, heads_of in heads.items() for head in heads_of)
+    assert len(upcoming) > 0
 
 
 async def test_B2_nothing_is_claimed_before_its_time(url: str, connection: Dedicated):
@@ -124,6 +135,53 @@ async def test_B2_nothing_is_claimed_before_its_time(url: str, connection: Dedic
         await make.many(scope, 3, at=datetime.now(UTC) + timedelta(seconds=5))
 
         assert await make.claim(connection, await make.node(connection)) == []
+
+
+async def test_each_scan_gives_as_many_rows_as_it_is_asked_for_the_longest_due_first(connection: Dedicated):
+    await four_lanes(connection)
+    ids = {lane: [(await rows.instance(connection, State.INIT, lane=lane)).id for _ in range(3)] for lane in (1, 2, 3)}
+    positions = [Position(0, lane, make.LONG_AGO, -1) for lane in (1, 2, 3)]
+
+    claimed = await claims.claim_due(connection, claimed_by(await make.node(connection)), positions, [2, 0, 5])
+
+    assert sorted(row.held.id for row in claimed) == sorted([*ids[1][:2], *ids[3]])
+
+
+async def test_one_claim_over_many_queues_passes_over_those_that_are_limited_or_paused(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        jobs = {name: await make.job(scope, name, queue=name) for name in ("open", "limited", "paused")}
+        for name in jobs:
+            await make.many(scope, 5, job=name)
+        await queues.set_queue(scope, "limited", QueueSettings(max_concurrency=3))
+        await queues.set_queue(scope, "paused", QueueSettings(paused=True))
+
+        claimed = await make.claim(connection, await make.node(connection))
+
+        assert {row.lane for row in claimed} == {jobs["open"].lane_id}
+        assert len(claimed) == 5
+        assert not any(row.held.has_slot for row in claimed)
+
+
+async def test_a_claim_brings_the_row_as_it_is(url: str, connection: Dedicated):
+    """Its three times are one when it is born; a reschedule and a retry tell them apart."""
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        node = await make.node(connection)
+        for minutes in (3, 2):
+            await make.put(scope, "article:42", datetime.now(UTC) - timedelta(minutes=minutes), payload={"n": 1})
+        (first,) = await make.claim(connection, node)
+        await claims.fail_if_running(connection, [(first.held, Retry(timedelta(0), "X", "x"))])
+        (claimed,) = await make.claim(connection, node)
+
+        row = await connection.fetchrow("select * from horai.instance_live")
+        assert row is not None
+        for name in ("lane", "due", "slot", "key", "fire_time", "execute_time", "born_for", "payload"):
+            assert getattr(claimed, name) == row[name], name
+        for name in ("id", "job_id", "attempt", "fence", "node", "retry_count"):
+            assert getattr(claimed.held, name) == row[name], name
+        assert len({claimed.born_for, claimed.fire_time, claimed.execute_time}) == 3
+        assert claimed.shard == row["shard"]
+        assert claimed.has_large_payload is False
 
 
 async def test_a_claim_counts_the_attempt_and_raises_the_fence(url: str, connection: Dedicated):
@@ -136,7 +194,7 @@ async def test_a_claim_counts_the_attempt_and_raises_the_fence(url: str, connect
         assert (claimed.held.attempt, claimed.held.fence) == (1, 1)
         assert (again.held.attempt, again.held.fence) == (2, 2)
         assert again.held.retry_count == 0
-        assert again.idempotency_key == claimed.idempotency_key
+        assert (again.born_for, again.slot) == (claimed.born_for, claimed.slot), "what its idempotency key is made of"
 
 
 async def test_B3_eight_claimers_at_once_share_the_rows_and_wait_for_nobody(url: str, connection: Dedicated):
@@ -206,7 +264,7 @@ async def test_B4_a_crash_before_the_commit_has_claimed_nothing(url: str, connec
 async def test_B10_a_completion_of_what_is_not_running_changes_nothing(connection: Dedicated, settle: Settle):
     """Whatever else matches: the owner's columns are filled in by hand, which the table itself would not allow."""
     await connection.execute("alter table horai.instance_live drop constraint instance_live_running_has_owner")
-    job = await paused_job(connection)
+    job = await rows.job(connection, paused=True)
     for state in set(State) - {State.RUNNING}:
         held = await rows.instance(connection, state, job_id=job)
         await connection.execute("update horai.instance_live set node = $1, claim = 1, claimed_at = now()", rows.NODE)
@@ -222,17 +280,17 @@ WRONG: list[dict[str, int]] = [{"attempt": 2}, {"attempt": 4}, {"fence": 4}, {"f
 
 @settles
 async def test_B10_X17_an_old_attempt_fence_or_node_has_no_say(connection: Dedicated, settle: Settle):
-    held = await rows.instance(connection, State.RUNNING, job_id=await paused_job(connection))
+    held = await rows.instance(connection, State.RUNNING, job_id=await rows.job(connection, paused=True))
     before = await rows.everything(connection)
     for wrong in WRONG:
-        assert not await settle(connection, replace(held, **wrong)), wrong
+        assert not await settle(connection, held._replace(**wrong)), wrong
 
         assert await rows.everything(connection) == before, wrong
 
 
 @settles
 async def test_B10_the_holder_has_its_say_once(connection: Dedicated, settle: Settle):
-    held = await rows.instance(connection, State.RUNNING, job_id=await paused_job(connection))
+    held = await rows.instance(connection, State.RUNNING, job_id=await rows.job(connection, paused=True))
 
     assert await settle(connection, held)
     settled = await rows.everything(connection)
@@ -241,11 +299,11 @@ async def test_B10_the_holder_has_its_say_once(connection: Dedicated, settle: Se
     assert await rows.everything(connection) == settled
 
 
-@settles
+@passing_over
 async def test_a_row_that_somebody_holds_is_passed_over_and_the_others_are_settled(
     url: str, connection: Dedicated, settle: Settle
 ):
-    job = await paused_job(connection)
+    job = await rows.job(connection, paused=True)
     locked = await rows.instance(connection, State.RUNNING, job_id=job)
     free = await rows.instance(connection, State.RUNNING, job_id=job)
     async with rows.connections(url, 1, lock_timeout=0.2) as (holder,):
@@ -256,6 +314,75 @@ async def test_a_row_that_somebody_holds_is_passed_over_and_the_others_are_settl
             assert await settle(connection, free)
 
         assert await settle(connection, locked)
+
+
+async def test_a_finish_waits_no_longer_than_its_lock_timeout_and_its_batch_then_goes_the_other_way(
+    url: str, connection: Dedicated
+):
+    locked, *free = [await rows.instance(connection, State.RUNNING) for _ in range(3)]
+    batch = [(held, Complete()) for held in (free[0], locked, free[1])]
+    async with rows.connections(url, 1, lock_timeout=0.02) as (settling,):
+        async with connection.transaction(), asyncio.timeout(5):
+            await connection.execute("select from horai.instance_live where id = $1 for update", locked.id)
+            before = await rows.everything(connection)
+
+            with pytest.raises(asyncpg.LockNotAvailableError):
+                await claims.finish_if_running(settling, rows.NODE, batch)
+
+            assert await rows.everything(connection) == before, "not even the free ones: it is all or nothing"
+            assert await claims.finish_if_free(settling, batch) == {held.id for held in free}
+            assert await claims.still_running(settling, [held for held, _ in batch]) == {locked.id}
+
+        assert await claims.finish_if_running(settling, rows.NODE, batch) == {locked.id}
+
+
+async def _only_look(connection: Dedicated, held: Held) -> None:
+    await connection.execute("select from horai.instance_live where id = $1 for update", held.id)
+
+
+async def _release_and_claim_again(connection: Dedicated, held: Held) -> None:
+    await claims.release_if_running(connection, [(held, Release())])
+    assert await make.claim(connection, held.node)
+
+
+async def _cancel(connection: Dedicated, held: Held) -> None:
+    await claims.cancel_if_running(connection, [held])
+
+
+MEANWHILE: dict[str, tuple[Callable[[Dedicated, Held], Awaitable[None]], bool]] = {
+    "it was only looked at": (_only_look, True),
+    "it was released and claimed again": (_release_and_claim_again, False),
+    "it was cancelled": (_cancel, False),
+}
+
+
+@pytest.mark.parametrize(("change", "counts"), MEANWHILE.values(), ids=MEANWHILE.keys())
+async def test_B10_a_finish_that_waited_is_judged_by_the_row_as_it_has_become(
+    url: str, connection: Dedicated, change: Callable[[Dedicated, Held], Awaitable[None]], counts: bool
+):
+    async with make.scope(url) as scope, rows.connections(url, 2) as (changing, finishing):
+        await make.job(scope)
+        held = (await make.running(scope, connection)).held
+        async with changing.transaction():
+            await change(changing, held)
+            finish = asyncio.create_task(claims.finish_if_running(finishing, held.node, [(held, Complete())]))
+            await rows.until_blocked(connection, finishing)
+        after = await rows.everything(connection)
+
+        assert await finish == ({held.id} if counts else set())
+        assert counts or await rows.everything(connection) == after
+
+
+async def test_B10_a_finish_counts_for_the_claims_of_its_own_node_only(connection: Dedicated):
+    mine, others = (
+        await rows.instance(connection, State.RUNNING),
+        await rows.instance(connection, State.RUNNING, node=8),
+    )
+
+    done = await claims.finish_if_running(connection, rows.NODE, [(mine, Complete()), (others, Complete())])
+
+    assert done == {mine.id}
+    assert await claims.still_running(connection, [others]) == {others.id}
 
 
 # The node's right to claim
@@ -394,8 +521,9 @@ def late(held: Held, outcome: str = "SUCCESS", code: str | None = None) -> LateR
 
 
 async def test_an_outcome_of_ones_own_lost_commit_is_not_late(connection: Dedicated):
+    job = await rows.job(connection)
     for settle, told in (("finish", ("SUCCESS", None)), ("fail", ("FAIL", "X")), ("bury", ("FAIL", "X"))):
-        held = await rows.instance(connection, State.RUNNING)
+        held = await rows.instance(connection, State.RUNNING, job_id=job)
         assert await SETTLES[settle](connection, held)
 
         assert await claims.keep_late(connection, [late(held, *told)]) == set(), settle
@@ -404,8 +532,9 @@ async def test_an_outcome_of_ones_own_lost_commit_is_not_late(connection: Dedica
 
 
 async def test_an_outcome_that_differs_from_the_recorded_one_is_late(connection: Dedicated):
+    job = await rows.job(connection)
     for settle, told in (("finish", ("FAIL", "X")), ("bury", ("SUCCESS", None)), ("bury", ("FAIL", "Y"))):
-        held = await rows.instance(connection, State.RUNNING)
+        held = await rows.instance(connection, State.RUNNING, job_id=job)
         assert await SETTLES[settle](connection, held)
 
         assert await claims.keep_late(connection, [late(held, *told)]) == {held.id}, settle
@@ -413,7 +542,7 @@ async def test_an_outcome_that_differs_from_the_recorded_one_is_late(connection:
 
 @pytest.mark.parametrize("retries_left", [True, False])
 async def test_an_outcome_after_the_rescue_is_kept_as_late_and_once(connection: Dedicated, retries_left: bool):
-    held = await rows.instance(connection, State.RUNNING)
+    held = await rows.instance(connection, State.RUNNING, job_id=await rows.job(connection))
     if retries_left:
         await claims.fail_if_running(connection, [(held, Retry(LATER, "NODE_LOST", "lost"))])
     else:
@@ -430,7 +559,7 @@ async def test_an_outcome_after_the_rescue_is_kept_as_late_and_once(connection: 
 
 
 async def test_an_outcome_of_a_cancelled_instance_is_late_even_from_its_own_holder(connection: Dedicated):
-    held = await rows.instance(connection, State.RUNNING)
+    held = await rows.instance(connection, State.RUNNING, job_id=await rows.job(connection))
     await SETTLES["cancel"](connection, held)
 
     assert await claims.keep_late(connection, [late(held)]) == {held.id}
@@ -447,7 +576,8 @@ async def test_what_a_node_holds_is_paged_by_id(connection: Dedicated):
     first = await claims.running_of_node(connection, rows.NODE, 0, 3)
     rest = await claims.running_of_node(connection, rows.NODE, first[-1].held.id, 3)
 
-    assert [row.held for row in (*first, *rest)] == mine
+    assert [row.held._replace(claimed_at=None) for row in (*first, *rest)] == mine
+    assert all(row.held.claimed_at is not None for row in (*first, *rest))
     assert {row.claim for row in first} == {rows.CLAIM}
 
 
@@ -457,7 +587,7 @@ async def test_a_fence_names_its_running_claim_to_its_own_tenant(connection: Ded
     found = await claims.running_by_fence(connection, 1, held.id, held.fence)
 
     assert found is not None
-    assert replace(found, claimed_at=None) == held
+    assert found._replace(claimed_at=None) == held
     assert await claims.running_by_fence(connection, 1, held.id, held.fence - 1) is None
     assert await claims.running_by_fence(connection, 2, held.id, held.fence) is None
     await SETTLES["release"](connection, held)

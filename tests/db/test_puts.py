@@ -43,7 +43,7 @@ async def past_rows(connection: Dedicated) -> list[asyncpg.Record]:
 
 
 async def succeed(connection: Dedicated, claimed: Claimed) -> None:
-    assert await claims.finish_if_running(connection, [(claimed.held, Complete())])
+    assert await claims.finish_if_running(connection, claimed.held.node, [(claimed.held, Complete())])
 
 
 async def test_A2_fifty_concurrent_creates_of_one_key_make_one_live_row(url: str, connection: Dedicated):

@@ -137,6 +137,25 @@ async def test_a_sleeping_schedule_is_woken_by_its_next_job(url: str, connection
         assert await schedules.coming_schedules(connection, now + timedelta(days=9), 10) == [(schedule_id, now)]
 
 
+async def test_a_trigger_is_told_of_the_schedules_of_its_shards_earliest_first(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        for seconds in range(1, 9):
+            await make.job(scope, f"job-{seconds}", every=f"{seconds}s")
+        until = datetime.now(UTC) + timedelta(hours=1)
+        everything = await schedules.coming_schedules(connection, until, 100)
+        own = {schedule_id % SHARDS for schedule_id, _ in everything[::2]}
+
+        mine = await schedules.coming_schedules(connection, until, 100, own)
+        theirs = await schedules.coming_schedules(connection, until, 100, set(range(SHARDS)) - own)
+
+        assert len(everything) == 8
+        assert mine == [row for row in everything if row[0] % SHARDS in own]
+        assert theirs == [row for row in everything if row[0] % SHARDS not in own]
+        assert [at for _, at in mine] == sorted(at for _, at in mine)
+        assert await schedules.coming_schedules(connection, until, 2, own) == mine[:2]
+        assert await schedules.coming_schedules(connection, until, 100, ()) == []
+
+
 async def test_many_jobs_that_wake_one_sleeping_schedule_at_once_all_succeed(url: str, connection: Dedicated):
     """Each used to hold it shared and then want it alone: a deadlock."""
     async with make.scope(url) as scope:

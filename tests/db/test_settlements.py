@@ -38,14 +38,7 @@ writes = pytest.mark.parametrize(("state", "write"), WRITES.values(), ids=WRITES
 
 
 async def prepared(connection: Dedicated, state: State) -> Held:
-    lane = await connection.fetchval(
-        "insert into horai.lane (tenant_id, queue, priority, handler) values (1, 'q', 2, '') returning id"
-    )
-    job = await connection.fetchval(
-        "insert into horai.job (tenant_id, name, status, lane_id, definition) values (1, 'j', 1, $1, '{}') returning id",
-        lane,
-    )
-    return await rows.instance(connection, state, job_id=job)
+    return await rows.instance(connection, state, job_id=await rows.job(connection, paused=True))
 
 
 @writes
@@ -79,12 +72,21 @@ async def test_C26_a_change_and_its_event_are_written_together(connection: Dedic
     assert counted == 1
 
 
-async def test_C26_C50_the_history_row_of_a_success_is_its_event(connection: Dedicated):
+Finish = Callable[[Dedicated, Held, Complete], Awaitable[set[int]]]
+FINISHES: dict[str, Finish] = {
+    "if_running": lambda c, held, done: claims.finish_if_running(c, held.node, [(held, done)]),
+    "if_free": lambda c, held, done: claims.finish_if_free(c, [(held, done)]),
+}
+finishes = pytest.mark.parametrize("finish", FINISHES.values(), ids=FINISHES.keys())
+
+
+@finishes
+async def test_C26_C50_the_history_row_of_a_success_is_its_event(connection: Dedicated, finish: Finish):
     held = await rows.instance(connection, State.RUNNING)
     await claims.fail_if_running(connection, [(held, Retry(timedelta(0), "X", "x"))])
     await connection.execute("update horai.instance_live set state = 1, node = 7, claim = 1, claimed_at = now()")
 
-    await claims.finish_if_running(connection, [(held, Complete('{"n": 1}'))])
+    assert await finish(connection, held, Complete('{"n": 1}')) == {held.id}
 
     assert await rows.events(connection, held.id) == [(1, "INSTANCE_FAILED"), (2, "INSTANCE_DONE")]
     data = await connection.fetchval("select data ->> 'worker' from horai.instance_event where kind = 'INSTANCE_DONE'")
@@ -92,7 +94,10 @@ async def test_C26_C50_the_history_row_of_a_success_is_its_event(connection: Ded
     assert await connection.fetchval("select result ->> 'n' from horai.instance_history") == "1"
 
 
-async def test_B11_B12_a_success_clears_the_error_and_keeps_the_failures(url: str, connection: Dedicated):
+@finishes
+async def test_B11_B12_a_success_clears_the_error_and_keeps_the_failures(
+    url: str, connection: Dedicated, finish: Finish
+):
     async with make.scope(url) as scope:
         await make.job(scope)
         held = (await make.running(scope, connection)).held
@@ -102,11 +107,44 @@ async def test_B11_B12_a_success_clears_the_error_and_keeps_the_failures(url: st
         assert (failed.error_code, failed.error_msg, failed.retry_count) == ("HTTP_503", "busy", 1)
 
         (again,) = await make.claim(connection, held.node)
-        await claims.finish_if_running(connection, [(again.held, Complete())])
+        assert await finish(connection, again.held, Complete())
 
         done = await reads.instance_by_id(connection, 1, held.id)
         assert done is not None
         assert (done.error_code, done.error_msg, done.retry_count, done.attempt) == (None, None, 1, 2)
+
+
+@finishes
+async def test_a_success_takes_everything_it_was_into_history(url: str, connection: Dedicated, finish: Finish):
+    """Column by column: nothing that the two tables share is lost or put in another's place."""
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.put(scope, "k", datetime.now(UTC) - HOUR, payload={"n": 1}, version=7)
+        await make.put(scope, "k", datetime.now(UTC) - HOUR / 2, payload={"n": 2}, version=8)
+        (first,) = await make.claim(connection, await make.node(connection))
+        await make.put(scope, "k", datetime.now(UTC) - HOUR / 4, payload={"n": 3}, version=9)
+        (again,) = await make.claim(connection, first.held.node)
+        live = await connection.fetchrow("select * from horai.instance_live")
+
+        assert await finish(connection, again.held, Complete())
+
+        past = await connection.fetchrow("select * from horai.instance_history where id = $1", again.held.id)
+        assert live is not None
+        assert past is not None
+        shared = (set(live.keys()) & set(past.keys())) - {"state"}
+        assert {name: past[name] for name in shared} == {name: live[name] for name in shared}
+        assert past["supersedes"] == first.held.id
+
+
+async def test_the_outputs_of_a_batch_stay_with_their_instances(connection: Dedicated):
+    held = [await rows.instance(connection, State.RUNNING) for _ in range(4)]
+    outputs = ['"a"', None, "0", None]
+    batch = [(each, Complete(output)) for each, output in zip(held, outputs, strict=True)]
+
+    assert len(await claims.finish_if_running(connection, rows.NODE, batch)) == 4
+
+    kept = await connection.fetch("select result from horai.instance_history order by id")
+    assert [row["result"] for row in kept] == outputs
 
 
 async def test_a_failure_is_planned_by_the_databases_clock(connection: Dedicated):

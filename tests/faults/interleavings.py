@@ -19,17 +19,16 @@ from horai.core.settings import SHARDS, EngineSettings
 from horai.core.settlement import Bury, Complete, Decision, Release, Retry
 from horai.core.vitals import Vitals
 from horai.db import claims, nodes, settlements
-from horai.db.claims import Claimed, Held, Position
-from horai.db.clock import DatabaseClock
+from horai.db.claims import Claimed, ClaimedBy, Held, Position
 from horai.db.jobs import JobRow
 from horai.db.line import Line
-from horai.db.pool import Dedicated, connect, retrying
+from horai.db.pool import LOOP_LOCK_TIMEOUT, Dedicated, connect, retrying
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
 from horai.engine.holdings import Holdings
-from horai.engine.keeper import Keeper
 from horai.engine.rescuer import Rescuer
-from horai.engine.settler import Settlement, Settler
+from horai.engine.settler import LOCK_TIMEOUT, Settlement, Settler
+from stages import FixedKeeper
 
 LANES_WIDE = 8
 """How many operations run at a time at most."""
@@ -146,11 +145,17 @@ class World:
         self._scope: Scope = await self._stack.enter_async_context(make.scope(self._url, size=LANES_WIDE))
         self._connections = [await self._connection(f"actor {n}") for n in range(LANES_WIDE)]
         self._watcher = await self._connection("watcher")
-        keeper = Keeper(self._url, "rescuer", SETTINGS.lease, DatabaseClock(), Vitals())  # never started: incarnation 0
+        keeper = FixedKeeper(0).keeper  # none of the incarnations, and the owner of every shard
         self._rescuers = [Rescuer(self._line(f"rescuer {n}"), keeper, Wakeups(), SETTINGS) for n in range(LANES_WIDE)]
         self._vitals = Vitals()
         self._settlers = [
-            Settler(self._line(f"settler {n}"), Holdings(1000, self._vitals), Wakeups(), self._vitals, SETTINGS)
+            Settler(
+                self._line(f"settler {n}", LOCK_TIMEOUT),
+                Holdings(1000, self._vitals),
+                Wakeups(),
+                self._vitals,
+                SETTINGS,
+            )
             for n in range(LANES_WIDE)
         ]
 
@@ -159,8 +164,8 @@ class World:
         self._stack.push_async_callback(connection.close)
         return connection
 
-    def _line(self, name: str) -> Line:
-        line = Line(self._url, name)
+    def _line(self, name: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT) -> Line:
+        line = Line(self._url, name, lock_timeout=lock_timeout)
         self._stack.push_async_callback(line.close)
         return line
 
@@ -258,7 +263,8 @@ class World:
         positions = [Position(shard, scene.job.lane_id, make.LONG_AGO, -1) for shard in range(SHARDS)]
         connection = self._connections[place]
         async with connection.transaction():
-            claimed = await claims.claim_due(connection, node, began, positions, take.rows)
+            by = ClaimedBy(node, began, datetime.now(UTC))
+            claimed = await claims.claim_due(connection, by, positions, [take.rows] * SHARDS)
             await _linger(connection, take.linger)
         scene.accountant.claims += [Claim(row, began) for row in claimed]
         scene.held += claimed
@@ -289,7 +295,7 @@ class World:
 
     async def _until_settled(self, settler: Settler) -> None:
         async with asyncio.timeout(20):
-            while settler._waiting:
+            while settler._inbox.waiting:
                 await settler.step(datetime.now(UTC))
                 await asyncio.sleep(0)
 

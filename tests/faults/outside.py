@@ -38,8 +38,9 @@ async def until(holds: Callable[[], Awaitable[object]], within: float, what: str
 
 @dataclass(frozen=True)
 class LoggedHit:
-    """A line of the receiver's log."""
+    """A line of the receiver's log; `at` by the wall clock, which the database of a test shares."""
 
+    at: float
     path: str
     unit: str
     key: str
@@ -69,7 +70,7 @@ class ReceiverProcess:
         complete = self._log.read_text().rpartition("\n")[0]
         lines = [json.loads(line) for line in complete.splitlines()]
         return [
-            LoggedHit(line["path"], line["unit"], line["key"], int(line["attempt"]), int(line["fence"]))
+            LoggedHit(line["at"], line["path"], line["unit"], line["key"], int(line["attempt"]), int(line["fence"]))
             for line in lines
         ]
 

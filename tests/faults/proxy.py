@@ -7,11 +7,13 @@
 
 `cut_after` loses one answer: the statement reaches the server and takes effect there, its answer never comes back. The
 proxy reads the frontend's messages to find it: asyncpg prepares a statement once and from then on only names it.
+
+`Proxy(url, is_dropped)` keeps notifications from the node, by their payloads; all else arrives.
 """
 
 import asyncio
 import struct
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
@@ -82,8 +84,9 @@ class Link:
         """Server to client; the answer that a trap waits for is withheld, and lost when it did something."""
         while data := await reader.read(CHUNK):
             await self._proxy.transit()
+            if self._proxy.is_dropped is not None:
+                data = self._what_is_heard(data, self._proxy.is_dropped)
             if self._pending is None:
-                self._backend.feed(data)
                 self._client.write(data)
                 await self._client.drain()
                 continue
@@ -98,6 +101,19 @@ class Link:
                 return
             self._client.write(self._withheld)  # it claimed nothing: not the answer to lose
             self._pending, self._withheld = None, b""
+
+    def _what_is_heard(self, data: bytes, is_dropped: Callable[[str], bool]) -> bytes:
+        """The messages that are complete by now, without the notifications that are dropped."""
+        heard = b""
+        for kind, body in self._backend.feed(data):
+            if kind == b"A":
+                payload = body[4:].split(b"\0")[1].decode()  # behind the pid of the sender and the channel
+                if is_dropped(payload):
+                    self._proxy.dropped.append(payload)
+                    continue
+                self._proxy.heard.append(payload)
+            heard += kind + struct.pack("!I", len(body) + 4) + body
+        return heard
 
     def _note(self, kind: bytes, body: bytes) -> None:
         """Follows what the client asks, to know when the trap's statement goes out."""
@@ -134,7 +150,11 @@ class Link:
 class Proxy:
     """Listens on 127.0.0.1 for a server that only has a unix socket."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, is_dropped: Callable[[str], bool] | None = None) -> None:
+        self.is_dropped = is_dropped
+        self.heard: list[str] = []
+        self.dropped: list[str] = []
+        """Payloads of notifications; kept only by a proxy that drops some."""
         parts = urlsplit(url)
         query = parse_qs(parts.query)
         self._socket = f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}"

@@ -4,13 +4,13 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import make
 from horai.core.settings import SHARDS
 from horai.core.settlement import Complete
 from horai.db import claims, settlements
-from horai.db.claims import Held, Position
+from horai.db.claims import ClaimedBy, Held, Position
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
 
@@ -40,7 +40,8 @@ async def claimer(url: str, lane: int, tally: Tally) -> None:
     claim_id = 0
     while await connection.fetchval("select exists (select from horai.instance_live)"):
         claim_id += 1
-        claimed = await claims.claim_due(connection, node, claim_id, positions, PER_LANE)
+        by = ClaimedBy(node, claim_id, datetime.now(UTC))
+        claimed = await claims.claim_due(connection, by, positions, [PER_LANE] * SHARDS)
         tally.run(node, claimed)
         await settle(connection, [row.held for row in claimed])
     await connection.close()

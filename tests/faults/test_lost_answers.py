@@ -86,7 +86,7 @@ async def test_a_success_whose_commit_was_not_answered_is_recorded_once_and_not_
     url: str, connection: Dedicated
 ) -> None:
     async with field(url) as on:
-        trap = on.proxy.cut_after("finish_if_running", at_commit=True)
+        trap = on.proxy.cut_after("finish_if_running")  # one statement, committed when it is answered
         instance = await on.put("article:42")
         await asyncio.wait_for(trap.sprung.wait(), 20)
 

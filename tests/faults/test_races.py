@@ -8,16 +8,14 @@ from horai.accept import instances, jobs, relanes
 from horai.core.reschedule import Verdict
 from horai.core.settings import EngineSettings
 from horai.core.settlement import Bury, Complete
-from horai.core.vitals import Vitals
 from horai.db import jobs as job_rows
 from horai.db import nodes, settlements
-from horai.db.clock import DatabaseClock
 from horai.db.line import Line
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
-from horai.engine.keeper import Keeper
 from horai.engine.rescuer import Rescuer
+from stages import FixedKeeper
 
 LATER = timedelta(hours=1)
 
@@ -35,10 +33,8 @@ async def is_blocked(connection: Dedicated, pid: int) -> None:
 
 async def rescue(url: str) -> None:
     """What a rescuer of another node does in one step."""
-    settings = EngineSettings()
-    keeper = Keeper(url, "rescuer", settings.lease, DatabaseClock(), Vitals())
     line = Line(url, "horai test rescuer")
-    await Rescuer(line, keeper, Wakeups(), settings).step(datetime.now(UTC))
+    await Rescuer(line, FixedKeeper(0).keeper, Wakeups(), EngineSettings()).step(datetime.now(UTC))
     await line.close()
 
 

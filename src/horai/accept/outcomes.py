@@ -9,6 +9,7 @@ import random
 from horai.accept.instances import read_instance
 from horai.accept.scope import Scope
 from horai.core.errors import StaleOutcome
+from horai.core.retry import RetryPolicy
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded, plan
 from horai.core.states import State
 from horai.db import claims, jobs, settlements
@@ -44,8 +45,9 @@ def _is_repeated(instance: InstanceRow, fence: int, outcome: Outcome) -> bool:
 
 
 async def _settle(connection: Connection, held: Held, outcome: Outcome) -> Applied:
-    job = (await jobs.jobs_to_run(connection, [held.job_id]))[held.job_id]
-    decision = plan(job.definition.retry, held.retry_count, outcome, random.uniform)
+    (job,) = await jobs.jobs_to_run(connection, {held.job_id: 0})
+    policy = job.recipe.retry if job.recipe else RetryPolicy()
+    decision = plan(policy, held.retry_count, outcome, random.uniform)
     await claims.lock_instance(connection, held.id)
     return await settlements.apply(connection, [(held, decision)])
 
@@ -60,7 +62,7 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
             extra=extra,
         )
     attempt = max(instance.attempt - (instance.fence - fence), 0)
-    stale = Held(instance.id, instance.job_id, scope.tenant_id, attempt, fence, 0, 0)
+    stale = Held(instance.id, instance.job_id, attempt, fence, 0, 0)
     async with acquire(scope.pool) as connection:
         kept = await claims.keep_late(connection, [late_result(stale, outcome)])
     return StaleOutcome(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 HTTP_TIMEOUT = timedelta(seconds=5)
 """Default total deadline of an HTTP call (seed 001: the caller protects itself)."""
@@ -27,9 +28,12 @@ class WorkerTarget:
 Target = HttpTarget | WorkerTarget
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One claimed attempt. `payload` is JSON text or None; `timeout` None means no deadline."""
+class Call(NamedTuple):
+    """One claimed attempt. `payload` is JSON text or None; `timeout` None means no deadline.
+
+    `born_for` and `slot` are what its idempotency key is made of, for life: slots below zero are not of a schedule.
+    `node` is the incarnation that claimed it.
+    """
 
     instance_id: int
     job_id: int
@@ -40,11 +44,20 @@ class Call:
     execute_time: datetime
     attempt: int
     fence: int
-    idempotency_key: str
+    born_for: datetime
+    slot: int
     payload: str | None
     target: Target
     timeout: timedelta | None
     secrets: tuple[str, ...] = ()
+    node: int = 0
+
+    @property
+    def idempotency_key(self) -> str:
+        """Fixed at birth, the same for every attempt."""
+        if self.slot >= 0:
+            return slot_key(self.job_id, self.born_for, self.slot)
+        return instance_key(self.job_id, self.born_for, self.instance_id)
 
     @property
     def unit(self) -> str:

@@ -102,12 +102,15 @@ class Release:
 
 Decision = Complete | Retry | Bury | Release
 
+DONE = Complete()
+"""What most attempts come to."""
+
 
 def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) -> Decision:
     """What `outcome` makes of an instance that has failed `retry_count` times before."""
     match outcome:
         case Succeeded(output):
-            return Complete(output)
+            return Complete(output) if output is not None else DONE
         case FailedUnrecoverable(code, message):
             return Bury(code, message, tags_of(code, spent=False))
         case FailedRetryable(code, message) if policy.is_spent(retry_count + 1):

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import asyncpg
 import structlog
 
-from horai.core.definition import Definition, JobStatus, Priority, checked
+from horai.core.definition import Definition, JobStatus, Priority, Recipe, checked, recipe_of
 from horai.core.errors import HoraiError
+from horai.core.queues import QueueSettings, Rate
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
@@ -19,7 +21,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as it is stored; `document` is its definition as people write it."""
+    """A job as it is stored; `document` is its definition as people write it.
+
+    It names a priority only when the job states one; `priority` is the one in force.
+    """
 
     id: int
     tenant_id: int
@@ -36,6 +41,7 @@ class JobRow:
     paused_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    priority: Priority
 
     @property
     def lane_now(self) -> int:
@@ -66,6 +72,7 @@ def _job(row: asyncpg.Record) -> JobRow:
         row["paused_at"],
         row["created_at"],
         row["updated_at"],
+        Priority(row["priority"]),
     )
 
 
@@ -186,38 +193,47 @@ async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """What a dispatcher needs to know of a job to run its instances."""
+    """What a dispatcher needs to know of a job to run its instances; without a recipe it cannot be read."""
 
     id: int
+    version: int
     name: str
     tenant: str
     is_paused: bool
     is_deleted: bool
-    definition: Definition
-    secrets: tuple[str, ...]
+    recipe: Recipe | None
 
 
-async def jobs_to_run(connection: Connection, job_ids: Sequence[int]) -> dict[int, Runnable]:
-    """The jobs of claimed instances, deleted ones included; one whose definition cannot be read is absent."""
-    found: dict[int, Runnable] = {}
-    for row in await connection.fetch(sql("jobs_to_run"), list(job_ids)):
-        try:
-            found[row["id"]] = _runnable(row)
-        except (HoraiError, ValueError) as error:
-            log.error("a stored definition cannot be read", job=row["id"], error=repr(error))
-    return found
+async def jobs_to_run(connection: Connection, known: Mapping[int, int]) -> list[Runnable]:
+    """Those of the jobs, deleted ones included, whose version is not the known one (0: not known)."""
+    rows = await connection.fetch(sql("jobs_to_run"), list(known), list(known.values()))
+    return [
+        Runnable(
+            row["id"],
+            row["version"],
+            row["name"],
+            row["tenant"],
+            row["status"] == JobStatus.PAUSED,
+            row["is_deleted"],
+            _recipe(row["recipe"]),
+        )
+        for row in rows
+    ]
 
 
-def _runnable(row: asyncpg.Record) -> Runnable:
-    return Runnable(
-        row["id"],
-        row["name"],
-        row["tenant"],
-        row["status"] == JobStatus.PAUSED,
-        row["is_deleted"],
-        definition_of(json.loads(row["definition"])),
-        tuple(row["secrets"]),
-    )
+@lru_cache(maxsize=10_000)
+def _recipe(text: str) -> Recipe | None:
+    """Jobs that say the same share one: a group of a hundred thousand is read once."""
+    try:
+        return recipe_of(json.loads(text))
+    except (HoraiError, ValueError, TypeError, KeyError, AttributeError) as error:
+        log.error("a stored definition cannot be read", error=repr(error))
+        return None
+
+
+async def signing_secrets(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """Every tenant's secrets in force, the newest first."""
+    return {row["tenant"]: tuple(row["secrets"]) for row in await connection.fetch(sql("signing_secrets"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,14 +245,17 @@ class Lane:
     queue: str
     priority: Priority
     handler: str
+    queue_id: int = 0
+    weight: int = 1
+    limits: QueueSettings = field(default_factory=QueueSettings)
+    """What its queue allows."""
 
 
 async def lane_of(connection: Connection, tenant_id: int, definition: Definition) -> int:
     """The lane of a job's instances, made when need be."""
+    stated = None if definition.priority is None else int(definition.priority)
     for _ in range(2):
-        lane = await connection.fetchval(
-            sql("lane_of"), tenant_id, definition.queue, int(definition.priority), definition.handler
-        )
+        lane = await connection.fetchval(sql("lane_of"), tenant_id, definition.queue, stated, definition.handler)
         if lane is not None:
             return lane
     raise RuntimeError("a lane that is neither there nor can be made")
@@ -244,8 +263,21 @@ async def lane_of(connection: Connection, tenant_id: int, definition: Definition
 
 async def lanes(connection: Connection) -> list[Lane]:
     """Every lane."""
-    rows = await connection.fetch(sql("lanes"))
-    return [Lane(row["id"], row["tenant_id"], row["queue"], Priority(row["priority"]), row["handler"]) for row in rows]
+    return [_lane(row) for row in await connection.fetch(sql("lanes"))]
+
+
+def _lane(row: asyncpg.Record) -> Lane:
+    rate = None if row["rate_count"] is None else Rate(row["rate_count"], row["rate_per"])
+    return Lane(
+        row["id"],
+        row["tenant_id"],
+        row["queue"],
+        Priority(row["priority"]),
+        row["handler"],
+        row["queue_id"],
+        row["weight"],
+        QueueSettings(None, row["max_concurrency"], rate, row["paused"]),
+    )
 
 
 async def tenant_id(connection: Connection, name: str) -> int | None:
@@ -253,6 +285,8 @@ async def tenant_id(connection: Connection, name: str) -> int | None:
     return await connection.fetchval(sql("tenant_by_name"), name)
 
 
-async def insert_event(connection: Connection, tenant_id: int, job_id: int, kind: str, data: Mapping[str, Any]) -> None:
-    """An event about a definition."""
+async def insert_event(
+    connection: Connection, tenant_id: int, job_id: int | None, kind: str, data: Mapping[str, Any]
+) -> None:
+    """An event about a definition, or with no job about a queue."""
     await connection.execute(sql("insert_event"), tenant_id, job_id, kind, json.dumps(data, ensure_ascii=False))

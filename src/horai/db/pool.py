@@ -44,7 +44,12 @@ def _server_settings(application: str, lock_timeout: timedelta) -> dict[str, str
     }
 
 
-async def connect(url: str, application: str, command_timeout: timedelta = COMMAND_TIMEOUT) -> Dedicated:
+async def connect(
+    url: str,
+    application: str,
+    command_timeout: timedelta = COMMAND_TIMEOUT,
+    lock_timeout: timedelta = LOOP_LOCK_TIMEOUT,
+) -> Dedicated:
     """A connection of one's own, for a loop.
 
     A loop's plans are cached for the life of its connection, and the first is made while the tables may be empty: it
@@ -54,7 +59,7 @@ async def connect(url: str, application: str, command_timeout: timedelta = COMMA
         url,
         timeout=min(CONNECT_TIMEOUT, command_timeout.total_seconds()),
         command_timeout=command_timeout.total_seconds(),
-        server_settings=_server_settings(application, LOOP_LOCK_TIMEOUT) | {"enable_seqscan": "off"},
+        server_settings=_server_settings(application, lock_timeout) | {"enable_seqscan": "off"},
     )
 
 

@@ -26,7 +26,7 @@ async def apply(connection: Connection, batch: Sequence[tuple[Held, Decision]]) 
     """Writes the decisions in the caller's transaction, passing over rows that somebody else has locked."""
     applied = Applied()
     if complete := [(held, decision) for held, decision in batch if isinstance(decision, Complete)]:
-        applied.ids |= await claims.finish_if_running(connection, complete)
+        applied.ids |= await claims.finish_if_free(connection, complete)
     if bury := [(held, decision) for held, decision in batch if isinstance(decision, Bury)]:
         applied.ids |= await claims.bury_if_running(connection, bury)
     if retry := [(held, decision) for held, decision in batch if isinstance(decision, Retry)]:

@@ -1,20 +1,36 @@
-"""Attempts under way: each claimed row becomes a call, and whatever comes of it is handed to the settler."""
+"""Attempts under way: each claimed row becomes a call, and whatever comes of it is handed to the settler.
+
+A runner takes one row after the other. As soon as a call makes it wait, the next row gets a runner of its own: calls run
+side by side, and a thousand that never wait cost one task.
+"""
 
 import asyncio
 import random
 import time
-from collections.abc import Mapping
-from datetime import timedelta
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from horai.core.calls import Call, HttpTarget
-from horai.core.retry import RetryPolicy
-from horai.core.settlement import TIMEOUT, Accepted, FailedRetryable, Outcome, plan
+import structlog
+
+from horai.core.calls import Call
+from horai.core.definition import Recipe
+from horai.core.settlement import TIMEOUT, Accepted, FailedRetryable, NotSent, Outcome, Release, plan
 from horai.core.vitals import Vitals
+from horai.db import claims
 from horai.db.claims import Claimed, Held
-from horai.db.clock import DatabaseClock
 from horai.db.jobs import Runnable
+from horai.db.line import Line
+from horai.engine.jobbook import JobBook
+from horai.engine.keeper import Keeper
 from horai.engine.settler import Settlement, Settler
+
+log = structlog.get_logger(__name__)
+
+STOPPED = FailedRetryable("NODE_STOPPED", "The node stopped before the call had ended.")
+STOPPED_WAITING = FailedRetryable("NODE_STOPPED", "The node stopped while the outcome was awaited.")
+NOT_REPORTED = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
 
 
 class Executor(Protocol):
@@ -25,17 +41,32 @@ class Executor(Protocol):
         ...
 
 
+Errand = tuple[Claimed, Runnable, Recipe]
+"""A claimed row that may be run, and how."""
+
+
 class Attempts:
     """The calls of this process. `executors` are by handler; the empty one is for HTTP."""
 
     def __init__(
-        self, executors: Mapping[str, Executor], settler: Settler, clock: DatabaseClock, vitals: Vitals
+        self,
+        executors: Mapping[str, Executor],
+        settler: Settler,
+        keeper: Keeper,
+        jobs: JobBook,
+        line: Line,
+        vitals: Vitals,
     ) -> None:
         self._executors = executors
         self._settler = settler
-        self._clock = clock
+        self._keeper = keeper
+        self._secrets_of = jobs.secrets_of
+        self._line = line
+        self._looking = asyncio.Lock()
         self._vitals = vitals
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: deque[Errand] = deque()
+        self._is_relief_coming = False
+        self._runners: set[asyncio.Task[None]] = set()
         self._awaited: dict[tuple[int, int], asyncio.Event] = {}
 
     @property
@@ -43,43 +74,101 @@ class Attempts:
         """What can be run here."""
         return frozenset(self._executors)
 
-    def start(self, row: Claimed, job: Runnable) -> None:
-        """Takes a claimed row over; it will be settled, whatever comes."""
-        now = self._clock.now()
-        self._vitals.observe_delay(time.monotonic(), (now - row.execute_time).total_seconds())
-        if row.held.retry_count:
-            self._vitals.retry_backlog = max(self._vitals.retry_backlog - 1, 0)
-        task = asyncio.create_task(self._execute(row, job))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def start(self, errands: Sequence[Errand], now: datetime) -> None:
+        """Takes claimed rows over; each will be settled, whatever comes."""
+        delays = [(now - row.execute_time).total_seconds() for row, _, _ in errands]
+        self._vitals.observe_delays(time.monotonic(), delays)
+        retried = sum(1 for row, _, _ in errands if row.held.retry_count)
+        self._vitals.retry_backlog = max(self._vitals.retry_backlog - retried, 0)
+        self._waiting.extend(errands)
+        self._relieve()
 
-    async def _execute(self, row: Claimed, job: Runnable) -> None:
+    def _relieve(self) -> None:
+        """A runner for what waits. It calls for relief itself before each call that may hold it up."""
+        self._is_relief_coming = False
+        if self._waiting:
+            runner = asyncio.create_task(self._run())
+            self._runners.add(runner)
+            runner.add_done_callback(self._runners.discard)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            if not self._is_relief_coming:
+                self._is_relief_coming = True
+                loop.call_soon(self._relieve)
+            errand = self._waiting.popleft()
+            try:
+                await self._attempt(errand)
+            except Exception as error:  # its outcome is with the settler; the rows behind it are not to blame
+                log.error("an attempt failed unexpectedly", instance=errand[0].held.id, error=repr(error))
+
+    async def _attempt(self, errand: Errand) -> None:
         """One attempt from call to settlement; every way out settles or releases."""
-        call = call_of(row, job)
-        executor = self._executors[job.definition.handler]
-        outcome: Outcome | Accepted = FailedRetryable("NODE_STOPPED", "The node stopped before the call had ended.")
+        held, recipe = errand[0].held, errand[2]
+        outcome: Outcome | Accepted = STOPPED
         is_quiet = False
         try:
-            outcome = await executor.run(call)
+            outcome = await self._outcome_of(errand)
             if isinstance(outcome, Accepted):
-                await self._outcome_of(row.held, outcome.remaining)
+                await self._reported(held, outcome.remaining)
                 is_quiet = True
-                outcome = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
+                outcome = NOT_REPORTED
         finally:
             if isinstance(outcome, Accepted):
-                outcome = FailedRetryable("NODE_STOPPED", "The node stopped while the outcome was awaited.")
-            self._settler.submit(_settlement(row.held, job.definition.retry, outcome, is_quiet=is_quiet))
+                outcome = STOPPED_WAITING
+            decision = plan(recipe.retry, held.retry_count, outcome, random.uniform)
+            self._settler.submit(Settlement(held, decision, is_quiet))
 
-    async def _outcome_of(self, held: Held, within: timedelta) -> None:
-        """Returns when the outcome has been reported here, or its time is over. Reported elsewhere, the row tells."""
+    async def _outcome_of(self, errand: Errand) -> Outcome | Accepted:
+        """Nothing is sent for a claim that is not this node's own any more: row and slot may be somebody else's.
+
+        Nor when it holds a lease again: a node that was fenced has done so as another incarnation.
+        """
+        row, job, recipe = errand
+        if not self._keeper.holds() or row.held.node != self._keeper.incarnation:
+            return NotSent()
+        call = call_of(row, job, recipe, self._secrets_of(job))
+        if row.has_large_payload:
+            try:
+                call = call._replace(payload=await self._payload_of(row.held))
+            except LookupError:
+                return NotSent()
+        return await self._executors[recipe.handler].run(call)
+
+    async def _payload_of(self, held: Held) -> str | None:
+        async with self._looking:
+            try:
+                return await claims.payload_of(await self._line.get(), held)
+            except LookupError:
+                raise
+            except Exception as error:
+                self._line.drop()
+                log.warning("a payload could not be read", instance=held.id, error=repr(error))
+                raise LookupError from error
+
+    async def _reported(self, held: Held, within: timedelta) -> None:
+        """Returns when the outcome has been reported, or its time is over. Reported unheard, the row tells."""
         reported = self._awaited.setdefault((held.id, held.fence), asyncio.Event())
         try:
             async with asyncio.timeout(within.total_seconds()):
                 await reported.wait()
+                while await self._is_running(held):  # anybody may notify: only the row is believed
+                    reported.clear()
+                    await reported.wait()
         except TimeoutError:
             pass
         finally:
             del self._awaited[held.id, held.fence]
+
+    async def _is_running(self, held: Held) -> bool:
+        async with self._looking:
+            try:
+                return bool(await claims.still_running(await self._line.get(), [held]))
+            except Exception as error:
+                self._line.drop()
+                log.warning("an instance could not be looked at", instance=held.id, error=repr(error))
+                return True
 
     def outcome_reported(self, instance_id: int, fence: int) -> None:
         """Nobody needs to wait for this outcome any more."""
@@ -87,32 +176,32 @@ class Attempts:
             reported.set()
 
     async def break_off(self) -> None:
-        """Ends what still runs; its outcome is that the node stopped."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Ends what still runs, with the outcome that the node stopped; what has not begun goes back."""
+        while self._waiting:
+            self._settler.submit(Settlement(self._waiting.popleft()[0].held, Release()))
+        for runner in list(self._runners):
+            runner.cancel()
+        await asyncio.gather(*self._runners, return_exceptions=True)
 
 
-def call_of(row: Claimed, job: Runnable) -> Call:
+def call_of(row: Claimed, job: Runnable, recipe: Recipe, secrets: tuple[str, ...]) -> Call:
     """The attempt a claim stands for."""
-    definition = job.definition
+    held, _lane, _due, slot, key, fire_time, execute_time, born_for, payload, _is_large = row
     return Call(
-        instance_id=row.held.id,
-        job_id=job.id,
-        job=job.name,
-        tenant=job.tenant,
-        key=row.key,
-        fire_time=row.fire_time,
-        execute_time=row.execute_time,
-        attempt=row.held.attempt,
-        fence=row.held.fence,
-        idempotency_key=row.idempotency_key,
-        payload=row.payload,
-        target=definition.target,
-        timeout=definition.timeout,
-        secrets=job.secrets if isinstance(definition.target, HttpTarget) else (),
+        held.id,
+        held.job_id,
+        job.name,
+        job.tenant,
+        key,
+        fire_time,
+        execute_time,
+        held.attempt,
+        held.fence,
+        born_for,
+        slot,
+        payload,
+        recipe.target,
+        recipe.timeout,
+        secrets,
+        held.node,
     )
-
-
-def _settlement(held: Held, retry: RetryPolicy, outcome: Outcome, *, is_quiet: bool) -> Settlement:
-    return Settlement(held, plan(retry, held.retry_count, outcome, random.uniform), is_quiet)

@@ -1,44 +1,42 @@
-"""Claims what is due and hands it to the executors.
+"""Claims what is due and hands it out: the stage that picks whose turn it is.
 
-The claim is one statement over the lanes that are ready, most urgent first, never more than there is room for. Rows of
-paused jobs are parked, those of deleted jobs cancelled. Whatever goes wrong between claim and call gives the row back.
+Timers and wakes say which places have something due; turns say who of them is next; one statement claims; and what a
+place has next is asked for when it has run dry. Never more is claimed than there is room for.
 """
 
 import asyncio
-import random
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
 
-from horai.core.settings import SHARDS, EngineSettings
-from horai.core.settlement import (
-    Release,
-)
+from horai.core.settings import EngineSettings
+from horai.core.shards import Duty
+from horai.core.turns import Standing, Turns
 from horai.core.vitals import Vitals
 from horai.db import claims, jobs
-from horai.db.claims import Claimed
 from horai.db.clock import DatabaseClock
-from horai.db.jobs import Runnable
 from horai.db.line import Line
 from horai.db.pool import Dedicated
 from horai.engine.attempts import Attempts
+from horai.engine.claimer import Claimer, Harvest, Pick
+from horai.engine.handout import Handout
 from horai.engine.holdings import Holdings
-from horai.engine.jobbook import JobBook
 from horai.engine.keeper import Keeper
-from horai.engine.lanes import START, Lanes
-from horai.engine.settler import Settlement, Settler
+from horai.engine.lanes import BEFORE_ALL, Lanes, Place
 
 log = structlog.get_logger(__name__)
 
 NOT_TRUSTED_PAUSE = timedelta(milliseconds=200)
-LOCKED_PAUSE = timedelta(milliseconds=20)
-LANES_AT_ONCE = 64
-SCANS_AT_ONCE = 64
-BROKEN_PAUSE = timedelta(seconds=60)
-PAGE = 1_000
+IDLE = timedelta(seconds=60)
+PLACES_AT_ONCE = 64
+ASKED_AT_ONCE = 1_000
+CLAIMS_A_STEP = 50
+RELEARN = timedelta(seconds=1)
+SHORTEST_BARREN = timedelta(milliseconds=1)
+LONGEST_BARREN = timedelta(milliseconds=500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,9 @@ class Bench:
 
     keeper: Keeper
     attempts: Attempts
-    settler: Settler
+    handout: Handout
+    claimer: Claimer
+    lanes: Lanes
     holdings: Holdings
     clock: DatabaseClock
     vitals: Vitals
@@ -62,185 +62,156 @@ class Dispatcher:
     def __init__(self, line: Line, bench: Bench) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self._bench = bench
+        self.bench = bench
+        self._lanes = bench.lanes
         self._settings = bench.settings
         bench.holdings.freed = self.signal
-        self._jobs = JobBook()
-        now = bench.clock.now()
-        self._lanes = Lanes(range(SHARDS), bench.attempts.handlers, now)
-        self._claims = 0
-        self._is_claim_lost = False
-        self._has_new_lanes = True
-        self._sweep_at = now
-        self._straggler_at = now + self._settings.straggler
-        self._is_active = False
+        self._turns: Turns[Place] = Turns(time.monotonic())
+        self._barren: dict[Place, int] = {}
+        self._is_lanes_stale = True
+        self._learnt_at: datetime | None = None
         self._stepping = asyncio.Lock()
         self.is_draining = False
+        self.is_active = False
+        """Whether something was claimed since the last look at this; the sweeper's to take back."""
 
-    def wake(self, lane: int, due: datetime) -> None:
-        """A row of this lane is claimable from `due` on."""
+    def wake(self, shard: int | None, lane: int, due: datetime, after: int = BEFORE_ALL) -> None:
+        """A row of this lane, with an id above `after`, is claimable from `due` on."""
         is_new = not self._lanes.knows(lane)
-        self._has_new_lanes = self._has_new_lanes or is_new
-        if self._lanes.wake(lane, due) or is_new:
+        self._is_lanes_stale = self._is_lanes_stale or is_new
+        if self._lanes.wake(shard, lane, due, after) or is_new:
             self.signal.set()
+
+    def wake_queue(self, queue_id: int) -> None:
+        """A queue has other limits, or a free slot. What it allows is read again; the row decides until then."""
+        self._is_lanes_stale = True
+        for place in self._lanes.places_of_queue(queue_id):
+            self._barren.pop(place, None)
+            self._lanes.arm(place, self.bench.clock.now())
+        self.signal.set()
+
+    def look_everywhere(self) -> None:
+        """Wakes were lost: every place is asked what it has next."""
+        self._is_lanes_stale = True
+        self._lanes.ask(place for place in self._lanes.places() if place not in self._turns)
+        self.signal.set()
+
+    def learn(self, lanes: Iterable[jobs.Lane]) -> None:
+        """Takes note of the lanes as somebody has just read them."""
+        self._lanes.learn(lanes)
+        self._learnt_at = self.bench.clock.now()
+        if self._lanes.unknown:
+            self.signal.set()
+
+    def is_ready(self, place: Place) -> bool:
+        """Whether this place is in line to be claimed from."""
+        return place in self._turns
 
     async def step(self, now: datetime) -> datetime:
         """Claims all that is due, as far as there is room."""
-        if self.is_draining or not self._bench.keeper.holds():
+        if self.is_draining or not self.bench.keeper.holds():
             return now + NOT_TRUSTED_PAUSE
         async with self._stepping:
-            return await self._step(now)
-
-    async def _step(self, now: datetime) -> datetime:
-        connection = await self.line.get()
-        await self._look_around(connection, now)
-        bands = self._lanes.take_due(now)
-        try:
-            for number, band in enumerate(bands):
-                firsts = range(0, len(band), LANES_AT_ONCE)
-                left = [await self._serve(connection, band[first : first + LANES_AT_ONCE]) for first in firsts]
-                if any(left) and self._is_called_away():
-                    for less_urgent in bands[number + 1 :]:
-                        self._look_again(less_urgent, now)
+            connection = await self.line.get()
+            await self._look_around(connection, now)
+            for _ in range(CLAIMS_A_STEP):
+                await self._ask(connection)
+                self._line_up()
+                if not self._turns or self.bench.holdings.room <= 0 or self.is_draining:
                     break
-        except BaseException:
-            for band in bands:
-                self._look_again(band, now)
-            raise
-        return self._next_look(now)
+                if not self.bench.keeper.holds():
+                    return now + NOT_TRUSTED_PAUSE
+                await self._serve(connection)
+            return self._next_look()
 
-    def _look_again(self, lanes: Iterable[int], at: datetime) -> None:
-        for lane in lanes:
-            self._lanes.arm(lane, at)
-
-    def _next_look(self, now: datetime) -> datetime:
-        """With no room the signal of `Holdings` comes first; otherwise the next timer, pass or sweep."""
-        looks = [self._sweep_at]
-        if self._is_active:
-            looks.append(self._straggler_at)
-        due = self._lanes.next_at()
-        if due is not None and self._bench.holdings.room > 0:
-            looks.append(max(due, now))
+    def _next_look(self) -> datetime:
+        """With no room the signal of `Holdings` comes first; otherwise the next timer."""
+        now = self.bench.clock.now()
+        looks = [now + IDLE]
+        if self.bench.holdings.room > 0:
+            if self._turns or self._lanes.unknown:
+                return now
+            if (due := self._lanes.next_at()) is not None:
+                looks.append(due)
+        if self._is_lanes_stale and self._learnt_at is not None:
+            looks.append(self._learnt_at + RELEARN)
         return min(looks)
 
     async def _look_around(self, connection: Dedicated, now: datetime) -> None:
-        """New lanes, lost claims, stragglers behind the cursors: what no timer tells."""
-        is_sweep = now >= self._sweep_at
-        if self._has_new_lanes or is_sweep:
-            self._has_new_lanes = False
-            self._lanes.learn(await jobs.lanes(connection), now)
-        if self._is_claim_lost or is_sweep:
-            await self._release_lost(connection)
-            self._is_claim_lost = False
-        if is_sweep:
-            self._sweep_at = now + self._settings.sweep
-            self._lanes.back_to_all(START, now)
-        elif self._is_active and now >= self._straggler_at:
-            self._straggler_at = now + self._settings.straggler
-            self._is_active = False
-            self._lanes.back_to_all(now - self._settings.straggler_reach, now)
+        """Shards that came or went, claims whose answer was lost, lanes that are new or have other limits."""
+        for place in self._lanes.own(self.bench.keeper.shards(Duty.dispatch)):
+            self._turns.discard(place)
+        if self.bench.claimer.is_answer_lost:
+            await self.bench.claimer.release_lost(connection)
+        if self._is_lanes_stale and (self._learnt_at is None or now >= self._learnt_at + RELEARN):
+            await self._relearn(connection)
 
-    async def _serve(self, connection: Dedicated, lanes: Sequence[int]) -> bool:
-        """Claims from these lanes until they are empty or there is no room; whether something may be left.
-
-        Every scan has its turn. After one turn each, it also ends when the step is called away.
-        """
-        scans = self._lanes.positions(lanes)
-        random.shuffle(scans)
-        waiting, first_turn = deque(scans), len(scans)
-        while waiting and (budget := min(self._settings.claim_batch, self._bench.holdings.room)) > 0:
-            chosen = [waiting.popleft() for _ in range(min(len(waiting), SCANS_AT_ONCE, budget))]
-            first_turn -= len(chosen)
-            each = budget // len(chosen)
-            claimed = await self._claim(connection, chosen, each)
-            await self._hand_out(connection, claimed)
-            found = Counter((row.shard, row.lane) for row in claimed)
-            waiting.extend(self._lanes.position(*scan) for scan, count in found.items() if count >= each)
-            if first_turn <= 0 and self._is_called_away():
-                break
-        if waiting:
-            self._look_again(lanes, self._bench.clock.now())
-        else:
-            await self._rest(connection, lanes)
-        return bool(waiting)
-
-    def _is_called_away(self) -> bool:
-        """Whether something more urgent may have come, or a pass is due: a long backlog must not hold either up."""
-        pass_at = min(self._sweep_at, self._straggler_at)
-        return self.is_draining or self.signal.is_set() or self._bench.clock.now() >= pass_at
-
-    async def _claim(self, connection: Dedicated, positions: Sequence[claims.Position], per_lane: int) -> list[Claimed]:
-        self._claims += 1
-        self._is_claim_lost = True  # until the answer is here: without it, rows may be ours unknown to us
-        claimed = await claims.claim_due(connection, self._bench.keeper.incarnation, self._claims, positions, per_lane)
-        for row in claimed:
-            self._bench.holdings.add(row.held)
-        self._is_claim_lost = False
-        self._is_active = self._is_active or bool(claimed)
-        self._lanes.advance(claimed)
-        return claimed
-
-    async def _rest(self, connection: Dedicated, lanes: Sequence[int]) -> None:
-        """Sets the timers of lanes with nothing more to claim. What is due yet was not claimed is locked: soon again."""
-        soon = self._bench.clock.now() + LOCKED_PAUSE
-        for lane, due in (await claims.next_due(connection, self._lanes.positions(lanes))).items():
-            self._lanes.arm(lane, due if due > self._bench.clock.now() else soon)
-
-    async def _hand_out(self, connection: Dedicated, claimed: Sequence[Claimed]) -> None:
-        if not claimed:
-            return
-        handed: set[int] = set()
+    async def _relearn(self, connection: Dedicated) -> None:
+        self._is_lanes_stale = False  # before the look: what changes during it is looked at again
         try:
-            known = await self._jobs.get(connection, (row.held.job_id for row in claimed))
-            await self._refuse(connection, claimed, known, handed)
-            for row in claimed:
-                if row.held.id not in handed:
-                    handed.add(row.held.id)
-                    self._bench.attempts.start(row, known[row.held.job_id])
-        finally:
-            for row in claimed:
-                if row.held.id not in handed:
-                    self._bench.settler.submit(Settlement(row.held, Release()))
+            self.learn(await jobs.lanes(connection))
+        except BaseException:
+            self._is_lanes_stale = True
+            raise
 
-    async def _refuse(
-        self, connection: Dedicated, claimed: Sequence[Claimed], known: Mapping[int, Runnable], handed: set[int]
-    ) -> None:
-        """Parks the rows of paused jobs, cancels those of deleted ones, sets aside those nobody here can run or read."""
-        held = [row.held for row in claimed]
-        unknown = [h for h in held if h.job_id not in known]
-        deleted = [h for h in held if h.job_id in known and known[h.job_id].is_deleted]
-        left = [(h, known[h.job_id]) for h in held if h.job_id in known and not known[h.job_id].is_deleted]
-        paused = [h for h, job in left if job.is_paused]
-        moved = [
-            h for h, job in left if not job.is_paused and job.definition.handler not in self._bench.attempts.handlers
-        ]
-        refused: set[int] = set()
-        if paused:
-            refused |= await claims.park_if_running(connection, paused)
-        if deleted:
-            refused |= await claims.cancel_if_running(connection, deleted)
-        if moved:
-            await jobs.ask_relane(connection, sorted({h.job_id for h in moved}))
-        for row in (*paused, *deleted, *moved, *unknown):
-            handed.add(row.id)
-            if row.id in refused:
-                self._bench.holdings.drop(row)
+    async def _ask(self, connection: Dedicated) -> None:
+        """Sets the timers of places whose next due is not known."""
+        while unknown := [*self._lanes.unknown][:ASKED_AT_ONCE]:
+            for place in unknown:  # before the question: what becomes unknown during it is asked again
+                del self._lanes.unknown[place]
+            open_ones = [place for place in unknown if not self._lanes[place.lane].limits.paused]
+            try:
+                found = await claims.next_due(connection, [self._lanes.position(place) for place in open_ones])
+            except BaseException:
+                self._lanes.ask(unknown)
+                raise
+            now = self.bench.clock.now()
+            for shard, lane, due in found:
+                place = Place(shard, lane)
+                self._lanes.arm(place, max(due, now + self._barren_pause(place)))
+
+    def _barren_pause(self, place: Place) -> timedelta:
+        """What is due and yet was not claimed is locked, or its queue is full: soon again, and ever less soon."""
+        times = self._barren.get(place)
+        return timedelta(0) if times is None else min(SHORTEST_BARREN * 4 ** min(times, 8), LONGEST_BARREN)
+
+    def _line_up(self) -> None:
+        """Whatever a timer says is due gets in line."""
+        now = time.monotonic()
+        for place in self._lanes.take_due(self.bench.clock.now()):
+            lane = self._lanes[place.lane]
+            if self._lanes.is_ours(place) and not lane.limits.paused:
+                self._turns.ready(place, Standing(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
+
+    async def _serve(self, connection: Dedicated) -> None:
+        """One claim: pick, claim, hand out, and sort the places by what came of them."""
+        budget = min(self._settings.claim_batch, self.bench.holdings.room)
+        picked = self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE)
+        picks = [(place, min(rows, self._settings.poll_batch)) for place, rows in picked]
+        try:
+            harvest = await self.bench.claimer.claim(connection, picks)
+        except BaseException:
+            self._lanes.ask(place for place, _ in picks)
+            raise
+        self.is_active = self.is_active or bool(harvest.rows)
+        self._sort(picks, harvest)
+        await self.bench.handout.start(connection, harvest.rows, self.bench.clock.now())
+
+    def _sort(self, picks: Sequence[Pick], harvest: Harvest) -> None:
+        """Whoever gave all it was asked for is in line again, whoever did not has run dry for now."""
+        now = self.bench.clock.now()
+        for place, rows in picks:
+            count = harvest.found.get(place, 0)
+            if count:
+                self._barren.pop(place, None)
+            if place in harvest.wait_until:
+                self._lanes.arm(place, harvest.wait_until[place])
+            elif count >= rows or place in harvest.passed_over:
+                self._lanes.arm(place, now)
             else:
-                pause = BROKEN_PAUSE if row.job_id not in known else NOT_TRUSTED_PAUSE
-                self._bench.settler.submit(Settlement(row, Release(pause)))
-
-    async def _release_lost(self, connection: Dedicated) -> None:
-        """Gives back what the table says is ours and we do not hold: the answer to a claim was lost.
-
-        No claim is under way while this runs, and what is in hand was taken there before the look at the table.
-        """
-        after = 0
-        while page := await claims.running_of_node(connection, self._bench.keeper.incarnation, after, PAGE):
-            lost = [row.held for row in page if not self._bench.holdings.has(row.held)]
-            for held in lost:
-                self._bench.settler.submit(Settlement(held, Release()))
-            self._bench.vitals.released_claims += len(lost)
-            after = page[-1].held.id
+                if not count:
+                    self._barren[place] = self._barren.get(place, -1) + 1
+                self._lanes.ask((place,))
 
     async def stop(self, grace: timedelta) -> None:
         """Claims nothing more, waits for what runs, and settles what does not end in time as failed."""
@@ -249,6 +220,6 @@ class Dispatcher:
             async with asyncio.timeout(grace.total_seconds()):
                 async with self._stepping:  # a claim under way is handed out first
                     pass
-                await self._bench.holdings.emptied()
+                await self.bench.holdings.emptied()
         except TimeoutError:
-            await self._bench.attempts.break_off()
+            await self.bench.attempts.break_off()

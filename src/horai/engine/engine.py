@@ -1,30 +1,52 @@
-"""The stages of one process, wired together, started and stopped in order."""
+"""The stages of one process, wired together by its roles, started and stopped in order."""
 
 import asyncio
+import gc
 from collections.abc import Mapping
 from datetime import timedelta
 
 import structlog
 
 from horai.core.settings import EngineSettings
+from horai.core.shards import EVERY_ROLE, Role
 from horai.core.vitals import Vitals
 from horai.db.clock import DatabaseClock
 from horai.db.line import Line
+from horai.db.pool import COMMAND_TIMEOUT
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
 from horai.engine.attempts import Attempts, Executor
+from horai.engine.claimer import Claimer
 from horai.engine.dispatcher import Bench, Dispatcher
+from horai.engine.handout import Handout
+from horai.engine.herald import Herald
 from horai.engine.holdings import Holdings
 from horai.engine.janitor import Janitor
+from horai.engine.jobbook import JobBook
 from horai.engine.keeper import Keeper
+from horai.engine.lanes import Lanes
+from horai.engine.listener import Listener
 from horai.engine.loop import Stage
 from horai.engine.rescuer import Rescuer
-from horai.engine.settler import Settler
+from horai.engine.settler import LOCK_TIMEOUT, Settler
+from horai.engine.sweeper import Sweeper
 from horai.engine.trigger import Trigger
 
 log = structlog.get_logger(__name__)
 
 SETTLE_GRACE = timedelta(seconds=5)
+HERALD_TIMEOUT = timedelta(seconds=5)
+
+
+def collect_seldom() -> None:
+    """Has Python look for cyclic garbage less often.
+
+    Claimed rows come and go by the thousand and hold no cycles: looking through them each time cost a third of the
+    drain. What is there at the start stays for good and is not looked at again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 class Engine:
@@ -38,40 +60,75 @@ class Engine:
         wakeups: Wakeups,
         vitals: Vitals,
         settings: EngineSettings,
+        roles: frozenset[Role] = EVERY_ROLE,
     ) -> None:
         self._url = url
         self._executors = executors
         self._wakeups = wakeups
         self._vitals = vitals
         self._settings = settings
+        self._roles = roles
         self.clock = DatabaseClock()
-        self.keeper = Keeper(url, name, settings.lease, self.clock, vitals)
+        self.keeper = Keeper(url, name, settings.lease, self.clock, vitals, roles)
         self._holdings = Holdings(settings.in_flight, vitals)
+        self._herald = Herald(Line(url, "horai herald", HERALD_TIMEOUT))
+        patience = settings.lease  # three beats
+        self._listener = Listener(
+            Line(url, "horai listener", patience), wakeups, self._herald, lambda: self.keeper.incarnation, patience
+        )
+        self._dispatcher: Dispatcher | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stages: list[Stage] = []
+        self._attempting = self._line("attempts")
 
     async def start(self) -> None:
         """Returns when the node is registered and every loop runs."""
+        collect_seldom()
         await self.keeper.start()
-        now = self.clock.now()
-        self._settler = Settler(self._line("settler"), self._holdings, self._wakeups, self._vitals, self._settings)
-        attempts = Attempts(self._executors, self._settler, self.clock, self._vitals)
-        bench = Bench(self.keeper, attempts, self._settler, self._holdings, self.clock, self._vitals, self._settings)
-        self._dispatcher = Dispatcher(self._line("dispatcher"), bench)
-        trigger = Trigger(self._line("trigger"), self.keeper, self._wakeups, self._settings, now)
-        self._wakeups.listen(self._dispatcher.wake)
-        self._wakeups.listen_to_outcomes(attempts.outcome_reported)
-        self._wakeups.listen_to_schedules(trigger.wake)
-        self._stages = [
-            self._settler,
-            self._dispatcher,
-            trigger,
-            Rescuer(self._line("rescuer"), self.keeper, self._wakeups, self._settings),
-            Janitor(self._line("janitor"), self._wakeups, self._vitals, self._settings, now),
-        ]
+        self._stages = [self._herald, self._listener]
+        if Role.executor in self._roles:
+            self._stages += self._executing()
+        if Role.scheduler in self._roles:
+            self._stages += self._scheduling()
+        self._wakeups.pass_on_to(self._herald.tell)
+        self._wakeups.listen_to_nodes(self.keeper.nudge)
         self._tasks = [
             asyncio.create_task(loop.run(stage, self.clock, self._vitals), name=stage.name) for stage in self._stages
         ]
+
+    def _executing(self) -> list[Stage]:
+        """What claims, runs and settles."""
+        holdings, vitals, settings, clock = self._holdings, self._vitals, self._settings, self.clock
+        line = Line(self._url, "horai settler", COMMAND_TIMEOUT, LOCK_TIMEOUT)
+        settler = Settler(line, holdings, self._wakeups, vitals, settings)
+        book = JobBook()
+        attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals)
+        lanes = Lanes(attempts.handlers, clock.now())
+        claimer = Claimer(self.keeper, lanes, holdings, settler, clock, vitals)
+        handout = Handout(attempts, settler, holdings, book, self._wakeups)
+        bench = Bench(self.keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, settings)
+        dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), bench)
+        sweeper = Sweeper(self._line("sweeper"), dispatcher, settler, lambda: self._listener.is_listening)
+        self.keeper.on_change.append(dispatcher.signal.set)
+        self._wakeups.listen(dispatcher.wake)
+        self._wakeups.listen_to_queues(dispatcher.wake_queue)
+        self._wakeups.listen_to_everything(dispatcher.look_everywhere)
+        self._wakeups.listen_to_outcomes(attempts.outcome_reported)
+        mate = settler.mate(Line(self._url, "horai settler 2", COMMAND_TIMEOUT, LOCK_TIMEOUT))
+        return [settler, mate, dispatcher, sweeper]
+
+    def _scheduling(self) -> list[Stage]:
+        """What makes slots, rescues and tidies."""
+        now = self.clock.now()
+        trigger = Trigger(self._line("trigger"), self.keeper, self._wakeups, self._settings, now)
+        rescuer = Rescuer(self._line("rescuer"), self.keeper, self._wakeups, self._settings)
+        janitor = Janitor(self._line("janitor"), self._wakeups, self._vitals, self._settings, now)
+        self.keeper.on_change.append(trigger.reload)
+        self.keeper.on_lost_node.append(rescuer.signal.set)
+        self._wakeups.listen_to_schedules(trigger.wake)
+        self._wakeups.listen_to_everything(trigger.reload)
+        self._wakeups.listen_to_relanes(janitor.signal.set)
+        return [trigger, rescuer, janitor]
 
     async def watch(self) -> None:
         """Returns only when a loop has died, which no error of a step can bring about."""
@@ -79,8 +136,12 @@ class Engine:
         raise RuntimeError(f"the loop {next(iter(done)).get_name()} has ended")
 
     async def stop(self) -> None:
-        """Claims nothing more, lets calls end within the grace, settles them, gives the lease back."""
-        await self._dispatcher.stop(self._settings.grace)
+        """Claims nothing more, hands its shards over, lets calls end within the grace, settles them, gives the lease back."""
+        if self._dispatcher is not None:
+            self._dispatcher.is_draining = True
+        await self.keeper.hand_over()
+        if self._dispatcher is not None:
+            await self._dispatcher.stop(self._settings.grace)
         try:
             async with asyncio.timeout(SETTLE_GRACE.total_seconds()):
                 await self._holdings.emptied()
@@ -89,9 +150,18 @@ class Engine:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._flush()
         await self.keeper.stop()
         for stage in self._stages:
             await stage.line.close()
+        await self._attempting.close()
+
+    async def _flush(self) -> None:
+        try:
+            async with asyncio.timeout(1):
+                await self._herald.flush()
+        except Exception as error:
+            log.warning("the last wakes were not sent", error=repr(error))
 
     def _line(self, stage: str) -> Line:
         return Line(self._url, f"horai {stage}")

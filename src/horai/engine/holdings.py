@@ -1,9 +1,10 @@
 """What this process has claimed and not yet settled: the bound of its work, and what a sweep must not release."""
 
 import asyncio
+from collections.abc import Iterable
 
 from horai.core.vitals import Vitals
-from horai.db.claims import Held
+from horai.db.claims import Claimed, Held
 
 
 class Holdings:
@@ -25,25 +26,38 @@ class Holdings:
         """How many more may be claimed."""
         return self._limit - len(self._held)
 
-    def add(self, held: Held) -> None:
+    def add(self, claimed: Iterable[Claimed]) -> None:
         """Taken in hand."""
-        self._held[held.id, held.fence] = held
-        self._vitals.in_flight = len(self._held)
-        self._emptied.clear()
+        self._held.update(((row[0].id, row[0].fence), row[0]) for row in claimed)
+        self._changed()
 
-    def drop(self, held: Held) -> None:
+    def drop(self, ended: Iterable[Held]) -> None:
         """Settled, or no longer ours."""
         was_full = self.room <= 0
-        self._held.pop((held.id, held.fence), None)
-        self._vitals.in_flight = len(self._held)
+        for held in ended:
+            self._held.pop((held.id, held.fence), None)
+        self._changed()
         if was_full and self.freed is not None:
             self.freed.set()
-        if not self._held:
+
+    def _changed(self) -> None:
+        self._vitals.in_flight = len(self._held)
+        if self._held:
+            self._emptied.clear()
+        else:
             self._emptied.set()
 
     def has(self, held: Held) -> bool:
         """Whether this very claim is in hand."""
         return (held.id, held.fence) in self._held
+
+    def find(self, instance_id: int, fence: int) -> Held | None:
+        """The claim, if it is in hand."""
+        return self._held.get((instance_id, fence))
+
+    def known(self) -> frozenset[tuple[int, int]]:
+        """What is in hand at this moment, as (instance id, fence): to be compared with a look that begins now."""
+        return frozenset(self._held)
 
     async def emptied(self) -> None:
         """Returns when nothing is in hand."""

@@ -15,7 +15,7 @@ from horai.db.wakeups import Wakeups
 
 log = structlog.get_logger(__name__)
 
-OFTEN = timedelta(seconds=10)
+OFTEN = timedelta(seconds=30)
 SELDOM = timedelta(minutes=5)
 JOBS_AT_ONCE = 20
 

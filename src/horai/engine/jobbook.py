@@ -1,32 +1,55 @@
-"""What the engine knows of jobs: definitions at most a second old, read for a whole batch at once."""
+"""What the engine knows of jobs: definitions at most a second old, asked for a whole batch at once.
 
+What is older is asked for by its version, so that a job which has not changed is not read again.
+"""
+
+import math
 import time
 from collections.abc import Iterable
 
+from horai.core.calls import HttpTarget
 from horai.db import jobs
 from horai.db.jobs import Runnable
 from horai.db.pool import Connection
 
 FRESH_SECONDS = 1.0
-LIMIT = 10_000
+LIMIT = 100_000
 
 
 class JobBook:
-    """A small cache. A pause or a change is seen after a second at the latest."""
+    """A small cache. A pause or a change is seen after a second at the latest, and so is a new secret."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[float, Runnable]] = {}
+        self._known: dict[int, Runnable] = {}
+        self._asked_at: dict[int, float] = {}
+        self._secrets: dict[str, tuple[str, ...]] = {}
+        self._secrets_at = -math.inf
 
     async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
         """The jobs by id; one whose row is gone for good is absent."""
         wanted = set(job_ids)
-        fresh_after = time.monotonic() - FRESH_SECONDS
-        known = {i: self._known[i][1] for i in wanted if i in self._known and self._known[i][0] >= fresh_after}
-        if missing := wanted - known.keys():
-            read = await jobs.jobs_to_run(connection, sorted(missing))
-            if len(self._known) + len(read) > LIMIT:
-                self._known.clear()
-            now = time.monotonic()
-            self._known |= {job_id: (now, job) for job_id, job in read.items()}
-            known |= read
-        return known
+        now = time.monotonic()
+        if len(self._known) + len(wanted) > LIMIT:
+            self._known.clear()
+            self._asked_at.clear()
+        asked_at = self._asked_at
+        if stale := [i for i in wanted if asked_at.get(i, -math.inf) < now - FRESH_SECONDS]:
+            await self._refresh(connection, stale, now)
+        return {i: self._known[i] for i in wanted if i in self._known}
+
+    async def _refresh(self, connection: Connection, stale: list[int], now: float) -> None:
+        versions = {i: self._known[i].version if i in self._known else 0 for i in stale}
+        for job in await jobs.jobs_to_run(connection, versions):
+            self._known[job.id] = job
+        if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
+            self._secrets = await jobs.signing_secrets(connection)
+            self._secrets_at = now
+        self._asked_at.update(dict.fromkeys(stale, now))  # at last: without its secrets a job is not known
+
+    def secrets_of(self, job: Runnable) -> tuple[str, ...]:
+        """What a call of this job is signed with."""
+        return self._secrets.get(job.tenant, ()) if _is_http(job) else ()
+
+
+def _is_http(job: Runnable | None) -> bool:
+    return job is not None and job.recipe is not None and isinstance(job.recipe.target, HttpTarget)

@@ -1,14 +1,16 @@
 """Writes what attempts came to, in batches.
 
 An outcome is kept until the database has taken it: through lost connections, lost answers to COMMIT, a row somebody
-holds, or a row whose text the database refuses. An outcome whose row has moved on is kept as a late result.
+holds, or a row whose text the database refuses. An outcome whose row has moved on is kept as a late result. Successes,
+which most are, go as one statement of their own; what that could not settle goes with the rest, one transaction a batch.
 """
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import asyncpg
 import structlog
@@ -16,11 +18,10 @@ import structlog
 from horai.core.settings import EngineSettings
 from horai.core.settlement import Bury, Complete, Decision, Release, Retry
 from horai.core.vitals import Vitals
-from horai.db import claims, settlements
-from horai.db.claims import Held, LateResult
+from horai.db import claims, queues, settlements
+from horai.db.claims import Held, LateResult, Woken
 from horai.db.line import Line
 from horai.db.pool import GONE, Dedicated
-from horai.db.settlements import Applied
 from horai.db.wakeups import Wakeups
 from horai.engine.holdings import Holdings
 
@@ -29,15 +30,51 @@ log = structlog.get_logger(__name__)
 UNSTORABLE = "OUTCOME_UNSTORABLE"
 IDLE = timedelta(seconds=60)
 LOCKED_PAUSE = timedelta(milliseconds=50)
+LOCK_TIMEOUT = timedelta(milliseconds=20)
+"""Of the settler's connection: how long its first try may wait for a row that somebody holds."""
+
+HELD_UP = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
+NO_FAULT_OF_A_ROW = (
+    asyncpg.TransactionRollbackError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.PostgresSystemError,
+    asyncpg.InvalidTransactionStateError,
+)
+"""The database cannot write for now (a full disk, a stand-by, a cancelled statement): what was to be written is fine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """A decision on a claim. `is_quiet`: its row may be gone in good order (an awaited outcome came another way)."""
 
     held: Held
     decision: Decision
     is_quiet: bool = False
+
+
+@dataclass(slots=True)
+class Inbox:
+    """The outcomes that wait to be written, and whom to tell of them."""
+
+    signals: list[asyncio.Event]
+    waiting: list[Settlement] = field(default_factory=list[Settlement])
+
+    def put(self, settlement: Settlement, batch: int) -> None:
+        """One more. The first settler is told at once, the others when there is a batch for them."""
+        self.waiting.append(settlement)
+        self.signals[0].set()
+        if len(self.waiting) >= batch:
+            for signal in self.signals:
+                signal.set()
+
+    def take(self, limit: int) -> list[Settlement]:
+        """The longest waiting, one of each instance: two claims of one instance are told apart by their fences alone."""
+        first, others = self.waiting[:limit], self.waiting[limit:]
+        chosen = {settlement.held.id: settlement for settlement in reversed(first)}
+        if len(chosen) < len(first):
+            others = [settlement for settlement in first if chosen[settlement.held.id] is not settlement] + others
+        self.waiting = others
+        return sorted(chosen.values())
 
 
 class Settler:
@@ -54,43 +91,47 @@ class Settler:
         self._wakeups = wakeups
         self._vitals = vitals
         self._settings = settings
-        self._waiting: list[Settlement] = []
+        self._inbox = Inbox([self.signal])
+
+    def mate(self, line: Line) -> "Settler":
+        """A second one, on a line of its own, that shares the work: one writes while the other's answer is read."""
+        mate = Settler(line, self._holdings, self._wakeups, self._vitals, self._settings)
+        mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
+        self._inbox.signals.append(mate.signal)
+        mate._inbox = self._inbox
+        return mate
 
     def submit(self, settlement: Settlement) -> None:
         """Takes an outcome over; it will be written, however long that takes."""
-        self._waiting.append(settlement)
-        self._vitals.unsettled = len(self._waiting)
-        self.signal.set()
+        self._inbox.put(settlement, self._settings.settle_batch)
 
     async def step(self, now: datetime) -> datetime:
         """Writes one batch. What somebody else has locked goes to the back and is tried again soon."""
-        if not self._waiting:
-            return now + IDLE
-        if len(self._waiting) < self._settings.settle_batch:
+        inbox = self._inbox
+        if 0 < len(inbox.waiting) < self._settings.settle_batch:
             await asyncio.sleep(self._settings.settle_wait.total_seconds())
-        batch = self._batch()
-        locked = await self._write(await self.line.get(), batch)
-        taken = {id(settlement) for settlement in batch}
-        self._waiting = [s for s in self._waiting if id(s) not in taken] + locked
-        self._vitals.unsettled = len(self._waiting)
-        if len(self._waiting) == len(locked):
+        batch = locked = inbox.take(self._settings.settle_batch)
+        self._vitals.unsettled = len(inbox.waiting) + len(batch)
+        if not batch:
+            return now + IDLE
+        try:
+            locked = await self._write(await self.line.get(), batch)
+        finally:
+            inbox.waiting += locked  # after an error, the whole batch: what was written of it will be recognised
+            self._vitals.unsettled = len(inbox.waiting)
+        if len(inbox.waiting) == len(locked):
             return now + (LOCKED_PAUSE if locked else IDLE)
         return now
 
-    def _batch(self) -> list[Settlement]:
-        """The longest waiting, one of each instance: two claims of one instance are told apart by their fences alone."""
-        chosen: dict[int, Settlement] = {}
-        for settlement in self._waiting:
-            if len(chosen) == self._settings.settle_batch:
-                break
-            chosen.setdefault(settlement.held.id, settlement)
-        return list(chosen.values())
-
     async def _write(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
         """Settles a batch and returns what is locked; a row that the database refuses does not fail the others."""
+        left = list(batch)
         try:
-            return await self._settle(connection, batch)
-        except GONE:
+            left = await self._finish(connection, batch)
+            return await self._settle(connection, left)
+        except HELD_UP:
+            return await self._write_around(connection, left)
+        except (*GONE, *NO_FAULT_OF_A_ROW):
             raise
         except asyncpg.PostgresError as error:
             if len(batch) == 1:
@@ -99,8 +140,38 @@ class Settler:
             log.warning("a row failed its batch; settling singly", rows=len(batch), error=repr(error))
         return [locked for settlement in batch for locked in await self._write(connection, [settlement])]
 
+    async def _write_around(self, connection: Dedicated, batch: list[Settlement]) -> list[Settlement]:
+        """Somebody holds slots (their queue is being changed) or a whole table: the others go on, these come again."""
+        seated = [settlement for settlement in batch if settlement.held.has_slot]
+        if not seated or len(seated) == len(batch):
+            return batch
+        return seated + await self._write(connection, [s for s in batch if not s.held.has_slot])
+
+    async def _finish(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
+        """The plain successes of one node as one statement; whatever that leaves."""
+        node = batch[0].held.node
+        plain = [
+            (held, decision)
+            for held, decision, _ in batch
+            if type(decision) is Complete and held.node == node and not held.has_slot
+        ]
+        if not plain:
+            return list(batch)
+        try:
+            done = await claims.finish_if_running(connection, node, plain)
+        except HELD_UP:
+            return list(batch)
+        self._vitals.observe_outcomes(time.monotonic(), failed=0, succeeded=len(done))
+        if len(done) == len(batch):
+            self._holdings.drop([held for held, _ in plain])
+            return []
+        self._holdings.drop([held for held, _ in plain if held.id in done])
+        return [settlement for settlement in batch if settlement.held.id not in done]
+
     async def _settle(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
-        """One transaction: the decisions, and what came too late for its row."""
+        """One transaction: the decisions, what came too late for its row, and the slots of calls that have ended."""
+        if not batch:
+            return []
         async with connection.transaction():
             applied = await settlements.apply(connection, [(s.held, s.decision) for s in batch])
             left = [settlement for settlement in batch if settlement.held.id not in applied.ids]
@@ -108,25 +179,32 @@ class Settler:
             gone = [settlement for settlement in left if settlement.held.id not in still]
             late = [_late(s) for s in gone if not s.is_quiet and not isinstance(s.decision, Release)]
             kept = await claims.keep_late(connection, late) if late else set[int]()
+            freed = await _free_slots(connection, [s.held for s in batch if s.held.has_slot])
         self._vitals.late_results += len(kept)
-        self._done(batch, applied)
-        for settlement in gone:
-            self._holdings.drop(settlement.held)
+        self._note([s.decision for s in batch if s.held.id in applied.ids])
+        self._holdings.drop([settlement.held for settlement in batch if settlement.held.id not in still])
+        self._tell(applied.woken, freed)
         return [settlement for settlement in left if settlement.held.id in still]
 
-    def _done(self, batch: Sequence[Settlement], applied: Applied) -> None:
-        now = time.monotonic()
-        for settlement in batch:
-            if settlement.held.id in applied.ids:
-                self._holdings.drop(settlement.held)
-                self._note(now, settlement.decision)
-        self._wakeups.announce(applied.woken)
+    def _tell(self, woken: Sequence[Woken], freed: Collection[int]) -> None:
+        self._wakeups.announce(woken)
+        for queue_id in freed:
+            self._wakeups.queue_changed(queue_id)
 
-    def _note(self, now: float, decision: Decision) -> None:
-        if not isinstance(decision, Release):
-            self._vitals.observe_outcome(now, is_success=isinstance(decision, Complete))
-        if isinstance(decision, Retry):
-            self._vitals.retry_backlog += 1
+    def _note(self, decisions: Sequence[Decision]) -> None:
+        succeeded = sum(isinstance(decision, Complete) for decision in decisions)
+        released = sum(isinstance(decision, Release) for decision in decisions)
+        failed = len(decisions) - succeeded - released
+        self._vitals.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded)
+        self._vitals.retry_backlog += sum(isinstance(decision, Retry) for decision in decisions)
+
+
+async def _free_slots(connection: Dedicated, ended: Sequence[Held]) -> set[int]:
+    """Whatever has become of their rows: the calls have ended."""
+    freed: set[int] = set()
+    for node in {held.node for held in ended}:
+        freed |= await queues.free_slots(connection, [(h.id, h.fence) for h in ended if h.node == node], node)
+    return freed
 
 
 def _unstorable(settlement: Settlement, error: Exception) -> Settlement:

@@ -3,46 +3,82 @@
 
 -- name: claim_due
 -- moves: INIT | FAIL -> RUNNING
--- $1 incarnation, $2 claim id, $3 shards, $4 lanes, $5 and $6 each lane's cursor (due, id), $7 rows per lane.
+-- $1 incarnation, $2 claim id, $3 shards, $4 lanes, $5 and $6 each scan's cursor (due, id), $7 rows of each scan.
 -- The lock on the node's row orders a claim against the fencing of its node: a fenced node claims nothing, and a claim
 -- that came first is seen by the rescue. statement_timestamp() is an index condition, where clock_timestamp() would
--- read every future row.
+-- read every future row. Lanes of queues with slots, or paused ones, are not open to this statement. A large payload stays where it is: whoever runs the instance reads it then.
 with me as materialized (
     select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
 ), picked as materialized (
     select due.id
-    from unnest($3::smallint[], $4::integer[], $5::timestamptz[], $6::bigint[]) as lane(shard, lane, due, id)
+    from unnest($3::smallint[], $4::integer[], $5::timestamptz[], $6::bigint[], $7::integer[]) as scan(shard, lane, due, id, rows)
     cross join lateral (
         select live.id from horai.instance_live live
-        where live.shard = lane.shard and live.lane = lane.lane and live.state in (0, 3)
-            and (live.due, live.id) > (lane.due, lane.id) and live.due <= statement_timestamp()
-        order by live.due, live.id limit $7
+        where live.shard = scan.shard and live.lane = scan.lane and live.state in (0, 3)
+            and (live.due, live.id) > (scan.due, scan.id) and live.due <= statement_timestamp()
+        order by live.due, live.id limit scan.rows
         for update skip locked
     ) due
-    where exists (select from me)
+    where exists (select from me) and scan.lane = any (array(select unnest(horai.open_lanes($4::integer[]))))
 )
 update horai.instance_live claimed
 set state = 1, attempt = claimed.attempt + 1, fence = claimed.fence + 1, node = $1, claim = $2,
     claimed_at = clock_timestamp(), updated_at = clock_timestamp()
 where claimed.id = any (array(select id from picked))
-returning claimed.id, claimed.job_id, claimed.tenant_id, claimed.shard, claimed.lane, claimed.due, claimed.attempt, claimed.fence,
-    claimed.node, claimed.retry_count, claimed.key, claimed.fire_time, claimed.execute_time, claimed.born_for, claimed.slot,
-    claimed.payload, claimed.claimed_at;
+returning claimed.id, claimed.job_id, claimed.lane, claimed.due, claimed.attempt, claimed.fence, claimed.retry_count, claimed.slot,
+    claimed.key, claimed.fire_time, nullif(claimed.execute_time, claimed.fire_time) as execute_time,
+    nullif(claimed.born_for, claimed.fire_time) as born_for,
+    case when not horai.is_large(claimed.payload) then claimed.payload end as payload,
+    horai.is_large(claimed.payload) as has_large_payload;
+
+-- name: payload_of
+-- The payload of a claim that was too large to travel with it; no row when the claim is over.
+select payload from horai.instance_live where id = $1 and fence = $2 and state = 1;
 
 -- name: next_due
--- The earliest claimable due of each lane, from its cursor on.
-select lane.lane, min(head.due) as due
-from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as lane(shard, lane, due, id)
+-- The earliest claimable due of each scan, from its cursor on.
+select scan.shard, scan.lane, head.due
+from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as scan(shard, lane, due, id)
 cross join lateral (
     select live.due from horai.instance_live live
-    where live.shard = lane.shard and live.lane = lane.lane and live.state in (0, 3) and (live.due, live.id) > (lane.due, lane.id)
+    where live.shard = scan.shard and live.lane = scan.lane and live.state in (0, 3) and (live.due, live.id) > (scan.due, scan.id)
     order by live.due, live.id limit 1
-) head
-group by lane.lane;
+) head;
+
+-- name: left_behind
+-- What a claimer's cursors may have passed: rows that are due and not claimed, from each scan's start on, and with $5 the
+-- rows of this node that run, which it may not know of. One page of $6 rows per scan.
+select scan.shard, scan.lane, row.*
+from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as scan(shard, lane, due, id)
+cross join lateral (
+    select live.due, live.id, live.state, live.job_id, live.attempt, live.fence, live.node, live.retry_count, live.claim
+    from horai.instance_live live
+    where live.shard = scan.shard and live.lane = scan.lane and (live.due, live.id) > (scan.due, scan.id)
+        and live.due <= statement_timestamp() and (live.state in (0, 3) or live.state = 1 and live.node = $5)
+    order by live.due, live.id limit $6
+) row;
 
 -- name: finish_if_running
 -- moves: RUNNING -> SUCCESS
 -- Moves rows to history once; the history row is the INSTANCE_DONE event. A late report, whose fence is old, matches none.
+-- The settler's way for the common case, all of one node ($4): it takes no lock beforehand, and so waits for a row that
+-- somebody holds as long as its short lock_timeout lets it. Arrays come as text: the driver takes twice as long over a list.
+with done as (
+    delete from horai.instance_live live
+    using unnest($1::text::bigint[], $2::text::integer[], $3::text::bigint[], $5::json[]) as report(id, attempt, fence, result)
+    where live.id = report.id and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = $4
+    returning live.*, report.result
+)
+insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
+    version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, result)
+select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
+    version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, 2, key, payload, result
+from done
+returning id;
+
+-- name: finish_if_free
+-- moves: RUNNING -> SUCCESS
+-- The same for a mixed batch, passing over what somebody holds.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::json[]) as r(id, attempt, fence, node, result)
 ), held as materialized (
@@ -205,8 +241,10 @@ select id from horai.instance_live where id = $1 for update;
 -- An outcome whose row has moved on is kept as a late attempt, once. It is not late when it is what was recorded: a COMMIT
 -- whose answer was lost has left the very same outcome of this attempt and fence behind.
 with report as (
-    select * from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[], $7::timestamptz[], $8::text[], $9::text[], $10::text[])
-        as r(id, job_id, tenant_id, attempt, fence, node, started_at, outcome, code, message)
+    select r.*, job.tenant_id
+    from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::text[], $8::text[], $9::text[])
+        as r(id, job_id, attempt, fence, node, started_at, outcome, code, message)
+    join horai.job on job.id = r.job_id
 ), late as (
     insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, late, outcome, error_code, error_msg)
     select id, job_id, tenant_id, attempt, fence, node, started_at, clock_timestamp(), true, outcome, code, message from report
@@ -229,12 +267,12 @@ select instance_id from late;
 
 -- name: running_by_fence
 -- The claim an outcome reported from outside belongs to; its fence is its right to speak.
-select id, job_id, tenant_id, attempt, fence, node, retry_count, claimed_at from horai.instance_live
+select id, job_id, attempt, fence, node, retry_count, claimed_at from horai.instance_live
 where tenant_id = $1 and id = $2 and fence = $3 and state = 1;
 
 -- name: running_of_node
 -- What a node holds, by keyset over the primary key: a rescue passes over the table once, past what it cannot take.
-select id, job_id, tenant_id, attempt, fence, node, retry_count, lane, shard, claim
+select id, job_id, attempt, fence, node, retry_count, claimed_at, claim
 from horai.instance_live
 where id > $2 and state = 1 and node = $1
 order by id limit $3;

@@ -1,23 +1,24 @@
 -- Definitions. Whoever adds instances to a job holds its row FOR KEY SHARE; whoever pauses or deletes it, FOR UPDATE.
+-- A job's priority is its lane's: its own, or that of its queue.
 
 -- name: insert_job
 insert into horai.job (tenant_id, name, status, schedule_id, lane_id, definition, payload, tags, active_from)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 on conflict (tenant_id, name) where deleted_at is null do nothing
-returning *;
+returning *, horai.priority_of(lane_id) as priority;
 
 -- name: job_by_id
-select * from horai.job where tenant_id = $1 and id = $2 and deleted_at is null;
+select *, horai.priority_of(lane_id) as priority from horai.job where tenant_id = $1 and id = $2 and deleted_at is null;
 
 -- name: job_by_name
-select * from horai.job where tenant_id = $1 and name = $2 and deleted_at is null;
+select *, horai.priority_of(lane_id) as priority from horai.job where tenant_id = $1 and name = $2 and deleted_at is null;
 
 -- name: lock_job
-select * from horai.job where id = $1 and deleted_at is null for update;
+select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for update;
 
 -- name: share_job
 -- Held while instances are added: they land in the lane this row names, or a pause that follows will move them.
-select * from horai.job where id = $1 and deleted_at is null for key share;
+select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for key share;
 
 -- name: update_job
 update horai.job
@@ -25,7 +26,7 @@ set status = $2::smallint, schedule_id = $3, lane_id = $4, definition = $5, payl
     paused_at = case when $2::smallint = 1 then coalesce(paused_at, clock_timestamp()) end,
     relane = relane or status <> $2::smallint or lane_id <> $4, version = version + 1, updated_at = clock_timestamp()
 where id = $1
-returning *;
+returning *, horai.priority_of(lane_id) as priority;
 
 -- name: delete_job
 update horai.job set deleted_at = clock_timestamp(), relane = true, version = version + 1 where id = $1 returning id;
@@ -47,33 +48,45 @@ update horai.job set relane = true where id = any ($1::bigint[]) and not relane;
 update horai.job set relane = false where id = $1 and version = $2;
 
 -- name: list_jobs
-select * from horai.job
+select *, horai.priority_of(lane_id) as priority from horai.job
 where tenant_id = $1 and deleted_at is null and id > $2
     and ($4::text is null or name = $4) and ($5::text is null or $5 = any (tags)) and ($6::smallint is null or status = $6)
     and ($7::text is null or lane_id in (select lane.id from horai.lane where lane.tenant_id = $1 and lane.queue = $7))
 order by id limit $3;
 
 -- name: jobs_to_run
--- What a dispatcher needs to know of the jobs whose instances it has claimed, deleted ones included.
-select job.id, job.name, job.status, job.definition, job.deleted_at is not null as is_deleted, tenant.name as tenant,
-    array(
-        select secret.secret from horai.signing_secret secret
-        where secret.tenant_id = job.tenant_id and secret.retired_at is null order by secret.id desc
-    ) as secrets
-from horai.job join horai.tenant on tenant.id = job.tenant_id
-where job.id = any ($1::bigint[]);
+-- What a dispatcher needs to know of the jobs whose instances it has claimed, deleted ones included; $2 the versions it
+-- knows (0: none), which need not be read again.
+select job.id, job.version, job.name, job.status, job.deleted_at is not null as is_deleted, tenant.name as tenant,
+    json_build_object('target', job.definition -> 'target', 'retry', job.definition -> 'retry',
+        'timeout', job.definition -> 'timeout') as recipe
+from unnest($1::bigint[], $2::bigint[]) as known(id, version)
+join horai.job on job.id = known.id and job.version <> known.version
+join horai.tenant on tenant.id = job.tenant_id;
+
+-- name: signing_secrets
+select tenant.name as tenant, array_agg(secret.secret order by secret.id desc) as secrets
+from horai.signing_secret secret join horai.tenant on tenant.id = secret.tenant_id
+where secret.retired_at is null group by tenant.name;
 
 -- name: lane_of
-with made as (
-    insert into horai.lane (tenant_id, queue, priority, handler) values ($1, $2, $3, $4) on conflict do nothing returning id
+-- $3 null: the lane of jobs that state no priority and follow their queue's. A new lane joins its queue by itself.
+with known as (
+    select id from horai.lane
+    where tenant_id = $1 and queue = $2 and handler = $4 and inherits = ($3::smallint is null) and (inherits or priority = $3)
+), made as (
+    insert into horai.lane (tenant_id, queue, priority, handler, inherits)
+    select $1, $2, coalesce($3, 2), $4, $3 is null where not exists (select from known)
+    on conflict do nothing returning id
 )
-select id from made
-union all
-select id from horai.lane where tenant_id = $1 and queue = $2 and priority = $3 and handler = $4
-limit 1;
+select id from known union all select id from made;
 
 -- name: lanes
-select id, tenant_id, queue, priority, handler from horai.lane order by id;
+-- Every lane with what its queue allows and its tenant's weight.
+select lane.id, lane.tenant_id, lane.queue, lane.priority, lane.handler, lane.queue_id, tenant.weight,
+    queue.max_concurrency, queue.rate_count, queue.rate_per, queue.paused
+from horai.lane join horai.tenant on tenant.id = lane.tenant_id join horai.queue on queue.id = lane.queue_id
+order by lane.id;
 
 -- name: tenant_by_name
 select id, name from horai.tenant where name = $1;

@@ -47,7 +47,10 @@ def _utc_now() -> datetime:
 
 
 class HttpExecutor:
-    """Makes HTTP calls. `open` before the first, `close` after the last; outside of that every call is `NotSent`."""
+    """Makes HTTP calls. `open` before the first, `close` after the last; outside of that every call is `NotSent`.
+
+    `is_held` tells whether the claim is still this node's: a call that stood in line for its host is asked about again.
+    """
 
     def __init__(
         self,
@@ -56,8 +59,10 @@ class HttpExecutor:
         per_host: int = 64,
         waiting_per_host: int = 64,
         clock: Callable[[], datetime] = _utc_now,
+        is_held: Callable[[Call], bool] = lambda _: True,
     ) -> None:
         self._policy = policy
+        self._is_held = is_held
         self._bulkhead = Bulkhead(in_flight=per_host, waiting=waiting_per_host)
         self._clock = clock
         self._resources = AsyncExitStack()
@@ -106,7 +111,9 @@ class HttpExecutor:
         if delay is not None:
             return NotSent(delay)
         try:
-            return NotSent() if self._session is None else await self._call(self._session, call, target)
+            if self._session is None or not self._is_held(call):
+                return NotSent()
+            return await self._call(self._session, call, target)
         finally:
             self._bulkhead.leave(host)
 

@@ -1,0 +1,129 @@
+"""Looks behind the claimer's cursors, for what no timer and no wake tells.
+
+A straggler pass over the last seconds runs every second while there is work, a sweep over everything every half minute,
+every second while nobody hears of other processes' wakes. Both only look, on a connection of their own and in slices:
+what they find they tell the dispatcher. The sweep also finds rows that run for this node and that it does not hold (the
+answer to a claim was lost, or a call was cut off) and gives them back, and reads the lanes and their limits anew.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from horai.core.settlement import Release
+from horai.db import claims, jobs, queues
+from horai.db.claims import LeftBehind, Position
+from horai.db.line import Line
+from horai.db.pool import Dedicated
+from horai.engine.dispatcher import Dispatcher
+from horai.engine.lanes import BEFORE_ALL, START, Place
+from horai.engine.settler import Settlement, Settler
+
+SLICE = 1_000
+PAGE = 100
+REST = 9
+"""A pass is followed by a rest of so many times its length: looking never takes more than a tenth of a core."""
+
+
+class Sweeper:
+    """The stage that looks again."""
+
+    name = "sweeper"
+
+    def __init__(
+        self,
+        line: Line,
+        dispatcher: Dispatcher,
+        settler: Settler,
+        is_listening: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._dispatcher = dispatcher
+        self._bench = bench = dispatcher.bench
+        self._settings = bench.settings
+        self._settler = settler
+        self._is_listening = is_listening
+        self._swept_at = bench.clock.now()  # the dispatcher begins with a look at everything
+        self._rests_until = 0.0
+
+    async def step(self, now: datetime) -> datetime:
+        """Whichever pass is due. Looking whether one is costs nothing, so it does so every second."""
+        if self._bench.keeper.holds() and not self._dispatcher.is_draining:
+            begun = time.monotonic()
+            period = self._settings.sweep if self._is_listening() else self._settings.straggler
+            if now >= self._swept_at + period:
+                await self._sweep(await self.line.get())
+                self._swept_at = now
+            elif self._dispatcher.is_active and begun >= self._rests_until:
+                self._dispatcher.is_active = False
+                await self._look_for_stragglers(now - self._settings.straggler_reach)
+                self._rests_until = time.monotonic() + REST * (time.monotonic() - begun)
+            if self._bench.lanes.has_new_limit:
+                await self._free_slots(await self.line.get())
+        return now + self._settings.straggler
+
+    async def _look_for_stragglers(self, since: datetime) -> None:
+        """Passes over what is in line anyway: a sweep looks there."""
+        places = [place for place in self._bench.lanes.places() if not self._dispatcher.is_ready(place)]
+        try:
+            await self._pass(await self.line.get(), places, since, None, 1)
+        except BaseException:
+            self._dispatcher.is_active = True
+            raise
+
+    async def _sweep(self, connection: Dedicated) -> None:
+        """Looks at every place, in line or not: one that never runs dry would keep what lies behind its cursor for ever."""
+        self._dispatcher.learn(await jobs.lanes(connection))
+        lanes = self._bench.lanes
+        await self._pass(connection, [*lanes.places()], START, self._bench.keeper.incarnation, PAGE)
+        if any(lanes[place.lane].limits.max_concurrency for place in lanes.places()):
+            await self._free_slots(connection)
+            for queue_id in await queues.free_slots_adrift(connection):
+                self._dispatcher.wake_queue(queue_id)
+
+    async def _pass(
+        self, connection: Dedicated, places: Sequence[Place], since: datetime, node: int | None, page: int
+    ) -> None:
+        for first in range(0, len(places), SLICE):
+            scans = [Position(*place, since, BEFORE_ALL) for place in places[first : first + SLICE]]
+            while scans:
+                answered, known = self._bench.claimer.answered, self._bench.holdings.known()
+                found = await claims.left_behind(connection, scans, node, page)
+                self._give_back([row for row in found if row.claim is not None and row.claim <= answered], known)
+                scans = self._tell(found, page)
+
+    def _tell(self, found: Sequence[LeftBehind], page: int) -> list[Position]:
+        """Wakes the places where something lies unclaimed; where else the look has to go on."""
+        ends: dict[Place, list[LeftBehind]] = {}
+        for row in found:
+            ends.setdefault(Place(row.shard, row.lane), []).append(row)
+        further: list[Position] = []
+        for place, rows in ends.items():
+            unclaimed = next((row for row in rows if row.claim is None), None)
+            if unclaimed is not None:
+                self._dispatcher.wake(place.shard, place.lane, unclaimed.due, unclaimed.held.id - 1)
+            elif len(rows) == page:
+                further.append(Position(*place, rows[-1].due, rows[-1].held.id))
+        return further
+
+    def _give_back(self, answered: Sequence[LeftBehind], known: frozenset[tuple[int, int]]) -> None:
+        """What runs here of claims whose answer is here, and was not in hand before the look: nobody will ever settle it."""
+        for row in answered:
+            if (row.held.id, row.held.fence) not in known:
+                self._settler.submit(Settlement(row.held._replace(has_slot=True), Release()))
+                self._bench.vitals.released_claims += 1
+
+    async def _free_slots(self, connection: Dedicated) -> None:
+        """Slots of ours whose calls have ended. A call that began before its queue had a limit does not know of its own."""
+        claimer, holdings, node = self._bench.claimer, self._bench.holdings, self._bench.keeper.incarnation
+        answered = claimer.answered
+        taken = [(i, fence) for _, i, fence in await queues.held_slots(connection, node)]
+        if answered != claimer.begun:  # a claim is under way whose slots we cannot know yet
+            return
+        held = {call: holdings.find(*call) for call in taken}
+        if adrift := [call for call, claim in held.items() if claim is None]:
+            for queue_id in await queues.free_slots(connection, adrift, node):
+                self._dispatcher.wake_queue(queue_id)
+        self._bench.lanes.has_new_limit = any(claim is not None and not claim.has_slot for claim in held.values())

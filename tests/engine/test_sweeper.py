@@ -1,0 +1,480 @@
+"""What lies behind the cursors is found, and what nobody holds is given back."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+import make
+import rows
+from horai.accept import queues as accepted
+from horai.core.queues import QueueSettings
+from horai.core.settings import SHARDS
+from horai.db import claims, nodes, queues
+from horai.db.claims import LeftBehind, Position
+from horai.db.jobs import JobRow
+from horai.db.pool import Dedicated
+from horai.engine import sweeper as stage
+from horai.engine.sweeper import PAGE, Sweeper
+from stages import Workbench, workbench
+
+SECOND = timedelta(seconds=1)
+SWEEP = timedelta(seconds=31)
+
+
+async def add_behind(connection: Dedicated, job: JobRow, first: int, age: str = "0 s") -> None:
+    """A row in each shard, as a transaction that took its time leaves them: due before what others have claimed."""
+    await connection.execute(
+        "insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard)"
+        " select n, $1, now() - $4::text::interval, now(), now(), now(), -n, 1, $2, n % 32"
+        " from generate_series($3::bigint, $3::bigint + 31) n",
+        job.id,
+        job.lane_id,
+        first,
+        age,
+    )
+
+
+async def taken_slots(bench: Workbench) -> int:
+    return await bench.connection.fetchval("select count(*) from horai.queue_slot where instance_id is not null")
+
+
+# Behind the cursors
+
+
+async def test_a_row_that_committed_behind_the_cursor_is_found_by_the_straggler_pass(url: str):
+    async with workbench(url) as bench, rows.connections(url, 1) as (late,):
+        job = await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        bench.executor.gate.set()
+        async with late.transaction():
+            await add_behind(late, job, 900_000)
+            await make.many(bench.scope, 200)
+            await bench.until_idle(dispatcher)
+            await bench.settle()
+            assert await bench.states() == {"SUCCESS": 200}
+        dispatcher.signal.clear()
+
+        await sweeper.step(bench.clock.now() + SECOND)
+
+        assert dispatcher.signal.is_set()
+        await bench.until_idle(dispatcher)
+        await bench.settle()
+        assert await bench.states() == {"SUCCESS": 232}
+
+
+async def test_the_straggler_pass_looks_once_after_something_was_claimed_and_not_otherwise(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        tap = await bench.tap(sweeper.line)
+        now = bench.clock.now()
+
+        await sweeper.step(now + SECOND)
+        assert await tap.names() == []
+        await make.many(bench.scope, 3)
+        await bench.until_idle(dispatcher)
+        await sweeper.step(now + 2 * SECOND)
+        await sweeper.step(now + 3 * SECOND)
+
+        assert await tap.names() == ["left_behind"]
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_a_straggler_pass_that_failed_is_made_again(url: str, monkeypatch: pytest.MonkeyPatch):
+    async with workbench(url) as bench, rows.connections(url, 1) as (late,):
+        job = await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        async with late.transaction():
+            await add_behind(late, job, 900_000)
+            await make.many(bench.scope, 64)
+            await bench.until_idle(dispatcher)
+
+        async def fails(*_: object) -> list[LeftBehind]:
+            raise ConnectionResetError("gone")
+
+        monkeypatch.setattr(claims, "left_behind", fails)
+        with pytest.raises(ConnectionResetError):
+            await sweeper.step(bench.clock.now() + SECOND)
+        monkeypatch.undo()
+
+        await sweeper.step(bench.clock.now() + 2 * SECOND)
+        await bench.until_idle(dispatcher)
+
+        assert await bench.states() == {"RUNNING": 96}
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+class HandTime:
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.steps = 0.0
+
+    def monotonic(self) -> float:
+        self.now += self.steps
+        return self.now
+
+
+async def test_a_pass_that_takes_long_is_followed_by_a_long_rest(url: str, monkeypatch: pytest.MonkeyPatch):
+    time = HandTime()
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        monkeypatch.setattr(stage, "time", time)
+        tap = await bench.tap(sweeper.line)
+        looks: list[int] = []
+        for seconds in range(1, 25):
+            dispatcher.is_active = True
+            time.now, time.steps = 100.0 + seconds, 0.5
+            await sweeper.step(bench.clock.now() + SECOND)
+            looks.append(len(await tap.names()))
+
+        assert looks[0] == 1
+        assert 2 <= looks[-1] <= 4, "a look of half a second or more is made every five seconds or less often"
+
+
+async def test_a_sweep_finds_what_is_older_than_the_straggler_pass_looks_back(url: str):
+    async with workbench(url) as bench:
+        job = await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await make.many(bench.scope, 64)
+        await bench.until_idle(dispatcher)
+        await add_behind(bench.connection, job, 900_000, "1 hour")
+
+        await sweeper.step(bench.clock.now() + SECOND)
+        await bench.until_idle(dispatcher)
+        assert await bench.states() == {"RUNNING": 64, "INIT": 32}
+        await sweeper.step(bench.clock.now() + SWEEP)
+        await bench.until_idle(dispatcher)
+
+        assert await bench.states() == {"RUNNING": 96}
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_a_sweep_looks_behind_the_cursor_of_a_place_that_never_runs_dry(url: str):
+    """It is always in line, and always has more before it than there is room for."""
+    async with workbench(url, in_flight=64) as bench:
+        job = await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await make.many(bench.scope, 1000)
+        await bench.until_idle(dispatcher)
+        assert all(dispatcher.is_ready(place) for place in dispatcher.bench.lanes.places())
+        await add_behind(bench.connection, job, 900_000, "1 hour")
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+        bench.executor.gate.set()
+        await bench.settle()
+        await bench.until_idle(dispatcher)
+
+        assert {call.instance_id for call in await bench.called(128)} >= set(range(900_000, 900_032))
+        await bench.settle()
+
+
+async def test_a_look_at_a_group_of_one_due_does_not_send_the_claimer_back_to_its_beginning(url: str):
+    async with workbench(url, in_flight=64) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 1000)
+        await bench.connection.execute("update horai.instance_live set due = now()")
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        lanes = dispatcher.bench.lanes
+        before = [lanes.position(place) for place in lanes.places()]
+        assert all(position.id > 0 for position in before)
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert [lanes.position(place) for place in lanes.places()] == before
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_a_sweep_goes_on_past_a_page_of_rows_that_are_in_hand(url: str):
+    async with workbench(url) as bench:
+        job = await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.connection.execute(
+            "insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard)"
+            " select 32 * n, $1, now() - interval '1 hour', now(), now(), now(), -n, 1, $2, 0 from generate_series(1, $3::bigint) n",
+            job.id,
+            job.lane_id,
+            PAGE * 2 + 5,
+        )
+        await bench.until_idle(dispatcher)
+        assert await bench.states() == {"RUNNING": PAGE * 2 + 5}
+        await add_behind(bench.connection, job, 900_000, "1 minute")
+        dispatcher.bench.lanes._cursors = {place: (bench.clock.now(), 0) for place in dispatcher.bench.lanes.places()}
+        tap = await bench.tap(sweeper.line)
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+        await bench.until_idle(dispatcher)
+
+        assert Counter(await tap.names()) == {"lanes": 1, "left_behind": 3}
+        assert await bench.states() == {"RUNNING": PAGE * 2 + 5 + 32}
+        assert bench.vitals.released_claims == 0
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+# How often, and what it costs
+
+
+async def test_an_idle_sweep_is_one_statement_for_every_thousand_places(url: str):
+    async with workbench(url) as bench:
+        for number in range(40):
+            await make.job(bench.scope, f"job-{number}", queue=f"queue-{number}")
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        tap = await bench.tap(sweeper.line)
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert len(list(dispatcher.bench.lanes.places())) == 40 * SHARDS
+        assert await tap.names() == ["lanes", "left_behind", "left_behind"]
+
+
+@pytest.mark.parametrize(("is_listening", "sweeps"), [(True, 1), (False, 31)])
+async def test_E10_while_nobody_listens_it_sweeps_every_second(url: str, is_listening: bool, sweeps: int):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = Sweeper(bench.line("sweeper"), dispatcher, bench.settler, lambda: is_listening)
+        await bench.until_idle(dispatcher)
+        tap = await bench.tap(sweeper.line)
+        now = bench.clock.now()
+        for second in range(1, 32):
+            assert await sweeper.step(now + second * SECOND) == now + (second + 1) * SECOND
+
+        assert (await tap.names()).count("left_behind") == sweeps
+
+
+async def test_a_sweep_reads_lanes_and_limits_that_nobody_told_of(url: str):
+    async with workbench(url) as bench, make.scope(url) as elsewhere:
+        await make.job(elsewhere)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        await accepted.set_queue(elsewhere, "default", QueueSettings(max_concurrency=3))
+        await make.job(elsewhere, "other", queue="other")
+        await make.many(elsewhere, 10)
+        await make.many(elsewhere, 10, job="other")
+        dispatcher.signal.clear()
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert dispatcher.signal.is_set()
+        await bench.until_idle(dispatcher)
+        assert Counter(call.job for call in await bench.called(13)) == {"publish": 3, "other": 10}
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_a_node_that_drains_or_distrusts_its_lease_does_not_look(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        tap = await bench.tap(sweeper.line)
+        dispatcher.is_active = True
+
+        bench.keeper.trusted = False
+        await sweeper.step(bench.clock.now() + SWEEP)
+        bench.keeper.trusted, dispatcher.is_draining = True, True
+        await sweeper.step(bench.clock.now() + 2 * SWEEP)
+
+        assert await tap.names() == []
+
+
+# What nobody holds
+
+
+async def test_a_sweep_gives_back_what_runs_here_and_nobody_holds(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        answered = dispatcher.bench.claimer.answered
+        await make.many(bench.scope, 150)
+        lost = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=answered)
+        others = await make.node(bench.connection)
+        await make.many(bench.scope, 5)
+        await make.claim(bench.connection, others, claim_id=1)
+        assert len(lost) == 150
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+        await bench.settler.step(bench.clock.now())
+
+        assert bench.vitals.released_claims == 150
+        assert await bench.states() == {"RUNNING": 3 + 5, "INIT": 150}
+        assert len(bench.holdings) == 3, "what is in hand stays there, and what others run is theirs"
+        bench.executor.gate.set()
+        await bench.until_idle(dispatcher)
+        await bench.settle()
+        assert await bench.states() == {"RUNNING": 5, "SUCCESS": 153}
+
+
+async def test_a_sweep_leaves_what_a_claim_under_way_has_taken(url: str):
+    """Its answer is still to come."""
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        claimer = dispatcher.bench.claimer
+        claimer.begun += 1
+        await make.many(bench.scope, 20)
+        coming = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=claimer.begun)
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert not bench.settler.signal.is_set()
+        assert bench.vitals.released_claims == 0
+        bench.holdings.add(coming)
+        claimer.answered = claimer.begun
+        await sweeper.step(bench.clock.now() + 2 * SWEEP)
+        assert bench.vitals.released_claims == 0
+
+
+async def test_what_is_settled_during_the_look_was_never_lost(url: str, monkeypatch: pytest.MonkeyPatch):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 20)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        bench.executor.gate.set()
+        await bench.until_idle(dispatcher)
+        real = claims.left_behind
+
+        async def is_overtaken(
+            connection: Dedicated, positions: Sequence[Position], node: int | None, limit: int
+        ) -> list[LeftBehind]:
+            found = await real(connection, positions, node, limit)
+            await bench.settle()
+            return found
+
+        monkeypatch.setattr(claims, "left_behind", is_overtaken)
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert await bench.states() == {"SUCCESS": 20}
+        assert bench.vitals.released_claims == 0
+
+
+# Slots
+
+
+async def test_slots_of_calls_that_nobody_makes_are_freed_and_the_queue_is_woken(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 10)
+        await bench.set_queue(max_concurrency=4)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        held = [row for row in bench.holdings.known() if row]
+        await bench.connection.execute(
+            "update horai.queue_slot set fence = fence + 5 where instance_id = any ($1::bigint[])",
+            [instance_id for instance_id, _ in held[:2]],
+        )
+        gone = await make.node(bench.connection)
+        await bench.connection.execute("update horai.queue_slot set node = $1 where instance_id = $2", gone, held[2][0])
+        await nodes.stop_node(bench.connection, gone)
+        await bench.connection.execute("update horai.node set rescued_at = now() where incarnation = $1", gone)
+        dispatcher.signal.clear()
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert await taken_slots(bench) == 1, "that of the call that is in hand as it is written"
+        assert dispatcher.signal.is_set()
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_slots_are_left_alone_while_a_claim_is_under_way(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        queue_id = await bench.set_queue(max_concurrency=4)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        await make.many(bench.scope, 1)
+        claimer = dispatcher.bench.claimer
+        scans = [dispatcher.bench.lanes.position(place) for place in dispatcher.bench.lanes.places()]
+        claimer.begun += 1
+        by = claims.ClaimedBy(bench.keeper.incarnation, claimer.begun, bench.clock.now())
+        assert len(await queues.claim_limited(bench.connection, by, queue_id, scans, 4)) == 1
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert await taken_slots(bench) == 4
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_calls_that_began_before_their_queue_had_a_limit_give_their_slots_back_within_seconds(url: str):
+    """They were given slots when the limit was set; their settlements do not know of them."""
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        await bench.called(3)
+        await bench.set_queue(max_concurrency=3)
+        await make.many(bench.scope, 6)
+        await dispatcher.step(bench.clock.now() + SECOND)
+        assert await bench.states() == {"RUNNING": 3, "INIT": 6}, "they count"
+        assert await taken_slots(bench) == 3
+        await sweeper.step(bench.clock.now() + SECOND)
+        assert await taken_slots(bench) == 3, "as long as they run"
+        bench.executor.gate.set()
+        await bench.settle()
+
+        await sweeper.step(bench.clock.now() + 2 * SECOND)
+        assert await taken_slots(bench) == 0
+        await bench.until_idle(dispatcher)
+        await bench.settle()
+
+        assert (await bench.states())["SUCCESS"] >= 6
+        tap = await bench.tap(sweeper.line)
+        dispatcher.is_active = False
+        await sweeper.step(bench.clock.now() + 3 * SECOND)
+        assert await tap.names() == [], "and then nobody asks for them any more"
+
+
+async def test_two_sweepers_of_two_nodes_do_not_take_from_each_other(url: str):
+    async with workbench(url) as one, workbench(url) as other:
+        await make.job(one.scope)
+        await make.many(one.scope, 100)
+        dispatchers = [one.dispatcher(), other.dispatcher()]
+        for bench, dispatcher in zip((one, other), dispatchers, strict=True):
+            await bench.until_idle(dispatcher)
+        await make.many(one.scope, 100)
+        await other.until_idle(dispatchers[1])
+        await other.sweeper(dispatchers[1]).step(other.clock.now() + SWEEP)
+        await other.until_idle(dispatchers[1])
+
+        for bench, dispatcher in zip((one, other), dispatchers, strict=True):
+            await bench.sweeper(dispatcher).step(bench.clock.now() + SWEEP)
+            bench.executor.gate.set()
+            await bench.settle()
+
+        assert (one.vitals.released_claims, other.vitals.released_claims) == (0, 0)
+        assert await one.states() == {"SUCCESS": 200}

@@ -1,0 +1,84 @@
+"""A node is frozen for three leases with calls in flight, and comes back: what it says then is kept, and changes nothing."""
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from faults.cluster import Cluster, cluster, database_now, incarnation_of, is_balanced, shares
+from faults.load import load
+from faults.outside import IS_LONG, receiving, until
+from faults.reckoning import reckon
+from harness import Client
+from horai.db.pool import Dedicated
+
+NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
+ROUNDS = 6 if IS_LONG else 1
+RATE = 300 if IS_LONG else 100
+LEASE = 8.0 if IS_LONG else 2.0
+CALM = 2.0 if IS_LONG else 1.0
+HOOK = "/hook?delay=0.3"
+"""Long enough that every node has calls in flight at any time."""
+
+
+async def freeze(connection: Dedicated, nodes: Cluster, name: str) -> int:
+    """Three leases without a sign of life; how many calls it had in flight. Nothing of it is left when it thaws."""
+    frozen = await incarnation_of(connection, name)
+    since = await database_now(connection)
+    with nodes.frozen(name):
+        in_flight: int = await connection.fetchval(
+            "select count(*) from horai.instance_live where state = 1 and node = $1", frozen
+        )
+
+        async def three_leases_have_passed() -> bool:
+            return (await database_now(connection) - since).total_seconds() > 3 * LEASE
+
+        await until(three_leases_have_passed, 4 * LEASE, "three leases")
+        fate = await connection.fetchrow("select fenced_at, rescued_at from horai.node where incarnation = $1", frozen)
+        assert fate is not None
+        assert None not in tuple(fate), "fenced, and rescued"
+        assert frozen not in await shares(connection)
+
+    async def is_back() -> bool:
+        return (new := await incarnation_of(connection, name)) != frozen and new in await shares(connection)
+
+    await until(is_back, 2 * LEASE, f"{name} has a new incarnation, and shards")
+    return in_flight
+
+
+async def late_results(connection: Dedicated, nodes: Cluster) -> tuple[int, int]:
+    """How many are kept, and how many the cluster's health counts."""
+    kept: int = await connection.fetchval("select count(*) from horai.attempt where late")
+    async with aiohttp.ClientSession() as session:
+        health = await Client(nodes.doors[NODES[0]], session)("GET", "/api/v1/scheduler/health")
+    return kept, health.json["lateResults"]
+
+
+@pytest.mark.timeout(900 if IS_LONG else 180)
+async def test_C38_the_stale_results_of_a_frozen_node_are_refused_counted_and_kept_as_late(
+    short_place: Path, url: str, connection: Dedicated
+) -> None:
+    in_flight: list[int] = []
+    with receiving(short_place / "freeze.hits") as receiver:
+        async with cluster(short_place, url, *NODES, lease=LEASE) as nodes:
+            async with load(nodes.doors, RATE, receiver.url(HOOK)) as running:
+                for number in range(ROUNDS):
+                    await until(lambda: is_balanced(connection, len(NODES)), 2 * LEASE, "the nodes share all shards")
+                    await running.until_more(CALM)
+                    in_flight.append(await freeze(connection, nodes, NODES[number % len(NODES)]))
+                    print(f"round {number + 1}: frozen with {in_flight[-1]} in flight", flush=True)
+            ended = await reckon(connection, receiver, running.acknowledged)
+
+            async def all_are_counted() -> bool:
+                kept, counted = await late_results(connection, nodes)
+                return kept == counted == ended.late
+
+            await until(all_are_counted, LEASE, "health counts every late result that was kept")
+    print(f"{ROUNDS} freezes of three leases of {LEASE:g} s, {sum(in_flight)} in flight; {ended}", flush=True)
+    assert ended.problems == []
+    assert 0 < ended.late <= ended.recovered
+    accepted = await connection.fetchval(
+        "select count(*) from horai.attempt join horai.instance_history past on past.id = instance_id"
+        " where late and past.fence <= attempt.fence"
+    )
+    assert accepted == 0, "whatever came late, the row has gone on with a higher fence"

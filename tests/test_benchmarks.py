@@ -1,0 +1,50 @@
+"""Every scenario still runs, and keeps its own account: what it measures is the business of `make bench`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TINY = ("--quick", "--times", "1", "--rows", "400", "--seconds", "0.5")
+SAME_AS_ANOTHER_AT_THIS_SIZE = {"definitions_3m"}
+
+
+def _run(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=170, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _names() -> list[str]:
+    listed = _run("benchmarks", "--list").split()
+    return [name for name in listed if name not in SAME_AS_ANOTHER_AT_THIS_SIZE]
+
+
+@pytest.mark.timeout(180)
+def test_every_scenario_runs_at_a_tiny_size_and_its_figures_are_kept(tmp_path: Path):
+    names = _names()
+
+    shown = _run("benchmarks", *names, *TINY, "--keep", str(tmp_path))
+
+    (file,) = tmp_path.iterdir()
+    kept = json.loads(file.read_text())
+    assert {line["scenario"] for line in kept["lines"]} == set(names)
+    assert len({(line["scenario"], line["name"]) for line in kept["lines"]}) == len(
+        {line["name"] for line in kept["lines"]}
+    )
+    assert all(line["median"] >= 0 for line in kept["lines"])
+    drains = {line["per"]: line["ratio"] for line in kept["lines"] if line["name"] == "drain"}
+    assert drains.keys() == {"raw_limit", "own_sql"}
+    assert all(ratio > 0 for ratio in drains.values())
+    assert kept["commit"]
+    assert kept["machine"]["cores"]
+    assert all(name in shown for name in names)
+
+
+def test_the_command_for_the_peers_says_whom_it_knows():
+    assert "Graphile Worker" in _run("benchmarks.peers", "--help")
