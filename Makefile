@@ -6,10 +6,10 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install up test check format lock tests requirements mutants faults bench docs clean
+.PHONY: help install up test check format lock tests requirements mutants faults bench bench-peers docs clean
 
 help:  ## what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 16
 
 install: $(INSTALLED)  ## .venv with horai in it, from nothing but Python >= 3.11
 
@@ -48,8 +48,11 @@ mutants: install  ## remove the important guards one by one; each must turn a te
 faults: install  ## the fault tests in their long form
 	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults $(ARGS)
 
-bench: install  ## the benchmarks, as ratios to what PostgreSQL itself can do
+bench: install  ## the benchmarks, as ratios to what PostgreSQL itself can do (ARGS="drain latency --quick")
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: install  ## Horai beside other schedulers in one sitting, installed into benchmarks/.peers
+	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 docs: install  ## the generated pages
 	$(BIN)/python tools/states_doc.py

@@ -1,76 +1,95 @@
-"""`make bench`: one table, medians, ratios; the JSON is kept under results/."""
+"""`make bench`: one table of medians, ratios and targets; the JSON is kept under results/.
+
+make bench ARGS="drain latency --times 1 --rows 50000"
+"""
 
 import argparse
-import json
-import os
-import platform
-import shutil
-import statistics
-import tempfile
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import asyncpg
+import structlog
 import uvloop
 
-from benchmarks import drain, raw_limit
-from horai.core.settings import EngineSettings
-from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
-from horai.node import prepare
+from benchmarks import table
+from benchmarks.scenario import Scenario
+from benchmarks.scenarios import SCENARIOS, chosen
+from benchmarks.sitting import Size, sit_down
 
-RESULTS = Path(__file__).parent / "results"
-Rate = Callable[[str, int], Awaitable[float]]
-
-
-async def _measure(server: EmbeddedPostgres, name: str, rate: Rate, rows: int, times: int) -> float:
-    found: list[float] = []
-    for repetition in range(times):
-        database = f"bench_{name}_{repetition}"
-        await _admin(server.url, f"create database {database}")
-        url = server.url.replace("/horai?", f"/{database}?")
-        await prepare(url, EngineSettings())
-        found.append(await rate(url, rows))
-        await _admin(server.url, f"drop database {database} with (force)")
-    return statistics.median(found)
+QUICK = Size(rows=20_000, seconds=4.0, quick=True)
 
 
-async def _admin(url: str, statement: str) -> None:
-    connection = await asyncpg.connect(url)
-    await connection.execute(statement)
-    await connection.close()
+class Measured:
+    """What all repetitions have measured so far."""
+
+    def __init__(self) -> None:
+        self.samples: dict[str, list[float]] = defaultdict(list)
+        self.took: dict[str, float] = defaultdict(float)
 
 
-async def _run(rows: int, times: int) -> dict[str, float]:
-    place = Path(tempfile.mkdtemp(prefix="horai-bench-", dir="/var/tmp"))
-    place.chmod(0o755)
-    server = EmbeddedPostgres(EmbeddedSettings(place / "data", shared_buffers="512MB"))
-    await server.start()
-    try:
-        raw = await _measure(server, "raw", raw_limit.drain_rate, rows, times)
-        ours = await _measure(server, "drain", drain.drain_rate, rows, times)
-    finally:
-        await server.stop()
-        shutil.rmtree(place, ignore_errors=True)
-    return {"raw_limit_per_s": round(raw), "drain_per_s": round(ours), "drain_to_raw_limit": round(ours / raw, 3)}
+async def measure(scenarios: Sequence[Scenario], size: Size, times: int) -> Measured:
+    """Every scenario `times` times, in turn, so that a machine that slows down slows all of them."""
+    measured = Measured()
+    unwinding = asyncio.current_task()
+    assert unwinding is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, unwinding.cancel)  # the server goes when we go
+    async with sit_down(size) as sitting:
+        for repetition in range(times):
+            for scenario in scenarios:
+                started = time.monotonic()
+                sample = await scenario.sample(sitting)
+                measured.took[scenario.name] += time.monotonic() - started
+                for name, value in sample.items():
+                    measured.samples[name].append(value)
+                told = ", ".join(f"{name} {table.number(value)}" for name, value in sample.items())
+                print(f"{repetition + 1}/{times} {scenario.name}: {told}", flush=True)
+    return measured
+
+
+def _options() -> argparse.Namespace:
+    options = argparse.ArgumentParser(
+        prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "scenarios", nargs="*", choices=[[], *SCENARIOS], metavar="scenario", help=", ".join(SCENARIOS)
+    )
+    options.add_argument("--list", action="store_true", help="the names, and nothing measured")
+    options.add_argument("--times", type=int, help="repetitions (3; 1 with --quick)")
+    options.add_argument("--rows", type=int, help="rows of a backlog (200,000)")
+    options.add_argument("--seconds", type=float, help="length of a steady load (20)")
+    options.add_argument("--keep", type=Path, default=table.RESULTS, help="where the JSON goes (benchmarks/results)")
+    options.add_argument("--quick", action="store_true", help="small sizes, once: a first impression")
+    return options.parse_args()
+
+
+def quiet() -> None:
+    """Only what is wrong is worth a line between the figures; standard output is for those."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 def main() -> None:
     """Measures, prints, keeps."""
-    options = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    options.add_argument("--rows", type=int, default=200_000)
-    options.add_argument("--times", type=int, default=3)
-    chosen = options.parse_args()
-    figures = uvloop.run(_run(chosen.rows, chosen.times))
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "rows": chosen.rows, "times": chosen.times}
-    RESULTS.mkdir(exist_ok=True)
-    at = datetime.now(UTC)
-    (RESULTS / f"{at:%Y%m%d-%H%M%S}.json").write_text(
-        json.dumps({"at": at.isoformat(), **machine, **figures}, indent=2) + "\n"
-    )
-    print(f"median of {chosen.times}, {chosen.rows} rows, {machine['cores']} cores, no-op executor in the same process")
-    for name, value in figures.items():
-        print(f"  {name:<22}{value:>12,}")
+    quiet()
+    options = _options()
+    if options.list:
+        print("\n".join(SCENARIOS))
+        return
+    size = QUICK if options.quick else Size()
+    size = replace(size, rows=options.rows or size.rows, seconds=options.seconds or size.seconds)
+    times = options.times or (1 if options.quick else 3)
+    scenarios = chosen(options.scenarios)
+    measured = uvloop.run(measure(scenarios, size, times))
+    table.show(scenarios, measured.samples, measured.took, size, times)
+    print(f"kept in {table.keep(options.keep, scenarios, measured.samples, size, times)}")
 
 
 if __name__ == "__main__":

@@ -1,67 +1,44 @@
-"""Drain: the engine itself claims and settles a backlog of no-op instances, with fences, leases, history and events on.
+"""Drain: the engine claims and settles a backlog of no-op instances, with fences, leases, history and events on."""
 
-Until there is a worker, an executor in this process that does nothing stands in for one.
-"""
-
-import asyncio
 import time
 
-import asyncpg
-
-from horai.accept import jobs
-from horai.accept.jobs import Written
-from horai.accept.scope import Scope
-from horai.core.calls import Call
-from horai.core.settings import SHARDS, EngineSettings
-from horai.core.settlement import Outcome, Succeeded
-from horai.core.vitals import Vitals
-from horai.db.pool import open_pool
-from horai.db.wakeups import Wakeups
-from horai.engine.engine import Engine
-
-LANES = 25
-
-FILL = """
-insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
-select fresh.id, job.id, job.tenant_id, job.lane_id, fresh.id % $2, at, at, at, at, -fresh.id, json_build_object('x', repeat('x', 100))
-from (select nextval('horai.instance_id') as id, n % $3 as n, clock_timestamp() - interval '10 s' * random() as at
-      from generate_series(1, $1::integer) n) fresh
-join (select *, row_number() over (order by id) - 1 as n from horai.job) job using (n)
-"""
+from benchmarks import backlog
+from benchmarks.engines import NoOp, running_engine, settled
+from benchmarks.scenario import Line, Sample, Scenario
+from benchmarks.sitting import Sitting
+from horai.db.pool import connect
 
 
-class NoOp:
-    """An executor that does nothing."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    async def run(self, call: Call) -> Outcome:
-        self.calls += 1
-        return Succeeded()
-
-
-async def drain_rate(url: str, rows: int) -> float:
-    """Instances claimed, run and settled per second."""
-    pool = await open_pool(url, "bench", 4)
-    connection = await asyncpg.connect(url)
-    for lane in range(LANES):
-        document = {"name": f"noop{lane}", "queue": f"q{lane}", "target": {"type": "worker", "handler": "noop"}}
-        await jobs.create_job(Scope(pool, Wakeups(), 1, "default"), Written(document, None))
-    await connection.execute(FILL, rows, SHARDS, LANES)
-    await connection.execute("analyze horai.instance_live")
-    await connection.execute("checkpoint")
-    executor, vitals = NoOp(), Vitals()
-    engine = Engine(url, "bench", {"noop": executor}, Wakeups(), vitals, EngineSettings(in_flight=4000))
-    started = time.perf_counter()
-    await engine.start()
-    while vitals.settled < rows:
-        await asyncio.sleep(0.005)
-    rate = rows / (time.perf_counter() - started)
-    await engine.stop()
-    left = await connection.fetchval("select count(*) from horai.instance_live")
-    if left or executor.calls != rows:
-        raise RuntimeError(f"{left} left, {executor.calls} calls for {rows} rows")
-    await connection.close()
-    await pool.close()
+async def rate_of(sitting: Sitting, rows: int) -> float:
+    """Instances claimed, run and settled per second, the start of the engine included."""
+    async with sitting.database("drain") as url:
+        await backlog.make_jobs(url)
+        connection = await connect(url, "bench")
+        await backlog.fill(connection, rows)
+        executor = NoOp()
+        started = time.perf_counter()
+        async with running_engine(url, executor) as vitals:
+            await settled(vitals, rows)
+            rate = rows / (time.perf_counter() - started)
+        await backlog.require_settled(connection, rows)
+        if executor.calls != rows:
+            raise RuntimeError(f"{executor.calls} calls for {rows} rows")
+        await connection.close()
     return rate
+
+
+async def sample(sitting: Sitting) -> Sample:
+    """The backlog that everything else is compared with."""
+    return {"drain": await rate_of(sitting, sitting.size.rows)}
+
+
+SCENARIO = Scenario(
+    "drain",
+    "backlog through the engine, no-op executor",
+    sample,
+    (
+        Line("drain", "/s", per="raw_limit", at_least=0.6),
+        Line("drain", "/s", per="own_sql", at_least=0.75),
+    ),
+    needs=("raw_limit", "own_sql"),
+)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 import asyncpg
 
+from benchmarks.scenario import Line, Sample, Scenario
+from benchmarks.sitting import Sitting
+from horai.db.pool import Dedicated
+
 SHARDS, LANES, BATCH, LANES_PER_CLAIM = 32, 25, 500, 64
 
 SCHEMA = """
-drop schema if exists bare cascade;
 create schema bare;
 create table bare.hot (
     id bigint generated always as identity primary key, job bigint not null, lane integer not null, shard smallint not null,
@@ -74,27 +77,29 @@ class _Scan:
         return [lane[0] for lane in lanes], [lane[1] for lane in lanes], [c[0] for c in at], [c[1] for c in at]
 
 
-async def drain_rate(url: str, rows: int) -> float:
+async def sample(sitting: Sitting) -> Sample:
     """Instances claimed and settled per second."""
-    setup, claims, settles = [await asyncpg.connect(url) for _ in range(3)]
-    await setup.execute(SCHEMA)
-    await setup.execute(FILL, rows, LANES, SHARDS)
-    await setup.execute("analyze bare.hot")
-    await setup.execute("checkpoint")
-    heads = await setup.fetch("select shard, lane, min(due) - interval '1 s' as due from bare.hot group by 1, 2")
-    scan = _Scan({(row["shard"], row["lane"]): (row["due"], -1) for row in heads})
-    started = time.perf_counter()
-    drained = await _drain(claims, settles, scan)
-    rate = drained / (time.perf_counter() - started)
-    await setup.execute("drop schema bare cascade")
-    for connection in (setup, claims, settles):
-        await connection.close()
-    if drained != rows:
-        raise RuntimeError(f"drained {drained} of {rows}")
-    return rate
+    rows = sitting.size.rows
+    async with sitting.database("raw_limit", is_empty=True) as url:
+        setup, claims, settles = [await asyncpg.connect(url) for _ in range(3)]
+        await setup.execute(SCHEMA)
+        await setup.execute(FILL, rows, LANES, SHARDS)
+        await setup.execute("analyze bare.hot")
+        await setup.execute("checkpoint")
+        heads = await setup.fetch("select shard, lane, min(due) - interval '1 s' as due from bare.hot group by 1, 2")
+        scan = _Scan({(row["shard"], row["lane"]): (row["due"], -1) for row in heads})
+        started = time.perf_counter()
+        drained = await _drain(claims, settles, scan)
+        rate = drained / (time.perf_counter() - started)
+        left = await setup.fetchval("select count(*) from bare.hot")
+        for connection in (setup, claims, settles):
+            await connection.close()
+    if drained != rows or left:
+        raise RuntimeError(f"drained {drained} of {rows}, {left} left")
+    return {"raw_limit": rate}
 
 
-async def _drain(claims: asyncpg.Connection, settles: asyncpg.Connection, scan: _Scan) -> int:
+async def _drain(claims: Dedicated, settles: Dedicated, scan: _Scan) -> int:
     drained, settling = 0, None
     while scan.cursors:
         lanes = list(scan.cursors)[:LANES_PER_CLAIM]
@@ -117,3 +122,6 @@ async def _drain(claims: asyncpg.Connection, settles: asyncpg.Connection, scan: 
     if settling is not None:
         await settling
     return drained
+
+
+SCENARIO = Scenario("raw_limit", "the bare shape on PostgreSQL", sample, (Line("raw_limit", "/s"),))

@@ -1,0 +1,44 @@
+"""An engine in a process of its own, with an executor that notes when each instance's first line ran.
+
+python -m benchmarks.engine_process URL
+"""
+
+import logging
+import sys
+import time
+
+import structlog
+import uvloop
+
+from benchmarks.engines import running_engine
+from benchmarks.processes import tell, told_to_end
+from horai.core.calls import Call
+from horai.core.settlement import Outcome, Succeeded
+
+
+class Notes:
+    """When each instance's first line ran, by a clock that all processes of this machine share."""
+
+    def __init__(self) -> None:
+        self.began: dict[int, float] = {}
+
+    async def run(self, call: Call) -> Outcome:
+        """Always a success."""
+        self.began[call.instance_id] = time.monotonic()
+        return Succeeded()
+
+
+async def _serve(url: str) -> None:
+    notes = Notes()
+    async with running_engine(url, notes):
+        tell("ready")
+        await told_to_end()
+    tell(notes.began)
+
+
+if __name__ == "__main__":
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    uvloop.run(_serve(sys.argv[1]))

@@ -1,0 +1,75 @@
+"""The engine as the benchmarks run it: in this process, with executors that do next to nothing.
+
+Until there is a worker, they stand in for one; the table says so.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from horai.core.calls import Call
+from horai.core.settings import EngineSettings
+from horai.core.settlement import Outcome, Succeeded
+from horai.core.vitals import Vitals
+from horai.db.wakeups import Wakeups
+from horai.engine.attempts import Executor
+from horai.engine.engine import Engine
+
+NOOP = "noop"
+SETTINGS = EngineSettings(in_flight=4000)
+START_WITHIN = 30.0
+
+
+class NoOp:
+    """Does nothing, and counts."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def run(self, call: Call) -> Outcome:
+        """Always a success."""
+        self.calls += 1
+        return Succeeded()
+
+
+class Delays:
+    """Notes how long after its execute time each call's first line ran.
+
+    PostgreSQL is on this machine: its clock and this one are the same, so a negative delay is an early call.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def run(self, call: Call) -> Outcome:
+        """Always a success."""
+        self.seconds.append(time.time() - call.execute_time.timestamp())
+        return Succeeded()
+
+
+@asynccontextmanager
+async def running_engine(
+    url: str,
+    executor: Executor,
+    *,
+    wakeups: Wakeups | None = None,
+    settings: EngineSettings = SETTINGS,
+    handler: str = NOOP,
+) -> AsyncGenerator[Vitals]:
+    """An engine at work, for one handler."""
+    vitals = Vitals()
+    engine = Engine(url, "bench", {handler: executor}, wakeups or Wakeups(), vitals, settings)
+    async with asyncio.timeout(START_WITHIN):
+        await engine.start()
+    try:
+        yield vitals
+    finally:
+        await engine.stop()
+
+
+async def settled(vitals: Vitals, rows: int, within: float = 600.0) -> None:
+    """Returns when `rows` outcomes have been written."""
+    async with asyncio.timeout(within):
+        while vitals.settled < rows:
+            await asyncio.sleep(0.01)

@@ -1,0 +1,103 @@
+"""Idle: what a node asks of the database while nothing is due, counted from the server's own log."""
+
+import asyncio
+import re
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+from benchmarks import backlog
+from benchmarks.backlog import Spread
+from benchmarks.scenario import Line, Sample, Scenario
+from benchmarks.sitting import Sitting, sit_down
+from horai.db.pool import connect
+from horai.node import NodeSettings, run
+
+WAITING = 1_000
+SWEEPER = "horai sweeper"
+HTTP = {"type": "http", "url": "http://127.0.0.1:9/"}
+WINDOW, QUICK_WINDOW = 120.0, 3.0
+SETTLING_DOWN, QUICK_SETTLING_DOWN = 10.0, 1.0
+LOGGED = {"log_statement": "all", "log_min_duration_statement": "-1", "log_line_prefix": "%m|%a|"}
+ENTRY = re.compile(r"^(\S+ \S+) UTC\|(horai[^|]*)\|LOG:  (?:statement|execute [^:]*): (.*)$", re.DOTALL)
+NAMED = re.compile(r"/\* (\w+) \*/")
+ONE_LOOK = 5.0
+"""Seconds. Statements closer to each other belong to one look at the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of the node, as the server logged it."""
+
+    at: datetime
+    application: str
+    text: str
+
+    @property
+    def is_look(self) -> bool:
+        """Whether it touches the live table."""
+        return "instance_live" in self.text
+
+    @property
+    def name(self) -> str:
+        """Its name in our catalogue, or how it begins."""
+        named = NAMED.search(self.text)
+        return f"{self.application}: {named[1] if named else self.text.split(maxsplit=1)[0]}"
+
+
+async def sample(sitting: Sitting) -> Sample:
+    """Statements a minute of a whole node with far-future work, and how often they look at `instance_live`."""
+    window = QUICK_WINDOW if sitting.size.quick else WINDOW
+    async with sit_down(sitting.size, LOGGED) as own, own.database("idle") as url:
+        await backlog.make_jobs(url, target=HTTP)  # what this node can run: other lanes it would not even look at
+        connection = await connect(url, "bench")
+        await backlog.fill(connection, WAITING, Spread(86_400.0, scatter=86_400.0))
+        await connection.close()
+        stop, ready = asyncio.Event(), asyncio.Event()
+        settings = NodeSettings(Path("/nowhere"), port=0, database_url=url, name="bench")
+        node = asyncio.create_task(run(settings, stop, lambda _: ready.set()))
+        await asyncio.wait_for(ready.wait(), 30)
+        await asyncio.sleep(QUICK_SETTLING_DOWN if sitting.size.quick else SETTLING_DOWN)
+        before = own.server.log_path.stat().st_size
+        await asyncio.sleep(window)
+        logged = own.server.log_path.read_bytes()[before:]
+        stop.set()
+        await node
+    statements = statements_of(logged.decode("utf-8", "replace"))
+    for name, count in Counter(statement.name for statement in statements).most_common():
+        print(f"    {count:4d} × {name}")
+    others = sum(1 for statement in statements if statement.is_look and statement.application != SWEEPER)
+    minutes = window / 60
+    return {
+        "idle statements": len(statements) / minutes,
+        "idle looks": looks(statements) / minutes,
+        "looks by others": others,
+    }
+
+
+def statements_of(log: str) -> list[Statement]:
+    """The node's statements; a statement of several lines goes on after a tab."""
+    entries = re.split(r"\n(?!\t)", log)
+    found = [entry for entry in map(ENTRY.match, entries) if entry]
+    return [Statement(datetime.fromisoformat(e[1]), e[2], e[3]) for e in found]
+
+
+def looks(statements: list[Statement]) -> int:
+    """How many times somebody came to look at the live table; the statements of one visit count once."""
+    times = [statement.at for statement in statements if statement.is_look]
+    gaps = [(after - before).total_seconds() for before, after in pairwise(times)]
+    return sum(1 for gap in gaps if gap > ONE_LOOK) + bool(times)
+
+
+SCENARIO = Scenario(
+    "idle",
+    "one node with 1,000 far-future instances; the sweep comes twice a minute",
+    sample,
+    (
+        Line("idle statements", "/min", at_most=40.0),
+        Line("idle looks", "/min at instance_live", at_most=2.5),
+        Line("looks by others", "but the sweep", at_most=0),
+    ),
+)

@@ -1,0 +1,47 @@
+"""Which figures there are, in the order of the table."""
+
+from collections.abc import Sequence
+
+from benchmarks import (
+    definitions,
+    drain,
+    fairness,
+    future,
+    groups,
+    http_calls,
+    idle,
+    immediate,
+    inserts,
+    latency,
+    long_drain,
+    own_sql,
+    pinned,
+    raw_limit,
+)
+from benchmarks.scenario import Scenario
+
+ALL = (
+    raw_limit.SCENARIO,
+    own_sql.SCENARIO,
+    drain.SCENARIO,
+    long_drain.SCENARIO,
+    groups.SCENARIO,
+    latency.SCENARIO,
+    immediate.SCENARIO,
+    idle.SCENARIO,
+    pinned.SCENARIO,
+    future.SCENARIO,
+    inserts.SCENARIO,
+    http_calls.SCENARIO,
+    fairness.SCENARIO,
+    definitions.SCENARIO,
+    definitions.SCENARIO_OF_MILLIONS,
+)
+SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in ALL}
+
+
+def chosen(names: Sequence[str]) -> list[Scenario]:
+    """Those named and what they are compared with; without a name, all but the very long ones."""
+    wanted = list(names) or [name for name, scenario in SCENARIOS.items() if not scenario.by_name_only]
+    needed = {need for name in wanted for need in SCENARIOS[name].needs} | set(wanted)
+    return [scenario for name, scenario in SCENARIOS.items() if name in needed]

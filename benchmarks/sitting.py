@@ -1,0 +1,70 @@
+"""One PostgreSQL for all that is compared, and a fresh, migrated database for each sample."""
+
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from horai.core.settings import EngineSettings
+from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.db.pool import opened
+from horai.node import prepare
+
+SHARED_BUFFERS = "512MB"
+TEMPLATE = "bench_template"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured. `rows` of a backlog, `seconds` of a steady load, `quick` for a first impression."""
+
+    rows: int = 200_000
+    seconds: float = 20.0
+    quick: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """A running server and the size of what is measured on it."""
+
+    server: EmbeddedPostgres
+    size: Size = field(default_factory=Size)
+
+    def url_of(self, database: str) -> str:
+        """Another database of the same server."""
+        return self.server.url.replace("/horai?", f"/{database}?")
+
+    @asynccontextmanager
+    async def database(self, name: str, *, is_empty: bool = False) -> AsyncGenerator[str]:
+        """The URL of a new database with the schema (or with nothing), dropped afterwards."""
+        await self.admin(f'drop database if exists "bench_{name}" with (force)')
+        await self.admin(f'create database "bench_{name}" template {"template0" if is_empty else TEMPLATE}')
+        try:
+            yield self.url_of(f"bench_{name}")
+        finally:
+            await self.admin(f'drop database "bench_{name}" with (force)')
+
+    async def admin(self, statement: str) -> None:
+        """Runs one statement on the server's own database."""
+        async with opened(self.server.url, "bench admin") as connection:
+            await connection.execute(statement)
+
+
+@asynccontextmanager
+async def sit_down(size: Size, extra: Mapping[str, str] | None = None) -> AsyncGenerator[Sitting]:
+    """A server of its own, fsync on, with a migrated template database."""
+    place = Path(tempfile.mkdtemp(prefix="horai-bench-", dir="/var/tmp"))
+    place.chmod(0o755)
+    settings = EmbeddedSettings(place / "data", shared_buffers=SHARED_BUFFERS, max_connections=200, extra=extra or {})
+    server = EmbeddedPostgres(settings)
+    await server.start()
+    sitting = Sitting(server, size)
+    try:
+        await sitting.admin(f"create database {TEMPLATE}")
+        await prepare(sitting.url_of(TEMPLATE), EngineSettings())
+        yield sitting
+    finally:
+        await server.stop()
+        shutil.rmtree(place, ignore_errors=True)
