@@ -76,13 +76,17 @@ class Load:
 
     async def _write_once(self, size: int) -> None:
         number = next(self._numbers)
-        items = [{"key": f"key-{number}-{item}"} if item % 2 else {} for item in range(size)]
+        items: list[dict[str, str]] = [{"key": f"key-{number}-{item}"} if item % 2 else {} for item in range(size)]
         batch = await self._door()("POST", "/api/v1/jobs/load/instances/batch", {"items": items})
         if batch.status == 200:
             self.acknowledged |= {int(item["instanceId"]) for item in batch.json["items"]}
         else:
             assert batch.status == 503, f"the API answered {batch.status}: {batch.json}"
             self.refused += size
+
+    async def burst(self, size: int) -> None:
+        """So many at once, beside the rest."""
+        await self._write_once(size)
 
     async def until_more(self, seconds: float) -> None:
         """Returns when as many more were acknowledged as `seconds` should bring."""

@@ -10,6 +10,7 @@ from faults.load import load
 from faults.outside import IS_LONG, receiving, until
 from faults.reckoning import reckon
 from harness import Client
+from horai.core.settings import EngineSettings
 from horai.db.pool import Dedicated
 
 NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
@@ -17,18 +18,31 @@ ROUNDS = 6 if IS_LONG else 1
 RATE = 300 if IS_LONG else 100
 LEASE = 8.0 if IS_LONG else 2.0
 CALM = 2.0 if IS_LONG else 1.0
+BURST = 300 * len(NODES)
 HOOK = "/hook?delay=0.3"
 """Long enough that every node has calls in flight at any time."""
 
 
+async def held_by(connection: Dedicated, incarnation: int) -> int:
+    return await connection.fetchval(
+        "select count(*) from horai.instance_live where state = 1 and node = $1", incarnation
+    )
+
+
 async def freeze(connection: Dedicated, nodes: Cluster, name: str) -> int:
-    """Three leases without a sign of life; how many calls it had in flight. Nothing of it is left when it thaws."""
+    """Three leases without a sign of life, from a moment on when some calls are with their target and some in line for it.
+
+    How many it had; nothing of them is its own when it thaws.
+    """
     frozen = await incarnation_of(connection, name)
+
+    async def has_a_line() -> bool:
+        return await held_by(connection, frozen) > EngineSettings().per_host
+
+    await until(has_a_line, 10, f"{name} holds more than it may send at once")
     since = await database_now(connection)
     with nodes.frozen(name):
-        in_flight: int = await connection.fetchval(
-            "select count(*) from horai.instance_live where state = 1 and node = $1", frozen
-        )
+        in_flight = await held_by(connection, frozen)
 
         async def three_leases_have_passed() -> bool:
             return (await database_now(connection) - since).total_seconds() > 3 * LEASE
@@ -65,6 +79,7 @@ async def test_C38_the_stale_results_of_a_frozen_node_are_refused_counted_and_ke
                 for number in range(ROUNDS):
                     await until(lambda: is_balanced(connection, len(NODES)), 2 * LEASE, "the nodes share all shards")
                     await running.until_more(CALM)
+                    await running.burst(BURST)
                     in_flight.append(await freeze(connection, nodes, NODES[number % len(NODES)]))
                     print(f"round {number + 1}: frozen with {in_flight[-1]} in flight", flush=True)
             ended = await reckon(connection, receiver, running.acknowledged)

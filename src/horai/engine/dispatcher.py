@@ -186,8 +186,7 @@ class Dispatcher:
     async def _serve(self, connection: Dedicated) -> None:
         """One claim: pick, claim, hand out, and sort the places by what came of them."""
         budget = min(self._settings.claim_batch, self.bench.holdings.room)
-        picked = self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE)
-        picks = [(place, min(rows, self._settings.poll_batch)) for place, rows in picked]
+        picks = _within(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE), self._settings.poll_batch)
         try:
             harvest = await self.bench.claimer.claim(connection, picks)
         except BaseException:
@@ -223,3 +222,9 @@ class Dispatcher:
                 await self.bench.holdings.emptied()
         except TimeoutError:
             await self.bench.attempts.break_off()
+
+
+def _within(picks: list[Pick], most: int) -> list[Pick]:
+    """The same shares with no place giving more than `most` rows."""
+    largest = max(rows for _, rows in picks)
+    return picks if largest <= most else [(place, max(rows * most // largest, 1)) for place, rows in picks]

@@ -46,10 +46,30 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class _Body(io.BytesIO):
+    """What a call sends, in chunks: a large one does not hold up the loop.
+
+    It is read when the connection is there, and before that nothing goes out, the headers neither: the last moment to
+    keep a call back that is not ours any more.
+    """
+
+    def __init__(self, content: bytes, is_held: Callable[[], bool]) -> None:
+        super().__init__(content)
+        self._is_held = is_held
+        self.is_kept_back = False
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if not self.tell() and not self._is_held():
+            self.is_kept_back = True
+            raise ConnectionAbortedError
+        return super().read(size)
+
+
 class HttpExecutor:
     """Makes HTTP calls. `open` before the first, `close` after the last; outside of that every call is `NotSent`.
 
-    `is_held` tells whether the claim is still this node's: a call that stood in line for its host is asked about again.
+    `is_held` tells whether the claim is still this node's. It is asked when the connection is there: a call may have stood
+    in line for its host, or waited for a name or a connection, and the node may have been frozen meanwhile.
     """
 
     def __init__(
@@ -111,23 +131,22 @@ class HttpExecutor:
         if delay is not None:
             return NotSent(delay)
         try:
-            if self._session is None or not self._is_held(call):
-                return NotSent()
-            return await self._call(self._session, call, target)
+            return NotSent() if self._session is None else await self._call(self._session, call, target)
         finally:
             self._bulkhead.leave(host)
 
     async def _call(self, session: aiohttp.ClientSession, call: Call, target: HttpTarget) -> Outcome | Accepted:
         url = URL(target.url, encoded=True)  # sent as it was written: a signed query must not be requoted
         timeout = call.timeout or HTTP_TIMEOUT
-        body = body_of(call)
+        content = body_of(call)
+        body = _Body(content, lambda: self._is_held(call))
         try:
             async with asyncio.timeout(timeout.total_seconds()) as deadline:
                 response = await session.request(
                     target.method,
                     url,
-                    data=io.BytesIO(body),  # in chunks: a large one does not hold up the loop
-                    headers=headers_of(call, body, self._clock()),
+                    data=body,
+                    headers=headers_of(call, content, self._clock()),
                     allow_redirects=False,
                     timeout=_connect_timeout(timeout),
                 )
@@ -142,7 +161,7 @@ class HttpExecutor:
         except AddressRefused:
             return _refused(url.raw_authority)
         except (aiohttp.ClientError, OSError) as error:
-            return _failure(url.raw_authority, error)
+            return NotSent() if body.is_kept_back else _failure(url.raw_authority, error)
         remaining = max((deadline.when() or 0.0) - asyncio.get_running_loop().time(), 0.0)
         return outcome_of(response.status, response.headers, answer, self._clock(), timedelta(seconds=remaining))
 
