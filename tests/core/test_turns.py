@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from horai.core.turns import AGEING_SECONDS, BANDS, Standing, Turns
+from horai.core.turns import AGEING_SECONDS, BANDS, Company, Standing, Turns
 
 CORE, HIGH, NORMAL, LOW = range(BANDS)
 Place = tuple[str, int]
@@ -359,3 +359,19 @@ TestLines = Lines.TestCase
 TestLines.settings = settings(
     max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+def test_company_is_mixed_while_more_than_one_tenant_or_band_was_here_lately():
+    company = Company()
+    company.meet(2, 7, now=0.0)
+    company.meet(2, 7, now=0.5)
+    assert not company.is_mixed(0.5), "one alone, however often"
+
+    company.meet(2, 8, now=0.6)
+    assert company.is_mixed(0.7)
+    assert company.is_mixed(1.4)
+    assert not company.is_mixed(2.0), "the other has been away for a second"
+
+    company.meet(2, 7, now=2.0)
+    company.meet(0, 7, now=2.0)
+    assert company.is_mixed(2.0), "two bands of one tenant wait for each other as well"

@@ -192,6 +192,8 @@ async def test_C47_an_instance_whose_payload_cannot_be_read_is_given_back_and_co
         await dispatcher.step(bench.clock.now())
         await bench.settle()
         assert (await bench.states(), bench.executor.calls) == ({"INIT": 1}, [])
+        await bench.connection.execute("update horai.instance_live set due = clock_timestamp()")  # the pause is over
+        dispatcher.look_everywhere()
         await dispatcher.step(bench.clock.now())
         await bench.called(1)
         await bench.settle()

@@ -212,6 +212,7 @@ async def test_C47_a_payload_whose_connection_is_lost_sends_its_row_back(url: st
 
         assert bench.executor.calls == []
         assert await bench.states() == {"INIT": 1}
+        await bench.connection.execute("update horai.instance_live set due = clock_timestamp()")  # the pause is over
         on, found = await in_hand(bench)
         bench.executor.gate.set()
         await start(bench, on, found)

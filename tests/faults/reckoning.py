@@ -2,7 +2,8 @@
 
 An instance may be called more than once only if it was in flight when its node was lost: it has an attempt that ended
 with NODE_LOST for each further call. Every call of it has the same Idempotency-Key and the same Horai-Unit, and a fence
-of its own. No call is begun with a fence that has been taken away.
+of its own. A call that comes in with a fence that had been taken away is stale: only a node that was frozen in the act of
+sending can make one, since no process can look and send in one step.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,13 +26,14 @@ class Reckoning:
     duplicated: int
     recovered: int
     late: int
+    stale: list[str] = field(default_factory=list[str])
     problems: list[str] = field(default_factory=list[str])
 
     def __str__(self) -> str:
         return (
             f"{self.acknowledged} acknowledged, {self.ended} fired and ended well, {self.calls} calls,"
             f" {self.recovered} recovered from a lost node, {self.duplicated} called more than once,"
-            f" {self.late} late results, {len(self.problems)} problems"
+            f" {self.late} late results, {len(self.stale)} stale calls, {len(self.problems)} problems"
         )
 
 
@@ -63,6 +65,7 @@ async def reckon(
         sum(len(calls) > 1 for calls in hits.values()),
         len(lost.keys() & set(succeeded.values())),
         await connection.fetchval("select count(*) from horai.attempt where late"),
+        _stale(hits, lost),
         problems[:50],
     )
 
@@ -89,8 +92,13 @@ def _doubled(hits: Hits, lost: Mapping[str, Mapping[int, datetime]]) -> list[str
             problems.append(f"{key} was called under other units: {calls}")
         if len({(call.attempt, call.fence) for call in calls}) < len(calls):
             problems.append(f"one claim of {key} was called twice: {calls}")
-        for call in calls:
-            since = taken.get(call.fence)
-            if since is not None and datetime.fromtimestamp(call.at, UTC) > since:
-                problems.append(f"{key} was called with fence {call.fence}, which was taken away at {since}: {call}")
     return problems
+
+
+def _stale(hits: Hits, lost: Mapping[str, Mapping[int, datetime]]) -> list[str]:
+    return [
+        f"{key} was called with fence {call.fence}, which was taken away at {since}: {call}"
+        for key, taken in lost.items()
+        for call in hits.get(key, ())
+        if (since := taken.get(call.fence)) is not None and datetime.fromtimestamp(call.at, UTC) > since
+    ]

@@ -53,7 +53,7 @@ async def test_C38_C35_a_killed_node_is_taken_over_within_a_lease_and_two_second
         f" {ended.ended / seconds:.0f} fires/s over {seconds:.0f} s, {running.refused} refused; {ended}",
         flush=True,
     )
-    assert ended.problems == []
+    assert ended.problems + ended.stale == []
     assert [each for each in rounds if max(each.shards, each.rescue) > TAKE_OVER] == []
     assert ended.recovered > 0  # else nothing was in flight, and this would prove nothing
     assert ended.ended > seconds * RATE / 2  # else the load was not what it says
@@ -92,4 +92,4 @@ async def test_nodes_recover_by_themselves_when_their_postgresql_is_killed(short
                 ended = await reckon(connection, receiver, running.acknowledged)
                 await until(lambda: is_balanced(connection, 2), 3 * LEASE, "both nodes have their shards again")
     print(f"PostgreSQL killed {DATABASE_KILLS} times: {running.refused} refused; {ended}", flush=True)
-    assert ended.problems == []
+    assert ended.problems + ended.stale == []

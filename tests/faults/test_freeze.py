@@ -91,6 +91,9 @@ async def test_C38_the_stale_results_of_a_frozen_node_are_refused_counted_and_ke
             await until(all_are_counted, LEASE, "health counts every late result that was kept")
     print(f"{ROUNDS} freezes of three leases of {LEASE:g} s, {sum(in_flight)} in flight; {ended}", flush=True)
     assert ended.problems == []
+    assert len(ended.stale) <= ROUNDS, (
+        ended.stale
+    )  # frozen between a look at the lease and the write: never a whole line
     assert 0 < ended.late <= ended.recovered
     accepted = await connection.fetchval(
         "select count(*) from horai.attempt join horai.instance_history past on past.id = instance_id"

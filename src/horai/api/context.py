@@ -1,4 +1,7 @@
-"""What the routes work with, and who is asking."""
+"""What the routes work with, and who is asking.
+
+Dependencies are coroutines though they wait for nothing: a plain function would be sent to a thread, at every request.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -25,17 +28,17 @@ class Context:
     notices: tuple[str, ...] = ()
 
 
-def context_of(request: Request) -> Context:
+async def context_of(request: Request) -> Context:
     """The application's context."""
     return request.app.state.context
 
 
-def scope_of(context: Annotated[Context, Depends(context_of)]) -> Scope:
+async def scope_of(context: Annotated[Context, Depends(context_of)]) -> Scope:
     """The caller's tenant."""
     return Scope(context.pool, context.wakeups, context.tenant_id, context.tenant)
 
 
-def version_of(if_match: Annotated[str | None, Header()] = None) -> int | None:
+async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | None:
     """The version the caller has read, by `If-Match`."""
     if if_match is None or if_match == "*":
         return None

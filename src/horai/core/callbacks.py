@@ -58,17 +58,17 @@ def body_of(call: Call) -> bytes:
 def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
     """The headers of one attempt: the target's own, where they are not reserved, and ours.
 
-    `Idempotency-Key`, `Horai-Unit` and `webhook-id` are percent-encoded UTF-8: a receiver that needs the text itself
-    unquotes it. All three are the same on every try of an instance, `Horai-Unit` also after a reschedule.
+    `Horai-Unit` is percent-encoded UTF-8: a receiver that needs the text itself unquotes it. `Idempotency-Key`, `Horai-Unit`
+    and `webhook-id` are the same on every try of an instance, `Horai-Unit` also after a reschedule.
     """
     theirs: Mapping[str, str] = call.target.headers if isinstance(call.target, HttpTarget) else {}
-    message_id = header_text(call.idempotency_key).replace(".", "%2E")  # a dot would end the id in the signed text
+    message_id = call.idempotency_key  # digits and colons: a dot would end the id in the signed text
     timestamp = str(int(now.timestamp()))
     ours = {
         "Content-Type": "application/json",
         "User-Agent": f"Horai/{horai.__version__}",
         "Accept-Encoding": "identity",
-        "Idempotency-Key": header_text(call.idempotency_key),
+        "Idempotency-Key": message_id,
         "Horai-Unit": header_text(call.unit),
         "Horai-Attempt": str(call.attempt),
         "Horai-Fence": str(call.fence),

@@ -55,6 +55,25 @@ class _Tenant(Generic[P]):
         return taken
 
 
+class Company:
+    """Who has been in line lately: whether one alone, or several that would wait for each other's batches."""
+
+    LATELY_SECONDS = 1.0
+
+    def __init__(self) -> None:
+        self._met: dict[tuple[int, int], float] = {}
+
+    def meet(self, band: int, tenant: int, now: float) -> None:
+        """A tenant has something due in a band."""
+        self._met[band, tenant] = now
+
+    def is_mixed(self, now: float) -> bool:
+        """Whether more than one was here in the last second: then batches are small, so that nobody waits for a large one."""
+        if len(self._met) > 1:
+            self._met = {who: at for who, at in self._met.items() if at >= now - self.LATELY_SECONDS}
+        return len(self._met) > 1
+
+
 class Turns(Generic[P]):
     """The places that have something due, and who of them is next."""
 

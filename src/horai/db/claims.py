@@ -122,7 +122,7 @@ async def claim_due(
 
 async def payload_of(connection: Connection, held: Held) -> str | None:
     """The payload of a claim that was too large to travel with it. Raises LookupError when the claim is over."""
-    row = await connection.fetchrow(sql("payload_of"), held.id, held.fence)
+    row = await connection.fetchrow(sql("payload_of"), held.id, held.fence, held.node)
     if row is None:
         raise LookupError(f"instance {held.id} is no longer held by fence {held.fence}")
     return row["payload"]
@@ -170,7 +170,10 @@ def _array(numbers: Iterable[int]) -> str:
 
 
 async def finish_if_running(connection: Connection, node: int, batch: Sequence[tuple[Held, Complete]]) -> set[int]:
-    """RUNNING → SUCCESS for claims of one node; the ids that were. Waits for locked rows up to lock_timeout."""
+    """RUNNING → SUCCESS for claims of one node, in the order of their ids; the ids that were.
+
+    Waits for locked rows up to lock_timeout. Rows are locked in the order given: another order may deadlock.
+    """
     outputs = [decision.output for _, decision in batch]
     rows = await connection.fetch(
         sql("finish_if_running"),

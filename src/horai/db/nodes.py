@@ -121,8 +121,12 @@ async def database_time(connection: Connection) -> datetime:
 
 
 async def make_partitions(connection: Connection, days: int) -> int:
-    """Makes the partitions of today and the coming days; how many were missing."""
-    return await connection.fetchval(sql("make_partitions"), days)
+    """Makes the partitions of today and the coming days; how many were missing. Whoever comes second waits, and finds them."""
+    async with connection.transaction():
+        await connection.execute(
+            sql("lock_partitions")
+        )  # a statement of its own: the next one sees what was made meanwhile
+        return await connection.fetchval(sql("make_partitions"), days)
 
 
 async def strays(connection: Connection) -> int:

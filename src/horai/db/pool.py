@@ -109,7 +109,14 @@ async def open_pool(url: str, application: str, size: int) -> Pool:
         timeout=CONNECT_TIMEOUT,
         command_timeout=COMMAND_TIMEOUT.total_seconds(),
         server_settings=settings,
+        reset=_reset,
     )
+
+
+async def _reset(connection: Dedicated) -> None:
+    """Nothing of the API outlives its transaction, so that only one cut short leaves something to clear away."""
+    if connection.is_in_transaction():
+        await connection.reset()
 
 
 def unavailable(error: BaseException) -> DatabaseUnavailable:

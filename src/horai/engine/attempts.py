@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 
 STOPPED = FailedRetryable("NODE_STOPPED", "The node stopped before the call had ended.")
 STOPPED_WAITING = FailedRetryable("NODE_STOPPED", "The node stopped while the outcome was awaited.")
+UNREADABLE_PAUSE = timedelta(seconds=1)
 NOT_REPORTED = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
 
 
@@ -133,7 +134,7 @@ class Attempts:
             try:
                 call = call._replace(payload=await self._payload_of(row.held))
             except LookupError:
-                return NotSent()
+                return NotSent(UNREADABLE_PAUSE)
         return await self._executors[recipe.handler].run(call)
 
     async def _payload_of(self, held: Held) -> str | None:

@@ -14,7 +14,7 @@ import structlog
 
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
-from horai.core.turns import Standing, Turns
+from horai.core.turns import Company, Standing, Turns
 from horai.core.vitals import Vitals
 from horai.db import claims, jobs
 from horai.db.clock import DatabaseClock
@@ -68,6 +68,7 @@ class Dispatcher:
         bench.holdings.freed = self.signal
         self._turns: Turns[Place] = Turns(time.monotonic())
         self._barren: dict[Place, int] = {}
+        self._company = Company()
         self._is_lanes_stale = True
         self._learnt_at: datetime | None = None
         self._stepping = asyncio.Lock()
@@ -181,11 +182,13 @@ class Dispatcher:
         for place in self._lanes.take_due(self.bench.clock.now()):
             lane = self._lanes[place.lane]
             if self._lanes.is_ours(place) and not lane.limits.paused:
+                self._company.meet(int(lane.priority), lane.tenant_id, now)
                 self._turns.ready(place, Standing(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
 
     async def _serve(self, connection: Dedicated) -> None:
         """One claim: pick, claim, hand out, and sort the places by what came of them."""
-        budget = min(self._settings.claim_batch, self.bench.holdings.room)
+        batch = self._settings.poll_batch if self._company.is_mixed(time.monotonic()) else self._settings.claim_batch
+        budget = min(batch, self.bench.holdings.room)
         picks = _within(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE), self._settings.poll_batch)
         try:
             harvest = await self.bench.claimer.claim(connection, picks)

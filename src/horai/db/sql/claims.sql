@@ -1,5 +1,5 @@
 -- The life of a claim. Every write to a claimed row is guarded by state, attempt, fence and incarnation.
--- No batch here waits for a row lock: it skips what somebody holds, and the caller retries the rest singly.
+-- Batches skip what somebody holds, and the caller retries the rest; only finish_if_running waits, 20 ms at most (decision 0010).
 
 -- name: claim_due
 -- moves: INIT | FAIL -> RUNNING
@@ -33,7 +33,7 @@ returning claimed.id, claimed.job_id, claimed.lane, claimed.due, claimed.attempt
 
 -- name: payload_of
 -- The payload of a claim that was too large to travel with it; no row when the claim is over.
-select payload from horai.instance_live where id = $1 and fence = $2 and state = 1;
+select payload from horai.instance_live where id = $1 and fence = $2 and node = $3 and state = 1;
 
 -- name: next_due
 -- The earliest claimable due of each scan, from its cursor on.

@@ -80,6 +80,10 @@ order by incarnation;
 -- name: clock
 select clock_timestamp() as now;
 
+-- name: lock_partitions
+-- One at a time: nodes that start together would make the same table. A queue of this number there is not.
+select pg_advisory_xact_lock(1215263329, 0);
+
 -- name: make_partitions
 select horai.make_partitions((clock_timestamp() at time zone 'UTC')::date, $1) as made;
 
