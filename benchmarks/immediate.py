@@ -30,7 +30,8 @@ async def sample(sitting: Sitting) -> Sample:
         await backlog.make_jobs(url, JOBS)
         async with child(*module("benchmarks.engine_process", url)) as engine, child(*module(__name__, url)) as api:
             async with aiohttp.ClientSession(api.told["url"]) as session:
-                await _load(session, WARM_UP)
+                # All at once: each of the API's connections makes its plans, once in its life.
+                await asyncio.gather(*(_trigger(session, number % JOBS) for number in range(WARM_UP)))
                 called = await _load(session, calls)
             await _until_settled(url, WARM_UP + calls)
             began: dict[str, float] = await engine.finish()

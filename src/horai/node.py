@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -82,7 +83,7 @@ async def run(
         if company is not None:
             stack.push_async_callback(company.end)
         vitals, wakeups = Vitals(), Wakeups()
-        pool = await stack.enter_async_context(_pool(url))
+        pool = await stack.enter_async_context(_pool(url, settings.engine.idle_in_transaction))
         engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals))
         server = None
         if listening is not None:
@@ -168,8 +169,8 @@ async def prepare(url: str, settings: EngineSettings) -> None:
 
 
 @asynccontextmanager
-async def _pool(url: str) -> AsyncGenerator[Pool]:
-    pool = await open_pool(url, "horai api", API_CONNECTIONS)
+async def _pool(url: str, idle_timeout: timedelta) -> AsyncGenerator[Pool]:
+    pool = await open_pool(url, "horai api", API_CONNECTIONS, idle_timeout)
     try:
         yield pool
     finally:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.debounce import QUICK, SLOW, Debounce
+from horai.core.debounce import BUSY, QUICK, SLOW, Debounce
 from horai.core.wakes import ENTRIES
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -86,7 +86,7 @@ def test_a_thousand_a_second_are_told_quickly_before_and_after_a_burst():
 
 def test_between_two_paces_neither_changes():
     for interval in (QUICK, SLOW):
-        wakes = int(ENTRIES * 0.75 * (interval / QUICK))
+        wakes = int(ENTRIES * 0.75 * (interval / BUSY))
         assert Debounce(NOON, interval).after(NOON + interval, wakes).interval == interval
 
 

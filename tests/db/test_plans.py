@@ -132,7 +132,7 @@ HOT: dict[str, tuple[tuple[Any, ...], list[str], str]] = {
     ),
     "next_due": (POSITIONS, POSITION_LITERALS, "instance_live_lane"),
     "left_behind": ((*POSITIONS, 1, 100), [*POSITION_LITERALS, "1", "100"], "instance_live_lane"),
-    "payload_of": ((1, 1), ["1", "1"], "instance_live_pkey"),
+    "payload_of": ((1, 1, 1), ["1", "1", "1"], "instance_live_pkey"),
     "finish_if_free": ((*GUARDS, [None, None]), [*GUARD_LITERALS, RESULT_LITERAL], "instance_live_pkey"),
     "still_running": (GUARDS, GUARD_LITERALS, "instance_live_pkey"),
     "coming_schedules": (

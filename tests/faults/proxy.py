@@ -8,6 +8,9 @@
 `cut_after` loses one answer: the statement reaches the server and takes effect there, its answer never comes back. The
 proxy reads the frontend's messages to find it: asyncpg prepares a statement once and from then on only names it.
 
+`stall_before_commit` makes a blackhole of it with a transaction open: the server waits for a COMMIT that does not come.
+`stall_after` does so when a statement has gone out: the server waits for somebody to read a long answer.
+
 `Proxy(url, is_dropped)` keeps notifications from the node, by their payloads; all else arrives.
 """
 
@@ -31,6 +34,7 @@ class Trap:
 
     statement: str
     at_commit: bool
+    stalls: bool = False
     sprung: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -70,15 +74,18 @@ class Link:
         self._backend = Messages(has_startup=False)
         self._pending: Trap | None = None
         self._withheld = b""
+        self._is_stalling = False
 
     async def upstream(self, reader: asyncio.StreamReader) -> None:
         """Client to server."""
         while data := await reader.read(CHUNK):
-            await self._proxy.transit()
             for kind, body in self._frontend.feed(data):
                 self._note(kind, body)
+            await self._proxy.transit()
             self._server.write(data)
             await self._server.drain()
+            if self._is_stalling:
+                self._proxy.set_mode("blackhole")
 
     async def downstream(self, reader: asyncio.StreamReader) -> None:
         """Server to client; the answer that a trap waits for is withheld, and lost when it did something."""
@@ -138,8 +145,17 @@ class Link:
 
     def _arm(self, text: bytes, *, is_commit: bool) -> None:
         trap = self._proxy.trap
-        if trap is not None and trap.at_commit is is_commit and f"/* {trap.statement} */".encode() in text:
+        if trap is None or trap.at_commit is not is_commit or f"/* {trap.statement} */".encode() not in text:
+            return
+        if not trap.stalls:
             self._pending = trap
+            return
+        self._proxy.trap = None
+        trap.sprung.set()
+        if trap.at_commit:
+            self._proxy.set_mode("blackhole")  # before it goes out
+        else:
+            self._is_stalling = True
 
     def abort(self) -> None:
         """Breaks both halves; the client sees a reset."""
@@ -188,6 +204,16 @@ class Proxy:
     def cut_after(self, statement: str, *, at_commit: bool = False) -> Trap:
         """Loses the next answer to this statement that brings rows, or to the COMMIT of its transaction."""
         self.trap = Trap(statement, at_commit)
+        return self.trap
+
+    def stall_before_commit(self, statement: str) -> Trap:
+        """From the next COMMIT of a transaction with this statement on, nothing arrives, that COMMIT neither."""
+        self.trap = Trap(statement, at_commit=True, stalls=True)
+        return self.trap
+
+    def stall_after(self, statement: str) -> Trap:
+        """From when this statement has gone out, nothing arrives: nobody reads its answer."""
+        self.trap = Trap(statement, at_commit=False, stalls=True)
         return self.trap
 
     async def transit(self) -> None:

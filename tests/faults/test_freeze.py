@@ -1,26 +1,79 @@
 """A node is frozen for three leases with calls in flight, and comes back: what it says then is kept, and changes nothing."""
 
+import asyncio
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+import harness
 from faults.cluster import Cluster, cluster, database_now, incarnation_of, is_balanced, shares
-from faults.load import load
-from faults.outside import IS_LONG, receiving, until
+from faults.load import RETRY, load
+from faults.outside import IS_LONG, job_document, receiving, until, violations
+from faults.proxy import Proxy
 from faults.reckoning import reckon
-from harness import Client
+from harness import FAST, Client
 from horai.core.settings import EngineSettings
 from horai.db.pool import Dedicated
+from receiver import Answer, Receiver
 
 NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
 ROUNDS = 6 if IS_LONG else 1
-RATE = 300 if IS_LONG else 100
+RATE = 300 if IS_LONG else 60
 LEASE = 8.0 if IS_LONG else 2.0
-CALM = 2.0 if IS_LONG else 1.0
-BURST = 300 * len(NODES)
+SLACK = 2.0
+"""Seconds for a busy machine."""
+CALM = 2.0 if IS_LONG else 0.5
+BURST = (300 if IS_LONG else 200) * len(NODES)
 HOOK = "/hook?delay=0.3"
 """Long enough that every node has calls in flight at any time."""
+
+
+async def test_C35_rows_that_a_silent_node_holds_locked_are_rescued_with_its_lease(
+    url: str, connection: Dedicated
+) -> None:
+    """Cut off in the middle of a transaction, or frozen there: its connections look alive, and so do its locks."""
+    lease = FAST.lease.total_seconds()
+    async with Receiver() as receiver, Proxy(url).listening() as proxy, harness.node(proxy.url, name="silent") as api:
+        receiver.on("/hook", Answer(503), Answer(200))
+        document = job_document("publish", receiver.url("/hook"), retry=RETRY)
+        assert (await api("POST", "/api/v1/jobs", document)).status == 201
+        trap = proxy.stall_before_commit("fail_if_running")
+        put = await api("PUT", "/api/v1/jobs/publish/instances/article:42", {})
+        await asyncio.wait_for(trap.sprung.wait(), 20)
+        async with harness.node(url, name="other") as other:
+            done = await other.until_state(put.json["instance"]["id"], "SUCCESS", within=lease + 2 + SLACK)
+
+        proxy.set_mode("pass")
+        assert (done["attempt"], [tried["errorCode"] for tried in done["attempts"]]) == (2, ["NODE_LOST", None])
+        assert await violations(connection) == []
+
+
+async def test_C35_a_node_that_does_not_read_the_answer_to_its_claim_is_rescued_with_its_lease(
+    url: str, connection: Dedicated
+) -> None:
+    """A long answer that nobody reads keeps its statement open, and with it the row of the node that has to be fenced."""
+    lease = FAST.lease.total_seconds()
+    async with Receiver() as receiver, Proxy(url).listening() as proxy, harness.node(proxy.url, name="silent") as api:
+        document = job_document("publish", receiver.url("/hook"), retry=RETRY)
+        assert (await api("POST", "/api/v1/jobs", document)).status == 201
+        later = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
+        items = [{"executeTime": later, "payload": {"text": os.urandom(2_000).hex()}}] * 200
+        for _ in range(5):
+            assert (await api("POST", "/api/v1/jobs/publish/instances/batch", {"items": items})).status == 200
+        trap = proxy.stall_after("claim_due")
+        await asyncio.wait_for(trap.sprung.wait(), 20)
+        async with harness.node(url, name="other"):
+
+            async def is_rescued() -> bool:
+                return await connection.fetchval("select rescued_at is not null from horai.node where name = 'silent'")
+
+            await until(is_rescued, lease + 2 + SLACK, "what the silent node has claimed is rescued")
+
+        proxy.set_mode("pass")
+        assert await violations(connection) == []
 
 
 async def held_by(connection: Dedicated, incarnation: int) -> int:

@@ -15,7 +15,7 @@ MOST = 8 if IS_LONG else 4
 LEAST = 2
 RATE = 50
 LEASE = 8.0 if IS_LONG else 4.0
-CALM = 1.0 if IS_LONG else 0.5
+CALM = 1.0 if IS_LONG else 0.2
 
 
 async def rebalanced(connection: Dedicated, nodes: int, since: datetime) -> float:

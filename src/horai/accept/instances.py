@@ -107,6 +107,7 @@ def _inserted(woken: Woken) -> Answer:
 async def trigger(scope: Scope, reference: str, payload: str | None, once: Once) -> InstanceRow:
     """Runs the job now, once per key; refused while nobody would run it."""
     made: Woken | None = None
+    row: InstanceRow | None = None
     async with transaction(scope.pool) as connection:
         job = await _share(connection, scope, reference)
         request = requests.request_key(scope, f"trigger:{job.id}", once)
@@ -114,10 +115,11 @@ async def trigger(scope: Scope, reference: str, payload: str | None, once: Once)
             await _require_dispatcher(connection)
             made = (await plans.insert_many(connection, _place_of(job), [(None, payload)]))[0]
             await requests.bind(connection, request, job.id, made.id)
-    if made is None:
+            row = await reads.made_just_now(connection, made.id)
+    if made is None or row is None:
         raise await requests.duplicate_of(scope.pool, request)
     scope.wakeups.announce([made])
-    return await read_instance(scope, made.id)
+    return row
 
 
 async def _require_dispatcher(connection: Connection) -> None:

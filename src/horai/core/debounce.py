@@ -10,8 +10,10 @@ from datetime import datetime, timedelta
 
 from horai.core.wakes import ENTRIES
 
-QUICK = timedelta(milliseconds=5)
+QUICK = timedelta(milliseconds=2)
 SLOW = timedelta(milliseconds=50)
+BUSY = timedelta(milliseconds=5)
+"""When more wakes than a payload can name come in this time, it is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,10 @@ class Debounce:
 
     def after(self, now: datetime, wakes: int) -> "Debounce":
         """A notification for so many wakes leaves now; its interval follows their rate, with some slack between the two."""
-        since = QUICK if self.sent_at is None else max(now - self.sent_at, QUICK)
-        in_a_quick_one = wakes * (QUICK / since)
-        if in_a_quick_one > ENTRIES:
+        since = BUSY if self.sent_at is None else max(now - self.sent_at, QUICK)
+        pace = wakes * (BUSY / since)
+        if pace > ENTRIES:
             return Debounce(now, SLOW)
-        if in_a_quick_one <= ENTRIES / 2:
+        if pace <= ENTRIES / 2:
             return Debounce(now, QUICK)
         return replace(self, sent_at=now)

@@ -37,3 +37,8 @@ class EngineSettings:
     partitions_ahead: int = 8
     idempotency_keep: timedelta = timedelta(days=7)
     callback_allow: tuple[IPv4Network | IPv6Network, ...] = field(default=())
+
+    @property
+    def idle_in_transaction(self) -> timedelta:
+        """How long a node that fell silent may keep rows locked: no longer than its lease lasts from its last beat."""
+        return self.lease * 2 / 3

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import asyncpg
 
@@ -89,7 +89,8 @@ def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: boo
 
     The hottest code there is: `tuple.__new__` makes a named tuple in half the time that its own constructor takes.
     """
-    node, at, new = by.node, by.at, tuple.__new__
+    node, at = by.node, by.at
+    new: Any = getattr(tuple, "__new__")  # noqa: B009 — typed, it would be a tuple of unknowns
     return [
         new(
             Claimed,

@@ -90,9 +90,14 @@ async def stop_node(connection: Connection, incarnation: int) -> None:
     await connection.execute(sql("stop_node"), incarnation)
 
 
-async def fence_expired_nodes(connection: Connection, own: int) -> list[int]:
-    """Fences every other node whose lease ran out; from then on it claims nothing and cannot renew."""
-    return [row["incarnation"] for row in await connection.fetch(sql("fence_expired_nodes"), own)]
+async def fence_expired_nodes(
+    connection: Connection, own: int, unread_for: timedelta = timedelta(seconds=8)
+) -> list[int]:
+    """Fences every other node whose lease ran out; from then on it claims nothing and cannot renew.
+
+    One whose claim is still under way, its answer not read for `unread_for`, is fenced by a later call.
+    """
+    return [row["incarnation"] for row in await connection.fetch(sql("fence_expired_nodes"), own, unread_for)]
 
 
 async def nodes_to_rescue(connection: Connection) -> list[int]:
@@ -123,9 +128,8 @@ async def database_time(connection: Connection) -> datetime:
 async def make_partitions(connection: Connection, days: int) -> int:
     """Makes the partitions of today and the coming days; how many were missing. Whoever comes second waits, and finds them."""
     async with connection.transaction():
-        await connection.execute(
-            sql("lock_partitions")
-        )  # a statement of its own: the next one sees what was made meanwhile
+        # A statement of its own: the next one sees what was made meanwhile.
+        await connection.execute(sql("lock_partitions"))
         return await connection.fetchval(sql("make_partitions"), days)
 
 

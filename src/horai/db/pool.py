@@ -19,6 +19,8 @@ CONNECT_TIMEOUT = 10.0
 COMMAND_TIMEOUT = timedelta(seconds=30)
 LOOP_LOCK_TIMEOUT = timedelta(seconds=2)
 ACQUIRE_TIMEOUT = 5.0
+IDLE_TIMEOUT = timedelta(seconds=60)
+"""How long a transaction may wait for its next statement; past it the server ends the session, and its locks are free."""
 
 GONE: tuple[type[Exception], ...] = (
     OSError,
@@ -34,14 +36,18 @@ GONE: tuple[type[Exception], ...] = (
 """The database is out of reach for now: worth trying again."""
 
 
-def _server_settings(application: str, lock_timeout: timedelta) -> dict[str, str]:
+def _server_settings(application: str, lock_timeout: timedelta, idle_timeout: timedelta) -> dict[str, str]:
     return {
         "application_name": application,
         "timezone": "UTC",
-        "lock_timeout": str(int(lock_timeout.total_seconds() * 1000)),
-        "idle_in_transaction_session_timeout": "60000",
+        "lock_timeout": _millis(lock_timeout),
+        "idle_in_transaction_session_timeout": _millis(idle_timeout),
         "jit": "off",
     }
+
+
+def _millis(duration: timedelta) -> str:
+    return str(int(duration.total_seconds() * 1000))
 
 
 async def connect(
@@ -49,6 +55,7 @@ async def connect(
     application: str,
     command_timeout: timedelta = COMMAND_TIMEOUT,
     lock_timeout: timedelta = LOOP_LOCK_TIMEOUT,
+    idle_timeout: timedelta = IDLE_TIMEOUT,
 ) -> Dedicated:
     """A connection of one's own, for a loop.
 
@@ -59,7 +66,7 @@ async def connect(
         url,
         timeout=min(CONNECT_TIMEOUT, command_timeout.total_seconds()),
         command_timeout=command_timeout.total_seconds(),
-        server_settings=_server_settings(application, lock_timeout) | {"enable_seqscan": "off"},
+        server_settings=_server_settings(application, lock_timeout, idle_timeout) | {"enable_seqscan": "off"},
     )
 
 
@@ -99,16 +106,16 @@ async def close(connection: Dedicated) -> None:
         connection.terminate()
 
 
-async def open_pool(url: str, application: str, size: int) -> Pool:
+async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
     """The API's pool. Its plans are made for the values given: a list's optional filters would spoil a generic plan."""
-    settings = _server_settings(application, timedelta(seconds=5)) | {"plan_cache_mode": "force_custom_plan"}
+    settings = _server_settings(application, timedelta(seconds=5), idle_timeout)
     return await asyncpg.create_pool(
         url,
         min_size=0,
         max_size=size,
         timeout=CONNECT_TIMEOUT,
         command_timeout=COMMAND_TIMEOUT.total_seconds(),
-        server_settings=settings,
+        server_settings=settings | {"plan_cache_mode": "force_custom_plan"},
         reset=_reset,
     )
 

@@ -130,6 +130,13 @@ async def instance_by_id(connection: Connection, tenant_id: int, instance_id: in
     return None
 
 
+async def made_just_now(connection: Connection, instance_id: int) -> InstanceRow:
+    """An instance that the caller's own transaction has made."""
+    row = await connection.fetchrow(sql("live_by_id"), instance_id)
+    assert row is not None  # noqa: S101 — nobody else can have touched it yet
+    return _instance(row)
+
+
 async def list_instances(
     connection: Connection, tenant_id: int, before: tuple[datetime, int], limit: int, only: InstanceFilter
 ) -> list[InstanceRow]:

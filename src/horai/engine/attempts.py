@@ -129,7 +129,7 @@ class Attempts:
         row, job, recipe = errand
         if not self._keeper.holds() or row.held.node != self._keeper.incarnation:
             return NotSent()
-        call = call_of(row, job, recipe, self._secrets_of(job))
+        call = call_of(row, job, recipe, () if recipe.handler else self._secrets_of(job))
         if row.has_large_payload:
             try:
                 call = call._replace(payload=await self._payload_of(row.held))

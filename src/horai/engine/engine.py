@@ -12,7 +12,7 @@ from horai.core.shards import EVERY_ROLE, Role
 from horai.core.vitals import Vitals
 from horai.db.clock import DatabaseClock
 from horai.db.line import Line
-from horai.db.pool import COMMAND_TIMEOUT
+from horai.db.pool import COMMAND_TIMEOUT, LOOP_LOCK_TIMEOUT
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
 from horai.engine.attempts import Attempts, Executor
@@ -99,8 +99,7 @@ class Engine:
     def _executing(self) -> list[Stage]:
         """What claims, runs and settles."""
         holdings, vitals, settings, clock = self._holdings, self._vitals, self._settings, self.clock
-        line = Line(self._url, "horai settler", COMMAND_TIMEOUT, LOCK_TIMEOUT)
-        settler = Settler(line, holdings, self._wakeups, vitals, settings)
+        settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings)
         book = JobBook()
         attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals)
         lanes = Lanes(attempts.handlers, clock.now())
@@ -114,7 +113,7 @@ class Engine:
         self._wakeups.listen_to_queues(dispatcher.wake_queue)
         self._wakeups.listen_to_everything(dispatcher.look_everywhere)
         self._wakeups.listen_to_outcomes(attempts.outcome_reported)
-        mate = settler.mate(Line(self._url, "horai settler 2", COMMAND_TIMEOUT, LOCK_TIMEOUT))
+        mate = settler.mate(self._line("settler 2", LOCK_TIMEOUT))
         return [settler, mate, dispatcher, sweeper]
 
     def _scheduling(self) -> list[Stage]:
@@ -163,5 +162,6 @@ class Engine:
         except Exception as error:
             log.warning("the last wakes were not sent", error=repr(error))
 
-    def _line(self, stage: str) -> Line:
-        return Line(self._url, f"horai {stage}")
+    def _line(self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT) -> Line:
+        idle_timeout = self._settings.idle_in_transaction
+        return Line(self._url, f"horai {stage}", COMMAND_TIMEOUT, lock_timeout, idle_timeout)

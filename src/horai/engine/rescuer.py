@@ -48,7 +48,8 @@ class Rescuer:
     async def step(self, now: datetime) -> datetime:
         """Fences who missed the lease, and passes once over what each dead node of our shards held."""
         connection = await self.line.get()
-        for incarnation in await nodes.fence_expired_nodes(connection, self._keeper.incarnation):
+        patience = self._settings.idle_in_transaction
+        for incarnation in await nodes.fence_expired_nodes(connection, self._keeper.incarnation, patience):
             log.warning("node lost its lease", incarnation=incarnation)
         pause = self._settings.sweep
         owned = self._keeper.shards(Duty.trigger)
@@ -74,7 +75,7 @@ class Rescuer:
             rescued += len(applied.ids)
             seen += len(page)
             after = page[-1].held.id
-        if seen:
+        if rescued:
             log.warning("rescued what a lost node held", incarnation=incarnation, instances=rescued)
         return rescued == seen
 

@@ -10,6 +10,8 @@ from horai.db.embedded.settings import EmbeddedSettings
 TUNING = {
     "wal_level": "replica",
     "max_wal_size": "2GB",
+    # Used segments are kept and used again: making a new one holds every commit up for tens of milliseconds.
+    "min_wal_size": "512MB",
     "checkpoint_timeout": "15min",
     "random_page_cost": "1.1",
     "autovacuum_naptime": "10s",  # hot rows live for seconds

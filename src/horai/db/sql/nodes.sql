@@ -50,12 +50,20 @@ select pg_notify('horai_wake', 'n') from me;
 
 -- name: fence_expired_nodes
 -- FOR UPDATE waits for claims under way (they hold the row FOR KEY SHARE); after it they claim nothing. Whoever listens
--- beats at once: the one who has to rescue it may not be the one who fenced it.
-with expired as materialized (
+-- beats at once: the one who has to rescue it may not be the one who fenced it. A claim whose long answer nobody reads never
+-- ends, and neither does its lock: once it is older than $2, its session is ended, and a later look fences the node.
+with silent as materialized (
     select incarnation from horai.node
     where incarnation <> $1 and rescued_at is null and fenced_at is null and stopped_at is null
         and lease_until < clock_timestamp()
-    order by incarnation for update skip locked
+), unread as materialized (
+    select count(pg_terminate_backend(pid)) as ended from pg_stat_activity
+    where exists (select from silent) and datname = current_database() and usename = current_user
+        and application_name = 'horai dispatcher' and wait_event = 'ClientWrite' and query_start < clock_timestamp() - $2::interval
+), expired as materialized (
+    select node.incarnation from unread cross join silent join horai.node on node.incarnation = silent.incarnation
+    where node.fenced_at is null and node.stopped_at is null and node.lease_until < clock_timestamp()
+    order by node.incarnation for update of node skip locked
 )
 update horai.node set fenced_at = clock_timestamp() from expired where node.incarnation = expired.incarnation
 returning node.incarnation, pg_notify('horai_wake', 'n');

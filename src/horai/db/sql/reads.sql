@@ -17,6 +17,17 @@ left join horai.lane on lane.id = case when view.lane = 0 then job.lane_id else 
 left join horai.node on node.incarnation = view.node
 where view.tenant_id = $1;
 
+-- name: live_by_id
+-- A row that the caller's transaction has just made: no need to look into every partition of history.
+select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
+    live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
+    live.error_msg, live.created_at, live.claimed_at, null::timestamptz as finished_at, null::json as result,
+    job.name as job, lane.queue, lane.priority, null::text as node_name
+from horai.instance_live live
+join horai.job on job.id = live.job_id
+join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
+where live.id = $1;
+
 -- name: list_live
 select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
     live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
