@@ -22,7 +22,7 @@ from horai.db.claims import Claimed
 from horai.db.jobs import Lane
 from horai.db.pool import Dedicated
 from horai.engine import loop
-from horai.engine.dispatcher import LONGEST_BARREN, _within
+from horai.engine.dispatcher import LONGEST_BARREN, _in_polls
 from horai.engine.janitor import Janitor
 from horai.engine.lanes import Place
 from stages import forget_jobs, workbench
@@ -811,6 +811,6 @@ async def test_a_place_that_becomes_unknown_while_it_is_asked_about_is_asked_abo
 def test_a_place_gives_no_more_than_its_poll_and_the_shares_stay_what_they_were():
     heavy, light = Place(0, 1), Place(0, 2)
 
-    assert _within([(heavy, 750), (light, 250)], 200) == [(heavy, 200), (light, 66)]
-    assert _within([(heavy, 150), (light, 50)], 200) == [(heavy, 150), (light, 50)]
-    assert _within([(heavy, 1000), (light, 1)], 200)[1] == (light, 1), "nobody is left with nothing"
+    assert _in_polls([(heavy, 750), (light, 250)], 200) == [(heavy, 200), (light, 66)]
+    assert _in_polls([(heavy, 150), (light, 50)], 200) == [(heavy, 150), (light, 50)]
+    assert _in_polls([(heavy, 1000), (light, 1)], 200)[1] == (light, 1), "nobody is left with nothing"

@@ -43,8 +43,8 @@ async def test_the_same_instance_under_another_fence_is_another_claim():
     holdings = Holdings(9, Vitals())
     holdings.add([claimed(1, fence=1)])
 
-    assert holdings.has(held(1, fence=1))
-    assert not holdings.has(held(1, fence=2))
+    assert holdings.find(1, 1) is not None
+    assert holdings.find(1, 2) is None
     assert holdings.find(1, 1) == held(1)
     assert holdings.find(1, 2) is None
     holdings.drop([held(1, fence=2)])

@@ -119,7 +119,7 @@ def _print_queue(answer: bytes, as_json: bool) -> None:
 
 def queue_row(queue: Document) -> tuple[str, ...]:
     """A queue on one line, as in `COLUMNS`."""
-    return (queue["name"], _status(queue), queue["priority"], _count(queue["maxConcurrency"]), _count(queue["running"]),
+    return (queue["name"], _status(queue), queue["priority"], _count(queue["maxConcurrency"], NONE), _count(queue["running"]),
             queue["rate"] or NONE)  # fmt: skip
 
 

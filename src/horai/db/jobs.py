@@ -203,6 +203,11 @@ class Runnable:
     is_deleted: bool
     recipe: Recipe | None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it is paused, and there to be resumed."""
+        return self.is_paused and not self.is_deleted
+
 
 async def jobs_to_run(connection: Connection, known: Mapping[int, int]) -> list[Runnable]:
     """Those of the jobs, deleted ones included, whose version is not the known one (0: not known)."""

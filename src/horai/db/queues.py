@@ -127,12 +127,19 @@ async def free_slots(connection: Connection, ended: Sequence[tuple[int, int]], n
 
 async def free_slots_of_node(connection: Connection, incarnation: int) -> set[int]:
     """Frees what a dead node held; the queues that may have room again."""
-    return {row["queue_id"] for row in await connection.fetch(sql("free_slots_of_node"), incarnation)}
+    held = [(instance_id, fence) for _, instance_id, fence in await held_slots(connection, incarnation)]
+    return await free_slots(connection, held, incarnation) if held else set()
 
 
 async def free_slots_adrift(connection: Connection) -> set[int]:
     """Frees what nodes hold whose rescue is over; the queues that may have room again."""
-    return {row["queue_id"] for row in await connection.fetch(sql("free_slots_adrift"))}
+    adrift: dict[int, list[tuple[int, int]]] = {}
+    for node, instance_id, fence in await connection.fetch(sql("slots_adrift")):
+        adrift.setdefault(node, []).append((instance_id, fence))
+    freed: set[int] = set()
+    for node, ended in adrift.items():
+        freed |= await free_slots(connection, ended, node)
+    return freed
 
 
 async def held_slots(connection: Connection, node: int) -> list[tuple[int, int, int]]:

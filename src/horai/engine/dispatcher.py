@@ -189,7 +189,7 @@ class Dispatcher:
         """One claim: pick, claim, hand out, and sort the places by what came of them."""
         batch = self._settings.poll_batch if self._company.is_mixed(time.monotonic()) else self._settings.claim_batch
         budget = min(batch, self.bench.holdings.room)
-        picks = _within(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE), self._settings.poll_batch)
+        picks = _in_polls(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE), self._settings.poll_batch)
         try:
             harvest = await self.bench.claimer.claim(connection, picks)
         except BaseException:
@@ -227,7 +227,7 @@ class Dispatcher:
             await self.bench.attempts.break_off()
 
 
-def _within(picks: list[Pick], most: int) -> list[Pick]:
+def _in_polls(picks: list[Pick], most: int) -> list[Pick]:
     """The same shares with no place giving more than `most` rows."""
     largest = max(rows for _, rows in picks)
     return picks if largest <= most else [(place, max(rows * most // largest, 1)) for place, rows in picks]

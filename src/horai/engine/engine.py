@@ -41,8 +41,8 @@ HERALD_TIMEOUT = timedelta(seconds=5)
 def collect_seldom() -> None:
     """Has Python look for cyclic garbage less often.
 
-    Claimed rows come and go by the thousand and hold no cycles: looking through them each time cost a third of the
-    drain. What is there at the start stays for good and is not looked at again.
+    Claimed rows come and go by the thousand and hold no cycles: looking through them each time was a quarter
+    of Python's work in the drain. What is there at the start stays for good and is not looked at again.
     """
     gc.collect()
     gc.freeze()

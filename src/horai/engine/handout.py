@@ -66,7 +66,7 @@ class Handout:
         """Parks, cancels, or gives back for a while. A row that cannot be set aside here is given back as well."""
         held = [row.held for row in rows]
         deleted = [h for h in held if h.job_id in known and known[h.job_id].is_deleted]
-        paused = [h for h in held if h.job_id in known and known[h.job_id].is_paused and h not in deleted]
+        paused = [h for h in held if h.job_id in known and known[h.job_id].is_held]
         moved = {h.job_id for h in held if _is_elsewhere(known.get(h.job_id), self._attempts.handlers)}
         done: set[int] = set()
         try:

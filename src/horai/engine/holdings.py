@@ -47,12 +47,8 @@ class Holdings:
         else:
             self._emptied.set()
 
-    def has(self, held: Held) -> bool:
-        """Whether this very claim is in hand."""
-        return (held.id, held.fence) in self._held
-
     def find(self, instance_id: int, fence: int) -> Held | None:
-        """The claim, if it is in hand."""
+        """The very claim, if it is in hand."""
         return self._held.get((instance_id, fence))
 
     def known(self) -> frozenset[tuple[int, int]]:

@@ -145,33 +145,12 @@ with ended as (
 )
 select distinct queue_id from ended;
 
--- name: free_slots_of_node
--- A dead node's calls count no more.
-with ended as (
-    select slot.queue_id, slot.n, slot.retired from horai.queue_slot slot where slot.node = $1
-    order by slot.queue_id, slot.n for update
-), gone as (
-    delete from horai.queue_slot slot using ended where slot.queue_id = ended.queue_id and slot.n = ended.n and ended.retired
-), freed as (
-    update horai.queue_slot slot set instance_id = null, fence = null, node = null, retired = false
-    from ended where slot.queue_id = ended.queue_id and slot.n = ended.n and not ended.retired
-)
-select distinct queue_id from ended;
-
--- name: free_slots_adrift
+-- name: slots_adrift
 -- Slots of nodes whose rescue is over: a limit that was set while it went on has found their last rows RUNNING.
-with ended as (
-    select slot.queue_id, slot.n, slot.retired from horai.queue_slot slot
-    where slot.instance_id is not null and not exists (
-        select from horai.node where node.incarnation = slot.node and node.rescued_at is null)
-    order by slot.queue_id, slot.n for update of slot
-), gone as (
-    delete from horai.queue_slot slot using ended where slot.queue_id = ended.queue_id and slot.n = ended.n and ended.retired
-), freed as (
-    update horai.queue_slot slot set instance_id = null, fence = null, node = null, retired = false
-    from ended where slot.queue_id = ended.queue_id and slot.n = ended.n and not ended.retired
-)
-select distinct queue_id from ended;
+select node, instance_id, fence from horai.queue_slot slot
+where slot.instance_id is not null and not exists (
+    select from horai.node where node.incarnation = slot.node and node.rescued_at is null)
+order by node, queue_id, n;
 
 -- name: held_slots
 select queue_id, instance_id, fence from horai.queue_slot where node = $1 order by queue_id, n;
