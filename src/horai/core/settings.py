@@ -22,6 +22,7 @@ class EngineSettings:
     lease: timedelta = timedelta(milliseconds=8000)
     claim_batch: int = 1000
     poll_batch: int = 200
+    shared_batch: int = 64
     in_flight: int = 4000
     per_host: int = 64
     settle_batch: int = 1000

@@ -187,7 +187,7 @@ class Dispatcher:
 
     async def _serve(self, connection: Dedicated) -> None:
         """One claim: pick, claim, hand out, and sort the places by what came of them."""
-        batch = self._settings.poll_batch if self._company.is_mixed(time.monotonic()) else self._settings.claim_batch
+        batch = self._settings.shared_batch if self._company.is_mixed(time.monotonic()) else self._settings.claim_batch
         budget = min(batch, self.bench.holdings.room)
         picks = _in_polls(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE), self._settings.poll_batch)
         try:
