@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.bundle import OUTCOMES_KEPT, TELL_AHEAD, Bundle, untold
+from horai.core.bundle import OUTCOMES_KEPT, Bundle
 from horai.core.wakes import (
     ENTRIES,
     EverywhereWake,
@@ -132,35 +132,3 @@ def test_every_wake_is_covered_by_what_is_said(wakes: list[Wake]):
         said += payload
 
     assert all(any(covers(one, wake) for one in said) for wake in wakes)
-
-
-def test_E9_a_transaction_that_goes_on_adding_tells_of_a_lane_twice_at_most():
-    told = list[Wake]()
-    rounds = list[int]()
-    for second in range(10):
-        said = untold(told, [LaneWake(second, 7, NOON + second * SECOND)], NOON)
-        told += said
-        rounds.append(len(said))
-
-    assert told == [LaneWake(0, 7, NOON), LaneWake(None, 7, NOON + SECOND)]
-    assert sum(rounds) == 2
-
-
-def test_a_transaction_tells_again_when_something_is_due_earlier():
-    told = [LaneWake(0, 7, NOON + SECOND)]
-
-    assert untold(told, [LaneWake(0, 7, NOON)], NOON) == [LaneWake(None, 7, NOON)]
-
-
-def test_a_transaction_tells_only_of_what_is_due_before_the_next_sweep():
-    soon, later = LaneWake(0, 7, NOON + TELL_AHEAD), LaneWake(1, 7, NOON + TELL_AHEAD + SECOND)
-
-    assert untold([], [soon, later], NOON) == [soon]
-
-
-def test_a_transaction_tells_nothing_of_parked_rows():
-    assert untold([], [LaneWake(0, 0, NOON)], NOON) == []
-
-
-def test_who_was_sent_everywhere_needs_no_more():
-    assert untold([EverywhereWake()], [LaneWake(0, 7, NOON)], NOON) == []

@@ -7,20 +7,17 @@ from datetime import datetime
 from horai.accept import requests
 from horai.accept.puts import Answer, Put, put_all
 from horai.accept.requests import Once
-from horai.accept.scope import Scope, Tenant, job_not_found, require_job
-from horai.core.bundle import untold
-from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
+from horai.accept.scope import Scope, job_not_found, require_job
+from horai.core.errors import AlreadyFinal, DispatcherDown, NotFound
 from horai.core.reschedule import Verdict
 from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
-from horai.db import callers, jobs, nodes, plans, reads
-from horai.db.callers import READ_COMMITTED, CallerTransaction
+from horai.db import jobs, nodes, plans, reads
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow
-from horai.db.plans import Place
+from horai.db.plans import CancelledRow, Place
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.db.reads import InstanceRow
-from horai.db.wakeups import lane_wakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +38,7 @@ async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[Verdict,
             return (await put_all(connection, place, [put]))[0]
 
     answer = await retrying(attempt)
-    if answer.woken:
-        scope.wakeups.announce([answer.woken])
+    _tell(scope, [answer])
     return answer.verdict, await read_instance(scope, answer.instance_id)
 
 
@@ -55,41 +51,16 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
             return await _insert(connection, place, items, await nodes.database_time(connection))
 
     answers = await retrying(attempt)
+    _tell(scope, answers)
+    return answers
+
+
+def _tell(scope: Scope, answers: Sequence[Answer]) -> None:
+    """After the commit: whoever may claim what was made, and whoever holds what was superseded."""
     scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
-    return answers
-
-
-async def insert_within(connection: Connection, scope: Tenant, reference: str, items: Sequence[Item]) -> list[Answer]:
-    """All items or none, in the caller's own open transaction: theirs to commit, and only then is anybody woken.
-
-    The job can be neither paused nor changed until that transaction ends.
-    """
-    caller = await _require_transaction(connection)
-    async with callers.savepoint(connection):
-        answers = await _insert(connection, await _place(connection, scope, reference), items, caller.now)
-        woken = lane_wakes(answer.woken for answer in answers if answer.woken)
-        if wakes := untold(caller.told, woken, caller.now):
-            await callers.notify_at_commit(connection, wakes, caller.told)
-    return answers
-
-
-async def _require_transaction(connection: Connection) -> CallerTransaction:
-    if not connection.is_in_transaction():
-        raise Invalid(
-            "The connection has no open transaction.",
-            "Begin one first: `async with connection.transaction():`. Without one, call without a connection.",
-        )
-    caller = await callers.caller_transaction(connection)
-    if caller.isolation != READ_COMMITTED:
-        raise Invalid(
-            f"The transaction is {caller.isolation.upper()}; instances are added under READ COMMITTED only.",
-            "What others have committed since it began must be seen. Add the instances in a transaction of their own.",
-        )
-    if not caller.is_json_text:
-        raise Invalid(
-            "The connection has a codec of its own for json.", "Pass a connection on which json comes as text."
-        )
-    return caller
+    for answer in answers:
+        if answer.ended:
+            scope.wakeups.claim_ended(answer.ended.instance_id, answer.ended.fence)
 
 
 async def _insert(connection: Connection, place: Place, items: Sequence[Item], now: datetime) -> list[Answer]:
@@ -112,7 +83,7 @@ async def trigger(scope: Scope, reference: str, payload: str | None, once: Once)
         job = await _share(connection, scope, reference)
         request = requests.request_key(scope, f"trigger:{job.id}", once)
         if await requests.take(connection, request):
-            await _require_dispatcher(connection)
+            await _require_dispatcher(connection, job)
             made = (await plans.insert_many(connection, _place_of(job), [(None, payload)]))[0]
             await requests.bind(connection, request, job.id, made.id)
             row = await reads.made_just_now(connection, made.id)
@@ -122,8 +93,11 @@ async def trigger(scope: Scope, reference: str, payload: str | None, once: Once)
     return row
 
 
-async def _require_dispatcher(connection: Connection) -> None:
-    if not any(Role.executor in node.roles for node in await nodes.live_nodes(connection)):
+async def _require_dispatcher(connection: Connection, job: JobRow) -> None:
+    """A function may wait for its worker as long as anybody is there at all; HTTP needs somebody who calls."""
+    is_http = job.document["target"]["type"] == "http"
+    able = {Role.executor} if is_http else {Role.executor, Role.worker}
+    if not any(able.intersection(node.roles) for node in await nodes.live_nodes(connection)):
         raise DispatcherDown(
             "No live dispatcher: nothing would run this now.",
             "Start a node (`horai up`), then repeat the request with the same Idempotency-Key.",
@@ -141,7 +115,8 @@ async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
                 f"The key {key[:128]!r} of job {job.name!r} has no live instance.",
                 "It may have finished: GET /api/v1/jobs/{job}/instances?key=… shows its history.",
             )
-        await plans.cancel_live(connection, [live.id], CancelReason.USER, running=True)
+        cancelled = await plans.cancel_live(connection, [live.id], CancelReason.USER, running=True)
+    _tell_cancelled(scope, cancelled)
     return await read_instance(scope, live.id)
 
 
@@ -150,6 +125,7 @@ async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
     async with transaction(scope.pool) as connection:
         await read_one(connection, scope, instance_id)
         cancelled = await plans.cancel_live(connection, [instance_id], CancelReason.USER, running=True)
+    _tell_cancelled(scope, cancelled)
     instance = await read_instance(scope, instance_id)
     if not cancelled and instance.state in FINAL - {State.CANCELLED}:
         raise AlreadyFinal(
@@ -157,6 +133,12 @@ async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
             extra={"instanceId": str(instance_id), "state": instance.state.name},
         )
     return instance
+
+
+def _tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
+    for row in cancelled:
+        if row.fence is not None:
+            scope.wakeups.claim_ended(row.id, row.fence)
 
 
 async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:
@@ -173,7 +155,7 @@ async def read_one(connection: Connection, scope: Scope, instance_id: int) -> In
     return instance
 
 
-async def _share(connection: Connection, scope: Tenant, reference: str) -> JobRow:
+async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow:
     found = await require_job(connection, scope, reference)
     job = await jobs.share_job(connection, found.id)
     if job is None:
@@ -185,5 +167,5 @@ def _place_of(job: JobRow) -> Place:
     return Place(job.id, job.tenant_id, job.lane_now, job.payload)
 
 
-async def _place(connection: Connection, scope: Tenant, reference: str) -> Place:
+async def _place(connection: Connection, scope: Scope, reference: str) -> Place:
     return _place_of(await _share(connection, scope, reference))

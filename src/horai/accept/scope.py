@@ -1,22 +1,12 @@
 """Who asks, and with what at hand."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from horai.core.errors import NotFound
 from horai.db import jobs
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, Pool
 from horai.db.wakeups import Wakeups
-
-
-class Tenant(Protocol):
-    """Whose jobs are meant: all that is needed of a caller who brings a connection."""
-
-    @property
-    def tenant_id(self) -> int:
-        """Its number."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +19,7 @@ class Scope:
     tenant: str
 
 
-async def require_job(connection: Connection, scope: Tenant, reference: str) -> JobRow:
+async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:
     """The tenant's job by id or name; `NotFound` otherwise, also for another tenant's."""
     job = None if "\x00" in reference else await jobs.find_job(connection, scope.tenant_id, reference)
     if job is None:

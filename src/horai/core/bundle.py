@@ -1,7 +1,7 @@
 """What other processes are told at once: each thing by its name while they are few, more broadly when they are many."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 
 from horai.core.wakes import (
     ENTRIES,
@@ -16,9 +16,7 @@ from horai.core.wakes import (
 )
 
 OUTCOMES_KEPT = 1_000
-"""Outcomes that wait for their turn in a payload; the waiters of more than that are left to their deadlines."""
-TELL_AHEAD = timedelta(seconds=30)
-"""A caller's commit tells of what is due within one sweep; the sweep finds the rest."""
+"""Ended claims that wait for their turn in a payload; the holders of more than that are told by their own sweeps."""
 
 _EVERYWHERE = EverywhereWake()
 
@@ -68,7 +66,7 @@ class Bundle:
             places[shard] = min(due, places.get(shard, due))
 
     def _add_outcome(self, wake: OutcomeWake) -> None:
-        """An outcome cannot be said more broadly: it waits for its turn, or its waiter for the deadline."""
+        """It cannot be said more broadly: it waits for its turn, or its holder for a sweep."""
         if len(self._outcomes) < OUTCOMES_KEPT:
             self._outcomes[wake] = None
         else:
@@ -94,21 +92,3 @@ class Bundle:
         if len(whole) + len(rest) <= room:
             return [*whole, *rest]
         return [_EVERYWHERE]
-
-
-def untold(told: Sequence[Wake], woken: Iterable[LaneWake], now: datetime) -> list[Wake]:
-    """What a transaction that has told so much still has to tell at its commit.
-
-    A row behind an earlier wake of its place is found by the same look. A second wake of a lane names the whole lane, so
-    that a transaction that goes on adding soon has nothing more to say. What the sweep finds in time is not told: a
-    notifying commit holds a lock that the whole PostgreSQL shares.
-    """
-    known = {(wake.shard, wake.lane): wake.due for wake in told if isinstance(wake, LaneWake)}
-    lanes = {lane for _, lane in known}
-    bundle = Bundle()
-    for wake in woken:
-        earlier = [known[place] for place in ((None, wake.lane), (wake.shard, wake.lane)) if place in known]
-        is_told = _EVERYWHERE in told or (earlier and min(earlier) <= wake.due)
-        if wake.lane and wake.due <= now + TELL_AHEAD and not is_told:
-            bundle.add(LaneWake(None, wake.lane, wake.due) if wake.lane in lanes else wake)
-    return bundle.take()

@@ -1,0 +1,32 @@
+-- What is asked inside a transaction that is the caller's, over a connection of theirs: they commit it or roll it back, we
+-- never do. Only text goes in, only text and whole numbers come out, so that every driver and every codec of theirs will do.
+-- Written for all placeholder styles at once: no per cent sign, no word behind a single colon, not in comments either.
+
+-- name: set_savepoint
+savepoint horai_call;
+
+-- name: release_savepoint
+release savepoint horai_call;
+
+-- name: return_to_savepoint
+rollback to savepoint horai_call;
+
+-- name: put_within
+select decision, instance_id, state, (extract(epoch from execute_time) * 1000000)::bigint as execute_micros
+from horai.put_instance(cast($1 as text), cast($2 as text), cast($3 as text)::timestamptz, cast($4 as text)::json,
+    cast($5 as text)::bigint, cast($6 as text)::boolean);
+
+-- name: enqueue_within
+select instance_id, (extract(epoch from execute_time) * 1000000)::bigint as execute_micros
+from horai.enqueue(cast($1 as text), cast($2 as text)::json, cast($3 as text)::timestamptz);
+
+-- name: enqueue_many_within
+select instance_id from horai.enqueue_many(cast($1 as text), cast($2 as text[])::json[], cast($3 as text[])::timestamptz[])
+    with ordinality as made(instance_id, position)
+order by position;
+
+-- name: cancel_within
+select instance_id, was from horai.cancel_instance(cast($1 as text), cast($2 as text));
+
+-- name: now_within
+select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now_micros;

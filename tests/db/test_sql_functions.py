@@ -1,0 +1,449 @@
+"""The SQL functions: what they take, what they refuse, who may call them."""
+
+import asyncio
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from importlib import resources
+from itertools import pairwise
+from typing import Any
+
+import asyncpg
+import pytest
+
+import make
+import rows
+from horai.accept import jobs
+from horai.core.settings import KEY_LIMIT, NESTING_LIMIT, PAYLOAD_LIMIT, SHARDS
+from horai.core.states import MOVES, State
+from horai.db.pool import Dedicated
+
+MIGRATION = resources.files("horai.db").joinpath("migrations/0005_sql_functions.sql").read_text("utf-8")
+CLIENT = {"put_instance", "enqueue", "enqueue_many", "cancel_instance"}
+NOT_FOUND, TOO_LARGE, INVALID = "HR404", "HR413", "HR422"
+
+
+@pytest.fixture(autouse=True)
+def publish(url: str, runner: asyncio.Runner) -> None:
+    """A job to add instances to."""
+
+    async def made() -> None:
+        async with make.scope(url) as scope:
+            await make.job(scope, payload={"of": "the job"})
+
+    runner.run(made())
+
+
+async def refused(connection: Dedicated, statement: str, *arguments: object) -> asyncpg.PostgresError:
+    """The error of a call that is refused in our words."""
+    with pytest.raises(asyncpg.PostgresError, match=r"\.") as told:
+        await connection.fetch(statement, *arguments)
+    return told.value
+
+
+async def enqueue(connection: Dedicated, payload: str | None, at: datetime | None = None) -> Any:
+    return await connection.fetchrow("select * from horai.enqueue('publish', $1, $2)", payload, at)
+
+
+PUT = "select * from horai.put_instance('publish', $1, $2, $3, $4)"
+
+
+# What they make
+
+
+async def test_E2_an_enqueued_instance_is_due_now_or_at_the_time_it_was_given(connection: Dedicated):
+    at = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    before = await connection.fetchval("select date_trunc('milliseconds', clock_timestamp())")
+
+    now, then = await enqueue(connection, None), await enqueue(connection, '{"n": 1}', at)
+
+    made = await connection.fetch("select * from horai.instance_live order by id")
+    assert [row["id"] for row in made] == [now["instance_id"], then["instance_id"]]
+    assert [row["execute_time"] for row in made] == [now["execute_time"], at]
+    assert [json.loads(row["payload"]) for row in made] == [{"of": "the job"}, {"n": 1}]
+    assert before <= made[0]["execute_time"] <= made[0]["due"]
+    assert made[1]["due"] == at
+    assert all(row["shard"] == row["id"] % SHARDS for row in made)
+
+
+async def test_many_instances_are_made_in_the_order_of_their_payloads(connection: Dedicated):
+    at = datetime(2050, 1, 1, tzinfo=UTC)
+    payloads = [str(n) if n % 3 else None for n in range(1000)]
+    times = [at + timedelta(seconds=n) for n in range(1000)]
+
+    ids = await connection.fetch("select horai.enqueue_many('publish', $1, $2) as id", payloads, times)
+
+    made = {row["id"]: row for row in await connection.fetch("select * from horai.instance_live")}
+    stored = [made[row["id"]] for row in ids]
+    assert [row["execute_time"] for row in stored] == times
+    assert [row["payload"] for row in stored] == [text or '{"of": "the job"}' for text in payloads]
+    assert all(row["shard"] == row["id"] % SHARDS for row in stored)
+
+
+async def test_no_payloads_make_no_instances(connection: Dedicated):
+    for none in ("'{}'", "null"):
+        assert await connection.fetch(f"select horai.enqueue_many('publish', {none})") == []
+
+
+async def test_a_job_goes_by_its_name_or_by_its_id(connection: Dedicated):
+    job_id = await connection.fetchval("select id from horai.job")
+
+    await connection.fetch("select horai.enqueue($1)", str(job_id))
+
+    assert await connection.fetchval("select job_id from horai.instance_live") == job_id
+
+
+async def test_instances_of_a_paused_job_are_parked(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await jobs.pause_job(scope, "publish", None)
+    await connection.fetch("select horai.put_instance('publish', 'k'), horai.enqueue('publish')")
+    await connection.fetch("select horai.enqueue_many('publish', '{1}')")
+
+    assert await connection.fetch("select distinct lane from horai.instance_live") == [(0,)]
+
+
+async def test_the_tenant_is_a_setting(connection: Dedicated):
+    await connection.execute("insert into horai.tenant (name) values ('acme')")
+    await connection.execute("set horai.tenant = 'acme'")
+    missing = await refused(connection, "select horai.enqueue('publish')")
+    await connection.execute("set horai.tenant = 'nobody'")
+    nobody = await refused(connection, "select horai.enqueue('publish')")
+    await connection.execute("set horai.tenant = ''")
+    await connection.fetch("select horai.enqueue('publish')")
+
+    assert (missing.sqlstate, missing.column_name) == (NOT_FOUND, "job")
+    assert "'acme'" in str(missing.hint)
+    assert (nobody.sqlstate, nobody.column_name) == (NOT_FOUND, "tenant")
+
+
+@pytest.mark.parametrize("state", ["INIT", "RUNNING", "FAIL", "BLOCKED"])
+async def test_a_cancelled_key_says_what_it_was(url: str, connection: Dedicated, state: str):
+    async with make.scope(url) as scope:
+        claimed = await make.running(scope, connection, "k")
+    await connection.execute(
+        "update horai.instance_live set state = $1::smallint, node = case when $1::smallint = 1 then node end,"
+        " claim = case when $1::smallint = 1 then claim end,"
+        " claimed_at = case when $1::smallint = 1 then claimed_at end",
+        State[state],
+    )
+
+    cancelled = await connection.fetch("select * from horai.cancel_instance('publish', 'k')")
+
+    assert cancelled == [(claimed.held.id, "CANCELLED", "USER", state)]
+    assert await connection.fetch("select * from horai.cancel_instance('publish', 'k')") == []
+    assert await rows.events(connection, claimed.held.id) == [(1, "INSTANCE_CANCELLED")]
+
+
+# What they refuse
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "put_instance('nobody', 'k')",
+        "put_instance(null, 'k')",
+        "enqueue('')",
+        "enqueue('999999999999999999')",
+        "enqueue('9999999999999999999999')",
+        "enqueue_many('nobody', '{1}')",
+        "cancel_instance('nobody', 'k')",
+        "enqueue('publish''; drop table horai.job; --')",
+    ],
+)
+async def test_a_job_that_is_not_there_is_not_found(connection: Dedicated, call: str):
+    error = await refused(connection, f"select horai.{call}")
+
+    assert (error.sqlstate, error.column_name) == (NOT_FOUND, "job")
+    assert error.hint
+
+
+async def test_a_deleted_job_is_not_found(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await jobs.delete_job(scope, "publish", None)
+
+    assert (await refused(connection, "select horai.enqueue('publish')")).sqlstate == NOT_FOUND
+
+
+async def test_a_job_deleted_meanwhile_is_not_found(url: str, connection: Dedicated):
+    async with rows.connections(url, 1) as (other,):
+        async with other.transaction():
+            await other.execute("select from horai.job for update")
+            await other.execute("update horai.job set deleted_at = clock_timestamp()")
+            waiting = asyncio.create_task(connection.fetch("select horai.enqueue('publish')"))
+            await rows.until_blocked(other, connection)
+        with pytest.raises(asyncpg.PostgresError) as error:
+            await waiting
+
+    assert error.value.sqlstate == NOT_FOUND
+
+
+async def test_keys_are_as_long_as_elsewhere(connection: Dedicated):
+    await connection.fetch(PUT, "ü" * KEY_LIMIT, None, None, None)
+
+    for key in ("ü" * (KEY_LIMIT + 1), "", None):
+        for call in (PUT, "select horai.cancel_instance('publish', $1)"):
+            arguments = (key, None, None, None) if call == PUT else (key,)
+            error = await refused(connection, call, *arguments)
+            assert (error.sqlstate, error.column_name) == (INVALID, "key")
+
+
+async def test_times_are_within_the_years_of_elsewhere(connection: Dedicated):
+    first, last = datetime(1970, 1, 1, tzinfo=UTC), datetime(8999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    for at in (first, last):
+        await connection.fetch(PUT, "k", at, None, None)
+        await enqueue(connection, None, at)
+
+    for at in ("1969-12-31T23:59:59Z", "9000-01-01Z", "infinity", "-infinity"):
+        for call in (
+            "put_instance('publish', 'k', $1::text::timestamptz)",
+            "enqueue('publish', null, $1::text::timestamptz)",
+            "enqueue_many('publish', '{1,2}', array[null, $1::text::timestamptz])",
+        ):
+            error = await refused(connection, f"select horai.{call}", at)
+            assert error.sqlstate == INVALID
+            assert str(error.column_name).startswith("execute_time")
+
+
+async def test_versions_are_within_the_bounds_of_elsewhere(connection: Dedicated):
+    await connection.fetch(PUT, "k", None, None, 2**62 - 1)
+
+    for version in (-1, 2**62):
+        error = await refused(connection, PUT, "k", None, None, version)
+        assert (error.sqlstate, error.column_name) == (INVALID, "version")
+
+
+async def test_times_that_do_not_fit_the_payloads_are_refused(connection: Dedicated):
+    error = await refused(connection, "select horai.enqueue_many('publish', '{1,2}', array[now()])")
+
+    assert (error.sqlstate, error.column_name) == (INVALID, "execute_times")
+
+
+TAKEN = [
+    '{"a": [1, 2.5, -1e-400, 1e308], "b": "\\u00e9\\ud83d\\ude00 e999 \\\\u0000"}',
+    "1" * 400,
+    "[" * NESTING_LIMIT + "]" * NESTING_LIMIT,
+    json.dumps([["]]}[[", '"[', "\\"]] * 200),
+    json.dumps("x" * (PAYLOAD_LIMIT - 2)),
+    "false",
+    '""',
+]
+REFUSED = [
+    ('"\\u0000"', INVALID),
+    ('{"a\\u0000": 1}', INVALID),
+    ('["\\ud800"]', INVALID),
+    ('["\\ude00\\ud83d"]', INVALID),
+    ("1e309", INVALID),
+    ("[-1E+999]", INVALID),
+    ("1e999999999", INVALID),
+    ("1" * 310 + ".0", INVALID),
+    ("1" * 401, INVALID),
+    ("0." + "1" * 400, INVALID),
+    ("[" * (NESTING_LIMIT + 1) + "]" * (NESTING_LIMIT + 1), INVALID),
+    ('{"a":' * (NESTING_LIMIT + 1) + "1" + "}" * (NESTING_LIMIT + 1), INVALID),
+    (json.dumps("x" * (PAYLOAD_LIMIT - 1)), TOO_LARGE),
+    (json.dumps("ü" * (PAYLOAD_LIMIT // 2), ensure_ascii=False), TOO_LARGE),
+]
+
+
+async def test_a_payload_is_kept_to_the_letter(connection: Dedicated):
+    for text in TAKEN:
+        made = await enqueue(connection, text)
+        kept = await connection.fetchval("select payload from horai.instance_live where id = $1", made["instance_id"])
+        assert kept == text
+
+    ids = await connection.fetch("select horai.enqueue_many('publish', $1) as id", TAKEN)
+    kept = await connection.fetch(
+        "select payload from horai.instance_live where id = any ($1) order by id", [r["id"] for r in ids]
+    )
+    assert [row["payload"] for row in kept] == TAKEN
+
+
+@pytest.mark.parametrize(("text", "code"), REFUSED, ids=[text[:20] for text, _ in REFUSED])
+async def test_a_payload_that_a_reader_would_choke_on_is_refused(connection: Dedicated, text: str, code: str):
+    for call in (
+        "enqueue('publish', $1)",
+        "put_instance('publish', 'k', null, $1)",
+        "enqueue_many('publish', array['1', $1])",
+    ):
+        error = await refused(connection, f"select horai.{call.replace('$1', '$1::text::json')}", text)
+        assert (error.sqlstate, error.column_name) == (code, "payload")
+
+    assert await connection.fetchval("select count(*) from horai.instance_live") == 0
+
+
+async def test_a_json_null_is_no_payload(connection: Dedicated):
+    for text in ("null", "  null "):
+        await enqueue(connection, text)
+
+    assert await connection.fetch("select distinct payload::text from horai.instance_live") == [('{"of": "the job"}',)]
+
+
+@pytest.mark.parametrize("isolation", ["repeatable_read", "serializable"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "put_instance('publish', 'k')",
+        "enqueue('publish')",
+        "enqueue_many('publish', '{1}')",
+        "cancel_instance('publish', 'k')",
+    ],
+)
+async def test_E2_another_isolation_is_refused_with_a_clear_word(connection: Dedicated, isolation: Any, call: str):
+    transaction = connection.transaction(isolation=isolation)
+    await transaction.start()
+    error = await refused(connection, f"select horai.{call}")
+    await transaction.rollback()
+
+    assert error.sqlstate == INVALID
+    assert "READ COMMITTED only" in str(error)
+
+
+# Who may call them
+
+
+async def become(connection: Dedicated, *, granted: bool) -> str:
+    """A role of its own, to the end of the transaction that the caller holds open."""
+    role = f"client_{await connection.fetchval('select pg_backend_pid()')}"
+    await connection.execute(f"create role {role}")
+    if granted:
+        await connection.execute("select horai.grant_client($1)", role)
+    await connection.execute(f"set local role {role}")
+    return role
+
+
+CALLS = [
+    "select * from horai.put_instance('publish', 'k', now() + interval '1 hour', '{\"n\": 1}', 3)",
+    "select * from horai.put_instance('publish', 'k')",
+    "select * from horai.enqueue('publish', '{}')",
+    "select * from horai.enqueue_many('publish', array['1', '2']::json[])",
+    "select * from horai.cancel_instance('publish', 'k')",
+]
+
+
+async def test_a_granted_role_may_call_them_and_read_nothing(connection: Dedicated):
+    transaction = connection.transaction()
+    await transaction.start()
+    role = await become(connection, granted=True)
+    for call in CALLS:
+        assert await connection.fetch(call)
+
+    await connection.execute("reset role")
+    readable = await connection.fetch(
+        "select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind in ('r', 'p', 'v', 'S')"
+        " and case relkind when 'S' then has_sequence_privilege($1, oid, 'usage, select, update')"
+        " else has_table_privilege($1, oid, 'select, insert, update, delete, truncate, references, trigger') end",
+        role,
+    )
+    assert readable == []
+    ours = re.findall(r"create function horai\.(\w+)", MIGRATION)
+    callable_ = await connection.fetch(
+        "select proname from pg_proc where pronamespace = 'horai'::regnamespace and proname = any ($1)"
+        " and has_function_privilege($2, oid, 'execute')",
+        ours,
+        role,
+    )
+    assert {row["proname"] for row in callable_} == CLIENT
+    await transaction.rollback()
+
+
+async def test_a_role_that_was_granted_nothing_may_call_nothing(connection: Dedicated):
+    for call in [*CALLS, "select horai.grant_client('public')"]:
+        transaction = connection.transaction()
+        await transaction.start()
+        await become(connection, granted=False)
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.fetch(call)
+        await transaction.rollback()
+
+
+async def test_only_they_have_the_rights_of_their_owner_and_all_of_them_a_pinned_path(connection: Dedicated):
+    definers = await connection.fetch(
+        "select proname, proconfig from pg_proc where pronamespace = 'horai'::regnamespace and prosecdef"
+    )
+
+    assert {row["proname"] for row in definers} == CLIENT
+    assert all("search_path=pg_catalog, pg_temp" in row["proconfig"] for row in definers)
+
+
+HOSTILE = """
+create function pg_temp.spy(value pg_catalog.text) returns boolean language plpgsql as
+    $$ begin raise exception 'ran as %', current_user; end $$;
+create domain pg_temp.text as pg_catalog.text check (pg_temp.spy(value));
+create domain pg_temp.json as pg_catalog.json check (pg_temp.spy(value::pg_catalog.text));
+create domain pg_temp.timestamptz as pg_catalog.timestamptz check (pg_temp.spy('x'));
+create domain pg_temp.record as pg_catalog.text check (pg_temp.spy('x'));
+create temporary table job (id bigint, tenant_id integer);
+create temporary table instance_live (id bigint);
+create function pg_temp.format(pg_catalog.text, variadic pg_catalog.text[]) returns pg_catalog.text language sql as $$ select 'evil' $$;
+set local search_path = pg_temp, pg_catalog;
+set local timezone = 'Asia/Shanghai';
+set local datestyle = 'SQL, DMY';
+"""
+
+
+async def test_nothing_of_the_callers_changes_what_they_mean(url: str, connection: Dedicated):
+    """A role that may only call them has made types, tables and functions of the names they use, in its own session."""
+    async with rows.connections(url, 1) as (hostile,):
+        transaction = hostile.transaction()
+        await transaction.start()
+        await become(hostile, granted=True)
+        await hostile.execute(HOSTILE)
+        if int(await connection.fetchval("show server_version_num")) < 190000:  # later ones know no other
+            await hostile.execute("set local standard_conforming_strings = off; set local escape_string_warning = off")
+        for call in CALLS:
+            assert await hostile.fetch(call)
+        await hostile.execute("select horai.enqueue('publish', '[1e100, \"e999 [[\", \"u\"]')")
+        await hostile.execute("reset role; set local search_path = pg_catalog")
+        told = await hostile.fetch(
+            "select kind, data ->> 'executeTime' as at from horai.event where seq > 0 order by id"
+        )
+        await transaction.rollback()
+
+    assert [row["kind"] for row in told] == ["INSTANCE_RESCHEDULED", "INSTANCE_CANCELLED"]
+    assert told[0]["at"].endswith("+00:00"), "what stays is said in UTC"
+
+
+async def test_a_plan_that_was_made_while_the_tables_were_small_still_serves_when_they_are_not(connection: Dedicated):
+    """A caller's session keeps the plans of its first calls: none may read a whole table."""
+    await connection.execute("set enable_seqscan = on")  # as callers have it
+    await connection.fetch("select horai.enqueue('publish')")
+    await connection.execute("vacuum analyze")  # now the planner knows how small they are
+    async with connection.transaction():
+        for _ in range(8):  # from the sixth on, one plan serves all
+            for call in CALLS:
+                await connection.fetch(call)
+        scanned = await connection.fetch(
+            "select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind = 'r'"
+            " and pg_stat_get_xact_numscans(oid) > 0"
+        )
+
+    assert scanned == []
+
+
+# What they declare
+
+
+def test_C56_they_make_no_move_that_the_table_does_not_have():
+    declared = re.findall(r"^-- moves: (.+)$", MIGRATION, re.MULTILINE)
+    moves = {
+        (State[old.strip()], State[new.strip()])
+        for line in declared
+        for part in line.split(",")
+        for before, after in [part.split("->")]
+        for old in before.split("|")
+        for new in after.split("|")
+        if old.strip()
+    }
+
+    assert moves
+    assert moves <= MOVES
+
+
+def test_each_function_that_writes_instances_says_which_moves_it_makes():
+    bodies = re.split(r"(?=^create function )", MIGRATION, flags=re.MULTILINE)
+    for comment, body in pairwise(bodies):
+        writes = re.search(
+            r"insert into horai\.instance_|update horai\.instance_live waiting", body.partition("\n$$;")[0]
+        )
+        said = "-- moves:" in comment.rpartition("$$;\n")[2]
+        assert bool(writes) == said, body.splitlines()[0]

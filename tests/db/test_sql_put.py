@@ -1,0 +1,427 @@
+"""Seed 000 by SQL: the function decides and writes what accept/puts.py would, also while others change the key."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import make
+import rows
+from horai.accept import instances
+from horai.accept.puts import Put, put_all
+from horai.accept.scope import Scope
+from horai.core.errors import NotFound
+from horai.core.reschedule import Intent
+from horai.core.settlement import Bury, Complete, Release, Retry
+from horai.core.states import CancelReason
+from horai.db import claims, jobs, plans
+from horai.db.claims import Claimed
+from horai.db.plans import Place
+from horai.db.pool import Dedicated
+from horai.db.verify import verify
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+PAST, SOON, LATER = NOW - timedelta(hours=1), NOW + timedelta(hours=1), NOW + timedelta(hours=2)
+KEY = "article:42"
+PYTHON, SQL = "python", "sql"
+CALL = "select * from horai.put_instance($1, $2, $3, $4, $5, $6)"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A put."""
+
+    at: datetime = LATER
+    payload: str | None = None
+    version: int | None = None
+    again: bool = False
+
+
+@dataclass(slots=True)
+class Twins:
+    """The same key of two jobs: all puts and cancels of the one go through Python, those of the other through SQL."""
+
+    scope: Scope
+    connection: Dedicated
+    node: int
+    key: str = KEY
+
+    async def put(self, wish: Wish) -> tuple[Any, Any]:
+        """What each says: decision, state, and which of its instances it means."""
+        place = await self._place(PYTHON)
+        put = Put(self.key, wish.at, wish.payload, Intent(wish.version, wish.again))
+        async with self.connection.transaction():
+            (answer,) = await put_all(self.connection, place, [put])
+        instance = await instances.read_instance(self.scope, answer.instance_id)
+        said = await self.connection.fetchrow(CALL, SQL, self.key, wish.at, wish.payload, wish.version, wish.again)
+        assert said is not None
+        chosen = [await self._position(PYTHON, answer.instance_id), await self._position(SQL, said["instance_id"])]
+        assert said["execute_time"] == (await instances.read_instance(self.scope, said["instance_id"])).execute_time
+        python = (answer.verdict.value, instance.state.name, chosen[0])
+        return python, (said["decision"], said["state"], chosen[1])
+
+    async def cancel(self) -> tuple[Any, Any]:
+        """Whether there was something to cancel."""
+        try:
+            python = (await instances.cancel_by_key(self.scope, PYTHON, self.key)).state.name
+        except NotFound:
+            python = None
+        said = await self.connection.fetchrow("select * from horai.cancel_instance($1, $2)", SQL, self.key)
+        return python, said and said["state"]
+
+    async def settle(self, decision: "Complete | Retry | Bury | Release | None") -> None:
+        """Claims what is due of either, and brings it to an end of this kind; none: it goes on running."""
+        for claimed in await make.claim(self.connection, self.node):
+            match decision:
+                case None:
+                    pass
+                case Complete():
+                    await claims.finish_if_running(self.connection, self.node, [(claimed.held, decision)])
+                case Retry():
+                    await claims.fail_if_running(self.connection, [(claimed.held, decision)])
+                case Bury():
+                    await claims.bury_if_running(self.connection, [(claimed.held, decision)])
+                case Release():
+                    await claims.release_if_running(self.connection, [(claimed.held, decision)])
+
+    async def block(self) -> None:
+        """As a workflow would leave them."""
+        await self.connection.execute(
+            "update horai.instance_live set state = 6, lane = 0 where key = $1 and state = 0", self.key
+        )
+
+    async def stories(self) -> tuple[Any, Any]:
+        """Everything the store says of either."""
+        return await self._story(PYTHON), await self._story(SQL)
+
+    async def _place(self, name: str) -> Place:
+        job = await jobs.find_job(self.connection, 1, name)
+        assert job is not None
+        return Place(job.id, job.tenant_id, job.lane_now, job.payload)
+
+    async def _chain(self, name: str) -> dict[int, int]:
+        """The instances of a key in the order of their birth."""
+        born = await self.connection.fetch(
+            "select i.instance_id from horai.job_instance i join horai.job j on j.id = i.job_id"
+            " where j.name = $1 and i.key = $2 order by i.created_at",
+            name,
+            self.key,
+        )
+        return {row["instance_id"]: position for position, row in enumerate(born)}
+
+    async def _position(self, name: str, instance_id: int) -> int:
+        return (await self._chain(name))[instance_id]
+
+    async def _story(self, name: str) -> list[Any]:
+        chain = await self._chain(name)
+        story: list[Any] = []
+        for table in ("instance_live", "instance_history"):
+            found = await self.connection.fetch(
+                f"select to_jsonb(t) as row from horai.{table} t where id = any ($1)", list(chain)
+            )
+            story += sorted((_told(json.loads(row["row"]), chain) for row in found), key=repr)
+        events = await self.connection.fetch(
+            "select instance_id, seq, kind, data from horai.instance_event where instance_id = any ($1)", list(chain)
+        )
+        story += sorted(((chain[e["instance_id"]], e["seq"], e["kind"], _data(e["data"])) for e in events), key=repr)
+        letters = await self.connection.fetch(
+            "select instance_id, replay_status from horai.dead_letter where instance_id = any ($1)", list(chain)
+        )
+        return [*story, *sorted((chain[row["instance_id"]], row["replay_status"]) for row in letters)]
+
+
+OWN = {"id", "job_id", "slot", "shard", "created_at", "updated_at", "claimed_at", "finished_at", "node", "claim", "due"}
+"""What differs between any two instances."""
+
+
+def _told(row: dict[str, Any], chain: dict[int, int]) -> list[Any]:
+    due = row.get("due")
+    told = {name: value for name, value in row.items() if name not in OWN}
+    told["lane"] = row["lane"] > 0
+    told["supersedes"] = chain.get(row["supersedes"])
+    told["is_due_later"] = due is not None and due > row["execute_time"]
+    return sorted((name, _steady(json.dumps(value))) for name, value in told.items())
+
+
+def _data(text: str | None) -> Any:
+    data = json.loads(text) if text else {}
+    return {name: _steady(json.dumps(value)) for name, value in data.items() if name not in {"idemKey", "worker"}}
+
+
+def _steady(text: str) -> str:
+    """Times that nobody asked for come from the clock, which no two statements read alike."""
+    asked = {json.dumps(at.isoformat()) for at in (PAST, SOON, LATER)}
+    return "a time" if re.match(r'"\d{4}-\d\d-\d\dT', text) and text not in asked else text
+
+
+async def twins_of(scope: Scope, connection: Dedicated) -> Twins:
+    for name in (PYTHON, SQL):
+        await make.job(scope, name, payload={"of": "the job"})
+    return Twins(scope, connection, await make.node(connection))
+
+
+GIVEN: dict[str, Callable[[Twins, int | None], Awaitable[object]]] = {}
+
+
+def given_state(prepare: Callable[[Twins, int | None], Awaitable[object]]) -> None:
+    GIVEN[prepare.__name__] = prepare
+
+
+@given_state
+async def unknown(twins: Twins, version: int | None) -> None:
+    pass
+
+
+@given_state
+async def waiting(twins: Twins, version: int | None) -> None:
+    await twins.put(Wish(SOON, "1", version))
+
+
+@given_state
+async def blocked(twins: Twins, version: int | None) -> None:
+    await twins.put(Wish(SOON, "1", version))
+    await twins.block()
+
+
+@given_state
+async def runs(twins: Twins, version: int | None) -> None:
+    await twins.put(Wish(PAST, "1", version))
+    await twins.settle(None)
+
+
+@given_state
+async def failed(twins: Twins, version: int | None) -> None:
+    await twins.put(Wish(PAST, "1", version))
+    await twins.settle(Retry(timedelta(hours=5), "X", "x"))
+
+
+@given_state
+async def succeeded(twins: Twins, version: int | None) -> None:
+    await twins.put(Wish(PAST, "1", version))
+    await twins.settle(Complete())
+
+
+@given_state
+async def died(twins: Twins, version: int | None) -> None:
+    await twins.put(Wish(PAST, "1", version))
+    await twins.settle(Bury("X", "x"))
+
+
+@given_state
+async def was_cancelled(twins: Twins, version: int | None) -> None:
+    await twins.put(Wish(PAST, "1", version))
+    await twins.cancel()
+
+
+@pytest.mark.parametrize("state", GIVEN)
+async def test_A5_A6_A9_A10_both_ways_decide_and_write_the_same(url: str, connection: Dedicated, state: str):
+    """Every state and version that a key may have, and every put that may meet it."""
+    async with make.scope(url) as scope:
+        twins = await twins_of(scope, connection)
+        for had, wished, again in product((None, 5), (None, 4, 5, 6), (False, True)):
+            twins.key = f"{had}:{wished}:{again}"
+            payload = None if again else '{"n": 2}'
+            await GIVEN[state](twins, had)
+
+            python, sql = await twins.put(Wish(LATER, payload, wished, again))
+
+            assert python == sql, twins.key
+            stories = await twins.stories()
+            assert stories[0] == stories[1], twins.key
+
+
+wishes = st.builds(
+    Wish,
+    st.sampled_from([PAST, PAST, SOON, LATER]),
+    st.sampled_from([None, '{"n": 1}']),
+    st.sampled_from([None, None, 1, 2, 3]),
+    st.booleans(),
+)
+ends = st.sampled_from(
+    [
+        None,
+        Complete(),
+        Retry(timedelta(hours=5), "X", "x"),
+        Bury("X", "x"),
+        Release(),
+        Release(timedelta(hours=1), True),
+    ]
+)
+deeds: st.SearchStrategy[Any] = st.one_of(wishes, wishes, ends, st.just("cancel"), st.just("block"))
+
+
+def test_A12_A16_any_history_of_a_key_reads_the_same_both_ways(url: str, connection: Dedicated, runner: asyncio.Runner):
+    opened = make.scope(url)
+    twins = runner.run(_opened(opened, connection))
+    seen = set[str]()
+
+    async def play(history: list[Any]) -> None:
+        twins.key = f"key {len(seen)} {id(history)}"
+        seen.add(twins.key)
+        for deed in history:
+            match deed:
+                case Wish():
+                    python, sql = await twins.put(deed)
+                    assert python == sql
+                case "cancel":
+                    python, sql = await twins.cancel()
+                    assert python == sql
+                case "block":
+                    await twins.block()
+                case _:
+                    await twins.settle(deed)
+        stories = await twins.stories()
+        await twins.cancel()
+        assert stories[0] == stories[1]
+
+    @settings(max_examples=40, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.lists(deeds, min_size=2, max_size=14))
+    def tell(history: list[Any]) -> None:
+        runner.run(play(history))
+
+    tell()
+    runner.run(opened.__aexit__(None, None, None))
+
+
+async def _opened(opened: Any, connection: Dedicated) -> Twins:
+    return await twins_of(await opened.__aenter__(), connection)
+
+
+# Races
+
+
+Change = Callable[[Dedicated, Claimed], Awaitable[object]]
+
+
+async def put(connection: Dedicated, at: datetime = LATER, **arguments: Any) -> Any:
+    return await connection.fetchrow(
+        CALL, "publish", KEY, at, None, arguments.get("version"), arguments.get("again", False)
+    )
+
+
+async def put_while(url: str, change: Change, *, running: bool) -> tuple[Any, Claimed]:
+    """A put that has to wait for `change`, which commits while the put waits."""
+    async with make.scope(url) as scope, rows.connections(url, 3) as (watching, changing, putting):
+        await make.job(scope)
+        await make.put(scope, KEY)
+        node = await make.node(watching)
+        claimed = (await make.claim(watching, node)) if running else []
+        async with changing.transaction():
+            if not running:
+                claimed = await make.claim(changing, node)
+            await change(changing, claimed[0])
+            answer = asyncio.create_task(put(putting))
+            await rows.until_blocked(watching, putting)
+        return await answer, claimed[0]
+
+
+async def nothing(connection: Dedicated, claimed: Claimed) -> None:
+    """The claim itself is the change."""
+
+
+async def succeed(connection: Dedicated, claimed: Claimed) -> None:
+    assert await claims.finish_if_running(connection, claimed.held.node, [(claimed.held, Complete())])
+
+
+async def cancel(connection: Dedicated, claimed: Claimed) -> None:
+    assert await plans.cancel_live(connection, [claimed.held.id], CancelReason.USER, running=True)
+
+
+async def vanish(connection: Dedicated, claimed: Claimed) -> None:
+    await connection.execute("delete from horai.instance_live where id = $1", claimed.held.id)
+
+
+async def live(connection: Dedicated) -> list[Any]:
+    return await connection.fetch("select * from horai.instance_live order by id")
+
+
+async def test_A12_what_began_to_run_meanwhile_is_superseded(url: str, connection: Dedicated):
+    answer, claimed = await put_while(url, nothing, running=False)
+
+    (row,) = await live(connection)
+    assert (answer["decision"], answer["instance_id"]) == ("SUPERSEDED", row["id"])
+    assert (row["supersedes"], row["execute_time"], row["fence"]) == (claimed.held.id, LATER, claimed.held.fence)
+
+
+async def test_A10_A12_what_succeeded_meanwhile_is_left_alone(url: str, connection: Dedicated):
+    answer, claimed = await put_while(url, succeed, running=True)
+
+    assert (answer["decision"], answer["instance_id"], answer["state"]) == ("IGNORED", claimed.held.id, "SUCCESS")
+    assert await live(connection) == []
+
+
+@pytest.mark.parametrize("change", [cancel, vanish])
+async def test_A12_what_was_cancelled_or_vanished_meanwhile_is_inserted(
+    url: str, connection: Dedicated, change: Change
+):
+    answer, claimed = await put_while(url, change, running=True)
+
+    (row,) = await live(connection)
+    assert (answer["decision"], answer["instance_id"]) == ("INSERTED", row["id"])
+    assert row["id"] != claimed.held.id
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connection: Dedicated, commits: bool):
+    async with make.scope(url) as scope, rows.connections(url, 2) as (first, second):
+        await make.job(scope)
+        transaction = first.transaction()
+        await transaction.start()
+        made = await put(first, SOON)
+        waiting = asyncio.create_task(put(second))
+        await rows.until_blocked(connection, second)
+        await (transaction.commit() if commits else transaction.rollback())
+        answer = await waiting
+
+        (row,) = await live(connection)
+        assert row["execute_time"] == LATER, "the last intent is not lost"
+        assert answer["decision"] == ("UPDATED" if commits else "INSERTED")
+        assert (answer["instance_id"] == made["instance_id"]) == commits
+
+
+async def test_A2_concurrent_creates_of_one_key_make_one_live_row(url: str, connection: Dedicated):
+    async with make.scope(url) as scope, rows.connections(url, 20) as callers:
+        await make.job(scope)
+
+        answers = await asyncio.gather(*(put(each, SOON + timedelta(seconds=n)) for n, each in enumerate(callers)))
+
+        (row,) = await live(connection)
+        assert sorted(answer["decision"] for answer in answers) == ["INSERTED"] + ["UPDATED"] * 19
+        assert {answer["instance_id"] for answer in answers} == {row["id"]}
+
+
+async def test_A9_cancel_and_insert_are_one(url: str, connection: Dedicated):
+    """Outside a transaction too: a function call is one statement."""
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        await make.running(scope, connection)
+        before = await rows.everything(connection)
+        await connection.execute(
+            "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;"
+            "create trigger refuse before insert on horai.instance_live for each row execute function refuse()"
+        )
+        with pytest.raises(Exception, match="no"):
+            await put(connection)
+
+        assert await rows.everything(connection) == before
+
+
+async def test_I10_I11_what_they_leave_behind_is_sound(url: str, connection: Dedicated):
+    """As `horai db verify` asks it."""
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        node = await make.node(connection)
+        for n in range(12):
+            await put(connection, PAST if n % 3 else LATER, version=n)
+            await make.claim(connection, node)
+        await connection.fetch("select horai.cancel_instance('publish', $1)", KEY)
+
+        assert [finding for finding in await verify(connection) if finding.examples] == []
