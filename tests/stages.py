@@ -154,7 +154,7 @@ class Workbench:
 
     def sweeper(self, dispatcher: Dispatcher) -> Sweeper:
         """One that looks behind this dispatcher's cursors."""
-        return Sweeper(self.line("sweeper"), dispatcher, self.settler)
+        return Sweeper(self.line("sweeper"), dispatcher, self.settler, self.scope.wakeups)
 
     def trigger(self, now: datetime | None = None) -> Trigger:
         now = now or self.clock.now()

@@ -7,6 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 from terminal import HORAI, Terminal
 
+import make
+from harness import HoraiProcess
+from horai.core.notes import Note
+from horai.db import nodes, notes
+from horai.db.embedded import url_of
+from horai.db.pool import connect
+
 
 def test_a_key_is_put_moved_listed_and_cancelled(horai: Terminal) -> None:
     horai("jobs", "create", "publish", "--handler", "publish", "--tag", "articles")
@@ -54,6 +61,28 @@ def test_an_instance_is_cancelled_by_its_id(horai: Terminal) -> None:
 
     assert (cancelled.code, cancelled.out, cancelled.err) == (0, "", f"Cancelled instance {made} of by-id.\n")
     assert horai("instances", "cancel", "999999").err.startswith("error: There is no instance")
+
+
+async def test_what_a_function_says_is_shown_with_its_attempt(horai: Terminal, server: HoraiProcess) -> None:
+    horai("jobs", "create", "talker", "--handler", "talker")
+    instance = horai("instances", "put", "talker", "k", "--json").json["instance"]["id"]
+    connection = await connect(url_of(server.data_dir), "horai test")
+    (held,) = [row.held for row in await make.claim(connection, await make.node(connection)) if row.key == "k"]
+    now = await nodes.database_time(connection)
+    said = [(0.1, "begun"), (0.333, None), (None, "still at \x1b[31mit\nall day")]
+    await notes.insert_notes(
+        connection,
+        [Note(held.id, held.fence, n, now, held.node, 1, progress, line) for n, (progress, line) in enumerate(said)],
+    )
+    connection.terminate()
+
+    shown = horai("instances", "show", instance).out
+
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["progress", "33.3%"] in lines
+    assert ["1", "RUNNING", "33.3%"] in [line[:3] for line in lines]
+    assert [line[1:] for line in lines if line[-1:] == ["begun"]] == [["1", "10%", "begun"]]
+    assert "still at \\x1b[31mit all day" in shown
 
 
 def test_what_says_too_little_or_too_much_is_bad_usage(alone: Terminal) -> None:

@@ -77,7 +77,9 @@ def test_both_claims_bring_the_same_columns():
     assert columns["claim_due"] == columns["claim_limited"] != ""
 
 
-@pytest.mark.parametrize("name", ["next_due", "left_behind", "payload_of", "still_running", "running_of_node"])
+@pytest.mark.parametrize(
+    "name", ["next_due", "left_behind", "payload_of", "still_running", "ended_claims", "is_awaited", "running_of_node"]
+)
 def test_what_only_looks_locks_nothing(name: str):
     assert CATALOG[name].moves is None
     assert "for update" not in CATALOG[name].text

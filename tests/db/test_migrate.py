@@ -140,10 +140,10 @@ async def partitions(connection: Dedicated, parent: str) -> set[str]:
 async def test_partitions_are_made_ahead_and_only_once(connection: Dedicated):
     have = len(await partitions(connection, "event")) - 1
 
-    assert await nodes.make_partitions(connection, have + 8) == 3 * 8
+    assert await nodes.make_partitions(connection, have + 8) == 4 * 8
     assert await nodes.make_partitions(connection, have + 8) == 0
 
-    for parent in ("instance_history", "attempt", "event"):
+    for parent in ("instance_history", "attempt", "event", "note"):
         days = await partitions(connection, parent)
         assert len(days) == have + 8 + 1
         today = await connection.fetchval("select to_char(now() at time zone 'UTC', 'YYYYMMDD')")

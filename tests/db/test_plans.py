@@ -135,6 +135,8 @@ HOT: dict[str, tuple[tuple[Any, ...], list[str], str]] = {
     "payload_of": ((1, 1, 1), ["1", "1", "1"], "instance_live_pkey"),
     "finish_if_free": ((*GUARDS, [None, None]), [*GUARD_LITERALS, RESULT_LITERAL], "instance_live_pkey"),
     "still_running": (GUARDS, GUARD_LITERALS, "instance_live_pkey"),
+    "ended_claims": (GUARDS, GUARD_LITERALS, "instance_live_pkey"),
+    "is_awaited": ((1, 1, 1, 1), ["1", "1", "1", "1"], "instance_live_pkey"),
     "coming_schedules": (
         (datetime.now(UTC), 1000, list(range(32)), 32),
         ["now()", "1000", "array[3]::bigint[]", "32"],

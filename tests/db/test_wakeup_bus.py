@@ -53,7 +53,7 @@ class Bus:
 def send_each_kind(wakeups: Wakeups) -> None:
     wakeups.wake(7, NOON, 3)
     wakeups.wake_schedule(9, NOON)
-    wakeups.outcome_reported(5, 2)
+    wakeups.claim_ended(5, 2)
     wakeups.queue_changed(4)
     wakeups.relane_asked()
     wakeups.nodes_changed()

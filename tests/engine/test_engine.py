@@ -76,6 +76,7 @@ ROLES = {
     "every role": (EVERY_ROLE, ALWAYS | EXECUTING | SCHEDULING),
     "api alone": (frozenset({Role.api}), ALWAYS),
     "executor": (frozenset({Role.executor}), ALWAYS | EXECUTING),
+    "worker": (frozenset({Role.worker}), ALWAYS | EXECUTING | {"scribe", "recall"}),
     "scheduler": (frozenset({Role.scheduler}), ALWAYS | SCHEDULING),
 }
 

@@ -222,7 +222,7 @@ async def test_a_sweep_goes_on_past_a_page_of_rows_that_are_in_hand(url: str):
         await sweeper.step(bench.clock.now() + SWEEP)
         await bench.until_idle(dispatcher)
 
-        assert Counter(await tap.names()) == {"lanes": 1, "left_behind": 3}
+        assert Counter(await tap.names()) == {"lanes": 1, "left_behind": 3, "ended_claims": 1}
         assert await bench.states() == {"RUNNING": PAGE * 2 + 5 + 32}
         assert bench.vitals.released_claims == 0
         bench.executor.gate.set()
@@ -252,7 +252,7 @@ async def test_E10_while_nobody_listens_it_sweeps_every_second(url: str, is_list
     async with workbench(url) as bench:
         await make.job(bench.scope)
         dispatcher = bench.dispatcher()
-        sweeper = Sweeper(bench.line("sweeper"), dispatcher, bench.settler, lambda: is_listening)
+        sweeper = Sweeper(bench.line("sweeper"), dispatcher, bench.settler, bench.scope.wakeups, lambda: is_listening)
         await bench.until_idle(dispatcher)
         tap = await bench.tap(sweeper.line)
         now = bench.clock.now()

@@ -28,7 +28,7 @@ async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Ou
     if not applied.ids and not _is_repeated(instance, fence, outcome):
         raise await _keep_late(scope, instance, fence, outcome)
     scope.wakeups.announce(applied.woken)
-    scope.wakeups.outcome_reported(instance_id, fence)
+    scope.wakeups.claim_ended(instance_id, fence)
     return instance
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from horai.core.reschedule import Intent, Verdict, decide_live, decide_past
+from horai.core.wakes import OutcomeWake
 from horai.db import plans
 from horai.db.claims import Woken
 from horai.db.plans import KeyPast, LiveOfKey, Place, Wish
@@ -39,6 +40,8 @@ class Answer:
     verdict: Verdict
     instance_id: int
     woken: Woken | None = None
+    ended: OutcomeWake | None = None
+    """The claim that was superseded: its holder is to be told after the commit."""
 
 
 async def put_all(connection: Connection, place: Place, wishes: Sequence[Put]) -> list[Answer]:
@@ -86,7 +89,8 @@ async def _replace(connection: Connection, place: Place, moves: Sequence[tuple[L
     made = await plans.insert_keyed(connection, place, successors)
     if len(made) < len(successors):
         raise RuntimeError("a key was taken while its superseded instance was held")
-    return {key: Answer(Verdict.SUPERSEDED, woken.id, woken) for key, woken in made.items()}
+    ended = {wish.key: OutcomeWake(row.id, row.fence) for row, wish in moves}
+    return {key: Answer(Verdict.SUPERSEDED, woken.id, woken, ended[key]) for key, woken in made.items()}
 
 
 def _successor(row: LiveOfKey, wish: Wish) -> Wish:

@@ -14,11 +14,10 @@ from fastapi import Response
 from horai.core.calls import millis
 from horai.core.errors import Invalid
 from horai.core.shards import Duty, lease_name
-from horai.core.states import FINAL, State
 from horai.db.jobs import JobRow
 from horai.db.nodes import NodeInfo
 from horai.db.queues import QueueRow
-from horai.db.reads import LAST, AttemptRow, EventRow, InstanceRow
+from horai.db.reads import LAST, InstanceRow
 from horai.db.shards import ShardInfo
 
 _CURSOR = re.compile(r"(\d{1,18})\.(\d{1,19})")
@@ -31,7 +30,8 @@ def answer(content: Any, status: int = 200, headers: dict[str, str] | None = Non
     return Response(msgspec.json.encode(content), status, {**NO_STORE, **(headers or {})}, "application/json")
 
 
-def _raw(text: str | None) -> msgspec.Raw | None:
+def raw(text: str | None) -> msgspec.Raw | None:
+    """JSON text as it is."""
     return None if text is None else msgspec.Raw(text.encode())
 
 
@@ -44,7 +44,7 @@ def job_json(job: JobRow) -> dict[str, Any]:
         "priority": job.priority.name,
         **job.document,
         "status": job.status.name,
-        "payload": _raw(job.payload),
+        "payload": raw(job.payload),
         "note": job.note,
         "version": job.version,
         "createdAt": job.created_at,
@@ -69,8 +69,8 @@ def instance_json(row: InstanceRow) -> dict[str, Any]:
         "fence": row.fence,
         "queue": row.queue,
         "priority": row.priority.name,
-        "payload": _raw(row.payload),
-        "result": _raw(row.result),
+        "payload": raw(row.payload),
+        "result": raw(row.result),
         "errorCode": row.error_code,
         "errorMsg": row.error_msg,
         "createdAt": row.created_at,
@@ -81,47 +81,6 @@ def instance_json(row: InstanceRow) -> dict[str, Any]:
         "supersedes": None if row.supersedes is None else str(row.supersedes),
         "replayOf": None if row.replay_of is None else str(row.replay_of),
         "idempotencyKey": row.idem_key,
-    }
-
-
-def instance_detail(row: InstanceRow, attempts: Sequence[AttemptRow], events: Sequence[EventRow]) -> dict[str, Any]:
-    """An instance with its attempts and its timeline."""
-    tried = [_attempt_json(attempt) for attempt in attempts]
-    if (own := _own_attempt(row)) and not any(a["fence"] == row.fence and not a["late"] for a in tried):
-        tried.append(own)
-    timeline = [{"seq": e.seq, "at": e.at, "kind": e.kind, "data": _raw(e.data)} for e in events]
-    if row.state is State.SUCCESS:
-        last = max((e.seq for e in events if e.seq is not None), default=0)
-        timeline.append({"seq": last + 1, "at": row.finished_at, "kind": "INSTANCE_DONE", "data": None})
-    return {**instance_json(row), "attempts": tried, "timeline": timeline}
-
-
-def _attempt_json(row: AttemptRow) -> dict[str, Any]:
-    return {
-        "attempt": row.attempt,
-        "fence": row.fence,
-        "outcome": row.outcome,
-        "late": row.late,
-        "startedAt": row.started_at,
-        "finishedAt": row.finished_at,
-        "errorCode": row.error_code,
-        "errorMsg": row.error_msg,
-    }
-
-
-def _own_attempt(row: InstanceRow) -> dict[str, Any] | None:
-    """The attempt that the row itself tells of: running, or the last one of what is final."""
-    if row.claimed_at is None or row.state not in {State.RUNNING, *FINAL}:
-        return None
-    return {
-        "attempt": row.attempt,
-        "fence": row.fence,
-        "outcome": row.state.name,
-        "late": False,
-        "startedAt": row.claimed_at,
-        "finishedAt": row.finished_at,
-        "errorCode": row.error_code if row.state is not State.SUCCESS else None,
-        "errorMsg": row.error_msg if row.state is not State.SUCCESS else None,
     }
 
 

@@ -65,7 +65,7 @@ def show(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Show one instance with its attempts and its timeline."""
+    """Show one instance with its attempts, what their functions said, and its timeline."""
     answer = client_of(server, api_key).call("GET", path_of("instances", instance))
     if as_json:
         print_json(answer)
@@ -75,6 +75,9 @@ def show(
     if found["attempts"]:
         out.print()
         out.print(table(views.ATTEMPT_COLUMNS, map(views.attempt_row, found["attempts"])))
+    if lines := views.log_rows(found["attempts"]):
+        out.print()
+        out.print(table(views.LOG_COLUMNS, lines))
     if found["timeline"]:
         out.print()
         out.print(table(views.EVENT_COLUMNS, map(views.event_row, found["timeline"])))

@@ -45,7 +45,7 @@ class ScheduleWake:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeWake:
-    """An outcome was reported from outside: nobody needs to wait for it any more."""
+    """A claim was ended from outside, by a report, a cancel or a put: its holder waits, or works, for nothing."""
 
     instance_id: int
     fence: int

@@ -247,6 +247,16 @@ async def still_running(connection: Connection, batch: Sequence[Held]) -> set[in
     return {row["id"] for row in await connection.fetch(sql("still_running"), *_guards(batch))}
 
 
+async def ended_claims(connection: Connection, batch: Sequence[Held]) -> set[tuple[int, int]]:
+    """Those that are over, as (instance id, fence): nobody waits for their outcomes."""
+    return {(row["id"], row["fence"]) for row in await connection.fetch(sql("ended_claims"), *_guards(batch))}
+
+
+async def is_awaited(connection: Connection, held: Held) -> bool:
+    """Whether what an accepted call has set going may still be under way."""
+    return await connection.fetchval(sql("is_awaited"), held.id, held.attempt, held.fence, held.node)
+
+
 async def lock_instance(connection: Connection, instance_id: int) -> bool:
     """Waits for one live row up to the connection's lock_timeout; False when there is none."""
     return await connection.fetchval(sql("lock_instance"), instance_id) is not None

@@ -62,6 +62,14 @@ class KeyPast:
     last: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CancelledRow:
+    """An instance that was cancelled, and the fence of the claim that this ended: None when it did not run."""
+
+    id: int
+    fence: int | None
+
+
 async def live_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, LiveOfKey]:
     """Locks and returns the live instances of keys."""
     rows = await connection.fetch(sql("live_of_keys"), job_id, list(keys))
@@ -162,10 +170,10 @@ async def supersede_dead_letters(connection: Connection, instance_ids: Sequence[
 
 async def cancel_live(
     connection: Connection, instance_ids: Sequence[int], reason: CancelReason, *, running: bool
-) -> list[int]:
-    """Cancels live instances, RUNNING ones only when `running`; the ids that were."""
+) -> list[CancelledRow]:
+    """Cancels live instances, RUNNING ones only when `running`; those that were."""
     rows = await connection.fetch(sql("cancel_live"), list(instance_ids), int(reason), running, reason.name)
-    return [row["id"] for row in rows]
+    return [CancelledRow(row["id"], row["fence"]) for row in rows]
 
 
 async def lock_waiting(connection: Connection, job_id: int, limit: int) -> list[int]:
@@ -187,3 +195,37 @@ async def move_to_lane(connection: Connection, job_id: int, lane: int, limit: in
 async def has_waiting_elsewhere(connection: Connection, job_id: int, lane: int) -> bool:
     """Whether waiting rows of a job are in another lane."""
     return await connection.fetchval(sql("has_waiting_elsewhere"), job_id, lane)
+
+
+Unkeyed = tuple[datetime | None, str | None]
+"""An instance without a key: when (None: now), and with which payload (None: the job's)."""
+
+
+async def enqueue(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Woken]:
+    """Makes an instance of the named job for each item, in their order; none when there is no such job."""
+    rows = await connection.fetch(
+        sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], [payload for _, payload in items]
+    )
+    return [Woken(id_, lane, due) for id_, lane, due in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Instances of one job, in the order they were asked for; their lane, and when the first may be claimed."""
+
+    ids: Sequence[int]
+    lane: int
+    due: datetime
+
+
+async def enqueue_many(
+    connection: Connection, tenant_id: int, job: str, at: datetime | None, payloads: Sequence[str | None]
+) -> Made | None:
+    """Makes an instance of the named job for each payload, all at one time (None: now); None when there is no such job."""
+    row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, payloads)
+    return None if row is None else Made(*row)
+
+
+async def job_of(connection: Connection, instance_id: int) -> int:
+    """The job of an instance that the caller's transaction has just made."""
+    return await connection.fetchval(sql("job_of"), instance_id)

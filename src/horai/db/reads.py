@@ -15,6 +15,7 @@ from horai.db.pool import Connection
 
 LAST = (datetime(9999, 12, 31, tzinfo=UTC), 2**63 - 1)
 """Where a list that starts with the newest begins."""
+ATTEMPTS_SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +174,9 @@ async def _page(
 
 
 async def attempts_of(connection: Connection, instance_id: int) -> Sequence[AttemptRow]:
-    """The failed and late attempts of an instance, in order."""
-    return [AttemptRow(*row.values()) for row in await connection.fetch(sql("attempts_of"), instance_id)]
+    """The failed and late attempts of an instance, in order; the first `ATTEMPTS_SHOWN` of them."""
+    rows = await connection.fetch(sql("attempts_of"), instance_id, ATTEMPTS_SHOWN)
+    return [AttemptRow(*row.values()) for row in rows]
 
 
 async def timeline_of(connection: Connection, instance_id: int) -> Sequence[EventRow]:
@@ -190,3 +192,23 @@ async def dead_letters_since(connection: Connection, tenant_id: int, span: timed
 async def retry_backlog(connection: Connection) -> int:
     """How many instances wait for a retry; counts, so ask rarely."""
     return await connection.fetchval(sql("retry_backlog"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What an instance came to."""
+
+    id: int
+    state: State
+    reason: CancelReason | None
+    result: str | None
+    error_code: str | None
+    error_msg: str | None
+
+
+async def ended(connection: Connection, tenant_id: int, instance_ids: Sequence[int]) -> list[Ended]:
+    """Those of the instances that are final."""
+    return [
+        Ended(id_, State(state), None if reason is None else CancelReason(reason), *rest)
+        for id_, state, reason, *rest in await connection.fetch(sql("ended"), tenant_id, list(instance_ids))
+    ]

@@ -70,7 +70,7 @@ class Wakeups:
         self._schedules.append(listener)
 
     def listen_to_outcomes(self, listener: OutcomeListener) -> None:
-        """From now on `listener` hears of every outcome that was reported from outside."""
+        """From now on `listener` hears of every claim that was ended from outside: (instance id, fence)."""
         self._outcomes.append(listener)
 
     def listen_to_queues(self, listener: QueueListener) -> None:
@@ -106,8 +106,8 @@ class Wakeups:
         """Tells of a schedule's coming fire."""
         self._send(ScheduleWake(schedule_id, fire_time))
 
-    def outcome_reported(self, instance_id: int, fence: int) -> None:
-        """Tells that nobody needs to wait for this outcome any more."""
+    def claim_ended(self, instance_id: int, fence: int) -> None:
+        """Tells the holder of a claim that it was ended from outside."""
         self._send(OutcomeWake(instance_id, fence))
 
     def queue_changed(self, queue_id: int) -> None:

@@ -149,12 +149,15 @@ class Attempts:
                 raise LookupError from error
 
     async def _reported(self, held: Held, within: timedelta) -> None:
-        """Returns when the outcome has been reported, or its time is over. Reported unheard, the row tells."""
+        """Returns when the outcome has been reported, or its time is over. Reported unheard, the row tells.
+
+        A cancel does not end it: what the target has begun goes on, and so the call keeps its slot.
+        """
         reported = self._awaited.setdefault((held.id, held.fence), asyncio.Event())
         try:
             async with asyncio.timeout(within.total_seconds()):
                 await reported.wait()
-                while await self._is_running(held):  # anybody may notify: only the row is believed
+                while await self._is_awaited(held):  # anybody may notify: only the row is believed
                     reported.clear()
                     await reported.wait()
         except TimeoutError:
@@ -162,10 +165,10 @@ class Attempts:
         finally:
             del self._awaited[held.id, held.fence]
 
-    async def _is_running(self, held: Held) -> bool:
+    async def _is_awaited(self, held: Held) -> bool:
         async with self._looking:
             try:
-                return bool(await claims.still_running(await self._line.get(), [held]))
+                return await claims.is_awaited(await self._line.get(), held)
             except Exception as error:
                 self._line.drop()
                 log.warning("an instance could not be looked at", instance=held.id, error=repr(error))

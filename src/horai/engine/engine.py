@@ -24,10 +24,12 @@ from horai.engine.holdings import Holdings
 from horai.engine.janitor import Janitor
 from horai.engine.jobbook import JobBook
 from horai.engine.keeper import Keeper
-from horai.engine.lanes import Lanes
+from horai.engine.lanes import EVERYWHERE, Lanes, Reach
 from horai.engine.listener import Listener
 from horai.engine.loop import Stage
+from horai.engine.recall import Recall
 from horai.engine.rescuer import Rescuer
+from horai.engine.scribe import Scribe
 from horai.engine.settler import LOCK_TIMEOUT, Settler
 from horai.engine.sweeper import Sweeper
 from horai.engine.trigger import Trigger
@@ -61,8 +63,10 @@ class Engine:
         vitals: Vitals,
         settings: EngineSettings,
         roles: frozenset[Role] = EVERY_ROLE,
+        reach: Reach = EVERYWHERE,
     ) -> None:
         self._url = url
+        self._reach = reach
         self._executors = executors
         self._wakeups = wakeups
         self._vitals = vitals
@@ -70,7 +74,7 @@ class Engine:
         self._roles = roles
         self.clock = DatabaseClock()
         self.keeper = Keeper(url, name, settings.lease, self.clock, vitals, roles)
-        self._holdings = Holdings(settings.in_flight, vitals)
+        self._holdings = Holdings(settings.in_flight, vitals, settings.concurrency)
         self._herald = Herald(Line(url, "horai herald", HERALD_TIMEOUT))
         patience = settings.lease  # three beats
         self._listener = Listener(
@@ -80,14 +84,19 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
         self._stages: list[Stage] = []
         self._attempting = self._line("attempts")
+        self.scribe = Scribe(self._line("scribe"), self.clock)
+        self.recall = Recall(self._line("recall"), self._holdings)
 
     async def start(self) -> None:
         """Returns when the node is registered and every loop runs."""
         collect_seldom()
         await self.keeper.start()
         self._stages = [self._herald, self._listener]
-        if Role.executor in self._roles:
+        if self._roles & {Role.executor, Role.worker}:
             self._stages += self._executing()
+        if Role.worker in self._roles:
+            self._wakeups.listen_to_outcomes(self.recall.hear)
+            self._stages += [self.scribe, self.recall]
         if Role.scheduler in self._roles:
             self._stages += self._scheduling()
         self._wakeups.pass_on_to(self._herald.tell)
@@ -102,12 +111,14 @@ class Engine:
         settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings)
         book = JobBook()
         attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals)
-        lanes = Lanes(attempts.handlers, clock.now())
+        lanes = Lanes(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.keeper, lanes, holdings, settler, clock, vitals)
         handout = Handout(attempts, settler, holdings, book, self._wakeups)
         bench = Bench(self.keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, settings)
         dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), bench)
-        sweeper = Sweeper(self._line("sweeper"), dispatcher, settler, lambda: self._listener.is_listening)
+        sweeper = Sweeper(
+            self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening
+        )
         self.keeper.on_change.append(dispatcher.signal.set)
         self._wakeups.listen(dispatcher.wake)
         self._wakeups.listen_to_queues(dispatcher.wake_queue)
@@ -156,11 +167,12 @@ class Engine:
         await self._attempting.close()
 
     async def _flush(self) -> None:
-        try:
-            async with asyncio.timeout(1):
-                await self._herald.flush()
-        except Exception as error:
-            log.warning("the last wakes were not sent", error=repr(error))
+        for last in (self._herald, self.scribe):
+            try:
+                async with asyncio.timeout(1):
+                    await last.flush()
+            except Exception as error:
+                log.warning("the last words were lost", stage=last.name, error=repr(error))
 
     def _line(self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT) -> Line:
         idle_timeout = self._settings.idle_in_transaction

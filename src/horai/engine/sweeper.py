@@ -3,7 +3,8 @@
 A straggler pass over the last seconds runs every second while there is work, a sweep over everything every half minute,
 every second while nobody hears of other processes' wakes. Both only look, on a connection of their own and in slices:
 what they find they tell the dispatcher. The sweep also finds rows that run for this node and that it does not hold (the
-answer to a claim was lost, or a call was cut off) and gives them back, and reads the lanes and their limits anew.
+answer to a claim was lost, or a call was cut off) and gives them back, and the other way round: claims in hand whose rows
+have moved on, of which no wake was heard. And it reads the lanes and their limits anew.
 """
 
 import asyncio
@@ -12,10 +13,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from horai.core.settlement import Release
+from horai.core.wakes import OutcomeWake
 from horai.db import claims, jobs, queues
 from horai.db.claims import LeftBehind, Position
 from horai.db.line import Line
 from horai.db.pool import Dedicated
+from horai.db.wakeups import Wakeups
 from horai.engine.dispatcher import Dispatcher
 from horai.engine.lanes import BEFORE_ALL, START, Place
 from horai.engine.settler import Settlement, Settler
@@ -36,6 +39,7 @@ class Sweeper:
         line: Line,
         dispatcher: Dispatcher,
         settler: Settler,
+        wakeups: Wakeups,
         is_listening: Callable[[], bool] = lambda: True,
     ) -> None:
         self.line = line
@@ -44,6 +48,7 @@ class Sweeper:
         self._bench = bench = dispatcher.bench
         self._settings = bench.settings
         self._settler = settler
+        self._wakeups = wakeups
         self._is_listening = is_listening
         self._swept_at = bench.clock.now()  # the dispatcher begins with a look at everything
         self._rests_until = 0.0
@@ -55,6 +60,7 @@ class Sweeper:
             period = self._settings.sweep if self._is_listening() else self._settings.straggler
             if now >= self._swept_at + period:
                 await self._sweep(await self.line.get())
+                await self._tell_ended(await self.line.get(), now - period)
                 self._swept_at = now
             elif self._dispatcher.is_active and begun >= self._rests_until:
                 self._dispatcher.is_active = False
@@ -114,6 +120,15 @@ class Sweeper:
             if (row.held.id, row.held.fence) not in known:
                 self._settler.submit(Settlement(row.held._replace(has_slot=True), Release()))
                 self._bench.vitals.released_claims += 1
+
+    async def _tell_ended(self, connection: Dedicated, before: datetime) -> None:
+        """Claims in hand since `before` that are over: whoever still works on them is told, in this process alone."""
+        holdings = self._bench.holdings
+        known = [held for claim in holdings.known() if (held := holdings.find(*claim)) is not None]
+        lasting = [held for held in known if held.claimed_at is not None and held.claimed_at <= before]
+        for first in range(0, len(lasting), SLICE):
+            for claim in await claims.ended_claims(connection, lasting[first : first + SLICE]):
+                self._wakeups.hear(OutcomeWake(*claim))
 
     async def _free_slots(self, connection: Dedicated) -> None:
         """Slots of ours whose calls have ended. A call that began before its queue had a limit does not know of its own."""

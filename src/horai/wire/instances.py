@@ -51,17 +51,31 @@ class OutcomeIn(Model):
     output: Any = None
 
 
+class LogLine(Model):
+    """What a function said while it ran, and how far it had come if it said so with it."""
+
+    at: datetime
+    message: str
+    progress: float | None
+
+
 class AttemptOut(Model):
-    """One try. `late`: its outcome came when the instance had moved on, and changed nothing."""
+    """One try. `late`: its outcome came when the instance had moved on, and changed nothing.
+
+    `progress` is the last that its function told, from 0 to 1; `log` are its last lines. A try that was given back
+    (`RELEASED`: nothing was sent, or the function asked for later) is only shown when its function said something.
+    """
 
     attempt: int
     fence: int
-    outcome: Literal["SUCCESS", "FAIL", "DEAD", "RUNNING", "CANCELLED"]
+    outcome: Literal["SUCCESS", "FAIL", "DEAD", "RUNNING", "CANCELLED", "RELEASED"]
     late: bool
     started_at: datetime | None
     finished_at: datetime | None
     error_code: str | None
     error_msg: str | None
+    progress: float | None
+    log: list[LogLine]
 
 
 class EventOut(Model):
@@ -102,6 +116,7 @@ class InstanceOut(Model):
     supersedes: Id | None
     replay_of: Id | None
     idempotency_key: str
+    progress: float | None = None
     attempts: list[AttemptOut] | None = None
     timeline: list[EventOut] | None = None
 

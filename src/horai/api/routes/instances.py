@@ -14,10 +14,11 @@ from horai.accept.requests import Once
 from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, takes
-from horai.api.present import answer, instance_cursor, instance_detail, instance_json, instance_page
+from horai.api.details import instance_detail, known_of
+from horai.api.present import answer, instance_cursor, instance_json, instance_page
 from horai.core.callbacks import clean_text, output_text
 from horai.core.errors import IdempotencyKeyRequired, Invalid, NotFound
-from horai.core.reschedule import Intent, Verdict
+from horai.core.reschedule import Intent, Verdict, check_key
 from horai.core.settings import KEY_LIMIT, PAGE_DEFAULT, PAGE_LIMIT
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
 from horai.core.states import State, filter_words, states_named
@@ -107,12 +108,11 @@ async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Que
 
 @router.get("/instances/{instance}", responses={200: {"model": InstanceOut}})
 async def get_instance(scope: ScopeDep, instance: str) -> Response:
-    """Read one instance with its attempts and its timeline."""
+    """Read one instance with its attempts, what their functions said, and its timeline."""
     async with acquire(scope.pool) as connection:
         row = await instances.read_one(connection, scope, _instance_id(instance))
-        attempts = await reads.attempts_of(connection, row.id)
-        events = await reads.timeline_of(connection, row.id)
-    return answer(instance_detail(row, attempts, events))
+        known = await known_of(connection, row.id)
+    return answer(instance_detail(row, known))
 
 
 @router.post(
@@ -180,7 +180,7 @@ async def put_instance(
     if at is None:
         async with acquire(scope.pool) as connection:
             at = await nodes.database_time(connection)
-    put = Put(_key(key), at, body.text_of("payload"), Intent(wish.version, wish.again))
+    put = Put(check_key(key), at, body.text_of("payload"), Intent(wish.version, wish.again))
     verdict, row = await instances.put_instance(scope, job, put)
     is_new = verdict in {Verdict.INSERTED, Verdict.SUPERSEDED}
     return answer({"decision": verdict.value, "instance": instance_json(row)}, 201 if is_new else 200)
@@ -189,7 +189,7 @@ async def put_instance(
 @router.delete("/jobs/{job}/instances/{key:path}", responses={200: {"model": InstanceAnswer}})
 async def delete_instance(scope: ScopeDep, job: str, key: KeyPath) -> Response:
     """Cancel the live instance of a key."""
-    return answer({"instance": instance_json(await instances.cancel_by_key(scope, job, _key(key)))})
+    return answer({"instance": instance_json(await instances.cancel_by_key(scope, job, check_key(key)))})
 
 
 @router.post("/instances/{instance}/cancel", responses={200: {"model": InstanceAnswer}})
@@ -225,9 +225,3 @@ def _output(reported: OutcomeIn) -> str:
     if text is None:
         raise Invalid.field("output", "is larger than 64 kB", "Keep large results elsewhere and send a reference.")
     return text
-
-
-def _key(key: str) -> str:
-    if "\x00" in key or any("\ud800" <= character <= "\udfff" for character in key):
-        raise Invalid.field("key", "contains a NUL character or a lone surrogate")
-    return key

@@ -233,6 +233,18 @@ select live.id from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint
 join horai.instance_live live on live.id = held.id
     and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node;
 
+-- name: ended_claims
+-- The claims whose rows have moved on: settled, cancelled, replaced, rescued. Whoever holds them works in vain.
+select held.id, held.fence from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as held(id, attempt, fence, node)
+where not exists (
+    select from horai.instance_live live
+    where live.id = held.id and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node);
+
+-- name: is_awaited
+-- Whether an accepted call may still be under way: it runs, or it was cancelled, which does not end what was sent.
+select exists (select from horai.instance_live where id = $1 and attempt = $2 and fence = $3 and node = $4 and state = 1)
+    or exists (select from horai.instance_history where id = $1 and fence = $3 and state = 5) as awaited;
+
 -- name: lock_instance
 -- Waits for one row, as long as lock_timeout allows; the batch statements never do.
 select id from horai.instance_live where id = $1 for update;

@@ -99,4 +99,5 @@ select horai.make_partitions((clock_timestamp() at time zone 'UTC')::date, $1) a
 -- Rows in a default partition mean that nobody made partitions in time.
 select (select count(*) from (select from horai.instance_history_default limit 1000) h)
     + (select count(*) from (select from horai.event_default limit 1000) e)
-    + (select count(*) from (select from horai.attempt_default limit 1000) a) as rows;
+    + (select count(*) from (select from horai.attempt_default limit 1000) a)
+    + (select count(*) from (select from horai.note_default limit 1000) n) as rows;

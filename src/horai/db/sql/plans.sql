@@ -59,7 +59,7 @@ with held as materialized (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
     select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', $4::text) from gone
 )
-select id from gone;
+select id, case when state = 1 then fence end as fence from gone;
 
 -- name: insert_keyed
 -- moves: -> INIT
@@ -129,3 +129,44 @@ select exists (select from horai.instance_live where job_id = $1 and lane <> $2 
 
 -- name: has_waiting
 select exists (select from horai.instance_live where job_id = $1 and state <> 1);
+
+-- name: enqueue
+-- moves: -> INIT
+-- Instances of one job by its name, in one statement: $2 its tenant, $4 execute times (null: now), $5 payloads (null: the
+-- job's). One row per input, in its order; none at all when there is no such job. The lock orders it against a pause.
+with job as materialized (
+    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
+    where tenant_id = $2 and name = $1 and deleted_at is null for key share
+)
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+select fresh.id, job.id, job.tenant_id, job.lane, fresh.id % $3, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()),
+    -fresh.id, coalesce(fresh.payload, job.payload)
+from job cross join (
+    select nextval('horai.instance_id') as id, date_trunc('milliseconds', coalesce(item.at, clock_timestamp())) as at, item.payload
+    from unnest($4::timestamptz[], $5::json[]) with ordinality as item(at, payload, position)
+    order by item.position
+) fresh
+returning id, lane, due;
+
+-- name: enqueue_many
+-- moves: -> INIT
+-- The same for many at one time ($4, null: now): their ids in the order of the payloads, as one row; none without the job.
+-- A connection's ids only grow, so that their order is that of the payloads.
+with job as materialized (
+    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
+    where tenant_id = $2 and name = $1 and deleted_at is null for key share
+), made as (
+    insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+    select fresh.id, job.id, job.tenant_id, job.lane, fresh.id % $3, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()),
+        -fresh.id, coalesce(fresh.payload, job.payload)
+    from job cross join (
+        select nextval('horai.instance_id') as id, date_trunc('milliseconds', coalesce($4::timestamptz, clock_timestamp())) as at, item.payload
+        from unnest($5::json[]) with ordinality as item(payload, position)
+        order by item.position
+    ) fresh
+    returning id, lane, due
+)
+select array_agg(id order by id) as ids, lane, min(due) as due from made group by lane;
+
+-- name: job_of
+select job_id from horai.instance_live where id = $1;

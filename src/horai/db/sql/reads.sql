@@ -60,7 +60,7 @@ order by past.fire_time desc, past.id desc limit $4;
 
 -- name: attempts_of
 select attempt, fence, node, started_at, finished_at, late, outcome, error_code, error_msg
-from horai.attempt where instance_id = $1 order by attempt, finished_at limit 500;
+from horai.attempt where instance_id = $1 order by attempt, finished_at limit $2;
 
 -- name: timeline_of
 select seq, at, kind, data from horai.event where instance_id = $1 order by at, seq limit 500;
@@ -71,3 +71,7 @@ select count(*) as letters from horai.dead_letter where tenant_id = $1 and creat
 -- name: retry_backlog
 -- Counts the hot table: asked at start and by the slow reconciliation only.
 select count(*) as waiting from horai.instance_live where state = 3;
+
+-- name: ended
+-- Which of these instances are final, and what they came to. A row that is moving is seen by the next look.
+select id, state, reason, result, error_code, error_msg from horai.instance_history where id = any ($2::bigint[]) and tenant_id = $1;

@@ -323,6 +323,7 @@ from (
     select 'a finished instance' as what, finished_at as at from horai.instance_history_default
     union all select 'an attempt', finished_at from horai.attempt_default
     union all select 'an event', at from horai.event_default
+    union all select 'a note', at from horai.note_default
 ) stray
 order by at limit $1;
 

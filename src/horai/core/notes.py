@@ -1,0 +1,134 @@
+"""What attempts say of themselves while they run, within bounds: however much one says, the others are heard.
+
+A line is a note with a message; an attempt has so many, and one that says that there was more. A step is a note of
+progress alone: those that nobody could tell apart are not kept, so that the last step of a long attempt still is.
+"""
+
+import itertools
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from horai.core.calls import Call
+
+MESSAGE_BYTES: Final = 4096
+LINES: Final = 1_000
+"""Notes with a message that are kept of one attempt."""
+MORE: Final = f"… more was said: of an attempt the first {LINES:,} lines are kept."
+STEP: Final = 0.001
+"""Progress by less than this is not worth a row."""
+STEPS: Final = 1_000
+"""Notes of progress alone that are kept of one attempt; and the one that says that all is done."""
+WAITING: Final = 10_000
+ATTEMPTS: Final = 10_000
+"""Attempts whose bounds are remembered: those that said something last."""
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class Note(NamedTuple):
+    """How far an attempt has come, a line of its log, or both. `n` orders what one process has heard."""
+
+    instance_id: int
+    fence: int
+    n: int
+    at: datetime
+    node: int
+    attempt: int
+    progress: float | None
+    message: str | None
+
+
+@dataclass(slots=True)
+class _Said:
+    """How much an attempt has said, and how far it had come."""
+
+    lines: int = 0
+    steps: int = 0
+    progress: float | None = None
+
+    def line(self, message: str) -> str | None:
+        """The message as it is kept."""
+        self.lines += self.lines <= LINES + 1
+        if self.lines <= LINES:
+            return message_text(message)
+        return MORE if self.lines == LINES + 1 else None
+
+    def is_step(self, progress: float) -> bool:
+        """Whether so much progress alone is worth another note."""
+        if self.progress is None:
+            return True
+        if progress >= 1:
+            return self.progress < 1
+        return self.steps < STEPS and abs(progress - self.progress) >= STEP
+
+
+class Notebook:
+    """Notes that wait to be written."""
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._waiting: list[Note] = []
+        self._said: dict[tuple[int, int], _Said] = {}
+        self._steps: dict[tuple[int, int], int] = {}  # where an attempt's step waits, to be replaced by the next
+        self._numbers = itertools.count(1)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, call: Call, at: datetime, progress: float | None, message: str | None) -> None:
+        """Takes a note; a step replaces the one that still waits. Beyond the bounds it is left out, or counted as dropped."""
+        attempt = (call.instance_id, call.fence)
+        said = self._said_by(attempt)
+        line = None if message is None else said.line(message)
+        note = Note(*attempt, next(self._numbers), at, call.node, call.attempt, progress, line)
+        if (self._append(note) if line is not None else self._add_step(note, said)) and progress is not None:
+            said.progress = progress
+
+    def _add_step(self, note: Note, said: _Said) -> bool:
+        attempt = (note.instance_id, note.fence)
+        if (place := self._steps.get(attempt)) is not None and note.progress is not None:
+            self._waiting[place] = note
+            return True
+        if note.progress is None or not said.is_step(note.progress) or not self._append(note):
+            return False
+        self._steps[attempt] = len(self._waiting) - 1
+        said.steps += 1
+        return True
+
+    def _said_by(self, attempt: tuple[int, int]) -> _Said:
+        said = self._said.pop(attempt, None) or _Said()
+        self._said[attempt] = said  # behind all others: who is silent for longest is forgotten first
+        if len(self._said) > ATTEMPTS:
+            del self._said[next(iter(self._said))]
+        return said
+
+    def _append(self, note: Note) -> bool:
+        if len(self._waiting) >= WAITING:
+            self.dropped += 1
+            return False
+        self._waiting.append(note)
+        return True
+
+    def take(self, limit: int) -> list[Note]:
+        """The longest waiting; the caller writes them, or puts them back."""
+        taken, self._waiting = self._waiting[:limit], self._waiting[limit:]
+        self._steps.clear()
+        return taken
+
+    def put_back(self, notes: list[Note]) -> None:
+        """They could not be written and wait again, before all others."""
+        waiting = [*notes, *self._waiting]
+        self._waiting = waiting[:WAITING]
+        self.dropped += len(waiting) - len(self._waiting)
+        self._steps.clear()
+
+
+def message_text(text: str) -> str:
+    """`text` fit for a text column: without NUL and half a surrogate pair, cut where it is too long."""
+    clean = _UNSTORABLE.sub("\ufffd", text[: MESSAGE_BYTES + 1])
+    encoded = clean.encode()
+    if len(encoded) <= MESSAGE_BYTES:
+        return clean
+    return encoded[: MESSAGE_BYTES - len("…".encode())].decode(errors="ignore") + "…"
