@@ -1,4 +1,4 @@
-"""Creating, changing, pausing, resuming and deleting jobs."""
+"""Creating, changing, pausing, resuming and deleting jobs. What code declares comes through declarations.py."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
+class Joined:
     """A job's schedule, held against the trigger until commit."""
 
     schedule_id: int | None
@@ -43,21 +43,22 @@ async def create_job(scope: Scope, written: Written, once: Once | None = None) -
     """A new job, with its one instance when it has `at` or `delay`. Durable when it returns."""
     definition = checked(written.document)
     request = requests.request_key(scope, "create-job", once) if once else None
-    job, joined, woken = None, _Joined(None, None), list[Woken]()
+    job, joined, woken = None, Joined(None, None), list[Woken]()
     async with transaction(scope.pool) as connection:
         if await requests.take(connection, request):
-            job, joined, woken = await _insert(connection, scope, definition, written)
+            job, joined, woken = await add_job(connection, scope, definition, written)
             await requests.bind(connection, request, job.id, woken[0].id if woken else None)
     if job is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
         raise await requests.duplicate_of(scope.pool, request)
-    _announce(scope, joined, woken)
+    announce(scope, joined, woken)
     return job
 
 
-async def _insert(
+async def add_job(
     connection: Connection, scope: Scope, definition: Definition, written: Written
-) -> tuple[JobRow, _Joined, list[Woken]]:
+) -> tuple[JobRow, Joined, list[Woken]]:
+    """A new job in the caller's transaction; `Duplicate` when its name is taken. Announce it after the commit."""
     now = await nodes.database_time(connection)
     joined = await _join(connection, definition, now)
     write = JobWrite(
@@ -92,17 +93,18 @@ async def _name_taken(connection: Connection, scope: Scope, name: str) -> Duplic
     )
 
 
-async def _join(connection: Connection, definition: Definition, now: datetime) -> _Joined:
+async def _join(connection: Connection, definition: Definition, now: datetime) -> Joined:
     if definition.schedule is None:
-        return _Joined(None, None)
+        return Joined(None, None)
     next_fire = next_after(definition.schedule, now)
     if next_fire is None:
         raise Invalid.field("cron", "cron has no next fire time")
     schedule_id, fire_time = await schedules.join_schedule(connection, definition.schedule, next_fire)
-    return _Joined(schedule_id, fire_time)
+    return Joined(schedule_id, fire_time)
 
 
-def _announce(scope: Scope, joined: _Joined, woken: list[Woken]) -> None:
+def announce(scope: Scope, joined: Joined, woken: list[Woken]) -> None:
+    """Wakes whoever waits for the new instances and for the schedule's coming fire."""
     scope.wakeups.announce(woken)
     if joined.schedule_id is not None and joined.fire_time is not None:
         scope.wakeups.wake_schedule(joined.schedule_id, joined.fire_time)
@@ -122,31 +124,41 @@ async def change_job(scope: Scope, reference: str, change: Change) -> JobRow:
     """Merges fields into the definition; whoever asked with an old version changes nothing."""
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference, change.if_version)
-        document = _merged(job, change.fields)
-        definition = jobs.definition_of(document)
-        now = await nodes.database_time(connection)
-        joined = await _join(connection, definition, now)
-        write = JobWrite(
-            definition.status,
-            joined.schedule_id,
-            await jobs.lane_of(connection, scope.tenant_id, definition),
-            document_of(definition, document),
-            change.payload if change.sets_payload else job.payload,
-            definition.tags,
-            job.active_from if joined.schedule_id == job.schedule_id and not _resumes(job, definition) else now,
-            job.note,
-        )
-        if _resumes(job, definition):
-            await _keep_pause(connection, job, joined, now)
-        changed = await jobs.update_job(connection, job.id, write)
+        payload = change.payload if change.sets_payload else job.payload
+        changed, joined = await rewrite_job(connection, job, _merged(job, change.fields), payload)
         fields = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": fields})
-    _announce(scope, joined, [])
+    announce(scope, joined, [])
     await relanes.relane_now(scope, job.id)
     return changed
 
 
-async def _keep_pause(connection: Connection, job: JobRow, joined: _Joined, now: datetime) -> None:
+async def rewrite_job(
+    connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
+) -> tuple[JobRow, Joined]:
+    """Writes another definition for a job that the caller holds; `document` is whole, its status included.
+
+    Under the same schedule its slots go on where they were; under another one, or after a pause, they begin now.
+    """
+    definition = jobs.definition_of(document)
+    now = await nodes.database_time(connection)
+    joined = await _join(connection, definition, now)
+    write = JobWrite(
+        definition.status,
+        joined.schedule_id,
+        await jobs.lane_of(connection, job.tenant_id, definition),
+        document_of(definition, document),
+        payload,
+        definition.tags,
+        job.active_from if joined.schedule_id == job.schedule_id and not _resumes(job, definition) else now,
+        job.note,
+    )
+    if _resumes(job, definition):
+        await _keep_pause(connection, job, joined, now)
+    return await jobs.update_job(connection, job.id, write), joined
+
+
+async def _keep_pause(connection: Connection, job: JobRow, joined: Joined, now: datetime) -> None:
     """The slots of a pause that ends were skipped: kept as one range."""
     if joined.schedule_id is not None:
         skipped = SkippedRange(job.paused_at or job.updated_at, now, None, "PAUSED")
@@ -194,7 +206,7 @@ async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
 
 async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
     """Slots from now on, and what was held goes on. The slots of the pause are kept as skipped."""
-    joined = _Joined(None, None)
+    joined = Joined(None, None)
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference)
         write = replace(_as_is(job), status=JobStatus.ACTIVE, note=note)
@@ -205,7 +217,7 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
             await _keep_pause(connection, job, joined, now)
         resumed = await jobs.update_job(connection, job.id, write)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
-    _announce(scope, joined, [])
+    announce(scope, joined, [])
     await relanes.relane_now(scope, job.id)
     return resumed
 

@@ -1,7 +1,7 @@
 """Jobs, instances and health as rows and fields of text."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +10,8 @@ Pairs = list[tuple[str, str]]
 
 JOB_COLUMNS = ("NAME", "STATUS", "SCHEDULE", "TARGET", "QUEUE", "PRIORITY", "TAGS")
 INSTANCE_COLUMNS = ("ID", "JOB", "KEY", "STATE", "EXECUTE TIME", "ATTEMPT", "RETRIES", "ERROR")
-ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "STARTED", "FINISHED", "ERROR")
+ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "PROGRESS", "STARTED", "FINISHED", "ERROR")
+LOG_COLUMNS = ("AT", "ATTEMPT", "PROGRESS", "MESSAGE")
 EVENT_COLUMNS = ("AT", "WHAT", "DATA")
 NODE_COLUMNS = ("NODE", "HOST", "PID", "VERSION", "STARTED", "LEASE UNTIL")
 
@@ -41,6 +42,8 @@ def job_fields(job: Document) -> Pairs:
         ("target", _target(job["target"])),
         ("headers", ", ".join(job["target"].get("headers") or ())),
         ("payload", _json(job["payload"])),
+        ("payload schema", _json(job.get("payloadSchema"))),
+        ("declared by", job.get("declaredBy") or ""),
         ("queue", job["queue"]),
         ("priority", job["priority"]),
         ("retry", f"{retry['maxRetry']} times, from {retry['base']} up to {retry['cap']}, jitter {retry['jitter']}"),
@@ -84,6 +87,7 @@ def instance_fields(instance: Document) -> Pairs:
         ("payload", _json(instance["payload"])),
         ("result", _json(instance["result"])),
         ("error", _error(instance)),
+        ("progress", _percent(instance.get("progress"))),
         ("started", instant(instance["startedAt"], exact=True)),
         ("finished", instant(instance["finishedAt"], exact=True)),
         ("node", instance["node"] or ""),
@@ -97,7 +101,16 @@ def attempt_row(attempt: Document) -> tuple[str, ...]:
     """One try, as in `ATTEMPT_COLUMNS`."""
     outcome = f"{attempt['outcome']} (late)" if attempt["late"] else attempt["outcome"]
     started, finished = instant(attempt["startedAt"], exact=True), instant(attempt["finishedAt"], exact=True)
-    return (str(attempt["attempt"]), outcome, started, finished, _error(attempt))
+    return (str(attempt["attempt"]), outcome, _percent(attempt["progress"]), started, finished, _error(attempt))
+
+
+def log_rows(attempts: Iterable[Document]) -> list[tuple[str, ...]]:
+    """What the functions of these tries said, as in `LOG_COLUMNS`."""
+    return [
+        (instant(line["at"], exact=True), str(attempt["attempt"]), _percent(line["progress"]), line["message"])
+        for attempt in attempts
+        for line in attempt["log"]
+    ]
 
 
 def event_row(event: Document) -> tuple[str, ...]:
@@ -147,6 +160,10 @@ def _target(target: Document) -> str:
 
 def _error(about: Document) -> str:
     return ": ".join(part for part in (about["errorCode"], about["errorMsg"]) if part)
+
+
+def _percent(progress: float | None) -> str:
+    return "" if progress is None else f"{progress:.1%}".replace(".0%", "%")
 
 
 def _json(value: Any) -> str:

@@ -28,6 +28,8 @@ QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 TAG = re.compile(r"[^\x00-\x20,]{1,64}")
 DEFAULT_QUEUE = "default"
 SCHEDULE_FIELDS = ("cron", "every", "at", "delay")
+KEPT_FIELDS = (*SCHEDULE_FIELDS, "timezone", "dst", "misfire", "overlap", "payloadSchema", "declaredBy")
+"""What is stored as it was written, and only where it was. The last two are code's to say: REST takes neither."""
 LONGEST_TIMEOUT = timedelta(hours=24)
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 
@@ -265,9 +267,7 @@ def target_document(target: Target) -> dict[str, Any]:
 
 def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str, Any]:
     """The stored form: what was `written`, with every default spelled out; a priority that is the queue's to say is not."""
-    kept = {
-        f: written[f] for f in (*SCHEDULE_FIELDS, "timezone", "dst", "misfire", "overlap") if written.get(f) is not None
-    }
+    kept = {field: written[field] for field in KEPT_FIELDS if written.get(field) is not None}
     if definition.at is not None:
         kept["at"] = definition.at.isoformat()
     if isinstance(definition.schedule, CronSchedule):

@@ -14,6 +14,7 @@ from typing import Any, cast
 from horai.core.settings import NESTING_LIMIT
 
 NUMBER_LIMIT = 400
+_INTEGER_LIMIT = 10**NUMBER_LIMIT
 CONTAINER_LIMIT = 500_000
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 """Also one that never ends: to look for its end from each quote inside it again would take quadratic time."""
@@ -44,6 +45,37 @@ def parse_json(raw: bytes) -> Any:
     if b"\\u" in raw:  # UTF-8 itself can write neither half a surrogate pair nor, in JSON, a NUL
         _check_strings(value)
     return value
+
+
+def fault_in(value: Any) -> tuple[str, str] | None:
+    """Where and why a value made of dicts, lists and scalars is no JSON that can be kept: `(".items[2].price", "…")`.
+
+    For values of our own making: what comes as text is read by `parse_json`.
+    """
+    waiting: list[tuple[str, int, Any]] = [("", 0, value)]
+    while waiting:
+        path, depth, item = waiting.pop()
+        try:
+            _check_one(item, depth)
+            if isinstance(item, dict):
+                members = cast("dict[Any, Any]", item)
+                waiting += [(f"{path}.{check_text(str(name))[:64]}", depth + 1, one) for name, one in members.items()]
+            elif isinstance(item, list):
+                waiting += [(f"{path}[{n}]", depth + 1, one) for n, one in enumerate(cast("list[Any]", item))]
+        except JsonError as error:
+            return path, str(error)
+    return None
+
+
+def _check_one(item: object, depth: int) -> None:
+    if isinstance(item, dict | list) and depth == NESTING_LIMIT:
+        raise JsonError(f"is nested deeper than {NESTING_LIMIT} levels")
+    if isinstance(item, str):
+        check_text(item)
+    elif isinstance(item, float) and not math.isfinite(item):
+        raise JsonError(f"{item} is not JSON")
+    elif isinstance(item, int) and not -_INTEGER_LIMIT < item < _INTEGER_LIMIT:
+        raise JsonError(f"a number has more than {NUMBER_LIMIT} digits")
 
 
 def check_text(text: str) -> str:

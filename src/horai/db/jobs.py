@@ -120,15 +120,30 @@ async def find_job(connection: Connection, tenant_id: int, reference: str) -> Jo
     return _job(row) if row else None
 
 
+async def jobs_by_name(connection: Connection, tenant_id: int, names: Sequence[str]) -> dict[str, JobRow]:
+    """Those of the names that there are."""
+    return {row["name"]: _job(row) for row in await connection.fetch(sql("jobs_by_name"), tenant_id, list(names))}
+
+
+async def names_declared_by(connection: Connection, tenant_id: int, app: str) -> list[str]:
+    """The names of the jobs that an application's code has declared."""
+    return [row["name"] for row in await connection.fetch(sql("names_declared_by"), tenant_id, app)]
+
+
 async def lock_job(connection: Connection, job_id: int) -> JobRow | None:
     """Held alone, for a change of the job; None once it is deleted."""
-    row = await connection.fetchrow(sql("lock_job"), job_id)
-    return _job(row) if row else None
+    return await _held(connection, await connection.fetchrow(sql("lock_job"), job_id))
 
 
 async def share_job(connection: Connection, job_id: int) -> JobRow | None:
     """Held while instances are added to the job; None once it is deleted."""
-    row = await connection.fetchrow(sql("share_job"), job_id)
+    return await _held(connection, await connection.fetchrow(sql("share_job"), job_id))
+
+
+async def _held(connection: Connection, row: asyncpg.Record | None) -> JobRow | None:
+    """A row that was waited for may name a lane made meanwhile, which the statement could not see: it is read again."""
+    if row is not None and row["priority"] is None:
+        row = await connection.fetchrow(sql("held_job"), row["id"])
     return _job(row) if row else None
 
 

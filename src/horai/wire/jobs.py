@@ -91,6 +91,10 @@ class JobOut(Model):
     dst: Dst | None = None
     target: Target
     payload: Any = None
+    payload_schema: dict[str, Any] | None = None
+    """What a payload must look like, by the annotation of the function that runs it."""
+    declared_by: str | None = None
+    """The application whose code says what this job is: its next start undoes other changes, but no pause."""
     queue: str
     priority: PriorityName
     retry: Retry

@@ -13,12 +13,25 @@ select *, horai.priority_of(lane_id) as priority from horai.job where tenant_id 
 -- name: job_by_name
 select *, horai.priority_of(lane_id) as priority from horai.job where tenant_id = $1 and name = $2 and deleted_at is null;
 
+-- name: jobs_by_name
+select *, horai.priority_of(lane_id) as priority from horai.job
+where tenant_id = $1 and name = any ($2::text[]) and deleted_at is null order by name;
+
+-- name: names_declared_by
+-- The jobs that an application's code has declared, at its last start or an earlier one.
+select name from horai.job
+where tenant_id = $1 and deleted_at is null and definition ->> 'declaredBy' = $2::text order by name;
+
 -- name: lock_job
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for update;
 
 -- name: share_job
 -- Held while instances are added: they land in the lane this row names, or a pause that follows will move them.
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for key share;
+
+-- name: held_job
+-- For who holds the row.
+select *, horai.priority_of(lane_id) as priority from horai.job where id = $1;
 
 -- name: update_job
 update horai.job
