@@ -1,3 +1,32 @@
-"""Horai makes things happen at their time, exactly as often as intended, and can say why."""
+"""Horai makes things happen at their time, exactly as often as intended, and can say why.
+
+The public names are imported when they are first used: `horai --help` needs none of them.
+"""
+
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Cancelled": "instance",
+    "Handle": "handle",
+    "Horai": "app",
+    "Instance": "instance",
+    "InstanceCancelled": "handle",
+    "InstanceFailed": "handle",
+    "Job": "job",
+    "Retry": "declaration",
+    "RetryLater": "outcomes",
+    "Unrecoverable": "outcomes",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'horai' has no attribute {name!r}")
+    return getattr(import_module(f"horai.sdk.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]

@@ -26,7 +26,7 @@ from horai.core.vitals import Vitals
 from horai.db import jobs, nodes
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
-from horai.db.pool import GONE, Pool, acquire, open_pool, opened
+from horai.db.pool import Pool, acquire, close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
 from horai.engine.engine import Engine
 from horai.engine.executors.http import HttpExecutor
@@ -83,20 +83,20 @@ async def run(
         if company is not None:
             stack.push_async_callback(company.end)
         vitals, wakeups = Vitals(), Wakeups()
-        pool = await stack.enter_async_context(_pool(url, settings.engine.idle_in_transaction))
+        connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
         engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals))
         server = None
         if listening is not None:
-            context = Context(pool, wakeups, vitals, await _tenant(pool), "default", (KEYLESS,))
+            context = Context(connections, wakeups, vitals, await _tenant(connections), "default", (KEYLESS,))
             server = await stack.enter_async_context(_server(context, listening))
         ready(_address(listening) if listening is not None else _description(settings))
         if company is not None:
             company.start(url)
             stack.callback(company.dismiss)
-        await _until_stopped(stop, engine, server)
+        await until_stopped(stop, engine, server)
 
 
-async def _until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None] | None") -> None:
+async def until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None] | None" = None) -> None:
     """A loop or a server that ends by itself ends the process: health must not say OK over a dead loop."""
     told = asyncio.create_task(stop.wait())
     watched = asyncio.create_task(engine.watch())
@@ -169,16 +169,13 @@ async def prepare(url: str, settings: EngineSettings) -> None:
 
 
 @asynccontextmanager
-async def _pool(url: str, idle_timeout: timedelta) -> AsyncGenerator[Pool]:
-    pool = await open_pool(url, "horai api", API_CONNECTIONS, idle_timeout)
+async def pool(url: str, application: str, idle_timeout: timedelta) -> AsyncGenerator[Pool]:
+    """Connections for requests, closed with whoever uses them."""
+    opened_pool = await open_pool(url, application, API_CONNECTIONS, idle_timeout)
     try:
-        yield pool
+        yield opened_pool
     finally:
-        try:
-            async with asyncio.timeout(5):
-                await pool.close()
-        except (TimeoutError, *GONE):
-            pool.terminate()
+        await close_pool(opened_pool)
 
 
 @asynccontextmanager

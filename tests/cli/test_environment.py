@@ -6,9 +6,8 @@ import pytest
 from terminal import Terminal
 
 from harness import HoraiProcess
-from horai.cli.environment import Place, choose_database, secret
-from horai.cli.errors import BadUsage
 from horai.cli.flags import words
+from horai.db.places import BadPlace, Place, choose_database, secret
 
 OURS = {"HORAI_DATABASE_URL": "postgresql://ours", "DATABASE_URL": "postgresql://theirs", "HORAI_DATA_DIR": "/d"}
 
@@ -47,7 +46,7 @@ def test_a_secret_file_that_is_missing_or_empty_is_named(tmp_path: Path) -> None
     (tmp_path / "empty").write_text("\n")
 
     for name in ("absent", "empty"):
-        with pytest.raises(BadUsage, match=f"HORAI_API_KEY_FILE: {tmp_path / name}"):
+        with pytest.raises(BadPlace, match=f"HORAI_API_KEY_FILE: {tmp_path / name}"):
             secret("HORAI_API_KEY", {"HORAI_API_KEY_FILE": str(tmp_path / name)})
 
 

@@ -8,7 +8,20 @@ decided on is the state written.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from horai.core.errors import Invalid
+from horai.core.jsontext import JsonError, check_text
+from horai.core.settings import KEY_LIMIT
 from horai.core.states import State
+
+
+def check_key(key: str) -> str:
+    """A key as it may be stored; `Invalid` otherwise."""
+    if not 0 < len(key) <= KEY_LIMIT:
+        raise Invalid.field("key", f"is not 1 to {KEY_LIMIT} characters long")
+    try:
+        return check_text(key)
+    except JsonError as error:
+        raise Invalid.field("key", str(error).replace("a string contains", "contains")) from error
 
 
 class Verdict(StrEnum):

@@ -24,6 +24,7 @@ class EngineSettings:
     poll_batch: int = 200
     shared_batch: int = 64
     in_flight: int = 4000
+    concurrency: int | None = None
     per_host: int = 64
     settle_batch: int = 1000
     settle_wait: timedelta = timedelta(milliseconds=5)

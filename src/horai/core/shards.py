@@ -23,9 +23,11 @@ class Role(StrEnum):
     api = "api"
     scheduler = "scheduler"
     executor = "executor"
+    worker = "worker"
 
 
-EVERY_ROLE = frozenset(Role)
+EVERY_ROLE = frozenset({Role.api, Role.scheduler, Role.executor})
+"""All that a node can be without anybody's code. A worker brings functions, and leases no shards."""
 
 
 def roles_of(names: Collection[str]) -> frozenset[Role]:

@@ -120,6 +120,15 @@ async def open_pool(url: str, application: str, size: int, idle_timeout: timedel
     )
 
 
+async def close_pool(pool: Pool) -> None:
+    """Lets the connections end what they do, for a moment."""
+    try:
+        async with asyncio.timeout(ACQUIRE_TIMEOUT):
+            await pool.close()
+    except (TimeoutError, *GONE):
+        pool.terminate()
+
+
 async def _reset(connection: Dedicated) -> None:
     """Nothing of the API outlives its transaction, so that only one cut short leaves something to clear away."""
     if connection.is_in_transaction():

@@ -1,17 +1,24 @@
 """What this process has claimed and not yet settled: the bound of its work, and what a sweep must not release."""
 
 import asyncio
+import time
 from collections.abc import Iterable
 
+from horai.core.pace import Pace
 from horai.core.vitals import Vitals
 from horai.db.claims import Claimed, Held
 
 
 class Holdings:
-    """Claims in hand. `limit` bounds them; `freed` is set when there is room again."""
+    """Claims in hand. `limit` bounds them; `freed` is set when there is room again.
 
-    def __init__(self, limit: int, vitals: Vitals) -> None:
+    Where only `concurrency` calls run at once, no more is held than these and what they will soon have ended.
+    """
+
+    def __init__(self, limit: int, vitals: Vitals, concurrency: int | None = None) -> None:
         self._limit = limit
+        self._concurrency = concurrency
+        self._pace = Pace(time.monotonic())
         self._vitals = vitals
         self._held: dict[tuple[int, int], Held] = {}
         self.freed: asyncio.Event | None = None
@@ -24,7 +31,10 @@ class Holdings:
     @property
     def room(self) -> int:
         """How many more may be claimed."""
-        return self._limit - len(self._held)
+        limit = self._limit
+        if self._concurrency is not None:
+            limit = min(limit, self._concurrency + self._pace.ahead)
+        return limit - len(self._held)
 
     def add(self, claimed: Iterable[Claimed]) -> None:
         """Taken in hand."""
@@ -33,9 +43,10 @@ class Holdings:
 
     def drop(self, ended: Iterable[Held]) -> None:
         """Settled, or no longer ours."""
-        was_full = self.room <= 0
+        was_full, count = self.room <= 0, len(self._held)
         for held in ended:
             self._held.pop((held.id, held.fence), None)
+        self._pace.note(time.monotonic(), count - len(self._held))
         self._changed()
         if was_full and self.freed is not None:
             self.freed.set()

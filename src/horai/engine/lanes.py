@@ -8,6 +8,7 @@ looks again over the last seconds, a sweep over everything.
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, cast
 
@@ -29,6 +30,21 @@ class Place(NamedTuple):
     lane: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which lanes are a process's to claim from, of those it can run: None for any."""
+
+    tenant_id: int | None = None
+    queues: frozenset[str] | None = None
+
+    def covers(self, lane: Lane) -> bool:
+        """Whether it claims here."""
+        return self.tenant_id in {None, lane.tenant_id} and (self.queues is None or lane.queue in self.queues)
+
+
+EVERYWHERE = Reach()
+
+
 def to_millis(instant: datetime) -> int:
     """Whole milliseconds, rounded up: a timer set by it does not go off early."""
     return math.ceil((instant - START) / TICK)
@@ -37,8 +53,9 @@ def to_millis(instant: datetime) -> int:
 class Lanes:
     """The claimer's memory; nothing here is the truth."""
 
-    def __init__(self, handlers: frozenset[str], now: datetime) -> None:
+    def __init__(self, handlers: frozenset[str], now: datetime, reach: Reach = EVERYWHERE) -> None:
         self._handlers = handlers
+        self._reach = reach
         self._shards: frozenset[int] = frozenset()
         self._lanes: dict[int, Lane] = {}
         self._seen: set[int] = set()
@@ -62,7 +79,7 @@ class Lanes:
         for lane in lanes:
             self._seen.add(lane.id)
             known = self._lanes.get(lane.id)
-            if lane.handler in self._handlers and known != lane:
+            if lane.handler in self._handlers and self._reach.covers(lane) and known != lane:
                 self._lanes[lane.id] = lane
                 self.ask(self._places_of(lane))
                 if known is not None and known.limits.max_concurrency is None:

@@ -21,6 +21,7 @@ TUNING = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "lc_messages": "C",
+    "search_path": "public",  # its role and Horai's schema share a name: what users create belongs elsewhere
     "log_destination": "stderr",
     "logging_collector": "off",
     "log_line_prefix": "%m [%p] %a ",

@@ -1,0 +1,12 @@
+from horai.sdk.app import Horai as Horai
+from horai.sdk.declaration import Retry as Retry
+from horai.sdk.handle import Handle as Handle
+from horai.sdk.handle import InstanceCancelled as InstanceCancelled
+from horai.sdk.handle import InstanceFailed as InstanceFailed
+from horai.sdk.instance import Cancelled as Cancelled
+from horai.sdk.instance import Instance as Instance
+from horai.sdk.job import Job as Job
+from horai.sdk.outcomes import RetryLater as RetryLater
+from horai.sdk.outcomes import Unrecoverable as Unrecoverable
+
+__version__: str

@@ -1,0 +1,40 @@
+"""A database that runs, for as long as somebody needs it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from horai.db.embedded.errors import NotRunning
+from horai.db.embedded.postmaster import url_of
+from horai.db.embedded.settings import EmbeddedSettings, default_data_dir
+from horai.db.embedded.supervisor import EmbeddedPostgres
+from horai.db.places import Place
+
+
+def directory_of(place: Place) -> Path:
+    """Where the embedded database of a place is."""
+    return place.data_dir or default_data_dir()
+
+
+def url_if_running(place: Place) -> str | None:
+    """The URL of a place's database; None when it is an embedded one that does not run."""
+    if place.url is not None:
+        return place.url
+    try:
+        return url_of(directory_of(place))
+    except NotRunning:
+        return None
+
+
+@asynccontextmanager
+async def running(place: Place) -> AsyncGenerator[str]:
+    """The URL of a place's database: an embedded one that does not run is started, and stopped after."""
+    if (url := url_if_running(place)) is not None:
+        yield url
+        return
+    postgres = EmbeddedPostgres(EmbeddedSettings(directory_of(place)))
+    await postgres.start()
+    try:
+        yield postgres.url
+    finally:
+        await postgres.stop()

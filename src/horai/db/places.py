@@ -1,0 +1,47 @@
+"""Which database to work on: flag or argument first, then the environment, then a file it names, then the default."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from horai.core.errors import HoraiError
+
+
+class BadPlace(HoraiError):
+    """The environment names a database in a way that cannot be followed."""
+
+    code = "SCH_500_PLACE"
+    title = "No such database"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The database to work on: that of a URL, or the embedded one of a directory (None: the default one)."""
+
+    url: str | None = None
+    data_dir: Path | None = None
+
+
+def choose_database(url: str | None, data_dir: Path | None, environ: Mapping[str, str]) -> Place:
+    """What is named first, `url` before `data_dir`; a URL that lies about in the environment never beats a directory named here."""
+    if url is None and data_dir is None:
+        url = secret("HORAI_DATABASE_URL", environ) or environ.get("DATABASE_URL") or None
+        named = environ.get("HORAI_DATA_DIR")
+        data_dir = Path(named) if named else None
+    return Place(url, data_dir)
+
+
+def secret(name: str, environ: Mapping[str, str]) -> str | None:
+    """The variable `name`, or what stands in the file that `name`_FILE names."""
+    if value := environ.get(name):
+        return value
+    path = environ.get(f"{name}_FILE")
+    if not path:
+        return None
+    try:
+        value = Path(path).read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise BadPlace(f"{name}_FILE: {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    if not value:
+        raise BadPlace(f"{name}_FILE: {path} is empty.")
+    return value

@@ -1,0 +1,158 @@
+"""Horai: the jobs of an application, and what it is connected to."""
+
+import asyncio
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Protocol, Self, TypeVar, Unpack, overload
+from weakref import WeakKeyDictionary
+
+from horai.accept import declarations
+from horai.accept.declarations import Applied, Declared
+from horai.accept.scope import Scope
+from horai.core.errors import Invalid
+from horai.db import jobs as stored_jobs
+from horai.db.places import Place, choose_database
+from horai.db.pool import acquire
+from horai.db.reads import Ended
+from horai.sdk.client import Client, open_client
+from horai.sdk.declaration import Options, declaration_of
+from horai.sdk.facade import PORTAL
+from horai.sdk.job import Job
+from horai.sdk.verbs import Verbs
+
+R = TypeVar("R")
+
+
+class Horai:
+    """An application: its jobs by name, and one connection to the database per event loop, opened at first need.
+
+    Without a `database_url` it is HORAI_DATABASE_URL's, or the embedded database of `data_dir` (HORAI_DATA_DIR, or the
+    default place): that of a running `horai up`, or else one of its own while it is open. `name` tells its jobs from
+    those of other applications on the same database; by default it is the module it is made in.
+    """
+
+    def __init__(
+        self, name: str | None = None, *, database_url: str | None = None, data_dir: str | Path | None = None
+    ) -> None:
+        self.name = name or _module_of_caller()
+        self._database_url = database_url
+        self._data_dir = None if data_dir is None else Path(data_dir)
+        self._jobs: dict[str, Job[Any]] = {}
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = WeakKeyDictionary()
+
+    @property
+    def jobs(self) -> Mapping[str, Job[Any]]:
+        """Its jobs by name."""
+        return MappingProxyType(self._jobs)
+
+    @property
+    def place(self) -> Place:
+        """The database it works on."""
+        return choose_database(self._database_url, self._data_dir, os.environ)
+
+    @overload
+    def job(self, function: Callable[..., Awaitable[R]], /, **options: Unpack[Options]) -> Job[R]: ...
+    @overload
+    def job(self, function: Callable[..., R], /, **options: Unpack[Options]) -> Job[R]: ...
+    @overload
+    def job(self, /, **options: Unpack[Options]) -> "_Decorator": ...
+    def job(self, function: Callable[..., Any] | None = None, /, **options: Unpack[Options]) -> Any:
+        """Declares a job: `@app.job` or `@app.job(cron="0 9 * * *", timezone="Asia/Shanghai")`.
+
+        The function takes nothing, the `Instance`, or (by its annotation) the payload; async or not.
+        """
+        if function is None:
+            return partial(self._declare, options)
+        return self._declare(options, function)
+
+    def _declare(self, options: Options, function: Callable[..., Any]) -> Job[Any]:
+        declaration = declaration_of(function, options)
+        if declaration.name in self._jobs:
+            raise Invalid(
+                f"The job {declaration.name!r} is declared twice in {self.name!r}.", 'Give one of them name="…".'
+            )
+        job: Job[Any] = Job(self, function, declaration)
+        self._jobs[job.name] = job
+        return job
+
+    async def client(self) -> Client:
+        """What this event loop is connected with, opened at first need."""
+        loop = asyncio.get_running_loop()
+        opening = self._clients.get(loop)
+        if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
+            opening = self._clients[loop] = asyncio.create_task(open_client(self.place))
+        return await asyncio.shield(opening)
+
+    async def ended(self, instance_id: int) -> Ended:
+        """Returns when the instance is final."""
+        return await (await self.client()).ended(instance_id)
+
+    async def declare(self) -> Applied:
+        """Makes the jobs in the database what the code says; an operator's pause survives."""
+        return await self.declare_to((await self.client()).scope)
+
+    async def declare_to(self, scope: Scope) -> Applied:
+        """The same, with the means of somebody else."""
+        return await declarations.declare(scope, self.name, self.declared())
+
+    async def declare_missing(self, job: Verbs[Any]) -> bool:
+        """Makes a job known to the database that does not know it; False when it does. Others are left as they are."""
+        scope = (await self.client()).scope
+        async with acquire(scope.pool) as connection:
+            if await stored_jobs.find_job(connection, scope.tenant_id, job.name) is not None:
+                return False
+        await declarations.declare(scope, self.name, [_declared(job)])
+        return True
+
+    def declared(self) -> list[Declared]:
+        """Its jobs, as they are declared."""
+        return [_declared(job) for job in self._jobs.values()]
+
+    async def close(self) -> None:
+        """Lets go of what this event loop is connected with."""
+        opening = self._clients.pop(asyncio.get_running_loop(), None)
+        if opening is not None:
+            await (await opening).close()
+
+    def close_sync(self) -> None:
+        """Lets go of what the verbs without `await` are connected with."""
+        PORTAL.run(self.close())
+
+    async def __aenter__(self) -> Self:
+        await self.client()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class _Decorator(Protocol):
+    """What `@app.job(…)` is applied with."""
+
+    @overload
+    def __call__(self, function: Callable[..., Awaitable[R]], /) -> Job[R]: ...
+    @overload
+    def __call__(self, function: Callable[..., R], /) -> Job[R]: ...
+    def __call__(self, function: Any, /) -> Any: ...
+
+
+def _declared(job: Verbs[Any]) -> Declared:
+    return Declared(job.declaration.document, job.declaration.payload)
+
+
+def _module_of_caller() -> str:
+    """The module that makes an application; a script is called after its file."""
+    here = inspect.currentframe()
+    caller = here and here.f_back and here.f_back.f_back
+    names: dict[str, Any] = caller.f_globals if caller else {}
+    if names.get("__name__", "__main__") != "__main__":
+        return names["__name__"]
+    if (started_as := names.get("__spec__")) is not None:  # python -m shop.jobs
+        return started_as.name
+    return Path(names["__file__"]).stem if names.get("__file__") else "app"

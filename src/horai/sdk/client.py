@@ -1,0 +1,173 @@
+"""What a process that adds instances holds: connections, the wakes it sends, and who waits for results."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
+
+from horai.accept import enqueues, instances
+from horai.accept.puts import Put
+from horai.accept.requests import Once
+from horai.accept.scope import Scope
+from horai.core.errors import Duplicate, HoraiError, NotFound
+from horai.core.reschedule import Intent, Verdict, check_key
+from horai.core.vitals import Vitals
+from horai.db import jobs, nodes
+from horai.db.clock import DatabaseClock
+from horai.db.embedded.visit import running, url_if_running
+from horai.db.line import Line
+from horai.db.migrate import migrate, pending_migrations
+from horai.db.places import Place
+from horai.db.pool import Pool, acquire, close_pool, open_pool, opened
+from horai.db.reads import Ended
+from horai.db.wakeups import Wakeups
+from horai.engine import loop
+from horai.engine.herald import Herald
+from horai.sdk.inserts import Inserts
+from horai.sdk.results import Results
+
+When = datetime | timedelta | None
+"""At a time, after a delay, or now."""
+
+CONNECTIONS = 10
+PARTITIONS_AHEAD = 8
+CLOCK_TRUSTED_FOR = 60.0
+"""Seconds for which the database's time is told without asking it."""
+TENANT = "default"
+
+
+class NotMigrated(HoraiError):
+    """The database is not there yet, or of an older version."""
+
+    code = "SCH_503_NOT_MIGRATED"
+    status = 503
+    title = "Database not ready"
+
+
+class Client:
+    """The means of one event loop to add instances. Made by `open_client`, ended by `close`."""
+
+    def __init__(
+        self, stack: AsyncExitStack, scope: Scope, clock: DatabaseClock, inserts: Inserts, results: Results
+    ) -> None:
+        self._stack = stack
+        self._clock = clock
+        self._asked_at = time.monotonic()
+        self.scope = scope
+        self._inserts = inserts
+        self._results = results
+
+    async def enqueue(self, job: str, when: When, payload: str | None) -> int:
+        """The id of one new instance; callers at the same time share a statement."""
+        return await self._inserts.add(job, await self._moment(when), payload)
+
+    async def enqueue_many(self, job: str, when: When, payloads: Iterable[Sequence[str | None]]) -> list[int]:
+        """All of them or none, batch after batch: their ids, in their order."""
+        return await enqueues.enqueue_many(self.scope, job, await self._moment(when), payloads)
+
+    async def enqueue_once(self, job: str, when: When, payload: str | None, once: Once) -> tuple[int, bool]:
+        """An instance per idempotency key: its id, and whether this call made it."""
+        return await enqueues.enqueue_once(self.scope, job, (await self._moment(when), payload), once)
+
+    async def put(self, job: str, key: str, when: When, payload: str | None, intent: Intent) -> tuple[Verdict, int]:
+        """What became of a put, and of which instance."""
+        put = Put(check_key(key), await self._moment(when) or await self._now(), payload, intent)
+        verdict, instance = await instances.put_instance(self.scope, job, put)
+        return verdict, instance.id
+
+    async def cancel(self, job: str, key: str) -> bool:
+        """Cancels the live instance of a key; False when it has none."""
+        try:
+            await instances.cancel_by_key(self.scope, job, check_key(key))
+        except NotFound:
+            return False
+        return True
+
+    async def trigger(self, job: str, payload: str | None, once: Once) -> tuple[int, bool]:
+        """An instance now, per idempotency key: its id, and whether this call made it."""
+        try:
+            return (await instances.trigger(self.scope, job, payload, once)).id, True
+        except Duplicate as first:
+            if (made := first.extra.get("instanceId")) is None:
+                raise
+            return int(made), False
+
+    async def _moment(self, when: When) -> datetime | None:
+        """A delay counts from now, by the database's clock."""
+        return await self._now() + when if isinstance(when, timedelta) else when
+
+    async def _now(self) -> datetime:
+        """The database's time, asked for again when the last answer is old."""
+        if time.monotonic() > self._asked_at + CLOCK_TRUSTED_FOR:
+            async with acquire(self.scope.pool) as connection:
+                self._clock.observe(await nodes.database_time(connection))
+            self._asked_at = time.monotonic()
+        return self._clock.now()
+
+    async def ended(self, instance_id: int) -> Ended:
+        """Returns when the instance is final."""
+        return await self._results.of(instance_id)
+
+    async def close(self) -> None:
+        """Sends the last wakes and lets everything go."""
+        await self._stack.aclose()
+
+
+async def open_client(place: Place) -> Client:
+    """A client of the database of a place; an embedded one that does not run is started with it."""
+    async with AsyncExitStack() as stack:
+        is_visitor = url_if_running(place) is not None
+        url = await stack.enter_async_context(running(place))
+        await (_require_migrated(url) if is_visitor else _prepare(url))
+        pool = await open_pool(url, "horai client", CONNECTIONS)
+        stack.push_async_callback(close_pool, pool)
+        wakeups = Wakeups()
+        scope = Scope(pool, wakeups, await tenant_id(pool), TENANT)
+        clock = await _send_wakes(stack, url, wakeups)
+        results = Results(pool, scope.tenant_id)
+        stack.push_async_callback(results.close)
+        inserts = Inserts(Line(url, "horai inserts"), wakeups, scope.tenant_id)
+        stack.push_async_callback(inserts.close)
+        return Client(stack.pop_all(), scope, clock, inserts, results)
+    raise AssertionError("unreachable")
+
+
+async def _require_migrated(url: str) -> None:
+    async with opened(url, "horai client") as connection:
+        if missing := await pending_migrations(connection):
+            raise NotMigrated(
+                f"The database lacks {len(missing)} migrations.", "horai migrate applies them, as does any worker."
+            )
+
+
+async def _prepare(url: str) -> None:
+    async with opened(url, "horai client") as connection:
+        await migrate(connection)
+        await nodes.make_partitions(connection, PARTITIONS_AHEAD)
+
+
+async def tenant_id(pool: Pool) -> int:
+    """The tenant that everybody is who shows no key."""
+    async with acquire(pool) as connection:
+        found = await jobs.tenant_id(connection, TENANT)
+    if found is None:
+        raise NotMigrated(f"The tenant `{TENANT}` is missing from the database.", "horai migrate makes it.")
+    return found
+
+
+async def _send_wakes(stack: AsyncExitStack, url: str, wakeups: Wakeups) -> DatabaseClock:
+    """A herald that tells the other processes, until the stack is left; the clock it goes by."""
+    herald, clock = Herald(Line(url, "horai herald")), DatabaseClock()
+    clock.observe(await nodes.database_time(await herald.line.get()))
+    wakeups.pass_on_to(herald.tell)
+    sending = asyncio.create_task(loop.run(herald, clock, Vitals()), name="horai herald")
+
+    async def end() -> None:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        await herald.flush()
+        await herald.line.close()
+
+    stack.push_async_callback(end)
+    return clock

@@ -1,0 +1,134 @@
+"""The same verbs without `await`, for code that has no event loop: `publish.sync.put("article:42", at=when)`.
+
+They run in an event loop of their own, in a thread of their own. With the caller's own connection (`conn=`) they run
+where the caller is: it belongs to that thread.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+from horai.core.errors import Invalid, NotFound
+from horai.core.reschedule import Verdict
+from horai.sdk.connections import is_sync
+from horai.sdk.handle import Handle
+from horai.sdk.verbs import Verbs
+
+R = TypeVar("R")
+T = TypeVar("T")
+Q = ParamSpec("Q")
+
+
+class Portal:
+    """An event loop in a daemon thread, started at first need."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+
+    def run(self, errand: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine comes to, there."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="horai-sync", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(errand, self._loop).result()
+
+
+PORTAL = Portal()
+
+
+class SyncHandle(Generic[R]):
+    """A handle whose result is waited for without `await`."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: Handle[R]) -> None:
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return repr(self._handle)
+
+    @property
+    def id(self) -> str:
+        """The instance's id."""
+        return self._handle.id
+
+    @property
+    def decision(self) -> Verdict:
+        """What became of a put."""
+        return self._handle.decision
+
+    @property
+    def duplicate(self) -> bool:
+        """Whether it was there before, and nothing was added."""
+        return self._handle.duplicate
+
+    def result(self, timeout: float | str | timedelta | None = None) -> R:
+        """What the function returned, once it has."""
+        return PORTAL.run(self._handle.result(timeout))
+
+
+def _blocking(
+    verb: Callable[Concatenate[Verbs[Any], Q], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["SyncVerbs[Any]", Q], T]:
+    @wraps(verb)
+    def call(self: "SyncVerbs[Any]", /, *arguments: Q.args, **named: Q.kwargs) -> T:
+        job = self.job
+        if (conn := named.get("conn")) is None:
+            return PORTAL.run(verb(job, *arguments, **named))
+        if not is_sync(conn):
+            raise Invalid.field(
+                "conn", "is asynchronous, and `.sync` does not wait for it", "Await the job's own verb."
+            )
+        try:
+            return _here(verb(job, *arguments, **named))
+        except NotFound:
+            if not PORTAL.run(job.home.declare_missing(job)):
+                raise
+            return _here(verb(job, *arguments, **named))
+
+    return call
+
+
+def _here(errand: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine comes to that waits for nothing: with a synchronous connection, none does."""
+    try:
+        errand.send(None)
+    except StopIteration as end:
+        return cast("T", end.value)
+    raise AssertionError("a connection that blocks has waited")
+
+
+def _handled(
+    verb: Callable[Concatenate[Verbs[Any], Q], Coroutine[Any, Any, Handle[Any]]],
+) -> Callable[Concatenate["SyncVerbs[Any]", Q], SyncHandle[Any]]:
+    blocking = _blocking(verb)
+
+    @wraps(verb)
+    def call(self: "SyncVerbs[Any]", /, *arguments: Q.args, **named: Q.kwargs) -> SyncHandle[Any]:
+        return SyncHandle(blocking(self, *arguments, **named))
+
+    return call
+
+
+class SyncVerbs(Generic[R]):
+    """A job's verbs without `await`."""
+
+    def __init__(self, job: Verbs[R]) -> None:
+        self.job = job
+
+    enqueue = _handled(Verbs[Any].enqueue)
+    put = _handled(Verbs[Any].put)
+    trigger = _handled(Verbs[Any].trigger)
+    cancel = _blocking(Verbs[Any].cancel)
+
+    def enqueue_many(self, *arguments: Any, **named: Any) -> list[SyncHandle[R]]:
+        """New instances, one per payload: all of them or none, in their order."""
+        return [SyncHandle(handle) for handle in _many(self, *arguments, **named)]
+
+
+_many = _blocking(Verbs[Any].enqueue_many)

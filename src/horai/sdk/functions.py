@@ -1,0 +1,188 @@
+"""The executor of functions: async ones in the event loop, others in threads, at most so many at once.
+
+Whatever a function does (raise, exit, hang, block) is an outcome of its own attempt. What cannot be stopped, such as a
+thread that outstays its timeout, keeps its place until it ends, and nothing else waits for it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from horai.core.calls import Call
+from horai.core.settlement import NotSent, Outcome
+from horai.sdk.instance import Instance, Notes
+from horai.sdk.outcomes import DONE, outcome_of_error, outcome_of_value, timed_out
+from horai.sdk.payloads import Form, Signature
+from horai.sdk.threads import Threads
+
+log = structlog.get_logger(__name__)
+
+
+class Crew:
+    """What the functions of a process share: places, threads, and where their notes go."""
+
+    def __init__(self, concurrency: int, notes: Notes | None = None) -> None:
+        self._free = concurrency
+        self._line: deque[asyncio.Future[None]] = deque()
+        self._running: dict[tuple[int, int], Instance[Any]] = {}
+        self.threads = Threads(concurrency)
+        self.notes = notes
+
+    def enter(self) -> bool:
+        """Takes a place, which `leave` gives back; False when there is none, and `turn` waits for one."""
+        if self._free > 0:
+            self._free -= 1
+            return True
+        return False
+
+    async def turn(self, call: Call, instance: Instance[Any]) -> bool:
+        """Waits for a place, first come, first served; False, and no place, when the claim has ended meanwhile."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._line.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self.end(call)
+            if turn.done() and not turn.cancelled():
+                self.leave()  # given and cancelled in the same moment: pass it on
+            raise
+        if instance.is_cancelled:
+            self.end(call)
+            self.leave()
+        return not instance.is_cancelled
+
+    def leave(self) -> None:
+        """Gives a place back, to the first in line."""
+        while self._line:
+            turn = self._line.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    def begin(self, call: Call, decode: Callable[[str | None], Any]) -> Instance[Any]:
+        """An attempt is under way, or waits for a place."""
+        instance = Instance(call, decode, self.notes)
+        self._running[call.instance_id, call.fence] = instance
+        return instance
+
+    def end(self, call: Call) -> None:
+        """It is not any more."""
+        self._running.pop((call.instance_id, call.fence), None)
+
+    def claim_over(self, instance_id: int, fence: int) -> None:
+        """Tells a running function that it was cancelled or replaced; what it does about that is its own business."""
+        if (instance := self._running.get((instance_id, fence))) is not None:
+            instance.end()
+
+    def close(self) -> None:
+        """Nothing runs any more, but for threads that cannot be stopped."""
+        self.threads.close()
+
+
+class _Functions:
+    """How the attempts of one job begin."""
+
+    def __init__(self, function: Callable[..., Any], signature: Signature, crew: Crew) -> None:
+        self._function = function
+        self._crew = crew
+        self._decode = signature.shape.decode
+        self._form = signature.form
+        self._is_typed = signature.shape.schema is not None
+
+    def _arguments(self, instance: Instance[Any]) -> tuple[Any, ...]:
+        """What the function is given. A payload that does not fit its type is found before it begins."""
+        if self._form is Form.nothing:
+            return ()
+        if self._form is Form.payload:
+            return (instance.payload,)
+        if self._is_typed:
+            instance.payload  # noqa: B018 — read for its type
+        return (instance,)
+
+
+class AsyncFunction(_Functions):
+    """Makes the attempts of an async function, in the event loop."""
+
+    async def run(self, call: Call) -> Outcome:
+        """What the function's end makes of the attempt; never raises but for cancellation."""
+        crew, deadline = self._crew, None
+        instance = crew.begin(call, self._decode)
+        if not crew.enter() and not await crew.turn(call, instance):
+            return NotSent()
+        try:
+            arguments = self._arguments(instance)
+            if call.timeout is None:
+                value = await self._function(*arguments)
+            else:
+                async with asyncio.timeout(call.timeout.total_seconds()) as deadline:
+                    value = await self._function(*arguments)
+            return DONE if value is None else outcome_of_value(value)
+        except asyncio.CancelledError as error:
+            if _is_being_cancelled():
+                raise
+            return outcome_of_error(error)
+        except BaseException as error:  # SystemExit too: it ends a function, never a worker
+            if deadline is not None and deadline.expired() and call.timeout is not None:
+                return timed_out(call.timeout)
+            return outcome_of_error(error)
+        finally:
+            instance.end()
+            crew.end(call)
+            crew.leave()
+
+
+class ThreadedFunction(_Functions):
+    """Makes the attempts of a function that is not async, in threads."""
+
+    async def run(self, call: Call) -> Outcome:
+        """What the function's end makes of the attempt; never raises but for cancellation."""
+        crew = self._crew
+        instance = crew.begin(call, self._decode)
+        if not crew.enter() and not await crew.turn(call, instance):
+            return NotSent()
+        ended = crew.threads.run(lambda: self._function(*self._arguments(instance)))
+        try:
+            async with asyncio.timeout(None if call.timeout is None else call.timeout.total_seconds()):
+                return outcome_of_value(await asyncio.shield(ended))
+        except asyncio.CancelledError:
+            raise
+        except TimeoutError as error:
+            if ended.done() or call.timeout is None:
+                return outcome_of_error(error)  # the function's own
+            log.warning("a function goes on beyond its timeout", job=call.job, instance=call.instance_id)
+            return timed_out(call.timeout)
+        except BaseException as error:
+            return outcome_of_error(error)
+        finally:
+            instance.end()
+            crew.end(call)
+            _when_ended(ended, crew.leave)
+
+
+def executor_of(function: Callable[..., Any], signature: Signature, crew: Crew) -> AsyncFunction | ThreadedFunction:
+    """What makes the attempts of a function."""
+    return (AsyncFunction if signature.is_async else ThreadedFunction)(function, signature, crew)
+
+
+def _is_being_cancelled() -> bool:
+    """Whether it is this task that somebody cancels, and not something that the function waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _when_ended(ended: "asyncio.Future[Any]", leave: Callable[[], None]) -> None:
+    """A thread keeps its place until it ends, whoever waits for it."""
+
+    def left(future: "asyncio.Future[Any]") -> None:
+        if not future.cancelled():
+            future.exception()  # read, so that nobody is told that it was not
+        leave()
+
+    if ended.done():
+        left(ended)
+    else:
+        ended.add_done_callback(left)

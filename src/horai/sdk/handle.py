@@ -1,0 +1,115 @@
+"""What adding an instance answers: which one it is, and later what it came to."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Generic, Protocol, TypeVar, overload
+
+from horai.core.errors import HoraiError
+from horai.core.reschedule import Verdict
+from horai.core.states import State
+from horai.db.reads import Ended
+from horai.sdk.outcomes import seconds_of
+from horai.sdk.payloads import Shape
+
+R = TypeVar("R")
+
+
+class InstanceFailed(HoraiError):
+    """The instance is DEAD: unrecoverable, or its retries are used up. `error_code` says what the last attempt came to."""
+
+    code = "SCH_424_INSTANCE_FAILED"
+    status = 424
+    title = "Instance failed"
+
+    def __init__(self, job: str, ended: Ended) -> None:
+        super().__init__(
+            f"The instance {ended.id} of {job!r} is dead: {ended.error_code}: {ended.error_msg}",
+            f"horai instances show {ended.id} tells of every attempt.",
+        )
+        self.error_code = ended.error_code
+
+
+class InstanceCancelled(HoraiError):
+    """The instance was cancelled before it came to anything; `reason` says why."""
+
+    code = "SCH_424_INSTANCE_CANCELLED"
+    status = 424
+    title = "Instance cancelled"
+
+    def __init__(self, job: str, ended: Ended) -> None:
+        self.reason = ended.reason.name if ended.reason else "USER"
+        super().__init__(f"The instance {ended.id} of {job!r} was cancelled ({self.reason}).")
+
+
+class Awaiting(Protocol):
+    """Tells what instances come to."""
+
+    async def ended(self, instance_id: int) -> Ended:
+        """Returns when the instance is final."""
+        ...
+
+
+class Handles(Sequence["Handle[R]"]):
+    """The handles of many instances, each made when it is looked at."""
+
+    __slots__ = ("_handle", "_ids")
+
+    def __init__(self, ids: Sequence[int], handle: Callable[[int], "Handle[R]"]) -> None:
+        self._ids = ids
+        self._handle = handle
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __repr__(self) -> str:
+        return f"<Handles of {len(self)} instances>"
+
+    @overload
+    def __getitem__(self, index: int) -> "Handle[R]": ...
+    @overload
+    def __getitem__(self, index: slice) -> "Handles[R]": ...
+    def __getitem__(self, index: int | slice) -> "Handle[R] | Handles[R]":
+        if isinstance(index, slice):
+            return Handles(self._ids[index], self._handle)
+        return self._handle(self._ids[index])
+
+
+class Handle(Generic[R]):
+    """One instance, as whoever added it sees it.
+
+    `decision` is what became of a put. `duplicate`: it was there before, by its idempotency key or because its key has
+    already succeeded; nothing was added.
+    """
+
+    __slots__ = ("_awaiting", "_shape", "decision", "duplicate", "id", "job")
+
+    def __init__(
+        self, job: str, instance_id: int, awaiting: Awaiting, shape: Shape[R], decision: Verdict = Verdict.INSERTED
+    ) -> None:
+        self.id = str(instance_id)
+        self.job = job
+        self.decision = decision
+        self.duplicate = decision is Verdict.IGNORED
+        self._awaiting = awaiting
+        self._shape = shape
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id} of {self.job!r} {self.decision}>"
+
+    async def result(self, timeout: float | str | timedelta | None = None) -> R:
+        """What the function returned, once it has; TimeoutError when that takes longer than `timeout`.
+
+        Raises InstanceFailed when the instance is dead, InstanceCancelled when it was cancelled. Inside a transaction
+        that is not committed nothing runs: commit first.
+        """
+        patience = None if timeout is None else seconds_of(timeout).total_seconds()
+        async with asyncio.timeout(patience):
+            ended = await self._awaiting.ended(int(self.id))
+        match ended.state:
+            case State.SUCCESS:
+                return self._shape.decode(ended.result)
+            case State.CANCELLED:
+                raise InstanceCancelled(self.job, ended)
+            case _:
+                raise InstanceFailed(self.job, ended)

@@ -1,0 +1,131 @@
+"""What a function is given: one attempt at one instance."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from math import isfinite
+from typing import Generic, Protocol, TypeVar
+
+from horai.core.calls import Call
+
+P = TypeVar("P")
+
+
+class Notes(Protocol):
+    """Takes what an attempt tells of itself, from any thread and at once."""
+
+    def note(self, call: Call, progress: float | None, message: str | None) -> None:
+        """Leaves a note."""
+        ...
+
+
+class Cancelled(Exception):
+    """The instance was cancelled, or replaced by another, while its function ran."""
+
+
+class Instance(Generic[P]):
+    """One attempt at one instance. `fence` grows with every attempt: pass it on where a stale one must not write."""
+
+    __slots__ = ("_call", "_decode", "_ended", "_is_over", "_notes", "_payload")
+
+    def __init__(self, call: Call, decode: Callable[[str | None], P], notes: Notes | None = None) -> None:
+        self._call = call
+        self._decode = decode
+        self._notes = notes
+        self._is_over = False
+        self._ended: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+
+    def __repr__(self) -> str:
+        key = f" key={self.key!r}" if self.key is not None else ""
+        return f"<Instance {self.id} of {self.job!r}{key} attempt={self.attempt}>"
+
+    @property
+    def id(self) -> str:
+        """As REST shows it."""
+        return str(self._call.instance_id)
+
+    @property
+    def job(self) -> str:
+        """The job's name."""
+        return self._call.job
+
+    @property
+    def key(self) -> str | None:
+        """The business key it was put under."""
+        return self._call.key
+
+    @property
+    def payload(self) -> P:
+        """What it was added with, or else the job's own payload; of the annotated type, checked."""
+        try:
+            return self._payload
+        except AttributeError:
+            self._payload = self._decode(self._call.payload)
+            return self._payload
+
+    @property
+    def fire_time(self) -> datetime:
+        """The slot of its schedule, or the time it was asked for."""
+        return self._call.fire_time
+
+    @property
+    def execute_time(self) -> datetime:
+        """When this attempt was wanted: later than the fire time for a retry."""
+        return self._call.execute_time
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first."""
+        return self._call.attempt
+
+    @property
+    def fence(self) -> int:
+        """Grows with every attempt at this instance."""
+        return self._call.fence
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this instance."""
+        return self._call.idempotency_key
+
+    @property
+    def unit(self) -> str:
+        """`tenant:job:key`: the same for the business unit across reschedules."""
+        return self._call.unit
+
+    def progress(self, fraction: float, message: str | None = None) -> None:
+        """How far it has come, from 0 to 1; shown with this attempt."""
+        if not isfinite(fraction) or not 0 <= fraction <= 1:
+            raise ValueError(f"{fraction!r} is not between 0 and 1")
+        if self._notes is not None:
+            self._notes.note(self._call, float(fraction), message)
+
+    def log(self, message: str) -> None:
+        """A line shown with this attempt."""
+        if self._notes is not None:
+            self._notes.note(self._call, None, message)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody cancelled or replaced it, or its time is over: what it comes to counts no more."""
+        return self._is_over
+
+    def raise_if_cancelled(self) -> None:
+        """A place where the function may stop: raises `Cancelled` once it is cancelled."""
+        if self._is_over:
+            raise Cancelled(f"The instance {self.id} of {self.job!r} was cancelled.")
+
+    async def cancelled(self) -> None:
+        """Returns when it is cancelled."""
+        if self._ended is None:
+            self._ended = (asyncio.get_running_loop(), asyncio.Event())
+        if self._is_over:
+            return
+        await self._ended[1].wait()
+
+    def end(self) -> None:
+        """Tells the function that nobody waits for it any more; from any thread."""
+        self._is_over = True
+        if self._ended is not None:
+            loop, event = self._ended
+            loop.call_soon_threadsafe(event.set)

@@ -1,0 +1,43 @@
+"""A job: what `@app.job` makes of a function."""
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, TypeVar
+
+from horai.core.calls import Call
+from horai.core.settlement import Outcome
+from horai.sdk.declaration import Declaration
+from horai.sdk.facade import SyncVerbs
+from horai.sdk.functions import AsyncFunction, Crew, ThreadedFunction, executor_of
+from horai.sdk.instance import Notes
+from horai.sdk.verbs import Home, Verbs
+
+R = TypeVar("R")
+
+
+class Job(Verbs[R]):
+    """A function with a name, a schedule and policies. Calling it runs the function, here and now, and nothing else."""
+
+    def __init__(self, home: Home, function: Callable[..., Any], declaration: Declaration) -> None:
+        super().__init__(home, declaration)
+        self._function = function
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._function(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name!r}>"
+
+    @property
+    def sync(self) -> SyncVerbs[R]:
+        """The same verbs without `await`."""
+        return SyncVerbs(self)
+
+    def executor(self, crew: Crew) -> AsyncFunction | ThreadedFunction:
+        """What makes its attempts, in this process."""
+        return executor_of(self._function, self.declaration.signature, crew)
+
+    async def run_once(self, call: Call, notes: Notes | None = None) -> Outcome:
+        """One attempt, in this process; never raises but for cancellation."""
+        return await self.executor(Crew(1, notes)).run(call)

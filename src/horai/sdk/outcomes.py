@@ -1,0 +1,94 @@
+"""What a function's end makes of its attempt: exactly the three verbs of completion, and one for later.
+
+returning              markSuccess, with the value as the result
+raising                markFailRetryable: tried again by the job's retry policy, then a dead letter
+raising Unrecoverable  markFailUnrecoverable: a dead letter at once
+raising RetryLater     no completion: later, and not counted as a failure
+"""
+
+import traceback
+from datetime import timedelta
+
+from horai.core.callbacks import clean_text
+from horai.core.durations import format_duration, parse_duration
+from horai.core.settlement import (
+    MESSAGE_LIMIT,
+    TIMEOUT,
+    FailedRetryable,
+    FailedUnrecoverable,
+    Outcome,
+    Postponed,
+    Succeeded,
+)
+from horai.sdk.payloads import PayloadMismatch, ResultInvalid, encode_result
+
+DONE = Succeeded()
+CODE_LIMIT = 128
+
+
+class Unrecoverable(Exception):
+    """Trying again would not help: the instance becomes a dead letter at once."""
+
+
+class RetryLater(Exception):
+    """Not now: run again after `delay` (seconds, "10m", or a timedelta); no failure is counted."""
+
+    def __init__(self, delay: float | str | timedelta, message: str = "") -> None:
+        self.delay = seconds_of(delay)
+        super().__init__(message or f"later, in {self.delay.total_seconds():g} s")
+
+
+def seconds_of(duration: float | str | timedelta) -> timedelta:
+    """A duration as any of our verbs takes it: seconds, text such as "10m", or a timedelta. ValueError below zero."""
+    match duration:
+        case timedelta():
+            found = duration
+        case str():
+            found = parse_duration(duration)
+        case _:
+            found = timedelta(seconds=duration)
+    if found < timedelta(0):
+        raise ValueError(f"{duration!r} is below zero")
+    return found
+
+
+def outcome_of_value(value: object) -> Outcome:
+    """A function has returned."""
+    if value is None:
+        return DONE
+    try:
+        return Succeeded(encode_result(value))
+    except ResultInvalid as error:
+        return FailedUnrecoverable(
+            "RESULT_INVALID", clean_text(f"The function has done its work, but {error}. Return less, or None.")
+        )
+
+
+def outcome_of_error(error: BaseException) -> Outcome:
+    """A function has raised."""
+    match error:
+        case RetryLater():
+            return Postponed(error.delay)
+        case Unrecoverable():
+            return FailedUnrecoverable(_code(error), _message(error))
+        case PayloadMismatch():
+            return FailedUnrecoverable("PAYLOAD_INVALID", clean_text(str(error)))
+        case _:
+            return FailedRetryable(_code(error), _message(error))
+
+
+def timed_out(timeout: timedelta) -> Outcome:
+    """A function took longer than its job allows."""
+    return FailedRetryable(TIMEOUT, f"The function did not end within {format_duration(timeout)}.")
+
+
+def _code(error: BaseException) -> str:
+    return clean_text(type(error).__name__)[:CODE_LIMIT]
+
+
+def _message(error: BaseException) -> str:
+    """What it says, and where it was raised; as much of the way there as fits."""
+    said = "".join(traceback.format_exception_only(error)).strip()
+    frames = traceback.extract_tb(error.__traceback__)[1:] or traceback.extract_tb(error.__traceback__)
+    way = "".join(traceback.format_list(frames))
+    return clean_text(f"{said[: MESSAGE_LIMIT // 2]}\n{way[-(MESSAGE_LIMIT // 2 - 1) :]}".strip())

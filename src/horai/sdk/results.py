@@ -1,0 +1,82 @@
+"""Waiting for what instances come to: one question for all that are waited for, asked less often as time goes by."""
+
+import asyncio
+from contextlib import suppress
+
+import structlog
+
+from horai.db import reads
+from horai.db.pool import Pool, acquire
+from horai.db.reads import Ended
+
+log = structlog.get_logger(__name__)
+
+FIRST_PAUSE = 0.005
+LONGEST_PAUSE = 0.25
+ASKED_AT_ONCE = 1_000
+
+
+class Results:
+    """Who waits for which instance in this process."""
+
+    def __init__(self, pool: Pool, tenant_id: int) -> None:
+        self._pool = pool
+        self._tenant_id = tenant_id
+        self._awaited: dict[int, list[asyncio.Future[Ended]]] = {}
+        self._asking: asyncio.Task[None] | None = None
+        self._is_new = asyncio.Event()
+
+    async def of(self, instance_id: int) -> Ended:
+        """Returns when the instance is final."""
+        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._awaited.setdefault(instance_id, []).append(future)
+        self._is_new.set()
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask())
+        try:
+            return await future
+        finally:
+            self._forget(instance_id, future)
+
+    def _forget(self, instance_id: int, future: "asyncio.Future[Ended]") -> None:
+        if waiting := self._awaited.get(instance_id):
+            with suppress(ValueError):
+                waiting.remove(future)
+            if not waiting:
+                del self._awaited[instance_id]
+
+    async def _ask(self) -> None:
+        pause = FIRST_PAUSE
+        try:
+            while self._awaited:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._is_new.wait()
+                        self._is_new.clear()
+                        pause = FIRST_PAUSE
+                        await asyncio.sleep(FIRST_PAUSE)  # whoever comes at the same time asks with us
+                pause = min(pause * 1.5, LONGEST_PAUSE)
+                await self._look()
+        finally:
+            self._asking = None
+
+    async def _look(self) -> None:
+        try:
+            async with acquire(self._pool) as connection:
+                ids = list(self._awaited)
+                for first in range(0, len(ids), ASKED_AT_ONCE):
+                    for ended in await reads.ended(connection, self._tenant_id, ids[first : first + ASKED_AT_ONCE]):
+                        self._tell(ended)
+        except Exception as error:  # they go on waiting: each has its own patience
+            log.warning("results could not be read", waiting=len(self._awaited), error=repr(error))
+
+    def _tell(self, ended: Ended) -> None:
+        for future in self._awaited.get(ended.id, ()):
+            if not future.done():
+                future.set_result(ended)
+
+    async def close(self) -> None:
+        """Nobody is waited for any more."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)

@@ -1,0 +1,151 @@
+"""What can be done with a job from anywhere: add instances of it, move them, cancel them, run it now."""
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic, Protocol, TypeVar
+from uuid import uuid4
+
+from horai.accept.requests import Once
+from horai.core.errors import Invalid, NotFound
+from horai.core.reschedule import Intent, Verdict
+from horai.sdk.client import Client
+from horai.sdk.connections import is_sync
+from horai.sdk.declaration import Declaration, Duration
+from horai.sdk.handle import Awaiting, Handle, Handles
+from horai.sdk.outcomes import seconds_of
+from horai.sdk.transaction import CallersTransaction
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+BATCH = 2_000
+"""Instances in one statement of `enqueue_many`."""
+
+
+class Home(Awaiting, Protocol):
+    """The application a job belongs to."""
+
+    async def client(self) -> Client:
+        """What this event loop is connected with."""
+        ...
+
+    async def declare_missing(self, job: "Verbs[Any]") -> bool:
+        """Makes a job known to the database that does not know it; False when it does."""
+        ...
+
+
+class Verbs(Generic[R]):
+    """The verbs of one job. `R` is what its function returns."""
+
+    def __init__(self, home: Home, declaration: Declaration) -> None:
+        self.home = home
+        self.declaration = declaration
+        self.name = declaration.name
+
+    async def enqueue(
+        self,
+        payload: object = None,
+        *,
+        at: datetime | None = None,
+        delay: Duration | None = None,
+        idempotency_key: str | None = None,
+        conn: Any = None,
+    ) -> Handle[R]:
+        """A new instance: now, at a time, or after a delay. Without a payload it has the job's own.
+
+        With an `idempotency_key` the first call makes it; the others get the same handle, `duplicate`.
+        """
+        when, text = _when(at, delay), self._encode(payload)
+        if idempotency_key is None:
+            return self._handle(await self._served(conn, lambda means: means.enqueue(self.name, when, text)))
+        if conn is not None:
+            raise Invalid.field("idempotency_key", "stands beside conn", "In a transaction of your own, put a key.")
+        once = Once(idempotency_key, json.dumps([str(when), text]).encode())
+        made, is_new = await self._asked(lambda client: client.enqueue_once(self.name, when, text, once))
+        return self._handle(made, Verdict.INSERTED if is_new else Verdict.IGNORED)
+
+    async def enqueue_many(
+        self,
+        payloads: Iterable[object],
+        *,
+        at: datetime | None = None,
+        delay: Duration | None = None,
+        conn: Any = None,
+    ) -> Handles[R]:
+        """New instances, one per payload: all of them or none, in their order. The quickest way to add many."""
+        when, given = _when(at, delay), list(payloads)
+        made = await self._served(conn, lambda means: means.enqueue_many(self.name, when, self._batches(given)))
+        return Handles(made, self._handle)
+
+    def _batches(self, payloads: Sequence[object]) -> Iterator[list[str | None]]:
+        encode = self.declaration.signature.shape.encode
+        for first in range(0, len(payloads), BATCH):
+            yield [encode(payload) for payload in payloads[first : first + BATCH]]
+
+    async def put(
+        self,
+        key: str,
+        *,
+        at: datetime | None = None,
+        delay: Duration | None = None,
+        payload: object = None,
+        version: int | None = None,
+        again: bool = False,
+        conn: Any = None,
+    ) -> Handle[R]:
+        """Creates or reschedules the instance of a business key; the handle's `decision` says which.
+
+        A `version` lower than the last accepted one is ignored; `again` runs a key once more that has succeeded.
+        """
+        when, text, intent = _when(at, delay), self._encode(payload), Intent(version, again)
+        verdict, made = await self._served(conn, lambda means: means.put(self.name, key, when, text, intent))
+        return self._handle(made, verdict)
+
+    async def cancel(self, key: str, *, conn: Any = None) -> bool:
+        """Cancels the live instance of a key; False when it has none. What it has done stays done."""
+        return await self._served(conn, lambda means: means.cancel(self.name, key))
+
+    async def trigger(self, payload: object = None, *, idempotency_key: str | None = None) -> Handle[R]:
+        """Runs the job now, refused while nobody would run it; once per key, when there is one."""
+        text = self._encode(payload)
+        once = Once(idempotency_key or uuid4().hex, (text or "").encode())
+        made, is_new = await self._asked(lambda client: client.trigger(self.name, text, once))
+        return self._handle(made, Verdict.INSERTED if is_new else Verdict.IGNORED)
+
+    async def _served(self, conn: Any, serve: Callable[[Client | CallersTransaction], Awaitable[T]]) -> T:
+        """What the database answers: over the caller's connection, or else over one of ours."""
+        if conn is None:
+            return await self._asked(serve)
+        means = CallersTransaction(conn)
+        if is_sync(conn):
+            return await serve(means)  # waits for nothing: it may have no event loop to wait in
+        return await self._declared(lambda: serve(means))
+
+    async def _asked(self, serve: Callable[[Client], Awaitable[T]]) -> T:
+        client = await self.home.client()
+        return await self._declared(lambda: serve(client))
+
+    async def _declared(self, serve: Callable[[], Awaitable[T]]) -> T:
+        """A job that the database does not know yet is declared first: its code is here."""
+        try:
+            return await serve()
+        except NotFound:
+            if not await self.home.declare_missing(self):
+                raise
+            return await serve()
+
+    def _encode(self, payload: object) -> str | None:
+        return self.declaration.signature.shape.encode(payload)
+
+    def _handle(self, instance_id: int, verdict: Verdict = Verdict.INSERTED) -> Handle[R]:
+        return Handle(self.name, instance_id, self.home, self.declaration.result, verdict)
+
+
+def _when(at: datetime | None, delay: Duration | None) -> datetime | timedelta | None:
+    """When it is wanted; None for now. A delay counts from now by the database's clock."""
+    if at is not None and delay is not None:
+        raise Invalid.field("delay", "stands beside at", "Give one of the two.")
+    if at is not None and at.tzinfo is None:
+        raise Invalid.field("at", "has no UTC offset", "Write datetime(…, tzinfo=UTC), or datetime.now(UTC) + ….")
+    return at if delay is None else seconds_of(delay)

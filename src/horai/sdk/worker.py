@@ -1,0 +1,126 @@
+"""A process that runs an application's functions: it declares its jobs, and claims its lanes itself."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+
+from horai.accept.declarations import Applied
+from horai.accept.scope import Scope
+from horai.core.errors import Invalid
+from horai.core.settings import EngineSettings
+from horai.core.shards import Role
+from horai.core.vitals import Vitals
+from horai.db.embedded.visit import running
+from horai.db.wakeups import Wakeups
+from horai.engine.attempts import Executor
+from horai.engine.engine import Engine
+from horai.engine.lanes import Reach
+from horai.node import pool, prepare, until_stopped
+from horai.sdk.app import Horai
+from horai.sdk.client import TENANT, tenant_id
+from horai.sdk.functions import Crew
+from horai.sdk.isolation.pool import IsolatedFunctions
+from horai.sdk.job import Job
+
+log = structlog.get_logger(__name__)
+
+CONCURRENCY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """How a worker works: at most `concurrency` functions at once, of these `queues` (None: of any).
+
+    `isolated` is how many processes there are for functions that want one of their own, `reference` where these find the
+    application: `module:app`.
+    """
+
+    concurrency: int = CONCURRENCY
+    queues: frozenset[str] | None = None
+    isolated: int = field(default_factory=lambda: os.cpu_count() or 1)
+    reference: str | None = None
+    name: str = field(default_factory=socket.gethostname)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+
+
+async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
+    """Works until `stop` is set, then lets what runs end within the grace. `ready` is told once it claims."""
+    if not app.jobs:
+        raise Invalid(f"The application {app.name!r} has no jobs.", "Declare one: @app.job.")
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(running(app.place))
+        await prepare(url, settings.engine)
+        connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
+        wakeups = Wakeups()
+        scope = Scope(connections, wakeups, await tenant_id(connections), TENANT)
+        applied = await app.declare_to(scope)
+        report(applied)
+        engine = await stack.enter_async_context(working(url, app, settings, scope))
+        if applied.created or applied.changed:
+            wakeups.look_everywhere()  # others heard nothing of it: only now is there somebody who tells them
+        ready(f"worker {settings.name} ({', '.join(app.jobs)})")
+        await until_stopped(stop, engine)
+
+
+@asynccontextmanager
+async def working(
+    url: str, app: Horai, settings: WorkerSettings, scope: Scope, vitals: Vitals | None = None
+) -> AsyncGenerator[Engine]:
+    """An engine that runs the application's functions and nothing else."""
+    crew, isolated = Crew(settings.concurrency), _isolated(app, settings)
+    engine = Engine(
+        url,
+        settings.name,
+        {name: _executor(job, crew, isolated) for name, job in app.jobs.items()},
+        scope.wakeups,
+        vitals or Vitals(),
+        replace(settings.engine, concurrency=settings.concurrency),
+        frozenset({Role.worker}),
+        Reach(scope.tenant_id, settings.queues),
+    )
+    for runner in filter(None, (crew, isolated)):
+        runner.notes = engine.scribe
+        engine.recall.listen(runner.claim_over)
+    await engine.start()
+    try:
+        yield engine
+    finally:
+        await engine.stop()
+        crew.close()
+        if isolated is not None:
+            await isolated.close()
+
+
+def _isolated(app: Horai, settings: WorkerSettings) -> IsolatedFunctions | None:
+    """Processes for the functions that want one of their own; None when none does."""
+    wanting = [job.name for job in app.jobs.values() if job.declaration.isolation == "process"]
+    if not wanting:
+        return None
+    if settings.reference is None:
+        raise Invalid(
+            f"The job {wanting[0]!r} wants a process of its own, and nobody knows where that finds the application.",
+            "Run it by `horai worker module:app`.",
+        )
+    return IsolatedFunctions(settings.reference, settings.isolated)
+
+
+def _executor(job: Job[Any], crew: Crew, isolated: IsolatedFunctions | None) -> Executor:
+    return isolated if isolated is not None and job.declaration.isolation == "process" else job.executor(crew)
+
+
+def report(applied: Applied) -> None:
+    """Says what the start has changed."""
+    changes: dict[str, Any] = {"created": list(applied.created), "changed": list(applied.changed)}
+    if any(changes.values()):
+        log.info("Jobs declared.", **{verb: names for verb, names in changes.items() if names})
+    if applied.removed:
+        log.warning(
+            "Jobs are no longer in the code, and still in the database: delete them if they are done.",
+            jobs=list(applied.removed),
+        )

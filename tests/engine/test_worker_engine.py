@@ -1,0 +1,80 @@
+"""A process with functions: what they say is kept, and they are told when nobody waits for them any more."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import make
+import rows
+from harness import FAST
+from horai.accept import instances
+from horai.accept.scope import Scope
+from horai.core.shards import Role
+from horai.core.vitals import Vitals
+from horai.db import notes
+from horai.db.pool import Dedicated
+from horai.db.wakeups import Wakeups
+from horai.engine.engine import Engine
+from stages import Recorder
+
+TARGET = {"type": "worker", "handler": "publish"}
+
+
+@asynccontextmanager
+async def process(url: str, role: Role, executor: Recorder) -> AsyncGenerator[tuple[Engine, Scope]]:
+    wakeups = Wakeups()
+    settings = replace(FAST, sweep=timedelta(minutes=5), grace=timedelta(milliseconds=100))
+    engine = Engine(url, role, {"publish": executor}, wakeups, Vitals(), settings, frozenset({role}))
+    async with make.scope(url) as scope:
+        await engine.start()
+        try:
+            yield engine, replace(scope, wakeups=wakeups)
+        finally:
+            executor.gate.set()
+            await engine.stop()
+
+
+async def test_a_function_is_told_at_once_that_another_process_has_cancelled_it(
+    url: str, connection: Dedicated, runner: asyncio.Runner
+):
+    executor = Recorder()
+    async with process(url, Role.api, executor) as (_, api), process(url, Role.worker, executor) as (worker, _):
+        told: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
+        worker.recall.listen(lambda *claim: told.put_nowait(claim))
+        await rows.until(lambda: _is(worker._listener.is_listening))
+        await make.job(api, target=TARGET)
+        _, row = await make.put(api, "article:42")
+        await rows.until(lambda: _is(bool(executor.calls)))
+
+        await instances.cancel_by_key(api, "publish", "article:42")
+
+        async with asyncio.timeout(2):
+            assert await told.get() == (row.id, executor.calls[0].fence)
+
+
+async def test_what_a_function_says_is_there_while_it_runs_and_its_last_words_when_the_process_has_stopped(
+    url: str, connection: Dedicated, runner: asyncio.Runner
+):
+    executor = Recorder()
+    async with process(url, Role.worker, executor) as (worker, scope):
+        await make.job(scope, target=TARGET)
+        _, row = await make.put(scope, "article:42")
+        await rows.until(lambda: _is(bool(executor.calls)))
+        (call,) = executor.calls
+
+        worker.scribe.note(call, 0.5, "half")
+
+        async def is_kept() -> bool:
+            return len(await notes.notes_of(connection, row.id, 10)) == 1
+
+        await rows.until(is_kept, within=2)
+        worker.scribe.note(call, 1.0, "goodbye")
+
+    kept = await notes.notes_of(connection, row.id, 10)
+    assert [(note.fence, note.message) for note in kept] == [(call.fence, "half"), (call.fence, "goodbye")]
+
+
+async def _is(truth: bool) -> bool:
+    return truth
