@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 HORAI = str(Path(sys.executable).parent / "horai")
 
@@ -36,6 +36,12 @@ class Terminal:
 
     def __init__(self, **environment: str) -> None:
         self.environment = clean_environment() | environment
+        self.directory = Path.cwd()
+
+    def at(self, directory: Path) -> Self:
+        """The same, in another directory."""
+        self.directory = directory
+        return self
 
     def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> Ended:
         with tempfile.TemporaryDirectory() as place:
@@ -43,6 +49,7 @@ class Terminal:
             for name, file in files.items():
                 file.write_text(stdin if name == "stdin" else "")
             request = {"arguments": arguments, "environment": self.environment | environment}
+            request |= {"directory": str(self.directory)}
             code = _ask(json.dumps(request | {name: str(file) for name, file in files.items()}))
             return Ended(code, files["stdout"].read_text(), files["stderr"].read_text())
 

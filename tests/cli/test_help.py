@@ -15,6 +15,8 @@ from horai.cli.main import COMMANDS
 VERBS = {
     "up": set[str](),
     "node": set[str](),
+    "worker": set[str](),
+    "check": set[str](),
     "migrate": set[str](),
     "health": set[str](),
     "db": {"url", "verify"},
@@ -67,8 +69,8 @@ def test_help_and_version_go_to_stdout(alone: Terminal) -> None:
     assert (version.code, version.out) == (0, f"horai {__version__}\n")
 
 
-def test_the_overview_and_the_help_of_up_import_neither_node_nor_driver(alone: Terminal) -> None:
-    for arguments in (["--help"], ["up", "--help"]):
+def test_the_overview_and_the_help_of_up_and_worker_import_neither_node_nor_driver(alone: Terminal) -> None:
+    for arguments in (["--help"], ["up", "--help"], ["worker", "--help"], ["check", "--help"]):
         script = [sys.executable, "-X", "importtime", HORAI, *arguments]
         done = subprocess.run(script, env=alone.environment, capture_output=True, text=True, check=True)
 

@@ -10,6 +10,7 @@ from terminal import HORAI, Terminal
 import make
 from harness import HoraiProcess
 from horai.core.notes import Note
+from horai.core.shards import Role
 from horai.db import nodes, notes
 from horai.db.embedded import url_of
 from horai.db.pool import connect
@@ -67,7 +68,8 @@ async def test_what_a_function_says_is_shown_with_its_attempt(horai: Terminal, s
     horai("jobs", "create", "talker", "--handler", "talker")
     instance = horai("instances", "put", "talker", "k", "--json").json["instance"]["id"]
     connection = await connect(url_of(server.data_dir), "horai test")
-    (held,) = [row.held for row in await make.claim(connection, await make.node(connection)) if row.key == "k"]
+    talker, _ = await nodes.register_node(connection, "talker", "test", 1, "test", timedelta(minutes=1), {Role.worker})
+    (held,) = [row.held for row in await make.claim(connection, talker) if row.key == "k"]
     now = await nodes.database_time(connection)
     said = [(0.1, "begun"), (0.333, None), (None, "still at \x1b[31mit\nall day")]
     await notes.insert_notes(

@@ -13,7 +13,7 @@ from typing import Any
 
 from horai.cli.main import COMMANDS, run
 
-NEEDED_LATER = ("typer._adapters", "horai.cli.database", "horai.cli.serving")
+NEEDED_LATER = ("typer._adapters", *(f"horai.cli.{name}" for name in ("database", "company", "working", "findings")))
 for module in (*NEEDED_LATER, *(f"horai.cli.{name}" for name in COMMANDS)):
     import_module(module)
 
@@ -22,6 +22,7 @@ def become(request: dict[str, Any]) -> int:
     """The exit code of one command, in this process."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         os.dup2(os.open(request[name], os.O_RDONLY if name == "stdin" else os.O_WRONLY), descriptor)
+    os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = ["horai", *request["arguments"]]

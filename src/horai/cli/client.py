@@ -17,8 +17,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from horai import __version__
-from horai.cli.environment import secret
 from horai.cli.errors import BadUsage, CommandFailed, NotThere
+from horai.db.places import secret
 
 TIMEOUT = 30.0
 LONGEST_PAGE = 500

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from horai.cli.environment import choose_database
 from horai.cli.flags import DatabaseUrl, DataDir, flag
 from horai.cli.lazy import new_app
+from horai.db.places import choose_database
 
 app = new_app("Look at the database itself.")
 COLUMNS = ("INVARIANT", "VIOLATIONS", "WHAT MUST HOLD", "EXAMPLES")

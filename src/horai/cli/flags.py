@@ -33,7 +33,7 @@ Limit = Annotated[int | None, flag("--limit", about="How many at most; with --al
 Everything = Annotated[bool, flag("--all", about="Follow the list to its end.")]
 Payload = Annotated[str | None, flag("--payload", about="JSON that the target receives.", metavar="JSON")]
 
-# These two are not read by typer: `environment.choose_database` weighs flags and variables against each other.
+# These two are not read by typer: `places.choose_database` weighs flags and variables against each other.
 DatabaseUrl = Annotated[
     str | None,
     typer.Option(

@@ -13,6 +13,8 @@ from horai.cli.lazy import LazyGroup
 COMMANDS = {
     "up": "Run everything in one process.",
     "node": "Run one node of a cluster.",
+    "worker": "Run the functions of an application.",
+    "check": "Look an application over before it is deployed.",
     "migrate": "Bring a database to this version.",
     "db": "Look at the database itself.",
     "jobs": "Jobs: what to do, and when.",

@@ -4,9 +4,9 @@ import asyncio
 import os
 from typing import Annotated
 
-from horai.cli.environment import choose_database
 from horai.cli.flags import DatabaseUrl, DataDir, flag
 from horai.cli.lazy import new_app
+from horai.db.places import choose_database
 
 app = new_app()
 

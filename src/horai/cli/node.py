@@ -4,11 +4,21 @@ import os
 from socket import gethostname
 from typing import Annotated
 
-from horai.cli.environment import choose_database
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DatabaseUrl, flag, words
 from horai.cli.lazy import new_app
-from horai.cli.node_flags import CallbackAllow, Grace, Host, LeaseTtl, Name, Port, chosen_roles, engine_settings
+from horai.cli.node_flags import (
+    CallbackAllow,
+    Grace,
+    Host,
+    LeaseTtl,
+    Name,
+    Port,
+    UntilStdinEnds,
+    chosen_roles,
+    engine_settings,
+)
+from horai.db.places import choose_database
 
 app = new_app()
 
@@ -25,9 +35,7 @@ def node(
     lease_ttl: LeaseTtl = "8s",
     grace: Grace = "10s",
     callback_allow: CallbackAllow = None,
-    until_stdin_ends: Annotated[
-        bool, flag("--until-stdin-ends", about="Also stop when stdin ends: with the process that holds its other end.")
-    ] = False,
+    until_stdin_ends: UntilStdinEnds = False,
 ) -> None:
     """Run one node of a cluster.
 
@@ -39,9 +47,9 @@ def node(
     if url is None:
         raise BadUsage("A node needs a database.", "Give --database-url, or set HORAI_DATABASE_URL.")
 
-    from horai.cli.serving import serve  # noqa: PLC0415
+    from horai.cli.company import serve_node  # noqa: PLC0415
     from horai.db.embedded import default_data_dir  # noqa: PLC0415
     from horai.node import NodeSettings  # noqa: PLC0415
 
     settings = NodeSettings(default_data_dir(), host, port, url, name or gethostname(), engine, chosen)
-    serve(settings, until_stdin_ends=until_stdin_ends)
+    serve_node(settings, until_stdin_ends=until_stdin_ends)

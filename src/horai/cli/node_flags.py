@@ -2,11 +2,13 @@
 
 from typing import Annotated
 
+import typer
+
 from horai.cli.errors import refuse_flag
 from horai.cli.flags import duration, flag, words
 from horai.core.addresses import Network, parse_networks
 from horai.core.settings import EngineSettings
-from horai.core.shards import Role, roles_of
+from horai.core.shards import EVERY_ROLE, Role, roles_of
 
 Port = Annotated[int, flag("--port", about="0 takes any free one.", limits=(0, 65535))]
 Host = Annotated[str, flag("--host", about="Address to listen on.", metavar="ADDRESS")]
@@ -17,6 +19,13 @@ CallbackAllow = Annotated[
 ]
 LeaseTtl = Annotated[str, flag("--lease-ttl", about="How long a silent node keeps its work.", metavar="DURATION")]
 Grace = Annotated[str, flag("--grace", about="How long running calls may take to end at a stop.", metavar="DURATION")]
+UntilStdinEnds = Annotated[
+    bool, flag("--until-stdin-ends", about="Also stop when stdin ends: with the process that holds its other end.")
+]
+Application = Annotated[
+    str,
+    typer.Argument(help="The application, such as shop.jobs:app; shop.jobs alone means that.", metavar="MODULE:APP"),
+]
 
 
 def engine_settings(lease_ttl: str, grace: str, networks: list[str]) -> EngineSettings:
@@ -37,9 +46,10 @@ def _allowed(networks: list[str]) -> tuple[Network, ...]:
 def chosen_roles(text: str) -> frozenset[Role]:
     """The roles of a list like `scheduler,executor`."""
     named = words([text])
-    roles = roles_of(named)
+    roles = roles_of(named) & EVERY_ROLE
+    choice = ", ".join(role for role in Role if role in EVERY_ROLE)
     if unknown := sorted(set(named) - roles):
-        refuse_flag("--roles", f"'{unknown[0]}' is no role: choose from {', '.join(Role)}")
+        refuse_flag("--roles", f"'{unknown[0]}' is no role: choose from {choice}")
     if not roles:
-        refuse_flag("--roles", f"a node without a role has nothing to do: choose from {', '.join(Role)}")
+        refuse_flag("--roles", f"a node without a role has nothing to do: choose from {choice}")
     return roles

@@ -1,4 +1,4 @@
-"""The further nodes of `horai up --processes N`: started with it, started again when they die, stopped with it.
+"""Further processes of Horai: started with this one, started again when they die, stopped with it.
 
 Each has the read end of a pipe as its stdin and stops when that ends: so they also end with a parent that was killed.
 """
@@ -8,24 +8,37 @@ import os
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
+from typing import NamedTuple
 
 import structlog
 
-from horai.core.durations import format_duration
-from horai.core.shards import Role
-from horai.node import NodeSettings
+from horai.cli.serving import SLACK
 
 log = structlog.get_logger(__name__)
 
-ROLES = (Role.scheduler, Role.executor)
 RUN = "from horai.cli.main import run; run()"
+NOT_FOR_CHILDREN = frozenset({"HORAI_PROCESSES", "HORAI_RELOAD"})
+"""What a parent was told about its children would have them bring up children of their own."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 STEADY_AFTER = 60.0
 """Seconds. A process that ends sooner than that after its start counts as one that fails to start."""
-SLACK = timedelta(seconds=15)
-"""What a stop may take beyond the grace: outcomes are settled, leases given back, connections closed."""
+
+
+class Command(NamedTuple):
+    """A process to run: what it is called, and what follows `horai` on its command line."""
+
+    name: str
+    arguments: Sequence[str]
+
+
+def like_this_one(name: str, *instead: str) -> Command:
+    """A child with our own command line, but for what it is told instead; it follows no code and ends with us."""
+    own = [word for word in sys.argv[1:] if word != "--reload"]
+    return Command(name, (*own, "--name", name, "--until-stdin-ends", *instead))
 
 
 def pause_before(restart: int) -> float:
@@ -33,85 +46,77 @@ def pause_before(restart: int) -> float:
     return min(FIRST_PAUSE * 2 ** min(restart - 1, 10), LONGEST_PAUSE)
 
 
-class Processes:
-    """Nodes without the API, on the database of the node they belong to."""
+async def begin(command: Command, stdout: int | None = None, **environment: str) -> Process:
+    """Starts it. A URL may hold a password: it goes by the environment, which others cannot read."""
+    inherited = {name: value for name, value in os.environ.items() if name not in NOT_FOR_CHILDREN}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", RUN, *command.arguments), env=inherited | environment, stdin=PIPE, stdout=stdout
+    )
 
-    def __init__(self, settings: NodeSettings, count: int) -> None:
-        self._settings = settings
-        self._names = [f"{settings.name}-{number}" for number in range(2, count + 2)]
+
+def ask_to_stop(process: Process) -> None:
+    """SIGTERM; nothing for one that has ended."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+
+
+class Processes:
+    """Keeps one process per command running. What they print goes to `stdout`: by default where our own goes."""
+
+    def __init__(self, commands: Sequence[Command], grace: timedelta, stdout: int | None = None) -> None:
+        self._commands = commands
+        self._patience = (grace + SLACK).total_seconds()
+        self._stdout = stdout
         self._tasks: list[asyncio.Task[None]] = []
         self._running: set[Process] = set()
         self._dismissed = asyncio.Event()
 
     def start(self, url: str) -> None:
-        """Starts them all; each is kept running until `dismiss`."""
-        self._tasks = [asyncio.create_task(self._keep(name, url), name=name) for name in self._names]
+        """Starts them all on this database; each is kept running until `dismiss`."""
+        self._tasks = [asyncio.create_task(self._keep(one, url), name=one.name) for one in self._commands]
 
     def dismiss(self) -> None:
         """Asks all to stop; none is started again."""
         self._dismissed.set()
         for process in tuple(self._running):
-            _terminate(process)
+            ask_to_stop(process)
 
     async def end(self) -> None:
         """Returns when none is left; who does not stop in time is killed."""
         self.dismiss()
         if not self._tasks:
             return
-        _, late = await asyncio.wait(self._tasks, timeout=(self._settings.engine.grace + SLACK).total_seconds())
+        _, late = await asyncio.wait(self._tasks, timeout=self._patience)
         for process in tuple(self._running):
             log.warning("A process did not stop in time.", pid=process.pid)
             process.kill()
         if late:
             await asyncio.wait(late)
 
-    async def _keep(self, name: str, url: str) -> None:
+    async def _keep(self, command: Command, url: str) -> None:
         restarts = 0
         while not self._dismissed.is_set():
             begun = time.monotonic()
-            code = await self._run(name, url)
+            code = await self._run(command, url)
             if self._dismissed.is_set():
                 return
             restarts = 1 if time.monotonic() - begun > STEADY_AFTER else restarts + 1
-            log.warning("A process has ended: starting another.", node=name, code=code, in_s=pause_before(restarts))
-            try:
-                async with asyncio.timeout(pause_before(restarts)):
+            pause = pause_before(restarts)
+            log.warning("A process has ended: starting another.", node=command.name, code=code, in_s=pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
                     await self._dismissed.wait()
-            except TimeoutError:
-                continue
 
-    async def _run(self, name: str, url: str) -> int | str:
-        """The exit code of one life. A URL may hold a password: it goes by the environment, which others cannot read."""
+    async def _run(self, command: Command, url: str) -> int | str:
+        """The exit code of one life."""
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._command(name),
-                env={**os.environ, "HORAI_DATABASE_URL": url},
-                stdin=PIPE,
-                stdout=sys.stderr.fileno(),
-            )
+            process = await begin(command, self._stdout, HORAI_DATABASE_URL=url)
         except OSError as error:
             return str(error)
         self._running.add(process)
         if self._dismissed.is_set():
-            _terminate(process)
+            ask_to_stop(process)
         try:
             return await process.wait()
         finally:
             self._running.discard(process)
-
-    def _command(self, name: str) -> list[str]:
-        engine = self._settings.engine
-        networks = ",".join(map(str, engine.callback_allow))
-        return [
-            *(sys.executable, "-c", RUN, "node", "--until-stdin-ends"),
-            *("--name", name, "--roles", ",".join(ROLES)),
-            *("--lease-ttl", format_duration(engine.lease), "--grace", format_duration(engine.grace)),
-            *("--callback-allow", networks),
-        ]
-
-
-def _terminate(process: Process) -> None:
-    try:
-        process.terminate()
-    except ProcessLookupError:
-        return

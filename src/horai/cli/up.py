@@ -1,14 +1,15 @@
-"""`horai up`: everything in one process, or with further ones for scheduling and dispatch."""
+"""`horai up`: everything in one process, or with further ones for scheduling, dispatch and an application's functions."""
 
 import os
 from ipaddress import ip_address
 from socket import gethostname
 from typing import Annotated
 
-from horai.cli.environment import choose_database
 from horai.cli.flags import DatabaseUrl, DataDir, flag, words
 from horai.cli.lazy import new_app
 from horai.cli.node_flags import CallbackAllow, Grace, Host, LeaseTtl, Name, Port, engine_settings
+from horai.cli.references import parse_reference, require_module
+from horai.db.places import choose_database
 
 app = new_app()
 
@@ -28,22 +29,29 @@ def up(
     processes: Annotated[
         int, flag("--processes", about="How many share the work: this one and further nodes.", limits=(1, 64))
     ] = 1,
+    application: Annotated[
+        str | None,
+        flag("--app", about="Run this application's functions too, in as many processes.", metavar="MODULE:APP"),
+    ] = None,
 ) -> None:
     """Run everything in one process.
 
-    That is: embedded database (unless there is a URL), migrations, API, scheduler and HTTP executor. Prints the console's address when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
+    That is: embedded database (unless there is a URL), migrations, API, scheduler and HTTP executor; an application's functions run in processes of their own. Prints the console's address when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
     """
     place = choose_database(database_url, data_dir, os.environ)
     engine = engine_settings(lease_ttl, grace, [*words(callback_allow), *(LOOPBACK if _is_loopback(host) else ())])
 
-    from horai.cli.processes import Processes  # noqa: PLC0415
-    from horai.cli.serving import serve  # noqa: PLC0415
+    from horai.cli.company import further_nodes, serve_node, workers  # noqa: PLC0415
     from horai.db.embedded import default_data_dir  # noqa: PLC0415
     from horai.node import NodeSettings  # noqa: PLC0415
 
     called = name or gethostname()
     settings = NodeSettings(place.data_dir or default_data_dir(), host, port, place.url, called, engine)
-    serve(settings, Processes(settings, processes - 1))
+    company = list(further_nodes(settings, processes - 1))
+    if application is not None:
+        require_module(reference := parse_reference(application))
+        company += workers(str(reference), settings, processes)
+    serve_node(settings, company)
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,0 +1,31 @@
+"""`horai check`: an application, looked over before it is deployed."""
+
+import asyncio
+from typing import Annotated
+
+from horai.cli.flags import DatabaseUrl, flag
+from horai.cli.lazy import new_app
+from horai.cli.node_flags import Application
+from horai.cli.references import parse_reference
+
+app = new_app()
+
+
+@app.command()
+def check(
+    application: Application,
+    database_url: DatabaseUrl = None,
+    as_json: Annotated[bool, flag("--json", about="Print what was found as JSON.")] = False,
+) -> None:
+    """Look an application over before it is deployed.
+
+    Imports it, checks every job, and shows what a deploy would do to the database of the URL, or that of a running `horai up`. Writes nothing; 1 when there is a problem.
+    """
+    from horai.cli.apps import load_app  # noqa: PLC0415
+    from horai.cli.findings import report  # noqa: PLC0415
+    from horai.cli.survey import survey  # noqa: PLC0415
+    from horai.db.embedded.visit import url_if_running  # noqa: PLC0415
+
+    found = load_app(parse_reference(application))
+    url = database_url or url_if_running(found.place)
+    report(asyncio.run(survey(found, url)), as_json=as_json)

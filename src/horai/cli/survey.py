@@ -1,0 +1,105 @@
+"""What `horai check` finds: the jobs of an application, what is wrong with them, what a deploy would do to a database."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from horai.accept.declarations import Applied, compare
+from horai.accept.scope import Scope
+from horai.core.errors import Invalid
+from horai.db.migrate import migrations, pending_migrations
+from horai.db.pool import close_pool, open_pool, opened
+from horai.db.wakeups import Wakeups
+from horai.sdk.app import Horai
+from horai.sdk.client import TENANT, tenant_id
+from horai.sdk.job import Job
+from horai.sdk.payloads import Form
+
+ON_DEMAND = "on demand"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFound:
+    """A job as its code has it, in its own words."""
+
+    name: str
+    schedule: str
+    queue: str
+    function: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Without `deploy`, nothing was compared. `migrations` are those that the database lacks."""
+
+    application: str
+    jobs: tuple[JobFound, ...]
+    problems: tuple[str, ...] = ()
+    hint: str | None = None
+    deploy: Applied | None = None
+    migrations: tuple[str, ...] = field(default=())
+
+
+async def survey(app: Horai, url: str | None) -> Findings:
+    """Looks the application over, and compares it with the database of the URL; writes nothing."""
+    found = tuple(described(job) for job in app.jobs.values())
+    if not found:
+        return Findings(app.name, (), (f"The application {app.name!r} has no jobs.",), "Declare one: @app.job.")
+    if url is None:
+        return Findings(app.name, found)
+    try:
+        lacking, deploy = await _compared(app, url)
+    except Invalid as error:
+        faults = tuple(f"{fault.field}: {fault.message}" for fault in error.errors) or (error.detail,)
+        return Findings(app.name, found, faults, error.hint)
+    return Findings(app.name, found, deploy=deploy, migrations=lacking)
+
+
+async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], Applied | None]:
+    """The migrations that are missing, and what a deploy would do; None where a database of an older version hides it."""
+    async with opened(url, "horai check") as connection:
+        lacking = await pending_migrations(connection)
+    if lacking:
+        is_empty = len(lacking) == len(migrations())
+        names = tuple(f"{migration.number:04d}_{migration.name}" for migration in lacking)
+        return names, Applied(created=tuple(app.jobs)) if is_empty else None
+    pool = await open_pool(url, "horai check", 1)
+    try:
+        scope = Scope(pool, Wakeups(), await tenant_id(pool), TENANT)
+        return (), await compare(scope, app.name, app.declared())
+    finally:
+        await close_pool(pool)
+
+
+def described(job: Job[Any]) -> JobFound:
+    """A job in a few words."""
+    document = job.declaration.document
+    return JobFound(job.name, _schedule(document), document.get("queue", "default"), _function(job), _payload_type(job))
+
+
+def _schedule(document: Mapping[str, Any]) -> str:
+    if (cron := document.get("cron")) is not None:
+        return f"{cron} ({document.get('timezone', 'UTC')})"
+    if (every := document.get("every")) is not None:
+        return f"every {every}"
+    return ON_DEMAND
+
+
+def _function(job: Job[Any]) -> str:
+    """How it is called: `async (instance)`, `() in a process`."""
+    signature = job.declaration.signature
+    takes = {Form.nothing: "()", Form.instance: "(instance)", Form.payload: "(payload)"}[signature.form]
+    kind = "async " if signature.is_async else ""
+    return f"{kind}{takes}{' in a process' if job.declaration.isolation else ''}"
+
+
+def _payload_type(job: Job[Any]) -> str:
+    """As its module calls it; `any` where nothing is said."""
+    signature = job.declaration.signature
+    if signature.shape.schema is None:
+        return "any"
+    (parameter,) = inspect.signature(job, eval_str=True).parameters.values()
+    annotation = get_args(parameter.annotation)[0] if signature.form is Form.instance else parameter.annotation
+    return inspect.formatannotation(annotation, base_module=job.__module__)

@@ -1,0 +1,261 @@
+"""`horai check`: what it shows, what it finds, and that it leaves everything as it was."""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from terminal import Terminal
+
+from horai import Horai
+from horai.db.pool import Dedicated
+
+NOWHERE = {"HORAI_DATA_DIR": "/nonexistent"}
+SHOP = """
+    from dataclasses import dataclass
+    from horai import Horai, Instance
+
+    app = Horai("shop")
+
+    @dataclass
+    class Order:
+        number: int
+
+    @app.job(cron="0 9 * * *", timezone="Asia/Shanghai", queue="mail")
+    async def remind(): ...
+
+    @app.job(every="90s")
+    def sweep(instance): ...
+
+    @app.job(isolation="process")
+    def ship(order: Order): ...
+
+    @app.job
+    async def bill(instance: "Instance[Order]"): ...
+"""
+TABLE = [
+    ["JOB", "SCHEDULE", "QUEUE", "FUNCTION", "PAYLOAD"],
+    ["remind", "0 9 * * * (Asia/Shanghai)", "mail", "async ()", "any"],
+    ["sweep", "every 1m30s", "default", "(instance)", "any"],
+    ["ship", "on demand", "default", "(payload) in a process", "Order"],
+    ["bill", "on demand", "default", "async (instance)", "Order"],
+]
+
+
+@pytest.fixture
+def shop(alone: Terminal, tmp_path: Path) -> Terminal:
+    """A terminal in a directory of its own."""
+    write(tmp_path, SHOP)
+    return alone.at(tmp_path)
+
+
+def write(place: Path, source: str, module: str = "shop") -> None:
+    (place / f"{module}.py").write_text(textwrap.dedent(source))
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.split("  ") if cell.strip()]
+
+
+async def declared(app: Horai) -> None:
+    try:
+        await app.declare()
+    finally:
+        await app.close()
+
+
+def test_every_job_is_shown_in_its_own_words(shop: Terminal) -> None:
+    checked = shop("check", "shop:app", **NOWHERE)
+
+    assert (checked.code, [cells(line) for line in checked.out.splitlines()]) == (0, TABLE), checked.err
+    assert checked.err == "Compared with no database: none is named, and no `horai up` runs here.\n"
+
+
+def test_scripts_get_json(shop: Terminal) -> None:
+    checked = shop("check", "shop", "--json", **NOWHERE)
+
+    found = checked.json
+    assert (checked.code, found["application"], found["problems"], found["deploy"]) == (0, "shop", [], None)
+    assert found["jobs"][0] == {
+        "name": "remind",
+        "schedule": "0 9 * * * (Asia/Shanghai)",
+        "queue": "mail",
+        "function": "async ()",
+        "payload": "any",
+    }
+
+
+async def test_beside_a_database_it_says_what_a_deploy_would_do_and_does_nothing(
+    shop: Terminal, url: str, connection: Dedicated
+) -> None:
+    before = Horai("shop", database_url=url)
+
+    @before.job(every="90s")
+    def sweep(instance: Any) -> None: ...
+
+    @before.job(every="1h", name="remind")
+    async def remind() -> None: ...
+
+    @before.job
+    def retired() -> None: ...
+
+    await declared(before)
+    known = await connection.fetch("select * from horai.job order by id")
+
+    checked = shop("check", "shop", "--database-url", url)
+    as_json = shop("check", "shop", "--json", HORAI_DATABASE_URL=url)
+
+    fates = {line.split()[0]: cells(line)[-1] for line in checked.out.splitlines()[1:]}
+    assert checked.code == 0, checked.err
+    assert fates == {
+        "remind": "change",
+        "sweep": "leave",
+        "ship": "create",
+        "bill": "create",
+        "retired": "not in the code",
+    }
+    assert checked.err == "What is not in the code stays as it is: horai jobs delete removes it.\n"
+    assert as_json.json["deploy"] == {
+        "create": ["bill", "ship"],
+        "change": ["remind"],
+        "leave": ["sweep"],
+        "notInCode": ["retired"],
+    }
+    assert await connection.fetch("select * from horai.job order by id") == known
+
+
+async def test_a_name_that_is_another_applications_is_a_problem(shop: Terminal, url: str) -> None:
+    other = Horai("billing", database_url=url)
+
+    @other.job
+    def bill() -> None: ...
+
+    await declared(other)
+
+    checked = shop("check", "shop", "--database-url", url)
+    as_json = shop("check", "shop", "--json", "--database-url", url)
+
+    assert (checked.code, as_json.code, as_json.err) == (1, 1, "")
+    assert checked.err.startswith("error: bill: is declared by the application 'billing'")
+    assert checked.out.startswith("JOB")
+    assert as_json.json["problems"] == [checked.err.splitlines()[0].removeprefix("error: ")]
+
+
+async def test_an_empty_database_would_get_everything_and_gets_nothing(
+    shop: Terminal, url: str, connection: Dedicated
+) -> None:
+    await connection.execute("drop schema horai cascade")
+
+    checked = shop("check", "shop", "--database-url", url)
+
+    assert [cells(line)[-1] for line in checked.out.splitlines()[1:]] == ["create"] * 4
+    assert "migrations: the deploy applies them." in checked.err
+    assert await connection.fetchval("select count(*) from pg_namespace where nspname = 'horai'") == 0
+
+
+async def test_a_database_of_an_older_version_is_told(shop: Terminal, url: str, connection: Dedicated) -> None:
+    await connection.execute("delete from horai.migration where number = (select max(number) from horai.migration)")
+
+    checked = shop("check", "shop", "--json", "--database-url", url)
+
+    assert (checked.code, checked.json["deploy"], len(checked.json["migrations"])) == (0, None, 1)
+
+
+def test_a_database_out_of_reach_is_told(shop: Terminal) -> None:
+    refused = shop("check", "shop", "--database-url", "postgresql://127.0.0.1:1/none")
+
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("error: The database cannot be reached: ")
+
+
+def test_an_application_without_jobs_is_a_problem(shop: Terminal, tmp_path: Path) -> None:
+    write(tmp_path, "from horai import Horai\napp = Horai()\n", "empty")
+
+    assert shop("check", "empty").failed_with(
+        1, "error: The application 'empty' has no jobs.", "hint: Declare one: @app.job."
+    )
+
+
+def test_a_fault_in_a_job_is_told_with_its_place(shop: Terminal, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        """\
+        from horai import Horai
+        app = Horai()
+
+        @app.job(cron="61 * * * *")
+        def wrong(): ...
+        """,
+        "wrong",
+    )
+
+    refused = shop("check", "wrong")
+
+    first, second, *_ = refused.err.splitlines()
+    assert (refused.code, refused.out) == (1, "")
+    assert first.startswith("error: The job 'wrong': cron: ")
+    assert second.startswith(f"error:   {tmp_path}/wrong.py:")
+
+
+def test_an_import_that_fails_inside_the_module_is_told_apart_from_one_that_is_missing(
+    shop: Terminal, tmp_path: Path
+) -> None:
+    write(tmp_path, "def load():\n    import absent\n\nload()\n", "inner")
+    write(tmp_path, "value = (\n", "broken")
+    write(tmp_path, "import sys\nsys.exit(3)\n", "leaves")
+
+    assert shop("check", "inner").failed_with(
+        1,
+        "error: The module 'inner' cannot be imported: ModuleNotFoundError: No module named 'absent'",
+        f"error:   {tmp_path}/inner.py:4: load()",
+        f"error:   {tmp_path}/inner.py:2: import absent",
+    )
+    assert shop("check", "broken").failed_with(
+        1,
+        "error: The module 'broken' cannot be imported: SyntaxError: '(' was never closed",
+        f"error:   {tmp_path}/broken.py:1: value = (",
+    )
+    assert shop("check", "leaves").failed_with(
+        1,
+        "error: The module 'leaves' cannot be imported: SystemExit: 3",
+        f"error:   {tmp_path}/leaves.py:2: sys.exit(3)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("reference", "lines"),
+    [
+        ("shopp:app", ["error: There is no module 'shopp'.", "hint: Did you mean shop?"]),
+        ("store.jbos", ["error: There is no module 'store.jbos'.", "hint: Did you mean store.jobs?"]),
+        ("shop:ap", ["error: shop:ap: the module has no 'ap'.", "hint: Did you mean shop:app?"]),
+        (
+            "shop:Order",
+            ["error: shop:Order: the module has a type there, not a Horai.", "hint: Did you mean shop:app?"],
+        ),
+        (
+            "store:x",
+            ["error: store:x: the module has no 'x'.", "hint: It has store:orders, store:bills."],
+        ),
+        (
+            "store.jobs",
+            [
+                "error: store.jobs:app: the module has no 'app'.",
+                "hint: It has no application: app = Horai() makes one.",
+            ],
+        ),
+        ("shop.py", ["error: 'shop.py' does not name an application.", "hint: Did you mean shop:app?"]),
+        ("./a/shop.py:x", ["error: './a/shop.py:x' does not name an application.", "hint: Did you mean a.shop:app?"]),
+        (
+            "a shop",
+            ["error: 'a shop' does not name an application.", "hint: Write MODULE:APP, such as shop.jobs:app."],
+        ),
+    ],
+)
+def test_a_slip_in_the_name_is_bad_usage_with_a_way_out(
+    shop: Terminal, tmp_path: Path, reference: str, lines: list[str]
+) -> None:
+    (tmp_path / "store").mkdir()
+    write(tmp_path / "store", "from horai import Horai\norders, bills = Horai('a'), Horai('b')\n", "__init__")
+    write(tmp_path / "store", "", "jobs")
+
+    assert shop("check", reference).failed_with(2, *lines)
