@@ -1,0 +1,129 @@
+"""What an application is connected with during a test: the test's database and the virtual time, in every event loop."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from datetime import datetime
+from typing import Protocol
+
+from horai.accept.scope import Scope
+from horai.core.wakes import Wake
+from horai.db import reads
+from horai.db.clock import DatabaseClock
+from horai.db.line import Line
+from horai.db.pool import acquire, close_pool, open_pool
+from horai.db.reads import Ended
+from horai.db.wakeups import Wakeups
+from horai.sdk.client import CONNECTIONS, TENANT, Client, tenant_id
+from horai.sdk.inserts import Inserts
+from horai.sdk.results import Results
+
+
+class NotEnded(AssertionError):
+    """A result was asked for that is not there yet, and no time goes by while somebody waits for it."""
+
+
+class Drive(Protocol):
+    """Whoever makes things happen."""
+
+    @property
+    def now(self) -> datetime:
+        """The virtual time."""
+        ...
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it is at it."""
+        ...
+
+    async def drain(self) -> object:
+        """Runs what is due now."""
+        ...
+
+
+class VirtualClient(Client):
+    """A client that does not wait for what will never come by itself. `drive` is None in other loops than the test's."""
+
+    drive: Drive | None = None
+
+    async def ended(self, instance_id: int) -> Ended:
+        """What the instance has come to, after all that is due now; `NotEnded` when that is nothing yet.
+
+        A function that waits for another's result does wait: it runs because something is being driven on.
+        """
+        if self.drive is None or self.drive.is_moving:
+            return await super().ended(instance_id)
+        await self.drive.drain()
+        async with acquire(self.scope.pool) as connection:
+            found = await reads.ended(connection, self.scope.tenant_id, [instance_id])
+            if found:
+                return found[0]
+            row = await reads.instance_by_id(connection, self.scope.tenant_id, instance_id)
+        state = f"is {row.state.name}, wanted for {row.execute_time.isoformat()}" if row else "is not there"
+        raise NotEnded(f"The instance {instance_id} {state}; it is {self.drive.now.isoformat()}: advance the time.")
+
+
+class Clients:
+    """One client for each event loop that asks, all on one database; made and closed in their loops."""
+
+    def __init__(self, url: str, clock: DatabaseClock, wakeups: Wakeups, drive: Drive) -> None:
+        self._url = url
+        self._clock = clock
+        self._wakeups = wakeups
+        self._drive = drive
+        self._home = asyncio.get_running_loop()
+        self._clients: dict[asyncio.AbstractEventLoop, asyncio.Task[VirtualClient]] = {}
+
+    async def get(self) -> Client:
+        """That of the running loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = asyncio.create_task(self._open(loop))
+        return await asyncio.shield(self._clients[loop])
+
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> VirtualClient:
+        async with AsyncExitStack() as stack:
+            pool = await open_pool(self._url, "horai test client", CONNECTIONS)
+            stack.push_async_callback(close_pool, pool)
+            wakeups = self._wakeups if loop is self._home else self._passing_on()
+            scope = Scope(pool, wakeups, await tenant_id(pool), TENANT)
+            results = Results(pool, scope.tenant_id)
+            stack.push_async_callback(results.close)
+            inserts = Inserts(Line(self._url, "horai test inserts"), wakeups, scope.tenant_id)
+            stack.push_async_callback(inserts.close)
+            client = VirtualClient(stack.pop_all(), scope, self._clock, inserts, results)
+            client.drive = self._drive if loop is self._home else None
+            return client
+        raise AssertionError("unreachable")
+
+    def _passing_on(self) -> Wakeups:
+        """Wakes of another loop's client, heard in the test's own."""
+        hear: Callable[[Wake], None] = self._wakeups.hear
+        wakeups = Wakeups()
+        wakeups.pass_on_to(lambda wake: _call_in(self._home, hear, wake))
+        return wakeups
+
+    async def release(self) -> None:
+        """Closes that of the running loop; who asks again gets another."""
+        opening = self._clients.pop(asyncio.get_running_loop(), None)
+        if opening is not None:
+            await _close(opening)
+
+    async def close(self) -> None:
+        """Closes all of them, each where it was made."""
+        for loop, opening in self._clients.items():
+            if loop is self._home:
+                await _close(opening)
+            elif not loop.is_closed():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close(opening), loop))
+        self._clients.clear()
+
+
+async def _close(opening: "asyncio.Task[VirtualClient]") -> None:
+    with suppress(Exception):  # one that could not be opened
+        await (await opening).close()
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, hear: Callable[[Wake], None], wake: Wake) -> None:
+    with suppress(RuntimeError):  # the test is over
+        loop.call_soon_threadsafe(hear, wake)

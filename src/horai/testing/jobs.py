@@ -1,0 +1,25 @@
+"""What the stages of a harness know of jobs: nothing that is a second old, and no dice."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from horai.core.retry import Jitter
+from horai.db.jobs import Runnable
+from horai.db.pool import Connection
+from horai.engine.jobbook import JobBook
+
+
+class FreshJobs(JobBook):
+    """Asks every time, as no real second passes in a test; and retries come when their back-off says, without jitter."""
+
+    async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
+        """The jobs by id, as they are now."""
+        found = await JobBook().get(connection, job_ids)
+        return {job_id: _without_jitter(job) for job_id, job in found.items()}
+
+
+def _without_jitter(job: Runnable) -> Runnable:
+    if job.recipe is None:
+        return job
+    retry = replace(job.recipe.retry, jitter=Jitter.NONE)
+    return replace(job, recipe=replace(job.recipe, retry=retry))

@@ -1,0 +1,40 @@
+-- What a harness asks of the tables. Made after the migrations.
+
+-- What is due now, by kind, and in the row `next` when something will be: null when nothing ever will.
+create function virtual_time.outlook() returns table (kind text, shard smallint, lane integer, at timestamptz, rows bigint)
+language sql volatile as $$
+    with present as materialized (
+        select clock_timestamp() as now
+    ), waiting as materialized (
+        select live.shard, live.lane, live.due from horai.instance_live live where live.state in (0, 3) and live.lane <> 0
+    ), nodes as materialized (
+        select lease_until, fenced_at is not null or stopped_at is not null as is_closed from horai.node where rescued_at is null
+    )
+    select 'place', shard, lane, min(due), count(*) from waiting, present where due <= now group by shard, lane
+    union all
+    select 'schedule', null, null, min(fire_time), count(*) from horai.schedule, present where fire_time <= now having count(*) > 0
+    union all
+    select 'node', null, null, min(lease_until), count(*) from nodes, present where is_closed or lease_until < now having count(*) > 0
+    union all
+    select 'relane', null, null, null, (
+        select count(*) from horai.instance_live live join horai.job on job.id = live.job_id where job.relane)
+    where exists (select from horai.job where relane)
+    union all
+    select 'next', null, null, least(
+        (select min(due) from waiting where due > now),
+        (select min(fire_time) from horai.schedule where fire_time > now),
+        (select min(lease_until) + interval '1 microsecond' from nodes where not is_closed and lease_until >= now)
+    ), null
+    from present
+$$;
+
+-- What has become of instances, live or final.
+create function virtual_time.came_to(ids bigint[])
+returns table (id bigint, fence bigint, state text, result json, error_code text, error_msg text)
+language sql volatile as $$
+    select live.id, live.fence, horai.state_name(live.state), null::json, live.error_code, live.error_msg
+    from horai.instance_live live where live.id = any (ids)
+    union all
+    select past.id, past.fence, horai.state_name(past.state), past.result, past.error_code, past.error_msg
+    from horai.instance_history past where past.id = any (ids)
+$$;

@@ -1,0 +1,77 @@
+-- Makes a used database as good as new, in a hundredth of the time that copying the template takes. Made after the
+-- migrations, when the tables hold what every database begins with.
+
+create schema virtual_seed;
+
+create function virtual_seed.keep() returns void
+language plpgsql as $$
+declare
+    known record;
+    has_rows boolean;
+begin
+    for known in select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind = 'r' loop
+        execute format('select exists (select from horai.%I)', known.relname) into has_rows;
+        if has_rows then
+            execute format('create table virtual_seed.%1$I as table horai.%1$I', known.relname);
+        end if;
+    end loop;
+    create table virtual_seed."a sequence" as
+    select format('horai.%I', sequencename)::regclass as id, coalesce(last_value, start_value) as value, last_value is not null as is_called
+    from pg_sequences where schemaname = 'horai';
+    create table virtual_seed."the newest object" as select 0::bigint as id;
+    update virtual_seed."the newest object" set id = virtual_seed.newest_object();
+end $$;
+
+-- Ids of objects only grow: whatever a test has made, of any kind, has a higher one than all that was there before.
+create function virtual_seed.newest_object() returns bigint language sql volatile as $$
+    select greatest(
+        (select max(oid::bigint) from pg_class where relpersistence <> 't'), (select max(oid::bigint) from pg_constraint),
+        (select max(oid::bigint) from pg_proc), (select max(oid::bigint) from pg_type where typnamespace::regnamespace::text not like 'pg_temp%'),
+        (select max(oid::bigint) from pg_trigger), (select max(oid::bigint) from pg_extension),
+        (select max(oid::bigint) from pg_namespace where nspname not like 'pg_temp%' and nspname not like 'pg_toast_temp%'))
+$$;
+
+-- Whether it could be done: not where a test has made tables, functions or the like of its own.
+create function virtual_seed.restore() returns boolean
+language plpgsql as $$
+declare
+    known record;
+    left_over text[];
+begin
+    if virtual_seed.newest_object() <> (select id from virtual_seed."the newest object") then
+        return false;
+    end if;
+    left_over := array(select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind = 'r');
+    for round in 1 .. 10 loop -- who refers to others has to go first: whoever is still referred to waits for the next round
+        for known in select unnest(left_over) as name loop
+            begin
+                execute format('delete from horai.%I', known.name);
+                left_over := array_remove(left_over, known.name);
+            exception when foreign_key_violation then
+                continue;
+            end;
+        end loop;
+        exit when left_over = '{}';
+    end loop;
+    left_over := array(select relname from pg_class where relnamespace = 'virtual_seed'::regnamespace and relkind = 'r' and relname not like '% %');
+    for round in 1 .. 10 loop
+        for known in select unnest(left_over) as name loop
+            begin
+                execute format('insert into horai.%1$I overriding system value table virtual_seed.%1$I', known.name);
+                left_over := array_remove(left_over, known.name);
+            exception when foreign_key_violation then
+                continue;
+            end;
+        end loop;
+        exit when left_over = '{}';
+    end loop;
+    perform setval(id, value, is_called) from virtual_seed."a sequence";
+    return left_over = '{}';
+end $$;
+
+-- Whoever is still connected has no business here any more.
+create function virtual_seed.send_away() returns bigint language sql volatile as $$
+    select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+$$;
+
+select virtual_seed.keep();

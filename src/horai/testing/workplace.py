@@ -1,0 +1,248 @@
+"""The stages of a worker and of a scheduler on one database, called step by step: no loops, no leases, no waiting.
+
+They are those of the product, with its SQL. What is missing is what time does by itself: the clock stands still, and the
+database says what is due at each moment.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from horai import __version__
+from horai.core.settings import SHARDS, EngineSettings
+from horai.core.shards import EVERY_ROLE, Duty, Role
+from horai.core.states import FINAL, State
+from horai.core.vitals import Vitals
+from horai.db import idempotency, jobs, nodes
+from horai.db.line import Line
+from horai.db.pool import Connection
+from horai.db.wakeups import Wakeups
+from horai.engine.attempts import Attempts, Executor
+from horai.engine.claimer import Claimer
+from horai.engine.dispatcher import Bench, Dispatcher
+from horai.engine.handout import Handout
+from horai.engine.holdings import Holdings
+from horai.engine.janitor import Janitor
+from horai.engine.keeper import Keeper
+from horai.engine.lanes import Lanes
+from horai.engine.rescuer import Rescuer
+from horai.engine.scribe import Scribe
+from horai.engine.trigger import Trigger
+from horai.sdk.app import Horai
+from horai.sdk.functions import Crew
+from horai.testing import store
+from horai.testing.clock import VirtualClock
+from horai.testing.jobs import FreshJobs
+from horai.testing.journal import Journal
+from horai.testing.mishaps import LosingSettler, Mishaps, WatchedExecutor
+from horai.testing.store import Outlook
+
+SETTINGS = EngineSettings(settle_wait=timedelta(0))
+LIFELONG = timedelta(days=36_500)
+"""The lease of a worker that nobody kills."""
+MICROSECOND = timedelta(microseconds=1)
+CONCURRENCY = 100
+"""Functions at once, as a worker has it."""
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+LOOK_AGAIN = 0.05
+"""Seconds after which a row that somebody holds is tried again."""
+
+
+class Stuck(RuntimeError):
+    """What is due does not come to an end."""
+
+
+@dataclass(slots=True)
+class LoneKeeper:
+    """The only node there is: every shard is its own, and its lease holds."""
+
+    incarnation: int = 0
+
+    def holds(self) -> bool:
+        """Always."""
+        return True
+
+    def shards(self, _duty: Duty) -> frozenset[int]:
+        """All of them."""
+        return frozenset(range(SHARDS))
+
+
+class FreshRescuer(Rescuer):
+    """One that knows jobs as they are now."""
+
+    def __init__(self, line: Line, keeper: Keeper, wakeups: Wakeups) -> None:
+        super().__init__(line, keeper, wakeups, SETTINGS)
+        self._jobs = FreshJobs()
+
+
+class Workplace:
+    """Everything that makes instances run, at a moment that the test chooses. `patience`: real seconds for one moment."""
+
+    def __init__(self, url: str, app: Horai, clock: VirtualClock, patience: float) -> None:
+        self.clock = clock
+        self.wakeups = Wakeups()
+        self.mishaps = Mishaps()
+        self._patience = patience
+        self._line = Line(url, "horai test")
+        self._payloads = Line(url, "horai test payloads")
+        self._scribe = Scribe(self._line, clock)
+        self.journal = Journal(clock, self._scribe)
+        self._crew = Crew(CONCURRENCY, self.journal)
+        self._node = LoneKeeper()
+        self._holdings = Holdings(SETTINGS.in_flight, Vitals())
+        self._settler = LosingSettler(self._line, self._holdings, self.wakeups, SETTINGS, self.mishaps.lost)
+        self._stirred = self._settler.signal
+        self._has_news = False
+        keeper = cast("Keeper", self._node)
+        self._dispatcher = Dispatcher(self._line, self._bench(keeper, self._executors(app)))
+        self._trigger = Trigger(self._line, keeper, self.wakeups, SETTINGS, clock.now())
+        self._rescuer = FreshRescuer(self._line, keeper, self.wakeups)
+        self._janitor = Janitor(self._line, self.wakeups, Vitals(), SETTINGS, NEVER)
+        self._listen()
+
+    def _executors(self, app: Horai) -> Mapping[str, Executor]:
+        """All in this process, those that want a process of their own included."""
+        inner = {name: job.executor(self._crew) for name, job in app.jobs.items()}
+        return {name: WatchedExecutor(executor, self.journal, self.mishaps) for name, executor in inner.items()}
+
+    def _bench(self, keeper: Keeper, executors: Mapping[str, Executor]) -> Bench:
+        clock, holdings, settler, book, vitals = self.clock, self._holdings, self._settler, FreshJobs(), Vitals()
+        attempts = Attempts(executors, settler, keeper, book, self._payloads, vitals)
+        lanes = Lanes(attempts.handlers, clock.now())
+        claimer = Claimer(keeper, lanes, holdings, settler, clock, vitals)
+        handout = Handout(attempts, settler, holdings, book, self.wakeups)
+        return Bench(keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, SETTINGS)
+
+    def _listen(self) -> None:
+        self.wakeups.listen(self._wake)
+        self.wakeups.listen_to_queues(self._wake_queue)
+        self.wakeups.listen_to_outcomes(self._crew.claim_over)
+
+    def _wake(self, shard: int | None, lane: int, due: datetime) -> None:
+        self._dispatcher.wake(shard, lane, due)
+        self._stir()
+
+    def _wake_queue(self, queue_id: int) -> None:
+        self._dispatcher.wake_queue(queue_id)
+        self._stir()
+
+    def _stir(self) -> None:
+        """While functions run, something new may be there to be claimed."""
+        self._has_news = True
+        self._stirred.set()
+
+    async def open(self) -> None:
+        """The time begins, and there is a worker."""
+        connection = await self._line.get()
+        await store.move_to(connection, self.clock.now())
+        self._node.incarnation = await _register(connection)
+
+    async def move_to(self, moment: datetime) -> None:
+        """It is `moment`; nothing has happened meanwhile."""
+        self.clock.move_to(moment)
+        connection = await self._line.get()
+        await store.move_to(connection, moment)
+        await idempotency.forget_keys(connection, SETTINGS.idempotency_keep)
+
+    @property
+    def job_names(self) -> frozenset[str]:
+        """Whose functions are run here."""
+        return self._dispatcher.bench.attempts.handlers
+
+    async def has_ended(self, instance_id: int) -> bool:
+        """Whether an instance is final."""
+        found = await store.came_to(await self._line.get(), [instance_id])
+        return bool(found) and State[found[0].state] in FINAL
+
+    async def drain(self) -> datetime | None:
+        """Does all that is due now and what comes of it; when something will be due next."""
+        deadline = asyncio.timeout(self._patience)
+        try:
+            async with deadline:
+                outlook = await self._until_quiet(await self._line.get())
+        except TimeoutError:
+            if deadline.expired():
+                raise self._stuck() from None
+            raise
+        timer = self._dispatcher.bench.lanes.next_at()  # of what its queue's rate holds back
+        coming = [at for at in (outlook.next_at, timer) if at is not None and at > self.clock.now()]
+        return min(coming, default=None)
+
+    def _stuck(self) -> Stuck:
+        running = ", ".join(f"{fired.job} (attempt {fired.attempt})" for fired in self.journal.under_way())
+        return Stuck(
+            f"At {self.clock.now().isoformat()} there was no end to it within {self._patience:g} s of real time"
+            f"{f'; still running: {running}' if running else ''}. A function that sleeps or waits for an hour does so in"
+            " real time; one that asks for RetryLater(0) again and again never ends."
+        )
+
+    async def _until_quiet(self, connection: Connection) -> Outlook:
+        """What is due and stays so (its queue is paused or full, nobody runs its handler) does not keep it from ending."""
+        last: Outlook | None = None
+        while True:
+            outlook = await store.outlook(connection)
+            if outlook.is_quiet or outlook == last:
+                return outlook
+            last = None if await self._serve(connection, outlook) else outlook
+
+    async def _serve(self, connection: Connection, outlook: Outlook) -> bool:
+        """Whether anything was claimed."""
+        now = self.clock.now()
+        if "node" in outlook.chores:
+            await self._rescuer.step(now)
+            await self.journal.look_up(connection)
+        if "relane" in outlook.chores:
+            await self._janitor.step(now)
+        if "schedule" in outlook.chores:
+            self._trigger.reload()
+            await self._trigger.step(now)
+        for shard, lane, due, _ in outlook.places:
+            self._dispatcher.wake(shard, lane, due)
+        self._dispatcher.is_active = False
+        await self._claim(connection)
+        await self._finish(connection)
+        return self._dispatcher.is_active
+
+    async def _claim(self, connection: Connection) -> None:
+        self._has_news = False
+        self._dispatcher.learn(await jobs.lanes(connection))
+        await self._dispatcher.step(self.clock.now())
+
+    async def _finish(self, connection: Connection) -> None:
+        """Until every function has ended and is settled; what they add for now runs beside them."""
+        while len(self._holdings):
+            self._stirred.clear()
+            await self._settler.step(self.clock.now())
+            await self.journal.look_up(connection)
+            if self._has_news:
+                await self._claim(connection)
+            elif len(self._holdings):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_AGAIN):
+                        await self._stirred.wait()
+        await self._scribe.flush()
+        if self.mishaps.lost:
+            await self._die(connection)
+
+    async def _die(self, connection: Connection) -> None:
+        """The worker is dead: its last beat was now, and another takes its place. Rescue comes when its lease is over."""
+        await nodes.renew_node(connection, self._node.incarnation, SETTINGS.lease - MICROSECOND)
+        self.mishaps.lost.clear()
+        self._node.incarnation = await _register(connection)
+
+    async def close(self) -> None:
+        """Breaks off what still runs."""
+        await self._dispatcher.bench.attempts.break_off()
+        self._crew.close()
+        await self._line.close()
+        await self._payloads.close()
+
+
+async def _register(connection: Connection) -> int:
+    incarnation, _ = await nodes.register_node(
+        connection, "horai.testing", "test", 0, __version__, LIFELONG, EVERY_ROLE | {Role.worker}
+    )
+    return incarnation
