@@ -17,6 +17,7 @@ from benchmarks import (
     own_sql,
     pinned,
     raw_limit,
+    sdk,
 )
 from benchmarks.scenario import Scenario
 
@@ -24,6 +25,10 @@ ALL = (
     raw_limit.SCENARIO,
     own_sql.SCENARIO,
     drain.SCENARIO,
+    sdk.DRAIN,
+    sdk.ENQUEUE,
+    sdk.IMMEDIATE,
+    sdk.LATENCY,
     long_drain.SCENARIO,
     groups.SCENARIO,
     latency.SCENARIO,

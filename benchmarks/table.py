@@ -17,7 +17,7 @@ from benchmarks.scenario import Line, Samples, Scenario
 from benchmarks.sitting import SHARED_BUFFERS, Size
 
 RESULTS = Path(__file__).parent / "results"
-NOTE = "An executor inside the engine's process that does nothing stands in for a worker."
+NOTE = "sdk_*: functions of a worker, through the public SDK. Others: an executor in the engine's process that does nothing."
 WIDTH = 150
 QUICK = "Quick sizes: they show that everything runs, not how fast it is."
 

@@ -15,6 +15,7 @@ from benchmarks.sitting import Sitting
 from horai.db.pool import connect
 
 SENT, SEND_RATE = 200, 50
+SINGLE_SHARE = 50
 FIRST_CALL_WITHIN = 300.0
 
 
@@ -80,7 +81,9 @@ async def _drain(sitting: Sitting, peer: Peer, rows: int) -> dict[str, float]:
     """Jobs per second, from the first call until the peer's own store calls all of them done."""
     async with sitting.database("peer", is_empty=True) as url:
         await _tell(peer, url, "schema")
-        told = await _tell(peer, url, "enqueue", rows)
+        singly = max(rows // SINGLE_SHARE, 100)
+        alone = await _tell(peer, url, "single", singly)
+        told = await _tell(peer, url, "enqueue", rows - singly)
         connection = await connect(url, "bench")
         await connection.execute("vacuum analyze", timeout=600)
         await connection.execute("checkpoint", timeout=600)
@@ -91,7 +94,7 @@ async def _drain(sitting: Sitting, peer: Peer, rows: int) -> dict[str, float]:
                     await asyncio.sleep(0.01)
             drained = time.monotonic() - called["first"]
         await connection.close()
-    return {"enqueue": rows / told["seconds"], "drain": rows / drained}
+    return {"single": singly / alone["seconds"], "enqueue": (rows - singly) / told["seconds"], "drain": rows / drained}
 
 
 @asynccontextmanager

@@ -35,6 +35,12 @@ export async function schedule (rate, length, lead, put) {
   for (let first = 0; first < dues.length; first += 1000) await put(dues.slice(first, first + 1000))
 }
 
+export async function single (count, put) {
+  const started = performance.now()
+  for (let number = 0; number < count; number++) await put({ due: 0, x: padding })
+  tell({ seconds: (performance.now() - started) / 1000 })
+}
+
 export async function send (count, rate, put) {
   for (let number = -20; number < count; number++) {
     await put({ due: number < 0 ? 0 : seconds(), x: padding })

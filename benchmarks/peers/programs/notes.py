@@ -65,6 +65,14 @@ async def enqueue(count, put):
     tell({"seconds": time.perf_counter() - started})
 
 
+async def single(count, put):
+    """`put(due)` one after the other, each waited for, and how long that took."""
+    started = time.perf_counter()
+    for _ in range(int(count)):
+        await put(0)
+    tell({"seconds": time.perf_counter() - started})
+
+
 async def send(count, rate, put):
     """`put(due)` one by one at a steady rate; the first few warm the way up and do not count."""
     for number in range(-20, int(count)):

@@ -1,7 +1,7 @@
 // Graphile Worker with what its performance page recommends: local queue, batched completion, prepared statements.
 // It finds scheduled jobs by polling, here ten times a second (every two seconds by default).
 import { Logger, makeWorkerUtils, run, runMigrations } from 'graphile-worker'
-import { command, enqueue, given, notes, ready, schedule, send, url } from './notes.mjs'
+import { command, enqueue, given, notes, ready, schedule, send, single, url } from './notes.mjs'
 
 const logger = new Logger(() => () => {})
 const worker = {
@@ -22,6 +22,8 @@ if (command === 'schema') {
     await enqueue(given[0], many => client.addJobs(many.map(payload => ({ identifier: 'noop', payload }))))
   } else if (command === 'schedule') {
     await schedule(...given, dues => client.addJobs(dues.map(due => ({ identifier: 'noop', payload: { due }, runAt: new Date(due * 1000) }))))
+  } else if (command === 'single') {
+    await single(...given, payload => client.addJob('noop', payload))
   } else if (command === 'send') {
     await send(...given, payload => client.addJob('noop', payload))
   }

@@ -1,6 +1,6 @@
 // pg-boss with large batches, LISTEN/NOTIFY, and polling at its shortest interval for scheduled jobs.
 import { PgBoss } from 'pg-boss'
-import { command, enqueue, given, notes, ready, schedule, send, url } from './notes.mjs'
+import { command, enqueue, given, notes, ready, schedule, send, single, url } from './notes.mjs'
 
 const boss = new PgBoss({ connectionString: url, schedule: false, supervise: command === 'work', useListenNotify: command === 'work', max: 8 })
 boss.on('error', error => console.error(error))
@@ -11,6 +11,8 @@ if (command === 'schema') {
   await enqueue(given[0], many => boss.insert('noop', many.map(data => ({ data }))))
 } else if (command === 'schedule') {
   await schedule(...given, dues => boss.insert('noop', dues.map(due => ({ data: { due }, startAfter: new Date(due * 1000) }))))
+} else if (command === 'single') {
+  await single(...given, data => boss.send('noop', data))
 } else if (command === 'send') {
   await send(...given, data => boss.send('noop', data))
 } else if (command === 'work') {

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import asyncpg
 import uvloop
-from notes import ARGUMENTS, COMMAND, PAYLOAD, URL, Notes, dues, enqueue, send, work
+from notes import ARGUMENTS, COMMAND, PAYLOAD, URL, Notes, dues, enqueue, send, single, work
 from pgqueuer import AsyncpgDriver, PgQueuer, Queries
 
 BATCH = 3000
@@ -32,6 +32,8 @@ async def main():
             some = times[first : first + 1000]
             waits = [timedelta(seconds=due - time.time()) for due in some]
             await queries.enqueue(["noop"] * len(some), [payload(due) for due in some], [0] * len(some), waits)
+    elif COMMAND == "single":
+        await single(*ARGUMENTS, lambda due: queries.enqueue("noop", payload(due), 0))
     elif COMMAND == "send":
         await send(*ARGUMENTS, lambda due: queries.enqueue("noop", payload(due), 0))
     elif COMMAND == "work":

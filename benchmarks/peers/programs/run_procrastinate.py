@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import procrastinate
 import uvloop
-from notes import ARGUMENTS, COMMAND, PAYLOAD, URL, Notes, dues, enqueue, send, work
+from notes import ARGUMENTS, COMMAND, PAYLOAD, URL, Notes, dues, enqueue, send, single, work
 from procrastinate.jobs import Job
 
 AT_ONCE = 8
@@ -47,6 +47,8 @@ async def main():
             times = dues(*ARGUMENTS)
             for first in range(0, len(times), 1000):
                 await app.job_manager.batch_defer_jobs_async([job_at(due) for due in times[first : first + 1000]])
+        elif COMMAND == "single":
+            await single(*ARGUMENTS, lambda due: noop.defer_async(due=due, x=PAYLOAD))
         elif COMMAND == "send":
             await send(*ARGUMENTS, lambda due: noop.defer_async(due=due, x=PAYLOAD))
         elif COMMAND == "work":
