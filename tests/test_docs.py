@@ -1,101 +1,105 @@
-"""Docs that cannot lie: the README's commands are typed against a fresh Horai, generated pages equal what makes them."""
+"""Docs that cannot lie: every snippet is run against a fresh Horai, generated pages equal what makes them."""
 
-import json
-import os
 import re
-import shlex
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness import HoraiProcess
+from pages import ROOT, Block, Command, blocks, pages
+from typist import typing
 
-ROOT = Path(__file__).parent.parent
-BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-HORAI = str(Path(sys.executable).parent / "horai")
-DEFAULT = "http://127.0.0.1:8470"
+NOT_RUN = {
+    "pip install horai": "needs a package index; what runs the tests was installed by `make install`",
+    "make install": "made what runs the tests",
+    "make test": "runs the tests",
+    "make up": "runs `horai up`, which is typed elsewhere, for ever",
+}
+"""Commands that nobody types here, and why."""
+
+RUN_ELSEWHERE = {
+    ("docs/guides/sql.md", "sql"): "tests/db/test_sql_guide.py",
+    ("docs/guides/testing.md", "python"): "tests/testing/test_plugin.py",
+}
+NO_CODE = {"mermaid"}
+TYPED = {"console", "python"}
 
 
-@pytest.fixture(scope="module")
-def horai(short_place: Path) -> Iterator[HoraiProcess]:
-    process = HoraiProcess(short_place / "docs").start()
-    yield process
-    assert process.stop() == 0
+def typed_blocks(page: str) -> list[Block]:
+    return [b for b in blocks(page) if b.language in TYPED and (page, b.language) not in RUN_ELSEWHERE]
 
 
 def commands(page: str) -> list[str]:
-    return [
-        line[2:]
-        for block in BLOCK.findall((ROOT / page).read_text())
-        for line in block.splitlines()
-        if line.startswith("$ ")
-    ]
+    return [each.text for block in typed_blocks(page) if block.language == "console" for each in block.commands]
 
 
-def run(command: str, base: str) -> None:
-    words = [word.replace(DEFAULT, base) for word in shlex.split(command)]
-    if words[0] == "curl":
-        curl(words[1:])
-        return
-    assert words[0] == "horai"
-    environment = {**os.environ, "HORAI_SERVER": base, "NO_COLOR": "1"}
-    done = subprocess.run([HORAI, *words[1:]], check=False, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+def needs_horai(page: str) -> bool:
+    """Whether it must run before the page begins: it is used there, and not started."""
+    typed = commands(page)
+    return any(each.startswith("horai") for each in typed) and not any(each.startswith("horai up") for each in typed)
 
 
-def curl(words: list[str]) -> None:
-    """The little of curl that the README uses, so that the test needs none."""
-    method, headers, data, url = "GET", dict[str, str](), None, ""
-    rest = iter(words)
-    for word in rest:
-        match word:
-            case "-X":
-                method = next(rest)
-            case "-H":
-                name, _, value = next(rest).partition(": ")
-                headers[name] = value
-            case "-d":
-                data = next(rest).encode()
-            case _:
-                url = word
-    request = urllib.request.Request(url, data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=10) as response:
-        assert response.status in {200, 201}
-        json.load(response)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", [page for page in pages() if typed_blocks(page)])
+def test_every_snippet_does_what_its_page_says(page: str, short_place: Path) -> None:
+    """In their order, in one directory; on a page that does not say how to start Horai, it runs already."""
+    with typing(short_place / re.sub(r"\W", "-", page)) as typist:
+        if needs_horai(page):
+            typist.command(Command("horai up", ()))
+        for block in typed_blocks(page):
+            if block.language == "python":
+                typist.python(block)
+                continue
+            for command in block.commands:
+                if command.text not in NOT_RUN:
+                    typist.command(command)
 
 
-@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md"])
-def test_the_commands_of_the_readme_work_as_they_stand(page: str, short_place: Path) -> None:
-    process = HoraiProcess(short_place / page).start()
-    try:
-        found = commands(page)
-        assert len(found) > 5
-        for command in found:
-            run(command, process.base)
-    finally:
-        assert process.stop() == 0
+@pytest.mark.parametrize("page", [page for page in pages() if blocks(page)])
+def test_there_is_no_snippet_that_nobody_runs(page: str) -> None:
+    found = blocks(page)
+    for number, block in enumerate(found):
+        if (page, block.language) in RUN_ELSEWHERE:
+            assert Path(page).name in (ROOT / RUN_ELSEWHERE[page, block.language]).read_text()
+            continue
+        assert block.language in TYPED | NO_CODE, f"{block}: nobody knows how to run {block.language!r}"
+        if block.file is not None:
+            module = block.file.removesuffix(".py").replace("/", ".")
+            assert any(module in later.text for later in found[number + 1 :]), f"{block}: nobody uses {module}"
 
 
-def test_B20_one_postgresql_that_it_brings_itself_is_all_a_full_install_needs(horai: HoraiProcess) -> None:
-    run("horai jobs create alone --delay 0s --url http://127.0.0.1:8470/healthz --method GET", horai.base)
-    run("horai jobs trigger alone --wait", horai.base)
+def test_what_is_not_run_is_still_on_some_page() -> None:
+    assert set(NOT_RUN) <= {command for page in pages() for command in commands(page)}
+
+
+def test_B20_one_postgresql_that_it_brings_itself_is_all_a_full_install_needs(short_place: Path) -> None:
+    with typing(short_place / "alone") as typist:
+        typist.command(Command("horai up", ()))
+        target = "--url http://127.0.0.1:8470/healthz --method GET"
+        typist.command(Command(f"horai jobs create alone --delay 0s {target}", ()))
+        typist.command(Command("horai jobs trigger alone --wait", ()))
 
 
 @pytest.mark.parametrize("tool", ["reference_doc.py", "states_doc.py"])
 def test_generated_pages_equal_what_makes_them(tool: str) -> None:
-    pages = [*(ROOT / "docs" / "reference").glob("*.md"), ROOT / "docs" / "concepts" / "states.md"]
-    before = {page: page.read_text() for page in pages}
+    generated = [*(ROOT / "docs" / "reference").glob("*.md"), ROOT / "docs" / "concepts" / "states.md"]
+    before = {page: page.read_text() for page in generated}
     subprocess.run([sys.executable, ROOT / "tools" / tool], check=True, timeout=60)
-    assert {page: page.read_text() for page in pages} == before, "run `make docs`"
+    assert {page: page.read_text() for page in generated} == before, "run `make docs`"
+
+
+def anchors(text: str) -> set[str]:
+    """What the headings of a page are called in links to them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 def test_every_link_between_the_documents_leads_somewhere() -> None:
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    for page in pages:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+    for page in pages():
+        for target in re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text()):
+            path, _, anchor = target.partition("#")
+            linked = (ROOT / page).parent / path if path else ROOT / page
             if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+                assert linked.exists(), f"{page} links to {target}"
+                assert not anchor or anchor in anchors(linked.read_text()), f"{page} links to {target}"

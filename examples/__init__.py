@@ -1,0 +1,1 @@
+"""Programs that use Horai, each with one command that runs all of it."""

@@ -1,0 +1,51 @@
+"""One command: Horai, the service and the story. `python -m examples.article_service`."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+
+import aiohttp
+import asyncpg
+
+from .. import stage
+from .story import Newsroom, tell
+
+
+async def provided(url: str) -> Mapping[str, str]:
+    """What an operator gives the service: a database of its own, and the secret that Horai signs its calls with.
+
+    In this example that database is on the server that `horai up` has brought along. Nothing that the service is
+    given leads it to Horai's tables.
+    """
+    connection = await asyncpg.connect(url)
+    try:
+        secret = await connection.fetchval("select secret from horai.signing_secret where retired_at is null limit 1")
+    finally:
+        await connection.close()
+    return {"ARTICLES_DATABASE_URL": await stage.beside(url, "articles"), "HORAI_WEBHOOK_SECRET": secret}
+
+
+async def told(articles: str, horai: str) -> None:
+    """Prints the story, with the seconds that have passed."""
+    begun = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"{time.monotonic() - begun:6.2f} s  {line}", flush=True)
+
+    async with aiohttp.ClientSession() as session:
+        await tell(Newsroom(session, articles, horai, say))
+
+
+def main() -> None:
+    with stage.a_directory() as directory, stage.horai(directory) as horai:
+        print(f"Horai: {horai}", flush=True)
+        known = {"HORAI_SERVER": horai, **asyncio.run(provided(stage.database_url(directory)))}
+        command = [sys.executable, "-m", "examples.article_service.service"]
+        with stage.running(command, "Articles are served: ", known, directory / "articles.log") as articles:
+            print(f"the article service: {articles}", flush=True)
+            asyncio.run(told(articles, horai))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The service's database and Horai cannot change in one transaction: what Horai was not told yet is told again.
+
+An article is changed first and told after. Between the two anything may fail: the row itself says that Horai has not
+heard of it (`told < version`), and the next round tells it again.
+"""
+
+import asyncio
+import logging
+
+import asyncpg
+
+from .articles import Article
+from .scheduler import Scheduler, Unreachable
+from .store import Store
+
+log = logging.getLogger(__name__)
+PAUSE = 0.5
+
+
+class Messenger:
+    """Tells Horai of every change, at once or later."""
+
+    def __init__(self, store: Store, scheduler: Scheduler) -> None:
+        self._store = store
+        self._scheduler = scheduler
+
+    async def tell(self, article: Article) -> bool:
+        """Whether Horai has taken it in; if not, it will be told again."""
+        try:
+            await self._scheduler.tell(article)
+        except Unreachable as error:
+            log.warning("%s", error)
+            return False
+        await self._store.tell(article)
+        return True
+
+    async def keep_telling(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                for article in await self._store.untold():
+                    if not await self.tell(article):
+                        break  # nobody there: the others can wait, too
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                log.warning("the database does not answer: %r", error)
+            await asyncio.sleep(PAUSE)

@@ -1,0 +1,69 @@
+"""What the examples need on an empty machine: a directory for a while, and processes that end with the story."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+
+ROOT = Path(__file__).parents[1]
+HORAI = str(Path(sys.executable).parent / "horai")
+
+
+@contextmanager
+def a_directory() -> Generator[Path]:
+    """For as long as it is needed. As root, PostgreSQL runs as somebody else, who must be able to enter it."""
+    directory = Path(tempfile.mkdtemp(prefix="horai-example-"))
+    directory.chmod(0o755)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def running(command: list[str], ready: str, environment: Mapping[str, str], log: Path) -> Generator[str]:
+    """A process, and what it says after `ready`; ended by SIGTERM."""
+    with log.open("a") as trouble:
+        process = subprocess.Popen(  # noqa: S603 — ours
+            command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=trouble, text=True
+        )
+    with process:
+        try:
+            said = next((line for line in process.stdout or () if line.startswith(ready)), None)
+            if said is None:
+                raise RuntimeError(f"{command} ended with {process.wait()}:\n{log.read_text()}")
+            yield said.removeprefix(ready).strip()
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def horai(directory: Path, *arguments: str) -> Generator[str]:
+    """`horai up` with a database of its own, and its address."""
+    command = [HORAI, "up", "--port", "0", "--data-dir", str(directory / "horai"), *arguments]
+    with running(command, "Horai is ready: ", {}, directory / "horai.log") as address:
+        yield address
+
+
+def database_url(directory: Path) -> str:
+    """Where the database is that `horai up` has brought along."""
+    command = [HORAI, "db", "url", "--data-dir", str(directory / "horai")]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 — ours
+
+
+async def beside(url: str, database: str) -> str:
+    """The URL of another database on the same server, made if it is not there."""
+    connection = await asyncpg.connect(url)
+    try:
+        if not await connection.fetchval("select exists (select from pg_database where datname = $1)", database):
+            await connection.execute(f"create database {database}")
+    finally:
+        await connection.close()
+    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
