@@ -9,23 +9,26 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Cancelled": "instance",
-    "Handle": "handle",
-    "Horai": "app",
-    "Instance": "instance",
-    "InstanceCancelled": "handle",
-    "InstanceFailed": "handle",
-    "Job": "job",
-    "Retry": "declaration",
-    "RetryLater": "outcomes",
-    "Unrecoverable": "outcomes",
+    "Cancelled": "sdk.instance",
+    "Handle": "sdk.handle",
+    "Horai": "sdk.app",
+    "HoraiError": "core.errors",
+    "Instance": "sdk.instance",
+    "InstanceCancelled": "sdk.handle",
+    "InstanceFailed": "sdk.handle",
+    "Invalid": "core.errors",
+    "Job": "sdk.job",
+    "NotFound": "core.errors",
+    "Retry": "sdk.declaration",
+    "RetryLater": "sdk.outcomes",
+    "Unrecoverable": "sdk.outcomes",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'horai' has no attribute {name!r}")
-    return getattr(import_module(f"horai.sdk.{_HOMES[name]}"), name)
+    return getattr(import_module(f"horai.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,3 +1,6 @@
+from horai.core.errors import HoraiError as HoraiError
+from horai.core.errors import Invalid as Invalid
+from horai.core.errors import NotFound as NotFound
 from horai.sdk.app import Horai as Horai
 from horai.sdk.declaration import Retry as Retry
 from horai.sdk.handle import Handle as Handle

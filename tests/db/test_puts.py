@@ -469,3 +469,22 @@ async def test_a_key_that_is_no_key_is_refused(url: str, key: str):
 
         with pytest.raises(Invalid):
             await trigger(scope, key)
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "dead", "succeeded"])
+async def test_the_fence_of_a_key_goes_on_growing_whatever_became_of_it(url: str, connection: Dedicated, ending: str):
+    """Two calls of one unit may be in flight: the later one must be the newer one to whoever receives both."""
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        running = await make.running(scope, connection, KEY)
+        match ending:
+            case "cancelled":
+                await instances.cancel_by_key(scope, "publish", KEY)
+            case "dead":
+                assert await claims.bury_if_running(connection, [(running.held, Bury("X", "x"))])
+            case _:
+                await succeed(connection, running)
+        verdict, again = await make.put(scope, KEY, again=True)
+        assert (verdict, again.fence) == (Verdict.INSERTED, running.held.fence)
+        (claimed,) = await make.claim(connection, await make.node(connection))
+        assert claimed.held.fence > running.held.fence

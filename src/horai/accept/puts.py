@@ -113,10 +113,8 @@ async def _insert_fresh(connection: Connection, place: Place, puts: Sequence[Put
     if ignored:
         await plans.take_back(connection, ignored)
     renewed = {key: pasts[key] for key, a in answers.items() if a.verdict is Verdict.INSERTED and key in pasts}
-    if versions := {
-        made[key].id: known.past.version for key, known in renewed.items() if known.past.version is not None
-    }:
-        await plans.inherit_versions(connection, versions)
+    if renewed:
+        await plans.inherit(connection, {made[key].id: known for key, known in renewed.items()})
     if letters := [letter for known in renewed.values() for letter in known.dead]:
         await plans.supersede_dead_letters(connection, letters)
     return answers

@@ -55,9 +55,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class KeyPast:
-    """What history knows of a key, with the ids of its dead instances and of the last one that finished."""
+    """What history knows of a key: its highest fence, the ids of its dead instances and of the last one that finished."""
 
     past: Past = field(default_factory=Past)
+    fence: int = 0
     dead: tuple[int, ...] = ()
     last: int | None = None
 
@@ -149,13 +150,15 @@ async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
     """What history knows of keys. Ask in a later statement than the one that saw no live row."""
     rows = await connection.fetch(sql("past_of_keys"), job_id, list(keys))
     return {
-        row["key"]: KeyPast(Past(row["succeeded"], row["version"]), tuple(row["dead"]), row["last"]) for row in rows
+        row["key"]: KeyPast(Past(row["succeeded"], row["version"]), row["fence"], tuple(row["dead"]), row["last"])
+        for row in rows
     }
 
 
-async def inherit_versions(connection: Connection, versions: Mapping[int, int]) -> None:
-    """Gives rows this transaction has just inserted without a version the last one their key has accepted."""
-    await connection.execute(sql("inherit_versions"), list(versions), list(versions.values()))
+async def inherit(connection: Connection, pasts: Mapping[int, KeyPast]) -> None:
+    """Gives rows this transaction has just inserted what they have from the past of their keys."""
+    versions, fences = [known.past.version for known in pasts.values()], [known.fence for known in pasts.values()]
+    await connection.execute(sql("inherit"), list(pasts), versions, fences)
 
 
 async def take_back(connection: Connection, instance_ids: Sequence[int]) -> None:

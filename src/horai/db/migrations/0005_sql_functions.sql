@@ -233,15 +233,16 @@ begin
     if made.id is null then
         return null;
     end if;
-    select bool_or(state = 2) as succeeded, max(version) as version, array_agg(id) filter (where state = 4) as dead,
+    select bool_or(state = 2) as succeeded, max(version) as version, max(fence) as fence, array_agg(id) filter (where state = 4) as dead,
         (array_agg(row('IGNORED', id, horai.state_name(state), execute_time)::horai.put_answer order by finished_at desc))[1] as last
     into past from horai.instance_history where job_id = wish.job_id and key = wish.key;
     if wish.version < past.version or (past.succeeded and not wish.again) then
         delete from horai.instance_live where id = made.id and state = 0 and attempt = 0;
         return past.last;
     end if;
-    if wish.version is null and past.version is not null then
-        update horai.instance_live set version = past.version where id = made.id;
+    if past.last is not null then
+        update horai.instance_live live set version = coalesce(live.version, past.version), fence = greatest(live.fence, past.fence)
+        where live.id = made.id;
     end if;
     if past.dead is not null then
         update horai.dead_letter set replay_status = 'SUPERSEDED' where instance_id = any (past.dead) and replay_status = 'NEW';

@@ -93,14 +93,15 @@ returning id, lane, due;
 -- What history knows of keys. Asked in a later statement than the one that saw no live row: a row that moves from live
 -- to history is seen by neither half of a statement that reads both.
 -- Ids do not tell which came last: each connection takes them from a stock of its own.
-select key, bool_or(state = 2) as succeeded, max(version) as version, coalesce(array_agg(id) filter (where state = 4), '{}') as dead,
-    (array_agg(id order by finished_at desc))[1] as last
+select key, bool_or(state = 2) as succeeded, max(version) as version, max(fence) as fence,
+    coalesce(array_agg(id) filter (where state = 4), '{}') as dead, (array_agg(id order by finished_at desc))[1] as last
 from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
 
--- name: inherit_versions
--- A put without a version leaves the key's last accepted one in force, also on the row this transaction has just inserted.
-update horai.instance_live live set version = past.version
-from unnest($1::bigint[], $2::bigint[]) as past(id, version) where live.id = past.id and live.version is null;
+-- name: inherit
+-- What the row this transaction has just inserted has from its key's past: the fence goes on growing along the unit, and a
+-- put without a version leaves the last accepted one in force.
+update horai.instance_live live set version = coalesce(live.version, past.version), fence = greatest(live.fence, past.fence)
+from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as past(id, version, fence) where live.id = past.id;
 
 -- name: take_back
 -- Removes the rows this very transaction inserted, when history says that their keys have succeeded.
