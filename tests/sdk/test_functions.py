@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from horai import Cancelled, Horai, Instance, RetryLater, Unrecoverable
+from horai import Cancelled, Instance, RetryLater, Unrecoverable
 from horai.core.calls import Call, WorkerTarget
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded
 from horai.sdk.functions import AsyncFunction, Crew, ThreadedFunction, executor_of
@@ -110,11 +110,15 @@ async def test_a_thread_that_takes_too_long_keeps_its_place_until_it_ends():
     def hang() -> None:
         let_go.wait()
 
+    async def at_once() -> int:
+        return 1
+
     failed = await executor(hang, crew).run(call(timeout=timedelta(milliseconds=20)))
     assert isinstance(failed, FailedRetryable)
     assert failed.code == "TIMEOUT"
-    waiting = asyncio.create_task(executor(lambda: 1, crew).run(call(instance_id=2)))
-    await asyncio.sleep(0)
+    waiting = asyncio.create_task(executor(at_once, crew).run(call(instance_id=2)))
+    for _ in range(5):
+        await asyncio.sleep(0)
     assert not waiting.done()
     let_go.set()
     assert await waiting == Succeeded("1")
@@ -196,6 +200,17 @@ async def test_a_claim_that_ends_while_it_waits_for_a_place_never_begins():
     assert await executor(second, crew).run(call(instance_id=4)) == Succeeded()
 
 
+async def test_a_claim_that_was_lost_while_it_waited_for_a_place_never_begins():
+    gate = asyncio.Event()
+    crew = Crew(1, is_held=lambda call: call.instance_id == 1)
+    first = asyncio.create_task(executor(gate.wait, crew).run(call()))
+    waiting = asyncio.create_task(executor(gate.wait, crew).run(call(instance_id=2)))
+    await asyncio.sleep(0)
+    gate.set()
+    assert await waiting == NotSent()
+    assert await first == Succeeded("true")
+
+
 async def test_what_the_function_waited_for_being_cancelled_is_a_failure():
     async def confused() -> None:
         inner = asyncio.create_task(asyncio.sleep(60))
@@ -248,13 +263,3 @@ async def test_an_instance_tells_who_it_is():
     assert instance.payload is instance.payload
     with pytest.raises(ValueError, match="between 0 and 1"):
         instance.progress(1.5)
-
-
-async def test_a_job_runs_once_in_this_process():
-    app = Horai("here")
-
-    @app.job
-    async def double(number: int) -> int:
-        return number * 2
-
-    assert await double.run_once(call("21")) == Succeeded("42")

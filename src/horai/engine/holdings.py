@@ -43,13 +43,16 @@ class Holdings:
 
     def drop(self, ended: Iterable[Held]) -> None:
         """Settled, or no longer ours."""
-        was_full, count = self.room <= 0, len(self._held)
+        was_full = self.room <= 0
         for held in ended:
             self._held.pop((held.id, held.fence), None)
-        self._pace.note(time.monotonic(), count - len(self._held))
         self._changed()
         if was_full and self.freed is not None:
             self.freed.set()
+
+    def worked(self, calls: int) -> None:
+        """So many calls have ended; what was given back unrun is none of them."""
+        self._pace.note(time.monotonic(), calls)
 
     def _changed(self) -> None:
         self._vitals.in_flight = len(self._held)

@@ -162,6 +162,7 @@ class Settler:
         except HELD_UP:
             return list(batch)
         self._vitals.observe_outcomes(time.monotonic(), failed=0, succeeded=len(done))
+        self._holdings.worked(len(done))
         if len(done) == len(batch):
             self._holdings.drop([held for held, _ in plain])
             return []
@@ -196,6 +197,7 @@ class Settler:
         released = sum(isinstance(decision, Release) for decision in decisions)
         failed = len(decisions) - succeeded - released
         self._vitals.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded)
+        self._holdings.worked(failed + succeeded)
         self._vitals.retry_backlog += sum(isinstance(decision, Retry) for decision in decisions)
 
 

@@ -24,8 +24,11 @@ log = structlog.get_logger(__name__)
 class Crew:
     """What the functions of a process share: places, threads, and where their notes go."""
 
-    def __init__(self, concurrency: int, notes: Notes | None = None) -> None:
+    def __init__(
+        self, concurrency: int, notes: Notes | None = None, is_held: Callable[[Call], bool] = lambda _: True
+    ) -> None:
         self._free = concurrency
+        self._is_held = is_held
         self._line: deque[asyncio.Future[None]] = deque()
         self._running: dict[tuple[int, int], Instance[Any]] = {}
         self.threads = Threads(concurrency)
@@ -39,7 +42,7 @@ class Crew:
         return False
 
     async def turn(self, call: Call, instance: Instance[Any]) -> bool:
-        """Waits for a place, first come, first served; False, and no place, when the claim has ended meanwhile."""
+        """Waits for a place, first come, first served; False, and no place, when the claim is not ours any more."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.append(turn)
         try:
@@ -49,10 +52,11 @@ class Crew:
             if turn.done() and not turn.cancelled():
                 self.leave()  # given and cancelled in the same moment: pass it on
             raise
-        if instance.is_cancelled:
+        is_ours = self._is_held(call) and not instance.is_cancelled
+        if not is_ours:
             self.end(call)
             self.leave()
-        return not instance.is_cancelled
+        return is_ours
 
     def leave(self) -> None:
         """Gives a place back, to the first in line."""

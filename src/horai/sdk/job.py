@@ -4,12 +4,9 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, TypeVar
 
-from horai.core.calls import Call
-from horai.core.settlement import Outcome
 from horai.sdk.declaration import Declaration
 from horai.sdk.facade import SyncVerbs
 from horai.sdk.functions import AsyncFunction, Crew, ThreadedFunction, executor_of
-from horai.sdk.instance import Notes
 from horai.sdk.verbs import Home, Verbs
 
 R = TypeVar("R")
@@ -37,7 +34,3 @@ class Job(Verbs[R]):
     def executor(self, crew: Crew) -> AsyncFunction | ThreadedFunction:
         """What makes its attempts, in this process."""
         return executor_of(self._function, self.declaration.signature, crew)
-
-    async def run_once(self, call: Call, notes: Notes | None = None) -> Outcome:
-        """One attempt, in this process; never raises but for cancellation."""
-        return await self.executor(Crew(1, notes)).run(call)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ import structlog
 
 from horai.accept.declarations import Applied
 from horai.accept.scope import Scope
+from horai.core.calls import Call
 from horai.core.errors import Invalid
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
@@ -73,13 +75,18 @@ async def working(
     url: str, app: Horai, settings: WorkerSettings, scope: Scope, vitals: Vitals | None = None
 ) -> AsyncGenerator[Engine]:
     """An engine that runs the application's functions and nothing else."""
-    crew, isolated = Crew(settings.concurrency), _isolated(app, settings)
+    told = vitals or Vitals()
+
+    def is_held(call: Call) -> bool:
+        return told.holds_lease(time.monotonic()) and call.node == told.incarnation
+
+    crew, isolated = Crew(settings.concurrency, is_held=is_held), _isolated(url, app, settings, is_held)
     engine = Engine(
         url,
         settings.name,
         {name: _executor(job, crew, isolated) for name, job in app.jobs.items()},
         scope.wakeups,
-        vitals or Vitals(),
+        told,
         replace(settings.engine, concurrency=settings.concurrency),
         frozenset({Role.worker}),
         Reach(scope.tenant_id, settings.queues),
@@ -97,8 +104,10 @@ async def working(
             await isolated.close()
 
 
-def _isolated(app: Horai, settings: WorkerSettings) -> IsolatedFunctions | None:
-    """Processes for the functions that want one of their own; None when none does."""
+def _isolated(
+    url: str, app: Horai, settings: WorkerSettings, is_held: Callable[[Call], bool]
+) -> IsolatedFunctions | None:
+    """Processes for the functions that want one of their own; None when none does. They take half of the places at most."""
     wanting = [job.name for job in app.jobs.values() if job.declaration.isolation == "process"]
     if not wanting:
         return None
@@ -107,7 +116,13 @@ def _isolated(app: Horai, settings: WorkerSettings) -> IsolatedFunctions | None:
             f"The job {wanting[0]!r} wants a process of its own, and nobody knows where that finds the application.",
             "Run it by `horai worker module:app`.",
         )
-    return IsolatedFunctions(settings.reference, settings.isolated)
+    return IsolatedFunctions(
+        settings.reference,
+        settings.isolated,
+        waiting=max(settings.concurrency // 2, 1),
+        environment={"HORAI_DATABASE_URL": url},
+        is_held=is_held,
+    )
 
 
 def _executor(job: Job[Any], crew: Crew, isolated: IsolatedFunctions | None) -> Executor:

@@ -1,0 +1,3 @@
+"""An application that cannot be imported."""
+
+raise RuntimeError("its configuration is missing")
