@@ -1,7 +1,9 @@
 import asyncio
+import time
 
 import pytest
 
+from horai.core.pace import Pace
 from horai.core.vitals import Vitals
 from horai.db.claims import Claimed, Held
 from horai.engine.holdings import Holdings
@@ -33,10 +35,29 @@ async def test_B6_only_a_full_house_signals_that_there_is_room():
     holdings.drop([held(1)])
     assert not holdings.freed.is_set()
     holdings.add([claimed(1), claimed(2)])
+    assert holdings.room == 0
 
     holdings.drop([held(1)])
 
     assert holdings.freed.is_set()
+
+
+async def test_whoever_was_told_that_there_is_no_room_is_woken_when_the_pace_makes_some(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    now = 100.0
+    monkeypatch.setattr("horai.engine.holdings.time.monotonic", lambda: now)
+    holdings = Holdings(4_000, Vitals(), concurrency=2)
+    holdings.freed = asyncio.Event()
+    holdings.add([claimed(1), claimed(2)])
+    assert holdings.room == 0
+    holdings._pace = Pace(time.monotonic() - 0.1)
+    holdings.worked(1_000)
+    assert holdings.freed.is_set()
+    assert holdings.room > 0
+    holdings.freed.clear()
+    holdings.drop([held(1)])
+    assert not holdings.freed.is_set()
 
 
 async def test_the_same_instance_under_another_fence_is_another_claim():

@@ -22,6 +22,7 @@ class Holdings:
         self._vitals = vitals
         self._held: dict[tuple[int, int], Held] = {}
         self.freed: asyncio.Event | None = None
+        self._is_wanted = False
         self._emptied = asyncio.Event()
         self._emptied.set()
 
@@ -30,11 +31,13 @@ class Holdings:
 
     @property
     def room(self) -> int:
-        """How many more may be claimed."""
+        """How many more may be claimed. Whoever is told that none may is woken when that changes."""
         limit = self._limit
         if self._concurrency is not None:
             limit = min(limit, self._concurrency + self._pace.ahead)
-        return limit - len(self._held)
+        room = limit - len(self._held)
+        self._is_wanted = self._is_wanted or room <= 0
+        return room
 
     def add(self, claimed: Iterable[Claimed]) -> None:
         """Taken in hand."""
@@ -43,16 +46,21 @@ class Holdings:
 
     def drop(self, ended: Iterable[Held]) -> None:
         """Settled, or no longer ours."""
-        was_full = self.room <= 0
         for held in ended:
             self._held.pop((held.id, held.fence), None)
         self._changed()
-        if was_full and self.freed is not None:
-            self.freed.set()
+        self._wake()
 
     def worked(self, calls: int) -> None:
         """So many calls have ended; what was given back unrun is none of them."""
         self._pace.note(time.monotonic(), calls)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._is_wanted and self.room > 0:
+            self._is_wanted = False
+            if self.freed is not None:
+                self.freed.set()
 
     def _changed(self) -> None:
         self._vitals.in_flight = len(self._held)
