@@ -48,12 +48,15 @@ class Application:
     def __init__(self, url: str, lanes: int = LANES) -> None:
         self.app = Horai("bench", database_url=url)
         self.calls = 0
+        self.first_at = self.settled_at = 0.0
         self.jobs: list[Job[None]] = [self._job(number) for number in range(lanes)]
 
     def _job(self, number: int) -> Job[None]:
         @self.app.job(name=f"noop{number}", queue=f"q{number}")
         async def noop(instance: Instance[Any]) -> None:
             self.calls += 1
+            if self.calls == 1:
+                self.first_at = time.perf_counter()
             self.began(instance)
 
         return noop
@@ -98,13 +101,18 @@ async def drain(sitting: Sitting) -> Sample:
 
 
 async def drain_rate(sitting: Sitting, rows: int) -> float:
-    """Instances run per second, the start of the worker included."""
+    """Instances run per second, from the first call until all are settled: as it is measured for the peers."""
     async with sitting.database("sdk_drain") as url:
-        return (await _drain(url, rows))[0]
+        application = Application(url)
+        await _drain(url, rows, application=application)
+        return rows / (application.settled_at - application.first_at)
 
 
-async def _drain(url: str, rows: int, profile: cProfile.Profile | None = None) -> tuple[float, float]:
-    application = Application(url)
+async def _drain(
+    url: str, rows: int, profile: cProfile.Profile | None = None, application: Application | None = None
+) -> tuple[float, float]:
+    """Instances per second, the start of the worker included, and the CPU it took."""
+    application = application or Application(url)
     await application.app.declare()
     await application.app.close()
     connection = await connect(url, "bench")
@@ -114,6 +122,7 @@ async def _drain(url: str, rows: int, profile: cProfile.Profile | None = None) -
         if profile is not None:
             profile.enable()
         await settled(vitals, rows)
+        application.settled_at = time.perf_counter()
         if profile is not None:
             profile.disable()
         took, spent = time.perf_counter() - started, cpu.own() - used
@@ -134,17 +143,18 @@ async def _profiled(url: str, rows: int) -> None:
     (table.RESULTS / PROFILE).write_text(text.getvalue())
 
 
-async def added(sitting: Sitting, rows: int) -> dict[str, float]:
-    """Instances added per second as the peers do it: one after the other, and by the thousand."""
+async def added(sitting: Sitting, rows: int, callers: int) -> dict[str, float]:
+    """Instances added per second as the peers do it: one after the other, by many callers at once, and by the thousand."""
     async with sitting.database("sdk_added") as url:
         application = Application(url, 1)
         (job,) = application.jobs
         await job.enqueue(PAYLOAD)
         singly = max(rows // 50, 100)
         single = await _rate(singly, _single(job, singly))
+        together = await _rate(singly, *(_single(job, singly // callers) for _ in range(callers)))
         many = await _rate(rows, _many(job, rows, 1_000))
         await application.app.close()
-    return {"single": single, "enqueue": many}
+    return {"single": single, f"{callers} callers": together, "enqueue": many}
 
 
 async def enqueue(sitting: Sitting) -> Sample:

@@ -1,6 +1,7 @@
 """Horai by the same yardstick: through its public SDK, with history, fences, leases and events on."""
 
 from benchmarks import sdk
+from benchmarks.peers.peer import CALLERS
 from benchmarks.sitting import Sitting
 
 NAME = "Horai"
@@ -8,8 +9,8 @@ NAME = "Horai"
 
 async def sample(sitting: Sitting, *, has_latencies: bool) -> dict[str, float]:
     """Enqueue singly and by the thousand, drain, and the latencies."""
-    found = await sdk.added(sitting, sitting.size.rows // 2)
-    found["drain"] = await sdk.drain_rate(sitting, sitting.size.rows)
+    found = await sdk.added(sitting, sitting.size.rows // 2, CALLERS)
+    found["drain"] = await sdk.drain_rate(sitting, sitting.size.rows // 2)
     if not has_latencies:
         return found
     told = await sdk.immediate(sitting)

@@ -15,7 +15,7 @@ from benchmarks.sitting import Sitting
 from horai.db.pool import connect
 
 SENT, SEND_RATE = 200, 50
-SINGLE_SHARE = 50
+SINGLE_SHARE, CALLERS = 50, 20
 FIRST_CALL_WITHIN = 300.0
 
 
@@ -81,9 +81,10 @@ async def _drain(sitting: Sitting, peer: Peer, rows: int) -> dict[str, float]:
     """Jobs per second, from the first call until the peer's own store calls all of them done."""
     async with sitting.database("peer", is_empty=True) as url:
         await _tell(peer, url, "schema")
-        singly = max(rows // SINGLE_SHARE, 100)
-        alone = await _tell(peer, url, "single", singly)
-        told = await _tell(peer, url, "enqueue", rows - singly)
+        singly = max(rows // SINGLE_SHARE // CALLERS, 5) * CALLERS
+        alone = await _tell(peer, url, "single", singly, 1)
+        together = await _tell(peer, url, "single", singly, CALLERS)
+        told = await _tell(peer, url, "enqueue", rows - 2 * singly)
         connection = await connect(url, "bench")
         await connection.execute("vacuum analyze", timeout=600)
         await connection.execute("checkpoint", timeout=600)
@@ -94,7 +95,12 @@ async def _drain(sitting: Sitting, peer: Peer, rows: int) -> dict[str, float]:
                     await asyncio.sleep(0.01)
             drained = time.monotonic() - called["first"]
         await connection.close()
-    return {"single": singly / alone["seconds"], "enqueue": (rows - singly) / told["seconds"], "drain": rows / drained}
+    return {
+        "single": singly / alone["seconds"],
+        f"{CALLERS} callers": singly / together["seconds"],
+        "enqueue": (rows - 2 * singly) / told["seconds"],
+        "drain": rows / drained,
+    }
 
 
 @asynccontextmanager

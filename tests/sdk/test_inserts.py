@@ -74,6 +74,34 @@ async def test_a_paused_jobs_instances_are_parked(url: str, connection: Dedicate
     async with make.scope(url) as scope:
         await make.job(scope, "publish", status="PAUSED")
         adding, _ = await inserts(url, scope)
-        await adding.add("publish", None, None)
-        assert await connection.fetchval("select lane from horai.instance_live") == 0
+        await asyncio.gather(*(adding.add("publish", None, None) for _ in range(3)))  # one alone, two together
+        assert [row["lane"] for row in await connection.fetch("select lane from horai.instance_live")] == [0, 0, 0]
+        await adding.close()
+
+
+async def test_a_busy_job_does_not_keep_another_waiting(url: str):
+    async with make.scope(url) as scope:
+        await make.job(scope, "busy")
+        await make.job(scope, "rare")
+        adding, _ = await inserts(url, scope)
+        others = [asyncio.create_task(adding.add("busy", None, None)) for _ in range(3_500)]
+        rare = asyncio.create_task(adding.add("rare", None, None))
+        await rare
+        assert not all(task.done() for task in others)
+        await asyncio.gather(*others)
+        await adding.close()
+
+
+async def test_those_who_wait_are_served_though_the_first_gives_up(url: str):
+    async with make.scope(url) as scope:
+        await make.job(scope, "publish")
+        adding, _ = await inserts(url, scope)
+        first = asyncio.create_task(adding.add("publish", None, None))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(adding.add("publish", None, None))
+        await asyncio.sleep(0)
+        first.cancel()
+        async with asyncio.timeout(10):
+            assert await second > 0
+            assert await adding.add("publish", None, None) > 0
         await adding.close()

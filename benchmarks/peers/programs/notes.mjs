@@ -35,9 +35,10 @@ export async function schedule (rate, length, lead, put) {
   for (let first = 0; first < dues.length; first += 1000) await put(dues.slice(first, first + 1000))
 }
 
-export async function single (count, put) {
+export async function single (count, callers, put) {
+  const caller = async () => { for (let number = 0; number < Math.floor(count / callers); number++) await put({ due: 0, x: padding }) }
   const started = performance.now()
-  for (let number = 0; number < count; number++) await put({ due: 0, x: padding })
+  await Promise.all(Array.from({ length: callers }, caller))
   tell({ seconds: (performance.now() - started) / 1000 })
 }
 

@@ -65,11 +65,15 @@ async def enqueue(count, put):
     tell({"seconds": time.perf_counter() - started})
 
 
-async def single(count, put):
-    """`put(due)` one after the other, each waited for, and how long that took."""
+async def single(count, callers, put):
+    """`put(due)` by so many callers, each of whom waits for one before the next, and how long that took."""
+
+    async def caller():
+        for _ in range(int(count / callers)):
+            await put(0)
+
     started = time.perf_counter()
-    for _ in range(int(count)):
-        await put(0)
+    await asyncio.gather(*(caller() for _ in range(int(callers))))
     tell({"seconds": time.perf_counter() - started})
 
 

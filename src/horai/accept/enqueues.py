@@ -16,7 +16,11 @@ from horai.db.pool import Connection, transaction
 
 async def enqueue_within(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Woken]:
     """One statement for all items, durable when it returns unless a transaction is open. The caller wakes."""
-    made = await plans.enqueue(connection, tenant_id, job, items)
+    if len(items) == 1:
+        one = await plans.enqueue_one(connection, tenant_id, job, items[0])
+        made = [] if one is None else [one]
+    else:
+        made = await plans.enqueue(connection, tenant_id, job, items)
     if items and not made:
         raise job_not_found(job)
     return made

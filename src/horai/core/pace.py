@@ -4,7 +4,7 @@ What it will have ended within a moment, and no more: short calls come by the th
 long ones are better left to others than held here in line. Pure: `now` is a monotonic time in seconds.
 """
 
-MOMENT = 0.1
+MOMENT = 0.2
 """Seconds of work to have at hand."""
 SPAN = 0.02
 """Seconds over which the rate is taken."""

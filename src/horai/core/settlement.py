@@ -102,8 +102,9 @@ class Release:
 
 Decision = Complete | Retry | Bury | Release
 
+SUCCESS = Succeeded()
 DONE = Complete()
-"""What most attempts come to."""
+"""What most attempts come to, and what that makes of their instances."""
 
 
 def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) -> Decision:

@@ -212,6 +212,12 @@ async def enqueue(connection: Connection, tenant_id: int, job: str, items: Seque
     return [Woken(id_, lane, due) for id_, lane, due in rows]
 
 
+async def enqueue_one(connection: Connection, tenant_id: int, job: str, item: Unkeyed) -> Woken | None:
+    """Makes one instance of the named job; None when there is no such job."""
+    row = await connection.fetchrow(sql("enqueue_one"), job, tenant_id, SHARDS, *item)
+    return None if row is None else Woken(*row)
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """Instances of one job, in the order they were asked for; their lane, and when the first may be claimed."""

@@ -16,7 +16,7 @@ import structlog
 
 from horai.core.calls import Call
 from horai.core.definition import Recipe
-from horai.core.settlement import TIMEOUT, Accepted, FailedRetryable, NotSent, Outcome, Release, plan
+from horai.core.settlement import DONE, SUCCESS, TIMEOUT, Accepted, FailedRetryable, NotSent, Outcome, Release, plan
 from horai.core.vitals import Vitals
 from horai.db import claims
 from horai.db.claims import Claimed, Held
@@ -30,6 +30,11 @@ log = structlog.get_logger(__name__)
 
 STOPPED = FailedRetryable("NODE_STOPPED", "The node stopped before the call had ended.")
 STOPPED_WAITING = FailedRetryable("NODE_STOPPED", "The node stopped while the outcome was awaited.")
+NOT_OURS = NotSent()
+"""Nothing is sent for a claim that is not this node's own any more: row and slot may be somebody else's.
+
+Nor when it holds a lease again: a node that was fenced has done so as another incarnation.
+"""
 UNREADABLE_PAUSE = timedelta(seconds=1)
 NOT_REPORTED = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
 
@@ -106,11 +111,17 @@ class Attempts:
 
     async def _attempt(self, errand: Errand) -> None:
         """One attempt from call to settlement; every way out settles or releases."""
-        held, recipe = errand[0].held, errand[2]
+        row, job, recipe = errand
+        held, is_quiet = row.held, False
         outcome: Outcome | Accepted = STOPPED
-        is_quiet = False
         try:
-            outcome = await self._outcome_of(errand)
+            if not self._keeper.holds() or held.node != self._keeper.incarnation:
+                outcome = NOT_OURS
+            elif row.has_large_payload:
+                outcome = await self._run_large(errand)
+            else:
+                secrets = () if recipe.handler else self._secrets_of(job)
+                outcome = await self._executors[recipe.handler].run(call_of(row, job, recipe, secrets))
             if isinstance(outcome, Accepted):
                 await self._reported(held, outcome.remaining)
                 is_quiet = True
@@ -118,24 +129,18 @@ class Attempts:
         finally:
             if isinstance(outcome, Accepted):
                 outcome = STOPPED_WAITING
-            decision = plan(recipe.retry, held.retry_count, outcome, random.uniform)
+            decision = DONE if outcome is SUCCESS else plan(recipe.retry, held.retry_count, outcome, random.uniform)
             self._settler.submit(Settlement(held, decision, is_quiet))
 
-    async def _outcome_of(self, errand: Errand) -> Outcome | Accepted:
-        """Nothing is sent for a claim that is not this node's own any more: row and slot may be somebody else's.
-
-        Nor when it holds a lease again: a node that was fenced has done so as another incarnation.
-        """
+    async def _run_large(self, errand: Errand) -> Outcome | Accepted:
+        """With a payload that did not come with its claim."""
         row, job, recipe = errand
-        if not self._keeper.holds() or row.held.node != self._keeper.incarnation:
-            return NotSent()
+        try:
+            payload = await self._payload_of(row.held)
+        except LookupError:
+            return NotSent(UNREADABLE_PAUSE)
         call = call_of(row, job, recipe, () if recipe.handler else self._secrets_of(job))
-        if row.has_large_payload:
-            try:
-                call = call._replace(payload=await self._payload_of(row.held))
-            except LookupError:
-                return NotSent(UNREADABLE_PAUSE)
-        return await self._executors[recipe.handler].run(call)
+        return await self._executors[recipe.handler].run(call._replace(payload=payload))
 
     async def _payload_of(self, held: Held) -> str | None:
         async with self._looking:

@@ -12,9 +12,9 @@ from typing import Any
 import structlog
 
 from horai.core.calls import Call
-from horai.core.settlement import NotSent, Outcome
+from horai.core.settlement import SUCCESS, NotSent, Outcome
 from horai.sdk.instance import Instance, Notes
-from horai.sdk.outcomes import DONE, outcome_of_error, outcome_of_value, timed_out
+from horai.sdk.outcomes import outcome_of_error, outcome_of_value, timed_out
 from horai.sdk.payloads import Form, Signature
 from horai.sdk.threads import Threads
 
@@ -124,17 +124,18 @@ class AsyncFunction(_Functions):
             else:
                 async with asyncio.timeout(call.timeout.total_seconds()) as deadline:
                     value = await self._function(*arguments)
-            return DONE if value is None else outcome_of_value(value)
+            return SUCCESS if value is None else outcome_of_value(value)
         except asyncio.CancelledError as error:
+            instance.end()
             if _is_being_cancelled():
                 raise
             return outcome_of_error(error)
         except BaseException as error:  # SystemExit too: it ends a function, never a worker
+            instance.end()
             if deadline is not None and deadline.expired() and call.timeout is not None:
                 return timed_out(call.timeout)
             return outcome_of_error(error)
         finally:
-            instance.end()
             crew.end(call)
             crew.leave()
 

@@ -17,6 +17,7 @@ from horai.accept.enqueues import enqueue_within
 from horai.core.errors import HoraiError
 from horai.db.claims import Woken
 from horai.db.line import Line
+from horai.db.plans import Unkeyed
 from horai.db.pool import GONE, unavailable
 from horai.db.wakeups import Wakeups
 
@@ -39,31 +40,44 @@ class Inserts:
         self._tenant_id = tenant_id
         self._waiting: defaultdict[str, list[_Wish]] = defaultdict(list)
         self._writing: asyncio.Task[None] | None = None
+        self._is_busy = False
 
     async def add(self, job: str, at: datetime | None, payload: str | None) -> int:
         """The id of a new instance, durable when it returns."""
+        if not self._is_busy:
+            return await self._add_alone(job, (at, payload))
         wish = _Wish(at, payload)
         self._waiting[job].append(wish)
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write_all())
         return await wish.made
 
+    async def _add_alone(self, job: str, item: Unkeyed) -> int:
+        """Nothing is under way: one statement, and then those who have come meanwhile."""
+        self._is_busy = True
+        try:
+            (made,) = await self._insert(job, [item])
+        finally:
+            self._writing = asyncio.create_task(self._write_all()) if self._waiting else None
+            self._is_busy = self._writing is not None
+        self._wakeups.announce([made])
+        return made.id
+
     async def _write_all(self) -> None:
+        """Job after job, in turn."""
         try:
             while self._waiting:
                 job, wishes = next(iter(self._waiting.items()))
-                self._waiting[job], batch = wishes[AT_ONCE:], wishes[:AT_ONCE]
-                if not self._waiting[job]:
-                    del self._waiting[job]
-                await self._write(job, [wish for wish in batch if not wish.made.done()])
+                del self._waiting[job]
+                if rest := wishes[AT_ONCE:]:
+                    self._waiting[job] = rest
+                await self._write(job, [wish for wish in wishes[:AT_ONCE] if not wish.made.done()])
         finally:
-            self._writing = None
+            self._writing, self._is_busy = None, False
 
     async def _write(self, job: str, batch: Sequence[_Wish]) -> None:
         if not batch:
             return
         try:
-            made = await self._insert(job, batch)
+            made = await self._insert(job, [(wish.at, wish.payload) for wish in batch])
         except Exception as error:
             if len(batch) > 1 and not isinstance(error, HoraiError):  # perhaps one of them is to blame
                 for wish in batch:
@@ -77,10 +91,9 @@ class Inserts:
             if not wish.made.done():
                 wish.made.set_result(woken.id)
 
-    async def _insert(self, job: str, batch: Sequence[_Wish]) -> list[Woken]:
+    async def _insert(self, job: str, items: Sequence[Unkeyed]) -> list[Woken]:
         try:
-            connection = await self._line.get()
-            return await enqueue_within(connection, self._tenant_id, job, [(w.at, w.payload) for w in batch])
+            return await enqueue_within(await self._line.get(), self._tenant_id, job, items)
         except GONE as error:  # whether it was done, nobody knows: whoever asks again may do it twice
             self._line.drop()
             raise unavailable(error) from error

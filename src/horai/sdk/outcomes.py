@@ -13,6 +13,7 @@ from horai.core.callbacks import clean_text
 from horai.core.durations import format_duration, parse_duration
 from horai.core.settlement import (
     MESSAGE_LIMIT,
+    SUCCESS,
     TIMEOUT,
     FailedRetryable,
     FailedUnrecoverable,
@@ -22,7 +23,6 @@ from horai.core.settlement import (
 )
 from horai.sdk.payloads import PayloadMismatch, ResultInvalid, encode_result
 
-DONE = Succeeded()
 CODE_LIMIT = 128
 
 
@@ -55,7 +55,7 @@ def seconds_of(duration: float | str | timedelta) -> timedelta:
 def outcome_of_value(value: object) -> Outcome:
     """A function has returned."""
     if value is None:
-        return DONE
+        return SUCCESS
     try:
         return Succeeded(encode_result(value))
     except ResultInvalid as error:

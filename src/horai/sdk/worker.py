@@ -33,6 +33,8 @@ from horai.sdk.job import Job
 log = structlog.get_logger(__name__)
 
 CONCURRENCY = 100
+IN_HAND = 8_000
+"""Instances at most, however short their functions are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ async def working(
         {name: _executor(job, crew, isolated) for name, job in app.jobs.items()},
         scope.wakeups,
         told,
-        replace(settings.engine, concurrency=settings.concurrency),
+        replace(settings.engine, concurrency=settings.concurrency, in_flight=IN_HAND),
         frozenset({Role.worker}),
         Reach(scope.tenant_id, settings.queues),
     )

@@ -149,6 +149,19 @@ from job cross join (
 ) fresh
 returning id, lane, due;
 
+-- name: enqueue_one
+-- moves: -> INIT
+-- The same for a lone caller, who waits for it: a quarter quicker without the array.
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+select fresh.id, fresh.job_id, fresh.tenant_id, fresh.lane, fresh.id % $3, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()),
+    -fresh.id, fresh.payload
+from (
+    select nextval('horai.instance_id') as id, job.id as job_id, job.tenant_id, case when job.status = 0 then job.lane_id else 0 end as lane,
+        date_trunc('milliseconds', coalesce($4::timestamptz, clock_timestamp())) as at, coalesce($5::json, job.payload) as payload
+    from horai.job where job.tenant_id = $2 and job.name = $1 and job.deleted_at is null for key share
+) fresh
+returning id, lane, due;
+
 -- name: enqueue_many
 -- moves: -> INIT
 -- The same for many at one time ($4, null: now): their ids in the order of the payloads, as one row; none without the job.
