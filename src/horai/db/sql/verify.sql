@@ -150,11 +150,12 @@ where upper - lower > step
 order by job_id, lower limit $1;
 
 -- name: verify_attempts_rise
--- A claim adds one to attempt and fence alike, a failure one to retry_count, and every failure has its attempt row.
+-- A claim adds one to attempt and fence alike, a failure one to retry_count, and every failure has its attempt row. The
+-- fence of a key goes on from an earlier instance of it.
 with instance as (
-    select id, attempt, retry_count, fence, supersedes, created_at from horai.instance_live
+    select id, job_id, key, attempt, retry_count, fence, supersedes, created_at from horai.instance_live
     union all
-    select id, attempt, retry_count, fence, supersedes, created_at from horai.instance_history
+    select id, job_id, key, attempt, retry_count, fence, supersedes, created_at from horai.instance_history
 ), failed as (
     select instance_id, count(*) as failures from horai.attempt where not late group by instance_id
 ), kept as (
@@ -171,7 +172,9 @@ select example, count(*) over () as violations from (
     union all
     select i.id, format('instance %s has attempt %s, retry count %s, fence %s', i.id, i.attempt, i.retry_count, i.fence)
     from instance i
-    where i.attempt < i.retry_count or i.fence < i.attempt or (i.supersedes is null and i.fence <> i.attempt)
+    where i.attempt < i.retry_count or i.fence < i.attempt or (i.supersedes is null and i.fence <> i.attempt and not exists (
+        select from horai.instance_history past
+        where past.job_id = i.job_id and past.key = i.key and past.id <> i.id and past.fence = i.fence - i.attempt))
     union all
     select i.id, format('instance %s has fence %s after %s claims, its predecessor ended with %s', i.id, i.fence, i.attempt, past.fence)
     from instance i join horai.instance_history past on past.id = i.supersedes
