@@ -20,13 +20,13 @@ class EngineSettings:
     """How the engine paces itself. The defaults suit a laptop and a small server alike."""
 
     lease: timedelta = timedelta(milliseconds=8000)
-    claim_batch: int = 2000
+    claim_batch: int = 1000
     poll_batch: int = 200
     shared_batch: int = 64
     in_flight: int = 4000
     concurrency: int | None = None
     per_host: int = 64
-    settle_batch: int = 2000
+    settle_batch: int = 1000
     settle_wait: timedelta = timedelta(milliseconds=5)
     sweep: timedelta = timedelta(seconds=30)
     straggler: timedelta = timedelta(seconds=1)

@@ -33,8 +33,9 @@ from horai.sdk.job import Job
 log = structlog.get_logger(__name__)
 
 CONCURRENCY = 100
-IN_HAND = 8_000
-"""Instances at most, however short their functions are."""
+BATCH, IN_HAND = 2_000, 8_000
+"""Instances in one statement and in hand at most. Functions may be shorter than any HTTP call: larger batches than a
+node's fill the time in which commits are waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ async def working(
         {name: _executor(job, crew, isolated) for name, job in app.jobs.items()},
         scope.wakeups,
         told,
-        replace(settings.engine, concurrency=settings.concurrency, in_flight=IN_HAND),
+        _paced(settings),
         frozenset({Role.worker}),
         Reach(scope.tenant_id, settings.queues),
     )
@@ -104,6 +105,12 @@ async def working(
         crew.close()
         if isolated is not None:
             await isolated.close()
+
+
+def _paced(settings: WorkerSettings) -> EngineSettings:
+    return replace(
+        settings.engine, concurrency=settings.concurrency, claim_batch=BATCH, settle_batch=BATCH, in_flight=IN_HAND
+    )
 
 
 def _isolated(
