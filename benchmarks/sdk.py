@@ -95,8 +95,9 @@ async def drain(sitting: Sitting) -> Sample:
     rows = sitting.size.rows
     async with sitting.database("sdk_drain") as url:
         rate, used = await _drain(url, rows)
-    async with sitting.database("sdk_profile") as url:
-        await _profiled(url, min(rows, PROFILED))
+    if not sitting.size.quick:  # a first impression is not worth keeping
+        async with sitting.database("sdk_profile") as url:
+            await _profiled(url, min(rows, PROFILED))
     return {"sdk drain": rate, "sdk python": used / rows * 1e6}
 
 
