@@ -5,19 +5,17 @@ make bench ARGS="drain latency --times 1 --rows 50000"
 
 import argparse
 import asyncio
-import logging
 import signal
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import structlog
 import uvloop
 
 from benchmarks import table
+from benchmarks.processes import quiet
 from benchmarks.scenario import Scenario
 from benchmarks.scenarios import SCENARIOS, chosen
 from benchmarks.sitting import Size, sit_down
@@ -66,14 +64,6 @@ def _options() -> argparse.Namespace:
     options.add_argument("--keep", type=Path, default=table.RESULTS, help="where the JSON goes (benchmarks/results)")
     options.add_argument("--quick", action="store_true", help="small sizes, once: a first impression")
     return options.parse_args()
-
-
-def quiet() -> None:
-    """Only what is wrong is worth a line between the figures; standard output is for those."""
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 def main() -> None:

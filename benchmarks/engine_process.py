@@ -3,15 +3,13 @@
 python -m benchmarks.engine_process URL
 """
 
-import logging
 import sys
 import time
 
-import structlog
 import uvloop
 
 from benchmarks.engines import running_engine
-from benchmarks.processes import tell, told_to_end
+from benchmarks.processes import quiet, tell, told_to_end
 from horai.core.calls import Call
 from horai.core.settlement import Outcome, Succeeded
 
@@ -37,8 +35,5 @@ async def _serve(url: str) -> None:
 
 
 if __name__ == "__main__":
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    quiet()
     uvloop.run(_serve(sys.argv[1]))

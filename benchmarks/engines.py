@@ -1,6 +1,6 @@
 """The engine as the benchmarks run it: in this process, with executors that do next to nothing.
 
-Until there is a worker, they stand in for one; the table says so.
+What a worker's own functions cost is measured in sdk.py; the table says which is which.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """Immediate: from the call of the API in one process to the handler's first line in another, at a steady rate."""
 
 import asyncio
-import logging
 import sys
 import time
 import uuid
@@ -9,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
-import structlog
 import uvloop
 
 from benchmarks import backlog
-from benchmarks.processes import child, module, tell, told_to_end
+from benchmarks.processes import child, module, quiet, tell, told_to_end
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai.core.shards import Role
@@ -112,8 +110,5 @@ async def _serve(url: str) -> None:
 
 
 if __name__ == "__main__":
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    quiet()
     uvloop.run(_serve(sys.argv[1]))

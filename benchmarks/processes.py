@@ -5,11 +5,14 @@ A child ends when its standard input does: also when this process is killed.
 
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 START_WITHIN = 60.0
 END_WITHIN = 60.0
@@ -86,3 +89,11 @@ async def told_to_end() -> None:
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     await reader.read()
+
+
+def quiet() -> None:
+    """Only what is wrong is worth a line between the figures; standard output is for those."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

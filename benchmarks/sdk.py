@@ -7,7 +7,6 @@ where it is about the way from one process to another (python -m benchmarks.sdk 
 import asyncio
 import cProfile
 import io
-import logging
 import pstats
 import sys
 import time
@@ -15,14 +14,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import structlog
 import uvloop
 
 from benchmarks import backlog, cpu, table
 from benchmarks.backlog import Spread
 from benchmarks.engines import settled
 from benchmarks.latency import INSERTS_PER_SECOND
-from benchmarks.processes import child, module, tell, told_to_end
+from benchmarks.processes import child, module, quiet, tell, told_to_end
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai import Handle, Horai, Instance, Job
@@ -299,8 +297,5 @@ async def _serve(url: str) -> None:
 
 
 if __name__ == "__main__":
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    quiet()
     uvloop.run(_serve(sys.argv[1]))

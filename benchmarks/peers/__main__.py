@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import raw_limit, table
-from benchmarks.__main__ import quiet
 from benchmarks.peers import ours, setup
 from benchmarks.peers.peer import CALLERS, PEERS, sample
+from benchmarks.processes import quiet
 from benchmarks.sitting import Size, sit_down
 
 QUICK = Size(rows=10_000, seconds=2.0, quick=True)

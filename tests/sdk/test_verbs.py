@@ -67,6 +67,20 @@ async def test_many_are_all_there_in_their_order(url: str, connection: Dedicated
     await shop.app.close()
 
 
+async def test_large_payloads_are_added_a_few_at_a_time(url: str, connection: Dedicated):
+    app = Horai("large", database_url=url)
+
+    @app.job
+    async def keep(text: str) -> None: ...
+
+    texts = ["x" * 1_000_000] * 20
+    assert [len(batch) for batch in keep._batches(texts)] == [9, 9, 2]
+    assert [len(batch) for batch in keep._batches(["x"] * 4_001)] == [2_000, 2_000, 1]
+    assert len(await keep.enqueue_many(texts)) == 20
+    assert await connection.fetchval("select count(*) from horai.instance_live") == 20
+    await app.close()
+
+
 async def test_a_repeated_idempotency_key_gives_the_first_instance(url: str, connection: Dedicated):
     shop = Shop(url)
     first = await shop.send.enqueue(Coupon(1), idempotency_key="order-1")

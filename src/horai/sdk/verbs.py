@@ -19,8 +19,8 @@ from horai.sdk.transaction import CallersTransaction
 R = TypeVar("R")
 T = TypeVar("T")
 
-BATCH = 2_000
-"""Instances in one statement of `enqueue_many`."""
+BATCH, BATCH_SIZE = 2_000, 8 * 1024 * 1024
+"""Instances, and characters of payload, in one statement of `enqueue_many`."""
 
 
 class Home(Awaiting, Protocol):
@@ -79,9 +79,17 @@ class Verbs(Generic[R]):
         return Handles(made, self._handle)
 
     def _batches(self, payloads: Sequence[object]) -> Iterator[list[str | None]]:
-        encode = self.declaration.signature.shape.encode
-        for first in range(0, len(payloads), BATCH):
-            yield [encode(payload) for payload in payloads[first : first + BATCH]]
+        """As many as one statement takes, by number and by size: large payloads come a few at a time."""
+        encode, batch, size = self.declaration.signature.shape.encode, list[str | None](), 0
+        for payload in payloads:
+            text = encode(payload)
+            batch.append(text)
+            size += len(text or "")
+            if len(batch) == BATCH or size >= BATCH_SIZE:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
 
     async def put(
         self,
