@@ -23,7 +23,7 @@ MEMBER_LIMIT = 50_000
 """Each field that does not belong is an error to be made: their number is bounded before."""
 
 NOT_BUILT = frozenset(
-    {"refresh", "misfire", "misfireAfter", "overlap", "jitter", "calendar", "startAt", "endAt", "encrypted", "dialect"}
+    {"refresh", "encrypted"}
 )
 """Fields of the contract whose feature does not exist yet: refused, never stored and ignored."""
 

@@ -5,30 +5,26 @@ with the defaults filled in.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from horai.core.callbacks import check_headers, check_url
 from horai.core.calls import HTTP_TIMEOUT, HttpTarget, Target, WorkerTarget
-from horai.core.cron import CronError, DstPolicy
 from horai.core.durations import format_duration, parse_duration
-from horai.core.errors import FieldError, Invalid
+from horai.core.faults import Faults
 from horai.core.retry import Jitter, RetryPolicy
-from horai.core.schedule import CronSchedule, EverySchedule, Schedule, check
+from horai.core.schedule import CronSchedule
 from horai.core.settings import MAX_RETRY_LIMIT
-from horai.core.zones import zone
-
-T = TypeVar("T")
+from horai.core.timing import BESIDE_BOTH, BESIDE_CRON, BESIDE_EVERY, INSTANT_FIELDS, SCHEDULE_FIELDS, Timing, read_timing
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 TAG = re.compile(r"[^\x00-\x20,]{1,64}")
 DEFAULT_QUEUE = "default"
-SCHEDULE_FIELDS = ("cron", "every", "at", "delay")
-KEPT_FIELDS = (*SCHEDULE_FIELDS, "timezone", "dst", "misfire", "overlap", "payloadSchema", "declaredBy")
+KEPT_FIELDS = (*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, "payloadSchema", "declaredBy")
 """What is stored as it was written, and only where it was. The last two are code's to say: REST takes neither."""
 LONGEST_TIMEOUT = timedelta(hours=24)
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
@@ -52,13 +48,13 @@ class JobStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A job without a fault. `at` and `delay` make one instance at creation; a `schedule` makes slots.
+    """A job without a fault. `at` and `delay` make one instance at creation; a `timing` with a schedule makes slots.
 
     Without a `priority` of its own it has its queue's.
     """
 
     name: str
-    schedule: Schedule | None
+    timing: Timing
     at: datetime | None
     delay: timedelta | None
     target: Target
@@ -86,39 +82,13 @@ class Recipe:
     """Who can run it: a worker that has this handler; empty for HTTP."""
 
 
-class _Faults:
-    """Collects what is wrong, field by field, so that a form can show all of it at once."""
-
-    def __init__(self) -> None:
-        self.errors: list[FieldError] = []
-        self.hint: str | None = None
-
-    def add(self, field: str, message: str, hint: str | None = None) -> None:
-        self.errors.append(FieldError(field, message))
-        self.hint = self.hint or hint
-
-    def reading(self, field: str, read: Callable[[], T], default: T) -> T:
-        try:
-            return read()
-        except CronError as error:
-            self.add(field, str(error), error.hint)
-        except ValueError as error:
-            self.add(field, str(error))
-        return default
-
-    def raise_if_any(self) -> None:
-        if self.errors:
-            raise Invalid("; ".join(f"{e.field}: {e.message}" for e in self.errors), self.hint, self.errors)
-
-
 def checked(document: Mapping[str, Any]) -> Definition:
     """The definition that `document` describes; `Invalid` names every wrong field."""
-    faults = _Faults()
+    faults = Faults()
     target, timeout = _target(document, faults)
-    schedule = _schedule(document, faults)
     definition = Definition(
         name=_matching("name", document.get("name", ""), NAME, faults),
-        schedule=schedule,
+        timing=read_timing(document, faults),
         at=document.get("at"),
         delay=_duration(document, "delay", faults),
         target=target,
@@ -139,7 +109,7 @@ def checked(document: Mapping[str, Any]) -> Definition:
 
 def recipe_of(document: Mapping[str, Any]) -> Recipe:
     """How a stored job is run; `Invalid` names every wrong field."""
-    faults = _Faults()
+    faults = Faults()
     target, timeout = _target(document, faults)
     handler = target.handler if isinstance(target, WorkerTarget) else ""
     recipe = Recipe(target, _retry(document.get("retry") or {}, faults), timeout, handler)
@@ -147,13 +117,13 @@ def recipe_of(document: Mapping[str, Any]) -> Recipe:
     return recipe
 
 
-def _matching(field: str, value: str, pattern: re.Pattern[str], faults: _Faults) -> str:
+def _matching(field: str, value: str, pattern: re.Pattern[str], faults: Faults) -> str:
     if not pattern.fullmatch(value):
         faults.add(field, f"{value[:40]!r} does not match {pattern.pattern}")
     return value
 
 
-def _priority(document: Mapping[str, Any], faults: _Faults) -> Priority | None:
+def _priority(document: Mapping[str, Any], faults: Faults) -> Priority | None:
     word = document.get("priority")
     if word is not None and word not in Priority.__members__:
         faults.add("priority", f"{word!r} is not one of {', '.join(Priority.__members__)}")
@@ -162,38 +132,13 @@ def _priority(document: Mapping[str, Any], faults: _Faults) -> Priority | None:
 
 
 def _duration(
-    document: Mapping[str, Any], field: str, faults: _Faults, default: timedelta | None = None
+    document: Mapping[str, Any], field: str, faults: Faults, default: timedelta | None = None
 ) -> timedelta | None:
     text = document.get(field)
     return default if text is None else faults.reading(field, lambda: parse_duration(text), default)
 
 
-def _schedule(document: Mapping[str, Any], faults: _Faults) -> Schedule | None:
-    given = [field for field in SCHEDULE_FIELDS if document.get(field) is not None]
-    if len(given) > 1:
-        faults.add(given[1], f"stands beside {given[0]}", "A job has one of cron, every, at, delay, or none of them.")
-        return None
-    for field in ("timezone", "dst"):
-        if document.get(field) is not None and given != ["cron"]:
-            faults.add(field, "only means something together with cron")
-    if given == ["cron"]:
-        spec: Mapping[str, Any] = document.get("dst") or {}
-        given_dst = {name: word for name, word in spec.items() if word is not None}
-        dst = faults.reading("dst", lambda: DstPolicy.from_spec(given_dst), DstPolicy())
-        known = faults.reading("timezone", lambda: zone(document.get("timezone") or "UTC"), zone("UTC"))
-        schedule = CronSchedule(document["cron"], known.key, dst)
-        return faults.reading("cron", lambda: _that_fires(schedule), None)
-    if given == ["every"]:
-        return faults.reading("every", lambda: EverySchedule(parse_duration(document["every"])), None)
-    return None
-
-
-def _that_fires(schedule: Schedule) -> Schedule:
-    check(schedule)
-    return schedule
-
-
-def _target(document: Mapping[str, Any], faults: _Faults) -> tuple[Target, timedelta | None]:
+def _target(document: Mapping[str, Any], faults: Faults) -> tuple[Target, timedelta | None]:
     target: Mapping[str, Any] = document.get("target") or {"type": "worker"}
     if target["type"] == "worker":
         for field in ("url", "method", "headers"):
@@ -206,7 +151,7 @@ def _target(document: Mapping[str, Any], faults: _Faults) -> tuple[Target, timed
     return _http(target, faults), _timeout(document, HTTP_TIMEOUT, faults)
 
 
-def _http(target: Mapping[str, Any], faults: _Faults) -> HttpTarget:
+def _http(target: Mapping[str, Any], faults: Faults) -> HttpTarget:
     url, method = target.get("url"), target.get("method") or "POST"
     headers: Mapping[str, str] = target.get("headers") or {}
     if not url:
@@ -219,14 +164,14 @@ def _http(target: Mapping[str, Any], faults: _Faults) -> HttpTarget:
     return HttpTarget(url or "", method, headers)
 
 
-def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: _Faults) -> timedelta | None:
+def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: Faults) -> timedelta | None:
     timeout = _duration(document, "timeout", faults, default)
     if timeout is not None and not timedelta(milliseconds=1) <= timeout <= LONGEST_TIMEOUT:
         faults.add("timeout", "is not between 1ms and 24h")
     return timeout
 
 
-def _retry(document: Mapping[str, Any], faults: _Faults) -> RetryPolicy:
+def _retry(document: Mapping[str, Any], faults: Faults) -> RetryPolicy:
     default = RetryPolicy()
     max_retry = document.get("maxRetry")
     max_retry = default.max_retry if max_retry is None else max_retry
@@ -265,13 +210,22 @@ def target_document(target: Target) -> dict[str, Any]:
             return {"type": "worker", "handler": handler}
 
 
+def with_instants(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A stored document with its instants as such, the way `checked` takes them."""
+    stored = [field for field in INSTANT_FIELDS if document.get(field) is not None]
+    return {**document, **{field: _instant(document[field]) for field in stored}} if stored else document
+
+
+def _instant(value: datetime | str) -> datetime:
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
 def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str, Any]:
     """The stored form: what was `written`, with every default spelled out; a priority that is the queue's to say is not."""
     kept = {field: written[field] for field in KEPT_FIELDS if written.get(field) is not None}
-    if definition.at is not None:
-        kept["at"] = definition.at.isoformat()
-    if isinstance(definition.schedule, CronSchedule):
-        kept["timezone"] = definition.schedule.timezone
+    kept |= {field: _instant(kept[field]).astimezone(UTC).isoformat() for field in INSTANT_FIELDS if field in kept}
+    if isinstance(definition.timing.schedule, CronSchedule):
+        kept["timezone"] = definition.timing.schedule.timezone
     if definition.priority is not None:
         kept["priority"] = definition.priority.name
     return {

@@ -1,47 +1,161 @@
-"""What becomes of slots that nobody made in time.
+"""What becomes of slots that nobody made in time: the nodes were down, or the job was paused.
 
-A slot is late when it is more than `after` past. The policy is `once`: of all late slots only the last is made, the
-others are skipped, as one stored range.
+A slot is late when it is more than `after` past. What is not late is always made. Of the late ones
+
+- `skip` makes none,
+- `once` makes the last,
+- `all` makes every one, in their order;
+
+`window` leaves out what is further back than that, `max_catchup` keeps only the newest so many. What is left out is
+told as one range, however many slots it holds.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
 
-from horai.core.schedule import Schedule, fires_between, next_after
+from horai.core.durations import format_duration, parse_duration
+from horai.core.schedule import Schedule, fires_between, next_after, next_from
 
 COUNT_LIMIT = 10_000
+MOST_CATCHUP = 10_000
+_MOMENT = timedelta(microseconds=1)
 _LOOKS = tuple(
     timedelta(seconds=seconds)
     for seconds in (60, 3_600, 86_400, 31 * 86_400, 366 * 86_400, 9 * 366 * 86_400, 41 * 366 * 86_400)
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """Slots left out, first and last included; `slots` is None beyond `COUNT_LIMIT`."""
+class Policy(StrEnum):
+    """How many of the late slots are made."""
 
-    from_time: datetime
-    to_time: datetime
-    slots: int | None
+    skip = "skip"
+    once = "once"
+    all = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Misfire:
+    """A job's word on its late slots; ValueError for one that contradicts itself."""
+
+    policy: Policy = Policy.once
+    max_catchup: int | None = None
+    window: timedelta | None = None
+    after: timedelta = timedelta(seconds=60)
+
+    def __post_init__(self) -> None:
+        if self.max_catchup is not None:
+            if self.policy is not Policy.all:
+                raise ValueError("maxCatchup only means something with the policy all")
+            if not 1 <= self.max_catchup <= MOST_CATCHUP:
+                raise ValueError(f"maxCatchup is between 1 and {MOST_CATCHUP}, not {self.max_catchup}")
+        if self.window is not None and self.policy is Policy.skip:
+            raise ValueError("window means nothing with the policy skip")
+
+    @property
+    def identity(self) -> str:
+        """A text of which equals mean the same; empty for the default."""
+        if self == DEFAULT:
+            return ""
+        most = "" if self.max_catchup is None else f" max={self.max_catchup}"
+        window = "" if self.window is None else f" window={format_duration(self.window)}"
+        return f" misfire={self.policy}{most}{window} after={format_duration(self.after)}"
+
+    def to_spec(self) -> dict[str, Any]:
+        """As a JSON object, `after` included; `from_spec` makes an equal value of it."""
+        most = {} if self.max_catchup is None else {"maxCatchup": self.max_catchup}
+        window = {} if self.window is None else {"window": format_duration(self.window)}
+        return {"policy": self.policy.value, **most, **window, "after": format_duration(self.after)}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> "Misfire":
+        """The value of a JSON object; ValueError for one that is none."""
+        word = spec.get("policy", Policy.once.value)
+        if word not in tuple(Policy):
+            raise ValueError(f"{word!r} is not one of {', '.join(Policy)}")
+        window, after = spec.get("window"), spec.get("after")
+        return cls(
+            Policy(word),
+            spec.get("maxCatchup"),
+            None if window is None else parse_duration(window),
+            cls.after if after is None else parse_duration(after),
+        )
+
+
+DEFAULT = Misfire()
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Slots, the first and the last included; `slots` is how many, None beyond `COUNT_LIMIT` or where nobody counted."""
+
+    first: datetime
+    last: datetime
+    slots: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """The slot to make now, and what is left out before it."""
+    """What becomes of a schedule that stands at a slot: late slots to make, late slots to leave out before them, and
+    the first slot that is not late (None: there never is one again)."""
 
-    fire_time: datetime
-    skipped: Skipped | None = None
+    goes_on_at: datetime | None
+    made: Stretch | None = None
+    skipped: Stretch | None = None
 
 
-def catch_up(schedule: Schedule, cursor: datetime, now: datetime, after: timedelta) -> CatchUp:
-    """What to make of a schedule whose next slot is `cursor`, by the policy `once`."""
-    threshold = now - after
-    if cursor >= threshold:
+def catch_up(schedule: Schedule, misfire: Misfire, cursor: datetime, now: datetime) -> CatchUp:
+    """What to make of a schedule whose next slot is `cursor`."""
+    late_before = now - misfire.after
+    if cursor >= late_before:
         return CatchUp(cursor)
-    last = latest_until(schedule, threshold, cursor)
-    if last == cursor:
-        return CatchUp(cursor)
-    return CatchUp(last, _skipped(schedule, cursor, last))
+    last = latest_until(schedule, late_before - _MOMENT, cursor)
+    made_from = _made_from(schedule, misfire, Stretch(cursor, last), now)
+    return CatchUp(
+        next_after(schedule, last),
+        None if made_from is None else Stretch(made_from, last),
+        _skipped(schedule, cursor, last if made_from is None else made_from, is_open=made_from is not None),
+    )
+
+
+def _made_from(schedule: Schedule, misfire: Misfire, late: Stretch, now: datetime) -> datetime | None:
+    """The first of the late slots that is made; the last is made then, too."""
+    if misfire.policy is Policy.skip or (misfire.window is not None and late.last < now - misfire.window):
+        return None
+    if misfire.policy is Policy.once:
+        return late.last
+    first = late.first
+    if misfire.window is not None and first < now - misfire.window:
+        first = next_from(schedule, now - misfire.window) or late.last
+    if misfire.max_catchup is not None:
+        first = _newest(schedule, Stretch(first, late.last), misfire.max_catchup)
+    return first
+
+
+def _newest(schedule: Schedule, late: Stretch, count: int) -> datetime:
+    """The first of the newest `count` slots of a stretch; looks back in growing steps."""
+    for look in _LOOKS:
+        start = max(late.last - look, late.first)
+        found = [*fires_between(schedule, start - _MOMENT, late.last, count + 1)]
+        if len(found) > count:
+            return _newest_of(schedule, Stretch(start, late.last), count)
+        if start == late.first:
+            break
+    return late.first
+
+
+def _newest_of(schedule: Schedule, late: Stretch, count: int) -> datetime:
+    """The same by walking over all of them, keeping the last ones seen."""
+    seen: list[datetime] = []
+    fire = next_from(schedule, late.first)
+    while fire is not None and fire <= late.last:
+        seen.append(fire)
+        if len(seen) >= 2 * count + COUNT_LIMIT:
+            del seen[:-count]
+        fire = next_after(schedule, fire)
+    return seen[-count:][0]
 
 
 def latest_until(schedule: Schedule, until: datetime, floor: datetime) -> datetime:
@@ -58,7 +172,10 @@ def latest_until(schedule: Schedule, until: datetime, floor: datetime) -> dateti
     return floor
 
 
-def _skipped(schedule: Schedule, first: datetime, last: datetime) -> Skipped:
-    before = latest_until(schedule, last - timedelta(milliseconds=1), first)
-    between = sum(1 for _ in fires_between(schedule, first, before, COUNT_LIMIT))
-    return Skipped(first, before, between + 1 if between < COUNT_LIMIT else None)
+def _skipped(schedule: Schedule, first: datetime, end: datetime, *, is_open: bool) -> Stretch | None:
+    """The slots from `first` until `end`, without it where `is_open`; None when there are none."""
+    if is_open and first == end:
+        return None
+    last = latest_until(schedule, end - _MOMENT, first) if is_open else end
+    between = sum(1 for _ in fires_between(schedule, first, last, COUNT_LIMIT))
+    return Stretch(first, last, between + 1 if between < COUNT_LIMIT else None)

@@ -5,35 +5,52 @@ Jobs with an equal `identity` fire at the same instants and may share one row. E
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any, assert_never
 
-from horai.core import cron
-from horai.core.cron import Cron, DstPolicy
+from horai.core import cron, exclusions
+from horai.core.cron import Cron, Dialect, DstPolicy
 from horai.core.durations import LONGEST, format_duration, parse_duration
 from horai.core.zones import zone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHORTEST_INTERVAL = timedelta(seconds=1)
 DEFAULT_DST = DstPolicy()
+EXCLUDED_IN_A_ROW = 500
+"""So many fires on excluded dates, one after the other, and a schedule counts as one that never fires."""
+
+_MOMENT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class CronSchedule:
-    """Fires when the wall clock of `timezone` matches `expression`; `check` says whether both make sense."""
+    """Fires when the wall clock of `timezone` matches `expression`, but on no excluded date; `check` says whether all make sense."""
 
     expression: str
     timezone: str = "UTC"
     dst: DstPolicy = DEFAULT_DST
+    dialect: Dialect | None = None
+    """None: the number of fields tells."""
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def cron(self) -> Cron:
+        """The expression, parsed; CronError when it is none."""
+        return _parsed(self.expression, self.dialect)
 
 
 @dataclass(frozen=True, slots=True)
 class EverySchedule:
-    """Fires at `anchor` plus any whole multiple of `interval`, before it too: a fixed rate that never drifts."""
+    """Fires at `anchor` plus any whole multiple of `interval`, before it too: a fixed rate that never drifts.
+
+    `timezone` is that of the excluded dates.
+    """
 
     interval: timedelta
     anchor: datetime = EPOCH
+    timezone: str = "UTC"
+    excluded: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not SHORTEST_INTERVAL <= self.interval <= LONGEST:
@@ -48,9 +65,20 @@ Schedule = CronSchedule | EverySchedule
 
 def next_after(schedule: Schedule, after: datetime) -> datetime | None:
     """The first fire strictly after `after`, or None when there is none within a hundred years."""
+    fire = _next_of_all(schedule, after)
+    return fire if fire is None or not schedule.excluded else _first_open(schedule, fire)
+
+
+def next_from(schedule: Schedule, instant: datetime) -> datetime | None:
+    """The first fire at or after `instant`."""
+    return next_after(schedule, instant - _MOMENT)
+
+
+def _next_of_all(schedule: Schedule, after: datetime) -> datetime | None:
+    """The same, excluded dates included."""
     match schedule:
-        case CronSchedule(expression, timezone, dst):
-            return cron.next_fire(_parsed(expression), zone(timezone), after, dst)
+        case CronSchedule(_, timezone, dst):
+            return cron.next_fire(schedule.cron, zone(timezone), after, dst)
         case EverySchedule(interval, anchor):
             try:
                 return anchor + ((_utc(after) - anchor) // interval + 1) * interval
@@ -58,6 +86,22 @@ def next_after(schedule: Schedule, after: datetime) -> datetime | None:
                 return None
         case _:
             assert_never(schedule)
+
+
+def _first_open(schedule: Schedule, fire: datetime) -> datetime | None:
+    """The first fire at or after `fire`, which is one, that lies on no excluded date."""
+    place = zone(schedule.timezone)
+    for _ in range(EXCLUDED_IN_A_ROW):
+        day = fire.astimezone(place).date()
+        open_day = exclusions.next_open(schedule.excluded, day)
+        if open_day is None or open_day == day:
+            return None if open_day is None else fire
+        midnight = datetime.combine(open_day, time(), place).astimezone(UTC)
+        following = _next_of_all(schedule, midnight - _MOMENT)
+        if following is None:
+            return None
+        fire = following
+    return None
 
 
 def fires_between(schedule: Schedule, after: datetime, until: datetime, limit: int) -> Iterator[datetime]:
@@ -78,23 +122,30 @@ def check(schedule: Schedule, after: datetime = EPOCH) -> None:
 
 def identity(schedule: Schedule) -> str:
     """A text of which equals mean equal fires; spaces, case and an anchor moved by whole intervals do not change it."""
+    but = f" but {','.join(schedule.excluded)}" if schedule.excluded else ""
     match schedule:
-        case CronSchedule(expression, timezone, dst):
-            return f"cron {_parsed(expression).expression} in {timezone} gap={dst.gap} overlap={dst.overlap}"
-        case EverySchedule(interval, anchor):
+        case CronSchedule(_, timezone, dst):
+            parsed = schedule.cron
+            spoken = "" if schedule.dialect is None else f" as {parsed.dialect}"
+            return f"cron {parsed.expression}{spoken} in {timezone} gap={dst.gap} overlap={dst.overlap}{but}"
+        case EverySchedule(interval, anchor, timezone):
             phase = (anchor - EPOCH) % interval
-            return f"every {format_duration(interval)} from {(EPOCH + phase).isoformat()}"
+            where = f" in {timezone}" if but else ""
+            return f"every {format_duration(interval)} from {(EPOCH + phase).isoformat()}{where}{but}"
         case _:
             assert_never(schedule)
 
 
 def to_spec(schedule: Schedule) -> dict[str, Any]:
     """The schedule as a JSON object; `from_spec` makes an equal schedule of it."""
+    calendar = {"calendar": list(schedule.excluded)} if schedule.excluded else {}
     match schedule:
-        case CronSchedule(expression, timezone, dst):
-            return {"cron": expression, "timezone": timezone, "dst": asdict(dst)}
-        case EverySchedule(interval, anchor):
-            return {"every": format_duration(interval), "anchor": anchor.isoformat()}
+        case CronSchedule(expression, timezone, dst, dialect):
+            spoken = {} if dialect is None else {"dialect": dialect.value}
+            return {"cron": expression, "timezone": timezone, "dst": asdict(dst), **spoken, **calendar}
+        case EverySchedule(interval, anchor, timezone):
+            place = {"timezone": timezone} if timezone != "UTC" else {}
+            return {"every": format_duration(interval), "anchor": anchor.isoformat(), **place, **calendar}
         case _:
             assert_never(schedule)
 
@@ -102,12 +153,14 @@ def to_spec(schedule: Schedule) -> dict[str, Any]:
 def from_spec(spec: Mapping[str, Any]) -> Schedule:
     """The schedule of a JSON object; ValueError for a field that is missing, unknown or ill-formed."""
     fields = spec.keys()
-    if "cron" in fields and fields <= {"cron", "timezone", "dst"}:
+    excluded = exclusions.check(spec.get("calendar", ()))
+    if "cron" in fields and fields <= {"cron", "timezone", "dst", "dialect", "calendar"}:
         dst = DstPolicy.from_spec(spec.get("dst", {}))
-        return CronSchedule(_text(spec, "cron"), _text(spec, "timezone", "UTC"), dst)
-    if "every" in fields and fields <= {"every", "anchor"}:
+        dialect = Dialect(_text(spec, "dialect")) if "dialect" in fields else None
+        return CronSchedule(_text(spec, "cron"), _text(spec, "timezone", "UTC"), dst, dialect, excluded)
+    if "every" in fields and fields <= {"every", "anchor", "timezone", "calendar"}:
         anchor = datetime.fromisoformat(_text(spec, "anchor", EPOCH.isoformat()))
-        return EverySchedule(parse_duration(_text(spec, "every")), anchor)
+        return EverySchedule(parse_duration(_text(spec, "every")), anchor, _text(spec, "timezone", "UTC"), excluded)
     raise ValueError(f"a schedule has the fields cron, timezone, dst or every, anchor, not {', '.join(fields)}")
 
 
@@ -128,5 +181,5 @@ def _utc(instant: datetime) -> datetime:
 
 
 @lru_cache(maxsize=10_000)
-def _parsed(expression: str) -> Cron:
-    return cron.parse(expression)
+def _parsed(expression: str, dialect: Dialect | None) -> Cron:
+    return cron.parse(expression) if dialect is None else cron.parse(expression, dialect)

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import structlog
 
-from horai.core.definition import Definition, JobStatus, Priority, Recipe, checked, recipe_of
+from horai.core.definition import Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
 from horai.core.errors import HoraiError
 from horai.core.queues import QueueSettings, Rate
 from horai.db.catalog import sql
@@ -51,8 +51,7 @@ class JobRow:
 
 def definition_of(document: Mapping[str, Any]) -> Definition:
     """The stored document as a checked definition."""
-    at = document.get("at")
-    return checked({**document, "at": datetime.fromisoformat(at)} if at else document)
+    return checked(with_instants(document))
 
 
 def _job(row: asyncpg.Record) -> JobRow:

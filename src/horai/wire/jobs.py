@@ -10,6 +10,8 @@ from horai.wire.fields import Id, Instant, Model, Note, Text
 Tags = Annotated[list[Text], Field(max_length=50)]
 PriorityName = Literal["core", "high", "normal", "low"]
 StatusName = Literal["ACTIVE", "PAUSED"]
+MisfireName = Literal["skip", "once", "all"]
+OverlapName = Literal["allow", "skip", "queue", "replace"]
 
 
 class Target(Model):
@@ -38,23 +40,44 @@ class Dst(Model):
     overlap: Literal["first", "last", "both"] | None = None
 
 
-class JobFields(Model):
-    """What a definition may carry. At most one of cron, every, at, delay."""
+class Misfire(Model):
+    """What becomes of late slots: of `all` of them only the newest `maxCatchup`, and none from before `window`."""
+
+    policy: MisfireName
+    max_catchup: int | None = None
+    window: Text | None = None
+
+
+class ScheduleFields(Model):
+    """What says when: a cron or an interval, in a zone, but not on excluded dates."""
 
     cron: Annotated[Text, Field(max_length=1_000)] | None = None
+    dialect: Literal["vixie", "quartz"] | None = None
     every: Text | None = None
-    at: Instant | None = None
-    delay: Text | None = None
+    every_from: Literal["anchor", "finish"] | None = None
+    anchor: Instant | None = None
     timezone: Text | None = None
     dst: Dst | None = None
+    calendar: Annotated[list[Text], Field(max_length=1_000)] | None = None
+    start_at: Instant | None = None
+    end_at: Instant | None = None
+
+
+class JobFields(ScheduleFields):
+    """What a definition may carry. At most one of cron, every, at, delay."""
+
+    at: Instant | None = None
+    delay: Text | None = None
     target: Target | None = None
     payload: Any = None
     queue: Text | None = None
     priority: PriorityName | None = None
     retry: Retry | None = None
     timeout: Text | None = None
-    misfire: Literal["once"] | None = None
-    overlap: Literal["allow"] | None = None
+    misfire: MisfireName | Misfire | None = None
+    misfire_after: Text | None = None
+    overlap: OverlapName | None = None
+    jitter: Text | None = None
     tags: Tags | None = None
     status: StatusName | None = None
 
@@ -84,11 +107,18 @@ class JobOut(Model):
     name: str
     status: StatusName
     cron: str | None = None
+    dialect: str | None = None
     every: str | None = None
+    every_from: str | None = None
+    anchor: datetime | None = None
     at: datetime | None = None
     delay: str | None = None
     timezone: str | None = None
     dst: Dst | None = None
+    calendar: list[str] | None = None
+    start_at: datetime | None = None
+    end_at: datetime | None = None
+    jitter: str | None = None
     target: Target
     payload: Any = None
     payload_schema: dict[str, Any] | None = None
@@ -99,8 +129,9 @@ class JobOut(Model):
     priority: PriorityName
     retry: Retry
     timeout: str | None
-    misfire: str
-    overlap: str
+    misfire: MisfireName | Misfire
+    misfire_after: str | None = None
+    overlap: OverlapName
     tags: list[str]
     note: str | None
     version: int

@@ -12,7 +12,23 @@ class Dialect(StrEnum):
     VIXIE = "vixie"
     """minute hour day month weekday, Sunday is 0 or 7; two restricted day fields mean either of them."""
     QUARTZ = "quartz"
-    """second minute hour day month weekday, Sunday is 1; two restricted day fields are refused."""
+    """second minute hour day month weekday [year], Sunday is 1; two restricted day fields are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovingDays:
+    """The days that fall on another date in each month."""
+
+    before_last: int
+    """`L`, `L-3`: the mask of their dates in a month of 31 days."""
+    nearest: int
+    """`15W`: the mask of the dates to which the nearest weekday is meant."""
+    nearest_before_last: int
+    """`LW`, `L-3W`: the same, as dates in a month of 31 days."""
+    nth_weekdays: tuple[int, int, int, int, int]
+    """`FRI#2`: the mask of the weekdays of which the first, second, … fifth is meant."""
+    last_weekdays: int
+    """`FRIL`: the mask of the weekdays of which the last is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +36,7 @@ class Cron:
     """What an expression allows. Bit n of a mask says that the number n is allowed; weekday 0 is Sunday."""
 
     expression: str
-    """Single spaces, upper case: the same for texts that differ only in these."""
+    """Single spaces, upper case, nicknames spelled out: the same for texts that differ only in these."""
     dialect: Dialect
     seconds: int
     minutes: int
@@ -32,6 +48,10 @@ class Cron:
     """Whether a day needs to match only one of the two day fields."""
     is_wildcard: bool
     """Whether it follows real time across clock changes: its minute or hour field starts with `*`."""
+    moving: MovingDays | None = None
+    """What the two day fields allow besides their masks."""
+    years: int | None = None
+    """None allows every year, a mask none but those of its field."""
 
 
 class CronError(ValueError):

@@ -2,11 +2,9 @@
 
     field = item ("," item)*        item = ("*" | value | value "-" value) ["/" step]        value = number | name
 
-Each item is a fixed set of numbers. The forms that depend on the month (`L`, `15W`, `6#3`) are not: they are refused
-here by `not_yet`, and would be answered in `calendar.days_in_month`.
+Each item is a fixed set of numbers. The items that depend on the month (`L`, `15W`, `6#3`) are read by `days`.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -28,14 +26,17 @@ class Field:
     wraps: bool = False
     may_be_open: bool = False
     """Whether `?` may stand for any value."""
-    not_yet: re.Pattern[str] | None = None
-    """Forms that other crons know here and this one does not yet."""
 
     @property
     def accepted(self) -> str:
         """The values it takes, for hints."""
         names = f" or {self.names[0]}-{self.names[-1]}" if self.names else ""
         return f"{self.name} takes {self.low}-{self.high}{names}"
+
+    @property
+    def everything(self) -> int:
+        """The mask of all its values."""
+        return (1 << self.high + 1) - (1 << self.low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +59,17 @@ class Token:
 def read_field(field: Field, token: Token) -> int:
     """The mask of the numbers that `token` allows; CronError when it is no such field."""
     if token.text == "?" and field.may_be_open:
-        return _mask(range(field.low, field.high + 1))
+        return field.everything
     mask = 0
     for item in token.split(","):
-        mask |= _read_item(field, item)
+        mask |= read_item(field, item)
     return mask
 
 
-def _read_item(field: Field, item: Token) -> int:
+def read_item(field: Field, item: Token) -> int:
+    """The mask of one item of a list."""
     if not item.text:
         raise CronError(f"{field.name} has an empty item", item.position, field.accepted)
-    if field.not_yet and field.not_yet.search(item.text):
-        raise CronError(
-            f"{item.text} in the {field.name} field is not supported yet",
-            item.position,
-            f"{field.accepted}, in lists, ranges and steps",
-        )
     base, *steps = item.split("/")
     if len(steps) > 1:
         raise CronError(f"{item.text} has more than one step", steps[1].position - 1, "write a step once: 0/15")
@@ -86,7 +82,7 @@ def _span(field: Field, base: Token, *, is_open_ended: bool) -> tuple[int, int]:
     """First and last number of an item; `5/15` has no last of its own and runs to the end of the field."""
     if base.text == "*":
         return field.low, field.high
-    bounds = [_read_value(field, bound) for bound in base.split("-")]
+    bounds = [read_value(field, bound) for bound in base.split("-")]
     match bounds:
         case [first]:
             return first, field.high if is_open_ended else first
@@ -102,7 +98,8 @@ def _span(field: Field, base: Token, *, is_open_ended: bool) -> tuple[int, int]:
             raise CronError(f"{base.text} has more than one dash", base.position, "write a range once: 1-5")
 
 
-def _read_value(field: Field, token: Token) -> int:
+def read_value(field: Field, token: Token) -> int:
+    """The number that a number or a name stands for."""
     if token.text in field.names:
         return field.low + field.names.index(token.text)
     if not token.text:

@@ -57,12 +57,15 @@ _HORIZON = YEARS_AHEAD * 366 * DAY
 
 
 def next_fire(cron: Cron, zone: ZoneInfo, after: datetime, dst: DstPolicy = _DEFAULT) -> datetime | None:
-    """The first fire strictly after `after`, in UTC; None when there is none within a hundred years."""
+    """The first fire strictly after `after`, in UTC; None when there is none within a hundred years.
+
+    A year field is searched to its end, however far it is.
+    """
     if after.tzinfo is None:
         raise ValueError(f"{after.isoformat()} names no instant: it needs a UTC offset")
     policy = REAL_TIME if cron.is_wildcard else dst
     earliest = max((after - EPOCH) // _SECOND + 1, _BEGIN)
-    horizon = min(earliest + _HORIZON, _END)
+    horizon = min(earliest + _HORIZON, _END) if cron.years is None else _END
     while earliest < horizon:
         segment = segment_at(zone, earliest)
         fire = _first_fire(cron, segment, policy, earliest)

@@ -1,17 +1,31 @@
 """Text → `Cron`. Nothing is guessed: what is malformed, out of range or never fires is refused at its position."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from horai.core.cron.calendar import next_slot
-from horai.core.cron.expression import NO_NEXT_FIRE, Cron, CronError, Dialect
+from horai.core.cron.days import Dates, Weekdays, read_dates, read_weekdays
+from horai.core.cron.expression import NO_NEXT_FIRE, Cron, CronError, Dialect, MovingDays
 from horai.core.cron.fields import MONTHS, WEEKDAYS, Field, Token, read_field
 
 LONGEST_EXPRESSION = 256
+NICKNAMES = {
+    "@YEARLY": "0 0 1 1 *",
+    "@ANNUALLY": "0 0 1 1 *",
+    "@MONTHLY": "0 0 1 * *",
+    "@WEEKLY": "0 0 * * 0",
+    "@DAILY": "0 0 * * *",
+    "@MIDNIGHT": "0 0 * * *",
+    "@HOURLY": "0 * * * *",
+}
 
-_FORMS = "write 5 fields (minute hour day month weekday) or 6 (second minute hour day month weekday)"
-_DAY_NOT_YET = re.compile(r"[LW]")
-_WEEKDAY_NOT_YET = re.compile(r"#|^(\d+|[A-Z]{3})?L$")
+_FORMS = (
+    "write 5 fields (minute hour day month weekday) or 6 or 7 (second minute hour day month weekday [year]), "
+    "or one of @yearly @monthly @weekly @daily @hourly"
+)
+_ON_THE_MINUTE = 1 << 0
+_NOTHING_MOVES = MovingDays(0, 0, 0, (0, 0, 0, 0, 0), 0)
 
 
 def _fields(dialect: Dialect) -> tuple[Field, ...]:
@@ -21,56 +35,77 @@ def _fields(dialect: Dialect) -> tuple[Field, ...]:
     return (
         Field("minute", 0, 59, wraps=is_quartz),
         Field("hour", 0, 23, wraps=is_quartz),
-        Field("day of month", 1, 31, wraps=is_quartz, may_be_open=is_quartz, not_yet=_DAY_NOT_YET),
+        Field("day of month", 1, 31, wraps=is_quartz, may_be_open=is_quartz),
         Field("month", 1, 12, MONTHS, wraps=is_quartz),
-        Field("day of week", sunday, 7, WEEKDAYS, wraps=is_quartz, may_be_open=is_quartz, not_yet=_WEEKDAY_NOT_YET),
+        Field("day of week", sunday, 7, WEEKDAYS, wraps=is_quartz, may_be_open=is_quartz),
     )
 
 
-_SECOND = Field("second", 0, 59, wraps=True)
-_VIXIE = _fields(Dialect.VIXIE)
-_QUARTZ = (_SECOND, *_fields(Dialect.QUARTZ))
-
-_ON_THE_MINUTE = 1 << 0
-_EVERY_DAY_OF_MONTH = ((1 << 31) - 1) << 1
-_EVERY_WEEKDAY = (1 << 7) - 1
+FIELDS = {Dialect.VIXIE: _fields(Dialect.VIXIE), Dialect.QUARTZ: _fields(Dialect.QUARTZ)}
+"""Minute, hour, day of month, month, day of week of each dialect."""
+SECOND = Field("second", 0, 59, wraps=True)
+YEAR = Field("year", 1970, 2199)
 
 
 @dataclass(frozen=True, slots=True)
-class _Days:
-    """The two day fields, read: their masks, and how they go together."""
+class Parts:
+    """The fields of an expression by name."""
 
-    of_month: int
-    of_week: int
-    is_either: bool
+    second: Token | None
+    minute: Token
+    hour: Token
+    day: Token
+    month: Token
+    weekday: Token
+    year: Token | None
+
+    @classmethod
+    def of(cls, tokens: Sequence[Token]) -> "Parts":
+        """Five tokens without second and year, six with a second, seven with both."""
+        second, *rest = [None, *tokens] if len(tokens) == 5 else tokens
+        minute, hour, day, month, weekday, *years = [token for token in rest if token]
+        return cls(second, minute, hour, day, month, weekday, years[0] if years else None)
 
 
-def parse(expression: str) -> Cron:
-    """The expression as a value that has at least one next fire; CronError for any other text."""
-    tokens = _tokens(expression)
-    dialect = _dialect(expression, tokens)
-    if dialect is Dialect.QUARTZ:
-        masks = [read_field(field, token) for field, token in zip(_QUARTZ, tokens, strict=True)]
-        days = _quartz_days(masks[3], masks[5], tokens[5])
-    else:
-        masks = [_ON_THE_MINUTE, *(read_field(field, token) for field, token in zip(_VIXIE, tokens, strict=True))]
-        days = _vixie_days(masks[3], masks[5], tokens[2], tokens[4])
-    minute, hour, day = tokens[-5], tokens[-4], tokens[-3]
-    cron = Cron(
-        expression=" ".join(token.text for token in tokens),
-        dialect=dialect,
-        seconds=masks[0],
-        minutes=masks[1],
-        hours=masks[2],
-        days_of_month=days.of_month,
-        months=masks[4],
-        days_of_week=days.of_week,
-        is_either_day=days.is_either,
-        is_wildcard=minute.text.startswith("*") or hour.text.startswith("*"),
-    )
+def parse(expression: str, dialect: Dialect | None = None) -> Cron:
+    """The expression as a value that has at least one next fire; CronError for any other text.
+
+    The number of fields tells the dialect; one that is given has to fit it.
+    """
+    tokens = _spelled_out(_tokens(expression))
+    spoken = _dialect(expression, tokens)
+    if dialect is not None and dialect is not spoken:
+        raise _misfit(expression, tokens, dialect)
+    parts = Parts.of(tokens)
+    cron = _read(parts, spoken, " ".join(token.text for token in tokens))
     if next_slot(cron, 0) is None:
-        raise CronError(NO_NEXT_FIRE, day.position, f"no month of the month field has a day {day.text}")
+        raise CronError(NO_NEXT_FIRE, parts.day.position, _no_such_day(parts))
     return cron
+
+
+def _read(parts: Parts, dialect: Dialect, canonical: str) -> Cron:
+    minute, hour, day, month, weekday = FIELDS[dialect]
+    is_quartz = dialect is Dialect.QUARTZ
+    seconds = read_field(SECOND, parts.second) if parts.second else _ON_THE_MINUTE
+    minutes, hours = read_field(minute, parts.minute), read_field(hour, parts.hour)
+    dates, months = read_dates(day, parts.day), read_field(month, parts.month)
+    weekdays = read_weekdays(weekday, parts.weekday)
+    if is_quartz:
+        _refuse_two_restrictions(dates, weekdays, parts.weekday)
+    return Cron(
+        expression=canonical,
+        dialect=dialect,
+        seconds=seconds,
+        minutes=minutes,
+        hours=hours,
+        days_of_month=dates.plain,
+        months=months,
+        days_of_week=weekdays.plain,
+        is_either_day=not (is_quartz or parts.day.text.startswith("*") or parts.weekday.text.startswith("*")),
+        is_wildcard=parts.minute.text.startswith("*") or parts.hour.text.startswith("*"),
+        moving=_moving(dates, weekdays),
+        years=read_field(YEAR, parts.year) if parts.year and parts.year.text != "*" else None,
+    )
 
 
 def _tokens(expression: str) -> list[Token]:
@@ -86,34 +121,63 @@ def _tokens(expression: str) -> list[Token]:
     return [Token(found[0].upper(), found.start()) for found in re.finditer(r"[^ \t]+", expression)]
 
 
+def _spelled_out(tokens: list[Token]) -> list[Token]:
+    """The five fields that a nickname stands for; other tokens as they are."""
+    if not tokens or not tokens[0].text.startswith("@"):
+        return tokens
+    nickname, position = tokens[0].text, tokens[0].position
+    if nickname == "@REBOOT":
+        raise CronError("@reboot names no time", position, "trigger the job when the machine starts, by the API or CLI")
+    if nickname == "@EVERY":
+        interval = tokens[1].text.lower() if len(tokens) > 1 else "5m"
+        raise CronError("@every is no cron", position, f'use `every` instead of `cron`: "every": "{interval}"')
+    if nickname not in NICKNAMES:
+        known = ", ".join(name.lower() for name in NICKNAMES)
+        raise CronError(f"{nickname.lower()} is no nickname", position, f"write one of {known}, or 5 to 7 fields")
+    if len(tokens) > 1:
+        raise CronError(f"{nickname.lower()} stands alone", tokens[1].position, "leave out what follows it")
+    return [Token(text, position) for text in NICKNAMES[nickname].split(" ")]
+
+
 def _dialect(expression: str, tokens: list[Token]) -> Dialect:
-    if tokens and tokens[0].text.startswith("@"):
-        raise CronError(f"{tokens[0].text.lower()} is not supported yet", tokens[0].position, _FORMS)
     match len(tokens):
         case 5:
             return Dialect.VIXIE
-        case 6:
+        case 6 | 7:
             return Dialect.QUARTZ
-        case 7:
-            raise CronError("a seventh field, the year, is not supported yet", tokens[6].position, _FORMS)
         case count:
             position = tokens[7].position if count > 7 else len(expression)
-            raise CronError(f"cron has {count} fields, not 5 or 6", position, _FORMS)
+            raise CronError(f"cron has {count} fields, not 5, 6 or 7", position, _FORMS)
 
 
-def _vixie_days(of_month: int, of_week: int, day: Token, weekday: Token) -> _Days:
-    """Sunday is 0 and 7; a field that starts with `*` restricts nothing, and only two that do mean either."""
-    sunday_once = (of_week | of_week >> 7) & _EVERY_WEEKDAY
-    return _Days(of_month, sunday_once, not day.text.startswith("*") and not weekday.text.startswith("*"))
+def _misfit(expression: str, tokens: list[Token], dialect: Dialect) -> CronError:
+    count = len(tokens)
+    if dialect is Dialect.VIXIE:
+        hint = "write minute hour day month weekday, or leave the dialect out"
+        return CronError(f"a vixie cron has 5 fields, not {count}", tokens[5].position, hint)
+    hint = "write second minute hour day month weekday [year], or leave the dialect out"
+    return CronError(f"a quartz cron has 6 or 7 fields, not {count}", len(expression), hint)
 
 
-def _quartz_days(of_month: int, of_week: int, weekday: Token) -> _Days:
-    """Sunday is 1; which of two restricted day fields counts would be a guess."""
-    from_sunday = of_week >> 1
-    if of_month != _EVERY_DAY_OF_MONTH and from_sunday != _EVERY_WEEKDAY:
+def _refuse_two_restrictions(dates: Dates, weekdays: Weekdays, weekday: Token) -> None:
+    """Which of two restricted day fields counts would be a guess."""
+    day_of_month, day_of_week = FIELDS[Dialect.QUARTZ][2], FIELDS[Dialect.QUARTZ][4]
+    if dates.plain != day_of_month.everything and weekdays.plain != day_of_week.everything >> day_of_week.low:
         raise CronError(
             "day of month and day of week are both restricted",
             weekday.position,
             "write ? in one of them, or two schedules",
         )
-    return _Days(of_month, from_sunday, is_either=False)
+
+
+def _moving(dates: Dates, weekdays: Weekdays) -> MovingDays | None:
+    moving = MovingDays(dates.before_last, dates.nearest, dates.nearest_before_last, weekdays.nth, weekdays.last)
+    return None if moving == _NOTHING_MOVES else moving
+
+
+def _no_such_day(parts: Parts) -> str:
+    years = f" of the years {parts.year.text}" if parts.year else ""
+    return (
+        f"no day{years} has the day of month {parts.day.text} in the month {parts.month.text} "
+        f"on the weekday {parts.weekday.text}"
+    )

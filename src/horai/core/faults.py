@@ -1,0 +1,37 @@
+"""What is wrong with a document, field by field."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from horai.core.cron import CronError
+from horai.core.errors import FieldError, Invalid
+
+T = TypeVar("T")
+
+
+class Faults:
+    """Collects what is wrong, so that a form can show all of it at once."""
+
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+        self.hint: str | None = None
+
+    def add(self, field: str, message: str, hint: str | None = None) -> None:
+        """One more fault; the first hint is shown."""
+        self.errors.append(FieldError(field, message))
+        self.hint = self.hint or hint
+
+    def reading(self, field: str, read: Callable[[], T], default: T) -> T:
+        """What `read` makes of a field; `default`, and a fault, when it raises ValueError."""
+        try:
+            return read()
+        except CronError as error:
+            self.add(field, str(error), error.hint)
+        except ValueError as error:
+            self.add(field, str(error))
+        return default
+
+    def raise_if_any(self) -> None:
+        """`Invalid` with every fault."""
+        if self.errors:
+            raise Invalid("; ".join(f"{e.field}: {e.message}" for e in self.errors), self.hint, self.errors)

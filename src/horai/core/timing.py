@@ -1,0 +1,159 @@
+"""When a job fires, and what becomes of slots that come late or meet one another: the time fields of a definition."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from horai.core import cron, exclusions
+from horai.core.cron import Dialect, DstPolicy
+from horai.core.durations import parse_duration
+from horai.core.faults import Faults
+from horai.core.misfire import DEFAULT, Misfire
+from horai.core.overlap import Overlap
+from horai.core.schedule import EPOCH, CronSchedule, EverySchedule, Schedule, next_after, next_from
+from horai.core.spread import LONGEST_JITTER
+from horai.core.zones import zone
+
+SCHEDULE_FIELDS = ("cron", "every", "at", "delay")
+INSTANT_FIELDS = ("at", "anchor", "startAt", "endAt")
+BESIDE_CRON = ("dst", "dialect")
+BESIDE_EVERY = ("anchor", "everyFrom")
+BESIDE_BOTH = ("timezone", "calendar", "startAt", "endAt", "jitter", "misfire", "misfireAfter", "overlap")
+"""What only means something beside a cron, an every, or either of them."""
+LONGEST_MISFIRE_AFTER = timedelta(days=1)
+
+NONE_BETWEEN = "leaves no slot between startAt and endAt"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A job's time fields without a fault.
+
+    `is_from_finish`: the interval counts from the end of the run before, so there is no calendar to follow.
+    """
+
+    schedule: Schedule | None = None
+    is_from_finish: bool = False
+    misfire: Misfire = DEFAULT
+    overlap: Overlap = Overlap.allow
+    jitter: timedelta = timedelta(0)
+    start_at: datetime | None = None
+    end_at: datetime | None = None
+
+    @property
+    def calendar(self) -> Schedule | None:
+        """The schedule whose slots are made at their time, shared with every job that has the same."""
+        return None if self.is_from_finish else self.schedule
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the end of one run decides on another."""
+        return self.is_from_finish or self.overlap is not Overlap.allow
+
+    def next_after(self, after: datetime) -> datetime | None:
+        """The first slot strictly after `after` that this job has; None when there is none."""
+        if self.schedule is None:
+            return None
+        is_early = self.start_at is not None and after < self.start_at
+        fire = next_from(self.schedule, self.start_at) if is_early and self.start_at else next_after(self.schedule, after)
+        return None if fire is None or (self.end_at is not None and fire > self.end_at) else fire
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The document, and where its faults go."""
+
+    document: Mapping[str, Any]
+    faults: Faults = field(default_factory=Faults)
+
+    def get(self, name: str) -> Any:
+        return self.document.get(name)
+
+    def duration(self, name: str, longest: timedelta) -> timedelta | None:
+        text = self.get(name)
+        found = None if text is None else self.faults.reading(name, lambda: parse_duration(text), None)
+        if found is not None and found > longest:
+            self.faults.add(name, f"is longer than {longest // timedelta(hours=1)}h")
+        return found
+
+
+def read_timing(document: Mapping[str, Any], faults: Faults) -> Timing:
+    """The time fields of a document whose instants are datetimes; what is wrong goes to `faults`."""
+    written = _Written(document, faults)
+    given = [name for name in SCHEDULE_FIELDS if document.get(name) is not None]
+    if len(given) > 1:
+        faults.add(given[1], f"stands beside {given[0]}", "A job has one of cron, every, at, delay, or none of them.")
+        return Timing()
+    _refuse_strays(written, given[0] if given else None)
+    schedule = _schedule(written, given)
+    if schedule is None:
+        return Timing()
+    timing = Timing(
+        schedule,
+        written.get("everyFrom") == "finish",
+        faults.reading("misfire", lambda: _misfire(written), DEFAULT),
+        Overlap[written.get("overlap") or "allow"],
+        written.duration("jitter", LONGEST_JITTER) or timedelta(0),
+        written.get("startAt"),
+        written.get("endAt"),
+    )
+    _check(timing, faults)
+    return timing
+
+
+def _refuse_strays(written: _Written, kind: str | None) -> None:
+    for names, kinds in ((BESIDE_CRON, ("cron",)), (BESIDE_EVERY, ("every",)), (BESIDE_BOTH, ("cron", "every"))):
+        for name in names:
+            if kind not in kinds and written.get(name) not in {None, *_HARMLESS.get(name, ())}:
+                written.faults.add(name, f"only means something together with {' or '.join(kinds)}")
+
+
+_HARMLESS: Mapping[str, tuple[str, ...]] = {"misfire": ("once",), "overlap": ("allow",), "everyFrom": ("anchor",)}
+"""What says nothing but the default may stand anywhere."""
+
+
+def _schedule(written: _Written, given: list[str]) -> Schedule | None:
+    if given not in (["cron"], ["every"]):
+        return None
+    faults = written.faults
+    place = faults.reading("timezone", lambda: zone(written.get("timezone") or "UTC"), zone("UTC"))
+    excluded = faults.reading("calendar", lambda: exclusions.check(written.get("calendar") or ()), ())
+    if given == ["every"]:
+        anchor = written.get("anchor") or EPOCH
+        return faults.reading(
+            "every", lambda: EverySchedule(parse_duration(written.get("every")), anchor, place.key, excluded), None
+        )
+    spec: Mapping[str, Any] = written.get("dst") or {}
+    given_dst = {name: word for name, word in spec.items() if word is not None}
+    dst = faults.reading("dst", lambda: DstPolicy.from_spec(given_dst), DstPolicy())
+    dialect = None if written.get("dialect") is None else Dialect(written.get("dialect"))
+    schedule = CronSchedule(written.get("cron"), place.key, dst, dialect, excluded)
+    return faults.reading("cron", lambda: _parsed(schedule), None)
+
+
+def _parsed(schedule: CronSchedule) -> CronSchedule:
+    _ = schedule.cron
+    return schedule
+
+
+def _misfire(written: _Written) -> Misfire:
+    word = written.get("misfire") or {}
+    spec: Mapping[str, Any] = {"policy": word} if isinstance(word, str) else word
+    after = written.duration("misfireAfter", LONGEST_MISFIRE_AFTER)
+    known = {name: value for name, value in spec.items() if value is not None}
+    return Misfire.from_spec(known if after is None else {**known, "after": written.get("misfireAfter")})
+
+
+def _check(timing: Timing, faults: Faults) -> None:
+    """What only shows when all fields are known."""
+    if timing.is_from_finish and timing.overlap is not Overlap.allow:
+        faults.add("overlap", "means nothing with everyFrom finish: the next run begins after the last has ended")
+    if timing.is_from_finish and timing.misfire != DEFAULT:
+        faults.add("misfire", "means nothing with everyFrom finish: a run that is late is not lost")
+    if timing.start_at is not None and timing.end_at is not None and timing.end_at < timing.start_at:
+        faults.add("endAt", "is before startAt")
+    elif not faults.errors and timing.next_after(EPOCH) is None:
+        is_bounded = timing.schedule is not None and next_after(timing.schedule, EPOCH) is not None
+        kind = "cron" if isinstance(timing.schedule, CronSchedule) else "every"
+        faults.add("endAt" if is_bounded else kind, NONE_BETWEEN if is_bounded else cron.NO_NEXT_FIRE)

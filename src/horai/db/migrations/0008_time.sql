@@ -1,0 +1,36 @@
+-- Jobs with a beginning and an end, a jitter, and a word on overlap; late slots that are made bit by bit.
+
+-- overlap: 0 allow, 1 skip, 2 queue, 3 replace. jitter_ms: how far its slots are spread. after_finish: its next slot comes
+-- this long after the last one ended, and it follows no schedule.
+alter table horai.job
+    add column overlap smallint not null default 0 check (overlap between 0 and 3),
+    add column jitter_ms integer not null default 0 check (jitter_ms between 0 and 86400000),
+    add column start_at timestamptz,
+    add column end_at timestamptz,
+    add column after_finish interval;
+
+-- The trigger walks over it by id; a forecast counts by it without looking at the rows.
+drop index horai.job_schedule;
+create index job_schedule on horai.job (schedule_id, id) include (tenant_id, jitter_ms)
+    where schedule_id is not null and status = 0 and deleted_at is null;
+create index job_bounded on horai.job (schedule_id, id) include (tenant_id, jitter_ms, start_at, end_at)
+    where (start_at is not null or end_at is not null) and schedule_id is not null and status = 0 and deleted_at is null;
+create index job_gated on horai.job (id) where (overlap <> 0 or after_finish is not null) and deleted_at is null;
+
+-- wall: what the clock of its zone shows at fire_time, by the rules of tzdata, the version they were read from. When rules
+-- change, a fixed time stays where it is on the wall.
+alter table horai.schedule
+    add column wall timestamp,
+    add column tzdata text;
+
+-- Late slots of a job that are still to be made, from next_time until until_time: after a downtime of the nodes, or a pause
+-- of the job. Each slot of a job is either here or before the cursor of its schedule, never both.
+create table horai.catchup (
+    id bigint generated always as identity primary key,
+    job_id bigint not null,
+    schedule_id bigint not null references horai.schedule,
+    next_time timestamptz not null,
+    until_time timestamptz not null,
+    at timestamptz not null default clock_timestamp()
+);
+create index catchup_job on horai.catchup (job_id);
