@@ -24,8 +24,10 @@ from horai.db.clock import DatabaseClock
 from horai.db.line import Line
 from horai.db.pool import Dedicated, connect
 from horai.engine.attempts import Attempts
+from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
 from horai.engine.dispatcher import Bench, Dispatcher
+from horai.engine.gatekeeper import Gatekeeper
 from horai.engine.handout import Handout
 from horai.engine.holdings import Holdings
 from horai.engine.jobbook import JobBook
@@ -144,6 +146,7 @@ class Workbench:
     def bench(self, **executors: Any) -> Bench:
         """What a dispatcher works with."""
         keeper, book = self.keeper.keeper, JobBook()
+        self.settler.gated = book.gated
         attempts = Attempts(
             {"": self.executor, **executors}, self.settler, keeper, book, self.line("attempts"), self.vitals
         )
@@ -159,6 +162,17 @@ class Workbench:
     def trigger(self, now: datetime | None = None) -> Trigger:
         now = now or self.clock.now()
         return Trigger(self.line("trigger"), self.keeper.keeper, self.scope.wakeups, self.settings, now)
+
+    def catcher(self) -> Catcher:
+        return Catcher(self.line("catcher"), self.keeper.keeper, self.scope.wakeups, self.settings)
+
+    def gatekeeper(self) -> Gatekeeper:
+        """One that hears what the process asks of gates."""
+        made = Gatekeeper(
+            self.line("gatekeeper"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
+        )
+        self.scope.wakeups.listen_to_gates(made.ask)
+        return made
 
     def rescuer(self) -> Rescuer:
         return Rescuer(self.line("rescuer"), self.keeper.keeper, self.scope.wakeups, self.settings)

@@ -331,16 +331,16 @@ async def test_C5_a_paused_job_holds_what_is_due_and_a_resume_releases_it(api: C
 async def test_C5_a_paused_job_makes_no_slots_and_a_resume_tells_which_were_skipped(
     api: Client, receiver: Receiver, db: Dedicated
 ) -> None:
-    job = await given.scripted(api, receiver, Answer(200), every="1s")
+    job = await given.scripted(api, receiver, Answer(200), every="1s", misfire="skip", misfireAfter="1s")
     await given.until(lambda: _ran(api, job))
     await api("POST", f"/api/v1/jobs/{job['id']}/pause")
     made = len(await given.listed(api, f"/api/v1/jobs/{job['id']}/instances"))
     witness = await given.scripted(api, receiver, Answer(200), every="1s")
-    await given.until(lambda: _ran(api, witness))
+    await given.until(lambda: _has_more_than(api, witness, 3))
 
     assert len(await given.listed(api, f"/api/v1/jobs/{job['id']}/instances")) == made
     await api("POST", f"/api/v1/jobs/{job['id']}/resume")
-    assert await db.fetchval("select reason from horai.skip where job_id = $1", int(job["id"])) == "PAUSED"
+    assert await db.fetchval("select reason from horai.skip where job_id = $1", int(job["id"])) == "PAUSED_SKIP"
     await given.until(lambda: _has_more_than(api, job, made))
     for ticking in (job, witness):
         await api("DELETE", f"/api/v1/jobs/{ticking['id']}")

@@ -8,6 +8,7 @@ from horai.core.definition import Definition, JobStatus, Priority, checked, docu
 from horai.core.errors import Invalid
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.schedule import CronSchedule, EverySchedule
+from horai.core.timing import Timing
 
 HTTP = {"type": "http", "url": "https://example.com/hook"}
 
@@ -23,7 +24,7 @@ def test_the_shortest_definition_is_a_worker_job_with_the_seeds_defaults():
 
     assert definition == Definition(
         name="coupon_job",
-        schedule=CronSchedule("0 */5 * * * ?"),
+        timing=Timing(CronSchedule("0 */5 * * * ?")),
         at=None,
         delay=None,
         target=WorkerTarget("coupon_job"),
@@ -92,9 +93,9 @@ def test_C46_a_cron_that_never_fires_is_refused_with_its_reason():
     assert faults(cron="0 0 30 2 *")["cron"] == "cron has no next fire time"
 
 
-@pytest.mark.parametrize("field", ["timezone", "dst"])
-def test_what_belongs_to_a_cron_is_refused_without_one(field: str):
-    assert field in faults(every="5s", **{field: "Europe/Berlin" if field == "timezone" else {"gap": "skip"}})
+@pytest.mark.parametrize(("field", "value"), [("dst", {"gap": "skip"}), ("dialect", "quartz")])
+def test_what_belongs_to_a_cron_is_refused_without_one(field: str, value: object):
+    assert field in faults(every="5s", **{field: value})
 
 
 def test_an_unknown_zone_is_refused():
@@ -175,5 +176,5 @@ def test_the_stored_form_spells_every_default_out_and_means_the_same(written: di
 def test_a_fixed_rate_is_kept_as_it_was_written():
     definition = checked({"name": "a", "every": "90s"})
 
-    assert definition.schedule == EverySchedule(timedelta(seconds=90))
+    assert definition.timing.schedule == EverySchedule(timedelta(seconds=90))
     assert document_of(definition, {"every": "90s"})["every"] == "90s"

@@ -10,13 +10,15 @@ from horai.accept import jobs as accepted
 from horai.accept.scope import Scope
 from horai.core.schedule import CronSchedule
 from horai.core.settings import SHARDS
+from horai.core.timing import Rhythm
 from horai.db import jobs, plans, schedules
 from horai.db.jobs import Relane
 from horai.db.pool import Dedicated
-from horai.db.schedules import Cursor, SkippedRange
+from horai.db.schedules import Cursor, SkippedRange, Step
 
 EVERY = {"every": "1h"}
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
+HOURLY = CronSchedule("0 * * * *")
 
 
 async def follow(scope: Scope, count: int, **fields: Any) -> int:
@@ -115,11 +117,15 @@ async def test_the_cursor_moves_only_from_where_it_was_seen(url: str, connection
         assert now is not None
         seen, later = Cursor(schedule_id, now, 0), now + timedelta(hours=1)
 
-        assert await schedules.advance_schedules(connection, [(Cursor(schedule_id, now, 5), later, 0)]) == set()
-        assert await schedules.advance_schedules(connection, [(Cursor(schedule_id, later, 0), later, 0)]) == set()
+        assert (
+            await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, now, 5), HOURLY, later)]) == set()
+        )
+        assert (
+            await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, later, 0), HOURLY, later)]) == set()
+        )
         assert await fire_time(connection, schedule_id) == now
-        assert await schedules.advance_schedules(connection, [(seen, later, 0)]) == {schedule_id}
-        assert await schedules.advance_schedules(connection, [(seen, later + timedelta(hours=1), 0)]) == set()
+        assert await schedules.advance_schedules(connection, [Step(seen, HOURLY, later)]) == {schedule_id}
+        assert await schedules.advance_schedules(connection, [Step(seen, HOURLY, later + timedelta(hours=1))]) == set()
         assert await fire_time(connection, schedule_id) == later
 
 
@@ -128,7 +134,7 @@ async def test_a_sleeping_schedule_is_woken_by_its_next_job(url: str, connection
         schedule_id = await follow(scope, 1)
         now = await fire_time(connection, schedule_id)
         assert now is not None
-        await schedules.advance_schedules(connection, [(Cursor(schedule_id, now, 0), None, 0)])
+        await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, now, 0), HOURLY, None)])
         assert await schedules.coming_schedules(connection, now + timedelta(days=9), 10) == []
         assert await schedules.lock_schedules(connection, [schedule_id]) == []
 
@@ -170,32 +176,33 @@ async def test_many_jobs_that_wake_one_sleeping_schedule_at_once_all_succeed(url
 
 
 async def test_a_sleeping_schedule_that_two_transactions_join_does_not_deadlock(url: str, connection: Dedicated):
-    schedule = CronSchedule("0 * * * *")
-    joined, _ = await schedules.join_schedule(connection, schedule, None)
+    schedule = Rhythm(HOURLY)
+    joined = (await schedules.join_schedule(connection, schedule, PAST)).schedule_id
+    await connection.execute("update horai.schedule set fire_time = null")
     async with rows.connections(url, 2) as (one, other):
         async with one.transaction():
             await schedules.join_schedule(one, schedule, PAST)
 
-            async def join() -> tuple[int, datetime | None]:
+            async def join() -> Cursor:
                 async with other.transaction():
                     return await schedules.join_schedule(other, schedule, PAST + timedelta(hours=1))
 
             waiting = asyncio.create_task(join())
             await rows.until_blocked(connection, other)
-        assert await waiting == (joined, PAST), "who came second finds it awake"
+        assert await waiting == Cursor(joined, PAST, 0), "who came second finds it awake"
 
 
 async def test_the_trigger_leaves_a_schedule_that_a_job_is_joining(url: str, connection: Dedicated):
-    schedule = CronSchedule("0 * * * *")
+    schedule = Rhythm(HOURLY)
     await schedules.join_schedule(connection, schedule, PAST)
     async with rows.connections(url, 1) as (joining,):
         async with joining.transaction():
-            schedule_id, _ = await schedules.join_schedule(joining, schedule, PAST)
+            schedule_id = (await schedules.join_schedule(joining, schedule, PAST)).schedule_id
 
             assert await schedules.lock_schedules(connection, [schedule_id]) == []
 
         (locked,) = await schedules.lock_schedules(connection, [schedule_id])
-        assert locked.schedule == schedule
+        assert locked.rhythm == schedule
         assert locked.is_due
         assert locked.cursor == Cursor(schedule_id, PAST, 0)
 
@@ -218,15 +225,16 @@ async def test_two_triggers_do_not_get_the_same_schedule(url: str):
             assert await schedules.lock_schedules(other, [schedule_id]) == []
 
 
-async def test_a_pause_is_kept_as_one_skip_of_its_job(url: str, connection: Dedicated):
+async def test_a_pause_that_missed_nothing_leaves_no_trace(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
-        schedule_id = await follow(scope, 1)
+        await follow(scope, 1)
+        before = await connection.fetchval("select active_from from horai.job")
         await accepted.pause_job(scope, "job-0", "for now")
         resumed = await accepted.resume_job(scope, "job-0", None)
 
-        (skip,) = await connection.fetch("select * from horai.skip")
-        assert (skip["schedule_id"], skip["job_id"], skip["reason"]) == (schedule_id, resumed.id, "PAUSED")
-        assert skip["from_time"] < skip["to_time"] == resumed.active_from
+        assert resumed.active_from == before
+        assert await connection.fetchval("select count(*) from horai.skip") == 0
+        assert await connection.fetchval("select count(*) from horai.catchup") == 0
 
 
 async def test_a_skip_holds_for_every_job_of_its_schedule(url: str, connection: Dedicated):

@@ -21,8 +21,8 @@ from horai.engine.engine import Engine
 from stages import Recorder
 
 ALWAYS = {"herald", "listener"}
-EXECUTING = {"settler", "dispatcher", "sweeper"}
-SCHEDULING = {"trigger", "rescuer", "janitor"}
+EXECUTING = {"settler", "dispatcher", "sweeper", "gatekeeper"}
+SCHEDULING = {"trigger", "rescuer", "janitor", "catcher", "gatekeeper"}
 
 
 @dataclass(frozen=True, slots=True)

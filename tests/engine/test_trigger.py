@@ -11,8 +11,9 @@ import rows
 from horai.accept import jobs as accepted
 from horai.core.schedule import EverySchedule, fires_between, next_after
 from horai.core.settings import SHARDS
+from horai.core.timing import Rhythm
 from horai.db import schedules
-from horai.db.schedules import Cursor, Made
+from horai.db.schedules import Cursor, Made, Step
 from stages import Workbench, workbench
 
 MINUTE = timedelta(minutes=1)
@@ -163,7 +164,7 @@ async def test_a_schedule_that_a_job_is_joining_is_left_to_the_next_look(url: st
         await follow(bench)
         trigger = bench.trigger()
         async with joining.transaction():
-            await schedules.join_schedule(joining, EVERY_MINUTE, None)
+            await schedules.join_schedule(joining, Rhythm(EVERY_MINUTE), bench.clock.now())
             again = await trigger.step(bench.clock.now())
             assert await slots(bench) == []
             assert again - bench.clock.now() < timedelta(seconds=1)
@@ -212,7 +213,7 @@ async def test_a_slot_is_not_made_when_its_cursor_has_moved_meanwhile(url: str):
         await trigger.step(bench.clock.now())
 
         assert slot not in await slots(bench), "the wheel is only a cache"
-        assert await schedules.advance_schedules(bench.connection, [(Cursor(schedule_id, slot, 0), slot, 0)]) == set()
+        assert await schedules.advance_schedules(bench.connection, [Step(Cursor(schedule_id, slot, 0), EVERY_MINUTE, slot)]) == set()
 
 
 async def test_the_wheel_is_refilled_before_it_runs_out(url: str):

@@ -16,8 +16,9 @@ from typing import Any
 from horai.accept import relanes
 from horai.accept.jobs import Joined, Written, add_job, announce, rewrite_job
 from horai.accept.scope import Scope
-from horai.core.definition import Definition, checked, document_of
+from horai.core.definition import Definition, checked, document_of, with_instants
 from horai.core.errors import Duplicate, FieldError, Invalid
+from horai.core.timing import INSTANT_FIELDS
 from horai.db import jobs
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow
@@ -119,12 +120,12 @@ def _checked(app: str, declared: Sequence[Declared]) -> list[_Wish]:
 
 def _wish(app: str, declared: Declared) -> _Wish:
     document = {**declared.document, "declaredBy": app}
-    at = document.get("at")
-    if isinstance(at, datetime):
-        if at.tzinfo is None:
-            raise Invalid.field("at", "has no UTC offset", "Write datetime(…, tzinfo=UTC).")
-        document["at"] = at.astimezone(UTC)
-    definition = checked(document)
+    for field in INSTANT_FIELDS:
+        if isinstance(at := document.get(field), datetime):
+            if at.tzinfo is None:
+                raise Invalid.field(field, "has no UTC offset", "Write datetime(…, tzinfo=UTC).")
+            document[field] = at.astimezone(UTC)
+    definition = checked(with_instants(document))
     stored = json.dumps(document_of(definition, document), allow_nan=False)
     return _Wish(app, definition, json.loads(stored), declared.payload)
 
@@ -188,7 +189,7 @@ async def _apply(scope: Scope, wish: _Wish) -> _Fate:
 
 
 async def _write(scope: Scope, wish: _Wish) -> _Fate:
-    joined, woken = Joined(None, None), list[Woken]()
+    joined, woken = Joined(), list[Woken]()
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, wish.name)
         fate = _fate(job, wish)

@@ -1,26 +1,33 @@
-"""Creating, changing, pausing, resuming and deleting jobs. What code declares comes through declarations.py."""
+"""Creating, changing, pausing, resuming and deleting jobs. What code declares comes through declarations.py.
+
+Whatever changes when a job fires accounts for each of its slots: made, to be made, or skipped with a reason.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from horai.accept import relanes, requests
+from horai.accept import catchups, gates, relanes, requests
+from horai.accept.catchups import Passed
 from horai.accept.requests import Once
 from horai.accept.scope import Scope, job_not_found, require_job
-from horai.core.definition import SCHEDULE_FIELDS, Definition, JobStatus, checked, document_of
+from horai.core.cron import NO_NEXT_FIRE
+from horai.core.definition import Definition, JobStatus, checked, document_of
 from horai.core.errors import Duplicate, Invalid, PreconditionFailed
 from horai.core.schedule import next_after
+from horai.core.timing import BESIDE_BOTH, BESIDE_CRON, BESIDE_EVERY, NONE_BETWEEN, SCHEDULE_FIELDS, Timing
+from horai.db import catchups as deferred
 from horai.db import jobs, nodes, plans, schedules
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow, JobWrite
 from horai.db.plans import Place
 from horai.db.pool import Connection, transaction
-from horai.db.schedules import SkippedRange
+from horai.db.schedules import Cursor
 
 NESTED = ("retry", "dst")
 """Fields whose members a PATCH changes one by one. A target is one value: its headers may hold what only its URL may see."""
-BESIDE_CRON = ("timezone", "dst")
+_MOMENT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +40,22 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A job's schedule, held against the trigger until commit."""
+    """A job's schedule, held against the trigger until commit. `is_behind`: late slots of the job are to be made."""
 
-    schedule_id: int | None
-    fire_time: datetime | None
+    cursor: Cursor | None = None
+    is_behind: bool = False
+
+    @property
+    def schedule_id(self) -> int | None:
+        """None when the job follows none."""
+        return None if self.cursor is None else self.cursor.schedule_id
 
 
 async def create_job(scope: Scope, written: Written, once: Once | None = None) -> JobRow:
     """A new job, with its one instance when it has `at` or `delay`. Durable when it returns."""
     definition = checked(written.document)
     request = requests.request_key(scope, "create-job", once) if once else None
-    job, joined, woken = None, Joined(None, None), list[Woken]()
+    job, joined, woken = None, Joined(), list[Woken]()
     async with transaction(scope.pool) as connection:
         if await requests.take(connection, request):
             job, joined, woken = await add_job(connection, scope, definition, written)
@@ -60,7 +72,8 @@ async def add_job(
 ) -> tuple[JobRow, Joined, list[Woken]]:
     """A new job in the caller's transaction; `Duplicate` when its name is taken. Announce it after the commit."""
     now = await nodes.database_time(connection)
-    joined = await _join(connection, definition, now)
+    _require_a_slot(definition.timing, now)
+    joined = await _join(connection, definition.timing, now)
     write = JobWrite(
         definition.status,
         joined.schedule_id,
@@ -69,15 +82,19 @@ async def add_job(
         written.payload,
         definition.tags,
         now,
+        definition.timing,
     )
     job = await jobs.insert_job(connection, scope.tenant_id, definition.name, write)
     if job is None:
         raise await _name_taken(connection, scope, definition.name)
     await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CREATED", {"name": job.name})
-    return job, joined, await _insert_single(connection, job, definition, now)
+    return job, joined, await _first_instances(connection, job, definition, now)
 
 
-async def _insert_single(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> list[Woken]:
+async def _first_instances(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> list[Woken]:
+    """The one instance of `at` and `delay`, and the first of a job that counts from the end of its runs."""
+    if definition.timing.after_finish is not None:
+        return (await gates.open_gates(connection, [job.id])).woken
     at = definition.at if definition.delay is None else now + definition.delay
     if at is None:
         return []
@@ -93,21 +110,29 @@ async def _name_taken(connection: Connection, scope: Scope, name: str) -> Duplic
     )
 
 
-async def _join(connection: Connection, definition: Definition, now: datetime) -> Joined:
-    if definition.schedule is None:
-        return Joined(None, None)
-    next_fire = next_after(definition.schedule, now)
-    if next_fire is None:
-        raise Invalid.field("cron", "cron has no next fire time")
-    schedule_id, fire_time = await schedules.join_schedule(connection, definition.schedule, next_fire)
-    return Joined(schedule_id, fire_time)
+async def _join(connection: Connection, timing: Timing, now: datetime) -> Joined:
+    next_fire = None if timing.rhythm is None else next_after(timing.rhythm.schedule, now)
+    if timing.rhythm is None or next_fire is None:
+        return Joined()
+    return Joined(await schedules.join_schedule(connection, timing.rhythm, next_fire))
+
+
+def _require_a_slot(timing: Timing, now: datetime) -> None:
+    """A schedule that is written has something before it; one that is there may have come to its end."""
+    if timing.schedule is None or timing.next_after(now) is not None:
+        return
+    if next_after(timing.schedule, now) is None:
+        raise Invalid.field("cron", NO_NEXT_FIRE)
+    raise Invalid.field("endAt", NONE_BETWEEN if timing.start_at else "leaves no slot from now on")
 
 
 def announce(scope: Scope, joined: Joined, woken: list[Woken]) -> None:
-    """Wakes whoever waits for the new instances and for the schedule's coming fire."""
+    """Wakes whoever waits for the new instances, for the schedule's coming fire, and for late slots."""
     scope.wakeups.announce(woken)
-    if joined.schedule_id is not None and joined.fire_time is not None:
-        scope.wakeups.wake_schedule(joined.schedule_id, joined.fire_time)
+    if joined.cursor is not None:
+        scope.wakeups.wake_schedule(joined.cursor.schedule_id, joined.cursor.fire_time)
+    if joined.is_behind:
+        scope.wakeups.relane_asked()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +163,11 @@ async def rewrite_job(
 ) -> tuple[JobRow, Joined]:
     """Writes another definition for a job that the caller holds; `document` is whole, its status included.
 
-    Under the same schedule its slots go on where they were; under another one, or after a pause, they begin now.
+    Under the same calendar its slots go on where they were; under another one they begin now.
     """
     definition = jobs.definition_of(document)
     now = await nodes.database_time(connection)
-    joined = await _join(connection, definition, now)
+    joined, active_from = await _rejoin(connection, job, definition, now)
     write = JobWrite(
         definition.status,
         joined.schedule_id,
@@ -150,19 +175,53 @@ async def rewrite_job(
         document_of(definition, document),
         payload,
         definition.tags,
-        job.active_from if joined.schedule_id == job.schedule_id and not _resumes(job, definition) else now,
+        active_from,
+        definition.timing,
         job.note,
     )
-    if _resumes(job, definition):
-        await _keep_pause(connection, job, joined, now)
     return await jobs.update_job(connection, job.id, write), joined
 
 
-async def _keep_pause(connection: Connection, job: JobRow, joined: Joined, now: datetime) -> None:
-    """The slots of a pause that ends were skipped: kept as one range."""
-    if joined.schedule_id is not None:
-        skipped = SkippedRange(job.paused_at or job.updated_at, now, None, "PAUSED")
-        await schedules.insert_skip(connection, joined.schedule_id, job.id, skipped)
+async def _rejoin(
+    connection: Connection, job: JobRow, definition: Definition, now: datetime
+) -> tuple[Joined, datetime]:
+    """The schedule of a job that is written anew, and from when on its slots count; each of them is accounted for."""
+    before = jobs.definition_of(job.document).timing
+    if before != definition.timing:
+        _require_a_slot(definition.timing, now)
+    left = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
+    joined = await _join(connection, definition.timing, now)
+    if joined.cursor is None or before.schedule != definition.timing.schedule:
+        await deferred.give_up_catchups(connection, job.id, "JOB_CHANGED")
+        return joined, now if before.schedule != definition.timing.schedule else job.active_from
+    if _resumes(job, definition):
+        return await _make_up_for_pause(connection, job, definition.timing, joined, now), job.active_from
+    if left is None or job.status is JobStatus.PAUSED or joined.schedule_id == job.schedule_id:
+        return joined, job.active_from
+    return await _change_over(connection, job, definition.timing, left, joined, now)
+
+
+async def _change_over(
+    connection: Connection, job: JobRow, timing: Timing, left: Cursor, joined: Joined, now: datetime
+) -> tuple[Joined, datetime]:
+    """From one schedule to another of the same calendar, whose cursors may differ: no slot twice, and none lost."""
+    assert joined.cursor is not None  # noqa: S101 — the caller asked
+    assert timing.rhythm is not None  # noqa: S101
+    since = left.fire_time + _MOMENT if 0 < job.id <= left.last_job else left.fire_time
+    passed = Passed(job.id, timing.rhythm, since, joined.cursor)
+    is_behind = await catchups.make_up_for(connection, passed, now, "MISFIRE")
+    return Joined(joined.cursor, is_behind), max(job.active_from, since - _MOMENT)
+
+
+async def _make_up_for_pause(
+    connection: Connection, job: JobRow, timing: Timing, joined: Joined, now: datetime
+) -> Joined:
+    """The slots of a pause that ends: by the misfire policy, as after a downtime."""
+    if joined.cursor is None or timing.rhythm is None:
+        return joined
+    since = max(job.paused_at or job.updated_at, job.active_from) + _MOMENT
+    passed = Passed(job.id, timing.rhythm, since, joined.cursor)
+    return Joined(joined.cursor, await catchups.make_up_for(connection, passed, now, "PAUSED"))
 
 
 def _resumes(job: JobRow, definition: Definition) -> bool:
@@ -172,19 +231,28 @@ def _resumes(job: JobRow, definition: Definition) -> bool:
 def _merged(job: JobRow, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The stored document with `fields` laid over it; a new schedule field takes the place of the old one.
 
-    What stands beside a cron goes with it.
+    What stands beside a cron or an every goes with it.
     """
     if "name" in fields and fields["name"] != job.name:
         raise Invalid.field("name", "never changes", "Create another job under the new name and delete this one.")
     for field in ("at", "delay"):
         if field in fields:
             raise Invalid.field(field, "cannot be changed", "Cancel its instance and create another job.")
-    takes_over = any(fields.get(field) is not None for field in SCHEDULE_FIELDS)
+    takes_over = next((field for field in SCHEDULE_FIELDS if fields.get(field) is not None), None)
     kept = {name: value for name, value in job.document.items() if not (takes_over and name in SCHEDULE_FIELDS)}
     given = {name: _laid_over(kept.get(name), value) if name in NESTED else value for name, value in fields.items()}
     merged = {**kept, "status": job.status.name, **given}
-    outlived = {name for name in BESIDE_CRON if merged.get("cron") is None and fields.get(name) is None}
+    outlived = {name for name in _outlived(merged) if fields.get(name) is None}
     return {name: value for name, value in merged.items() if value is not None and name not in outlived}
+
+
+def _outlived(merged: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields that mean nothing beside the schedule there is now."""
+    if merged.get("cron") is not None:
+        return BESIDE_EVERY
+    if merged.get("every") is not None:
+        return BESIDE_CRON if merged.get("calendar") else (*BESIDE_CRON, "timezone")
+    return (*BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH)
 
 
 def _laid_over(stored: Any, given: Any) -> Any:
@@ -205,17 +273,15 @@ async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
 
 
 async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
-    """Slots from now on, and what was held goes on. The slots of the pause are kept as skipped."""
-    joined = Joined(None, None)
+    """What was held goes on; the slots of the pause follow the misfire policy, as after a downtime."""
+    joined = Joined()
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference)
-        write = replace(_as_is(job), status=JobStatus.ACTIVE, note=note)
         if job.status is JobStatus.PAUSED:
             now = await nodes.database_time(connection)
-            joined = await _join(connection, jobs.definition_of(job.document), now)
-            write = replace(write, active_from=now)
-            await _keep_pause(connection, job, joined, now)
-        resumed = await jobs.update_job(connection, job.id, write)
+            timing = jobs.definition_of(job.document).timing
+            joined = await _make_up_for_pause(connection, job, timing, await _join(connection, timing, now), now)
+        resumed = await jobs.update_job(connection, job.id, replace(_as_is(job), status=JobStatus.ACTIVE, note=note))
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
     announce(scope, joined, [])
     await relanes.relane_now(scope, job.id)
@@ -227,13 +293,15 @@ async def delete_job(scope: Scope, reference: str, if_version: int | None = None
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference, if_version)
         await jobs.delete_job(connection, job.id)
+        await deferred.give_up_catchups(connection, job.id, "JOB_DELETED")
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_DELETED", {"name": job.name})
     await relanes.relane_now(scope, job.id)
 
 
 def _as_is(job: JobRow) -> JobWrite:
+    timing = jobs.definition_of(job.document).timing
     return JobWrite(
-        job.status, job.schedule_id, job.lane_id, job.document, job.payload, job.tags, job.active_from, job.note
+        job.status, job.schedule_id, job.lane_id, job.document, job.payload, job.tags, job.active_from, timing, job.note
     )
 
 

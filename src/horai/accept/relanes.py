@@ -25,6 +25,7 @@ async def relane_now(scope: Scope, job_id: int) -> None:
             is_done = not marked or await _relane(connection, marked[0], woken)
     finally:
         scope.wakeups.announce(woken)
+        scope.wakeups.gates_asked([job_id])
         if not is_done:
             scope.wakeups.relane_asked()
 
@@ -49,7 +50,7 @@ async def _relane(connection: Connection, relane: Relane, woken: list[Woken]) ->
 
 
 async def _move(connection: Connection, relane: Relane, woken: list[Woken]) -> int:
-    moved = await plans.move_to_lane(connection, relane.job_id, relane.lane, BATCH)
+    moved = await plans.move_to_lane(connection, relane.job_id, relane.lane, BATCH, is_gated=relane.is_gated)
     woken += moved
     return len(moved)
 
@@ -64,7 +65,8 @@ async def _mark_if_done(connection: Connection, relane: Relane) -> bool:
     if relane.is_deleted:
         is_left = await plans.has_waiting(connection, relane.job_id)
     else:
-        is_left = await plans.has_waiting_elsewhere(connection, relane.job_id, relane.lane)
+        is_gated = relane.is_gated
+        is_left = await plans.has_waiting_elsewhere(connection, relane.job_id, relane.lane, is_gated=is_gated)
     if not is_left:
         await jobs.mark_relaned(connection, relane)
     return not is_left

@@ -18,7 +18,15 @@ from horai.core.faults import Faults
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.schedule import CronSchedule
 from horai.core.settings import MAX_RETRY_LIMIT
-from horai.core.timing import BESIDE_BOTH, BESIDE_CRON, BESIDE_EVERY, INSTANT_FIELDS, SCHEDULE_FIELDS, Timing, read_timing
+from horai.core.timing import (
+    BESIDE_BOTH,
+    BESIDE_CRON,
+    BESIDE_EVERY,
+    INSTANT_FIELDS,
+    SCHEDULE_FIELDS,
+    Timing,
+    read_timing,
+)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")

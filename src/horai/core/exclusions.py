@@ -1,14 +1,15 @@
 """Dates on which a schedule does not fire, by the calendar of its zone.
 
-    2026-12-25               one day
-    2026-12-24/2027-01-02    a stretch, both ends included
-    12-25                    a day of every year
-    12-24/01-02              a stretch of every year, over its end too
+2026-12-25               one day
+2026-12-24/2027-01-02    a stretch, both ends included
+12-25                    a day of every year
+12-24/01-02              a stretch of every year, over its end too
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from calendar import isleap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -22,22 +23,28 @@ _LEAP = 2000
 """A year that has every day a year may have."""
 
 MonthDay = tuple[int, int]
+_LEAP_DAY: MonthDay = (2, 29)
 
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """The excluded days, read: stretches of whole dates, which neither touch nor overlap, and days of every year."""
+    """The excluded days, read: stretches of whole dates, which neither touch nor overlap, and days of every year, each with
+    the last day of the year that it leads to without an open one between.
+    """
 
     starts: tuple[date, ...]
     ends: tuple[date, ...]
-    yearly: frozenset[MonthDay]
+    yearly: Mapping[MonthDay, MonthDay]
 
     def end_of(self, day: date) -> date | None:
-        """The last day of the stretch that `day` lies in; the day itself when every year has it."""
+        """The last day of the stretch that `day` lies in, or of its year where the stretch is of every year."""
         index = bisect_right(self.starts, day) - 1
         if index >= 0 and day <= self.ends[index]:
             return self.ends[index]
-        return day if (day.month, day.day) in self.yearly else None
+        last = self.yearly.get((day.month, day.day))
+        if last is None:
+            return None
+        return date(day.year, *last) if last != _LEAP_DAY or isleap(day.year) else date(day.year, 2, 28)
 
 
 def check(dates: Sequence[str]) -> tuple[str, ...]:
@@ -55,9 +62,9 @@ def is_excluded(dates: tuple[str, ...], day: date) -> bool:
 
 
 def next_open(dates: tuple[str, ...], day: date) -> date | None:
-    """The first day at or after `day` that is not excluded; None when a whole year and more is."""
+    """The first day at or after `day` that is not excluded; None when there is none within a thousand years."""
     read = _read(dates)
-    for _ in range(MOST + 366):
+    for _ in range(3 * MOST):
         end = read.end_of(day)
         if end is None:
             return day
@@ -83,7 +90,7 @@ def _read(dates: tuple[str, ...]) -> _Days:
             case _:
                 raise ValueError(f"{text[:40]!r} mixes a date with a day of every year: {ACCEPTED}")
     merged = _merged(stretches)
-    return _Days(tuple(start for start, _ in merged), tuple(end for _, end in merged), frozenset(yearly))
+    return _Days(tuple(start for start, _ in merged), tuple(end for _, end in merged), _runs(yearly))
 
 
 def _groups(text: str) -> list[str | None]:
@@ -104,6 +111,19 @@ def _every_year(text: str, groups: Sequence[str | None]) -> list[MonthDay]:
     else:
         days = [first + step * _DAY for step in range((last - first).days + 1)]
     return [(day.month, day.day) for day in days]
+
+
+def _runs(yearly: set[MonthDay]) -> dict[MonthDay, MonthDay]:
+    """Where each of the days leads to: the last one of those that follow each other."""
+    runs: dict[MonthDay, MonthDay] = {}
+    following: MonthDay | None = None
+    for step in reversed(range(366)):
+        day = date(_LEAP, 1, 1) + step * _DAY
+        here = (day.month, day.day)
+        following = (following or here) if here in yearly else None
+        if following is not None:
+            runs[here] = following
+    return runs
 
 
 def _date(text: str, year: str | None, month: str | None, day: str | None) -> date:

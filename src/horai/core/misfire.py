@@ -21,6 +21,7 @@ from horai.core.schedule import Schedule, fires_between, next_after, next_from
 
 COUNT_LIMIT = 10_000
 MOST_CATCHUP = 10_000
+LATE_AFTER = timedelta(seconds=60)
 _MOMENT = timedelta(microseconds=1)
 _LOOKS = tuple(
     timedelta(seconds=seconds)
@@ -43,7 +44,7 @@ class Misfire:
     policy: Policy = Policy.once
     max_catchup: int | None = None
     window: timedelta | None = None
-    after: timedelta = timedelta(seconds=60)
+    after: timedelta = LATE_AFTER
 
     def __post_init__(self) -> None:
         if self.max_catchup is not None:
@@ -80,7 +81,7 @@ class Misfire:
             Policy(word),
             spec.get("maxCatchup"),
             None if window is None else parse_duration(window),
-            cls.after if after is None else parse_duration(after),
+            LATE_AFTER if after is None else parse_duration(after),
         )
 
 
@@ -99,7 +100,8 @@ class Stretch:
 @dataclass(frozen=True, slots=True)
 class CatchUp:
     """What becomes of a schedule that stands at a slot: late slots to make, late slots to leave out before them, and
-    the first slot that is not late (None: there never is one again)."""
+    the first slot that is not late (None: there never is one again).
+    """
 
     goes_on_at: datetime | None
     made: Stretch | None = None

@@ -90,18 +90,30 @@ def _next_of_all(schedule: Schedule, after: datetime) -> datetime | None:
 
 def _first_open(schedule: Schedule, fire: datetime) -> datetime | None:
     """The first fire at or after `fire`, which is one, that lies on no excluded date."""
-    place = zone(schedule.timezone)
     for _ in range(EXCLUDED_IN_A_ROW):
-        day = fire.astimezone(place).date()
-        open_day = exclusions.next_open(schedule.excluded, day)
-        if open_day is None or open_day == day:
-            return None if open_day is None else fire
-        midnight = datetime.combine(open_day, time(), place).astimezone(UTC)
-        following = _next_of_all(schedule, midnight - _MOMENT)
+        open_at = first_open(schedule, fire)
+        if open_at is None or open_at == fire:
+            return open_at
+        following = _next_of_all(schedule, open_at - _MOMENT)
         if following is None:
             return None
         fire = following
     return None
+
+
+def first_open(schedule: Schedule, instant: datetime) -> datetime | None:
+    """`instant`, or the first midnight after it where its date is excluded; None when no date ever is open again."""
+    place = zone(schedule.timezone)
+    day = instant.astimezone(place).date()
+    open_day = exclusions.next_open(schedule.excluded, day) if schedule.excluded else day
+    if open_day is None or open_day == day:
+        return None if open_day is None else instant
+    return datetime.combine(open_day, time(), place).astimezone(UTC)
+
+
+def wall_of(schedule: Schedule, instant: datetime) -> datetime:
+    """What the clock of the schedule's zone shows."""
+    return instant.astimezone(zone(schedule.timezone)).replace(tzinfo=None)
 
 
 def fires_between(schedule: Schedule, after: datetime, until: datetime, limit: int) -> Iterator[datetime]:

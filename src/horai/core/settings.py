@@ -34,7 +34,6 @@ class EngineSettings:
     rescue: timedelta = timedelta(seconds=2)
     horizon: timedelta = timedelta(seconds=60)
     slot_chunk: int = 10_000
-    misfire_after: timedelta = timedelta(seconds=60)
     grace: timedelta = timedelta(seconds=10)
     partitions_ahead: int = 8
     idempotency_keep: timedelta = timedelta(days=7)

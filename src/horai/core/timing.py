@@ -11,7 +11,18 @@ from horai.core.durations import parse_duration
 from horai.core.faults import Faults
 from horai.core.misfire import DEFAULT, Misfire
 from horai.core.overlap import Overlap
-from horai.core.schedule import EPOCH, CronSchedule, EverySchedule, Schedule, next_after, next_from
+from horai.core.schedule import (
+    EPOCH,
+    CronSchedule,
+    EverySchedule,
+    Schedule,
+    first_open,
+    from_spec,
+    identity,
+    next_after,
+    next_from,
+    to_spec,
+)
 from horai.core.spread import LONGEST_JITTER
 from horai.core.zones import zone
 
@@ -21,9 +32,34 @@ BESIDE_CRON = ("dst", "dialect")
 BESIDE_EVERY = ("anchor", "everyFrom")
 BESIDE_BOTH = ("timezone", "calendar", "startAt", "endAt", "jitter", "misfire", "misfireAfter", "overlap")
 """What only means something beside a cron, an every, or either of them."""
-LONGEST_MISFIRE_AFTER = timedelta(days=1)
+SHORTEST_MISFIRE_AFTER, LONGEST_MISFIRE_AFTER = timedelta(seconds=1), timedelta(days=1)
+"""Every slot is a few milliseconds late: what calls that late would skip them all."""
 
 NONE_BETWEEN = "leaves no slot between startAt and endAt"
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """What jobs share that fire at the same instants and treat late ones alike: one row, one cursor, one trigger."""
+
+    schedule: Schedule
+    misfire: Misfire = DEFAULT
+
+    @property
+    def identity(self) -> str:
+        """A text of which equals mean equal rhythms."""
+        return identity(self.schedule) + self.misfire.identity
+
+    def to_spec(self) -> dict[str, Any]:
+        """As a JSON object; `from_spec` makes an equal rhythm of it."""
+        late = {} if self.misfire == DEFAULT else {"misfire": self.misfire.to_spec()}
+        return {**to_spec(self.schedule), **late}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> "Rhythm":
+        """The rhythm of a JSON object; ValueError for one that is none."""
+        when = {name: value for name, value in spec.items() if name != "misfire"}
+        return cls(from_spec(when), Misfire.from_spec(spec["misfire"]) if "misfire" in spec else DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +78,25 @@ class Timing:
     end_at: datetime | None = None
 
     @property
-    def calendar(self) -> Schedule | None:
-        """The schedule whose slots are made at their time, shared with every job that has the same."""
-        return None if self.is_from_finish else self.schedule
+    def rhythm(self) -> Rhythm | None:
+        """What the trigger follows for it; None when there is nothing to follow."""
+        return None if self.schedule is None or self.is_from_finish else Rhythm(self.schedule, self.misfire)
+
+    @property
+    def after_finish(self) -> timedelta | None:
+        """How long after the end of a run the next one comes, where that is what counts."""
+        return self.schedule.interval if self.is_from_finish and isinstance(self.schedule, EverySchedule) else None
+
+    def next_after_finish(self, finished_at: datetime | None, active_from: datetime) -> datetime | None:
+        """When a job that counts from the end of a run comes next; its first time is a slot of its fixed rate."""
+        if self.schedule is None or self.after_finish is None:
+            return None
+        if finished_at is None:
+            return self.next_after(active_from)
+        fire = first_open(self.schedule, finished_at + self.after_finish)
+        if fire is not None and self.start_at is not None:
+            fire = max(fire, self.start_at)
+        return None if fire is None or (self.end_at is not None and fire > self.end_at) else fire
 
     @property
     def is_gated(self) -> bool:
@@ -56,7 +108,9 @@ class Timing:
         if self.schedule is None:
             return None
         is_early = self.start_at is not None and after < self.start_at
-        fire = next_from(self.schedule, self.start_at) if is_early and self.start_at else next_after(self.schedule, after)
+        fire = (
+            next_from(self.schedule, self.start_at) if is_early and self.start_at else next_after(self.schedule, after)
+        )
         return None if fire is None or (self.end_at is not None and fire > self.end_at) else fire
 
 
@@ -105,7 +159,7 @@ def read_timing(document: Mapping[str, Any], faults: Faults) -> Timing:
 def _refuse_strays(written: _Written, kind: str | None) -> None:
     for names, kinds in ((BESIDE_CRON, ("cron",)), (BESIDE_EVERY, ("every",)), (BESIDE_BOTH, ("cron", "every"))):
         for name in names:
-            if kind not in kinds and written.get(name) not in {None, *_HARMLESS.get(name, ())}:
+            if kind not in kinds and written.get(name) not in (None, *_HARMLESS.get(name, ())):
                 written.faults.add(name, f"only means something together with {' or '.join(kinds)}")
 
 
@@ -138,9 +192,11 @@ def _parsed(schedule: CronSchedule) -> CronSchedule:
 
 
 def _misfire(written: _Written) -> Misfire:
-    word = written.get("misfire") or {}
-    spec: Mapping[str, Any] = {"policy": word} if isinstance(word, str) else word
+    word: Any = written.get("misfire")
+    spec: Mapping[str, Any] = {"policy": word} if isinstance(word, str) else word or {}
     after = written.duration("misfireAfter", LONGEST_MISFIRE_AFTER)
+    if after is not None and after < SHORTEST_MISFIRE_AFTER:
+        written.faults.add("misfireAfter", "is shorter than 1s")
     known = {name: value for name, value in spec.items() if value is not None}
     return Misfire.from_spec(known if after is None else {**known, "after": written.get("misfireAfter")})
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +13,7 @@ import structlog
 from horai.core.definition import Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
 from horai.core.errors import HoraiError
 from horai.core.queues import QueueSettings, Rate
+from horai.core.timing import Timing
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
@@ -86,6 +87,7 @@ class JobWrite:
     payload: str | None
     tags: Sequence[str]
     active_from: datetime
+    timing: Timing
     note: str | None = None
 
 
@@ -99,6 +101,11 @@ def _columns(job: JobWrite) -> tuple[Any, ...]:
         job.payload,
         list(job.tags),
         job.active_from,
+        int(job.timing.overlap),
+        job.timing.jitter // timedelta(milliseconds=1),
+        job.timing.start_at,
+        job.timing.end_at,
+        job.timing.after_finish,
     )
 
 
@@ -160,12 +167,16 @@ async def delete_job(connection: Connection, job_id: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Relane:
-    """A job whose waiting instances have to move to `lane`, or to be cancelled when it is deleted."""
+    """A job whose waiting instances have to move to `lane`, or to be cancelled when it is deleted.
+
+    `is_gated`: its slots do not allow overlap, and leave the parking lane by its gate alone.
+    """
 
     job_id: int
     version: int
     is_deleted: bool
     lane: int
+    is_gated: bool = False
 
 
 async def jobs_to_relane(connection: Connection, job_id: int | None, limit: int) -> list[Relane]:
@@ -216,6 +227,8 @@ class Runnable:
     is_paused: bool
     is_deleted: bool
     recipe: Recipe | None
+    is_gated: bool = False
+    """Whether the end of one run decides on another."""
 
     @property
     def is_held(self) -> bool:
@@ -235,6 +248,7 @@ async def jobs_to_run(connection: Connection, known: Mapping[int, int]) -> list[
             row["status"] == JobStatus.PAUSED,
             row["is_deleted"],
             _recipe(row["recipe"]),
+            row["is_gated"],
         )
         for row in rows
     ]

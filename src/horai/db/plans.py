@@ -189,15 +189,17 @@ async def has_waiting(connection: Connection, job_id: int) -> bool:
     return await connection.fetchval(sql("has_waiting"), job_id)
 
 
-async def move_to_lane(connection: Connection, job_id: int, lane: int, limit: int) -> list[Woken]:
-    """Moves up to `limit` waiting rows of a job into a lane."""
-    rows = await connection.fetch(sql("move_to_lane"), job_id, lane, limit)
+async def move_to_lane(
+    connection: Connection, job_id: int, lane: int, limit: int, *, is_gated: bool = False
+) -> list[Woken]:
+    """Moves up to `limit` waiting rows of a job into a lane; where it has a gate, its parked slots stay."""
+    rows = await connection.fetch(sql("move_to_lane"), job_id, lane, limit, is_gated)
     return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def has_waiting_elsewhere(connection: Connection, job_id: int, lane: int) -> bool:
-    """Whether waiting rows of a job are in another lane."""
-    return await connection.fetchval(sql("has_waiting_elsewhere"), job_id, lane)
+async def has_waiting_elsewhere(connection: Connection, job_id: int, lane: int, *, is_gated: bool = False) -> bool:
+    """Whether waiting rows of a job are in another lane; parked slots of one with a gate do not count."""
+    return await connection.fetchval(sql("has_waiting_elsewhere"), job_id, lane, is_gated)
 
 
 Unkeyed = tuple[datetime | None, str | None]

@@ -4,9 +4,12 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
-from horai.core.schedule import Schedule, from_spec, identity, to_spec
+from horai.core.schedule import Schedule, wall_of
 from horai.core.settings import SHARDS
+from horai.core.timing import Rhythm
+from horai.core.zones import version
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
@@ -25,14 +28,17 @@ class LockedSchedule:
     """A schedule held by the trigger, with the database's word on whether its slot is due."""
 
     cursor: Cursor
-    schedule: Schedule
+    rhythm: Rhythm
     is_due: bool
     now: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What one chunk of a slot came to: jobs looked at, the last of them, instances made, their lanes, the first due."""
+    """What one chunk of a slot came to: jobs looked at, the last of them, instances made, their lanes, the first due.
+
+    `gated`: the jobs whose slots wait for a decision.
+    """
 
     schedule_id: int
     jobs: int
@@ -40,19 +46,34 @@ class Made:
     made: int
     lanes: tuple[int, ...]
     due: datetime | None
+    gated: tuple[int, ...] = ()
 
 
-async def join_schedule(
-    connection: Connection, schedule: Schedule, next_fire: datetime | None
-) -> tuple[int, datetime | None]:
-    """Its id and coming fire, held against the trigger until commit; made or woken when need be."""
-    row = await connection.fetchrow(sql("share_schedule"), identity(schedule))
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A cursor's next place: the coming slot (None: asleep), and the last job it was made for."""
+
+    cursor: Cursor
+    schedule: Schedule
+    next_fire: datetime | None
+    next_job: int = 0
+
+
+async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datetime) -> Cursor:
+    """Where it stands, held against the trigger until commit; made or woken at `next_fire` when need be."""
+    row = await connection.fetchrow(sql("share_schedule"), rhythm.identity)
     if row is None:
-        row = await connection.fetchrow(
-            sql("wake_schedule"), identity(schedule), json.dumps(to_spec(schedule)), next_fire
-        )
+        wall = wall_of(rhythm.schedule, next_fire)
+        spec = json.dumps(rhythm.to_spec())
+        row = await connection.fetchrow(sql("wake_schedule"), rhythm.identity, spec, next_fire, wall, version())
     assert row is not None  # noqa: S101 — an upsert that returns always has a row
-    return row["id"], row["fire_time"]
+    return Cursor(*row.values())
+
+
+async def share_schedule_of(connection: Connection, schedule_id: int) -> Cursor | None:
+    """Where it stands, held against the trigger until commit; None while it sleeps."""
+    row = await connection.fetchrow(sql("share_schedule_of"), schedule_id)
+    return None if row is None else Cursor(*row.values())
 
 
 async def coming_schedules(
@@ -69,13 +90,18 @@ async def lock_schedules(connection: Connection, ids: Sequence[int]) -> list[Loc
     return [
         LockedSchedule(
             Cursor(row["id"], row["fire_time"], row["last_job"]),
-            from_spec(json.loads(row["spec"])),
+            _rhythm(row["spec"]),
             row["is_due"],
             row["now"],
         )
         for row in rows
         if row["fire_time"] is not None
     ]
+
+
+@lru_cache(maxsize=10_000)
+def _rhythm(spec: str) -> Rhythm:
+    return Rhythm.from_spec(json.loads(spec))
 
 
 async def make_slots(connection: Connection, cursors: Sequence[Cursor], chunk: int) -> dict[int, Made]:
@@ -90,21 +116,30 @@ async def make_slots(connection: Connection, cursors: Sequence[Cursor], chunk: i
     )
     return {
         row["schedule_id"]: Made(
-            row["schedule_id"], row["jobs"], row["last_job"], row["made"], tuple(row["lanes"]), row["due"]
+            row["schedule_id"],
+            row["jobs"],
+            row["last_job"],
+            row["made"],
+            tuple(row["lanes"]),
+            row["due"],
+            tuple(row["gated"]),
         )
         for row in rows
     }
 
 
-async def advance_schedules(connection: Connection, steps: Sequence[tuple[Cursor, datetime | None, int]]) -> set[int]:
-    """Moves cursors that still stand where they were seen to (next fire, next job); the ids moved."""
+async def advance_schedules(connection: Connection, steps: Sequence[Step]) -> set[int]:
+    """Moves cursors that still stand where they were seen; the ids moved."""
+    walls = [None if step.next_fire is None else wall_of(step.schedule, step.next_fire) for step in steps]
     rows = await connection.fetch(
         sql("advance_schedules"),
-        [cursor.schedule_id for cursor, _, _ in steps],
-        [cursor.fire_time for cursor, _, _ in steps],
-        [cursor.last_job for cursor, _, _ in steps],
-        [next_fire for _, next_fire, _ in steps],
-        [next_job for _, _, next_job in steps],
+        [step.cursor.schedule_id for step in steps],
+        [step.cursor.fire_time for step in steps],
+        [step.cursor.last_job for step in steps],
+        [step.next_fire for step in steps],
+        [step.next_job for step in steps],
+        walls,
+        version(),
     )
     return {row["id"] for row in rows}
 

@@ -27,6 +27,7 @@ LaneListener = Callable[[int | None, int, datetime], None]
 ScheduleListener = Callable[[int, datetime], None]
 OutcomeListener = Callable[[int, int], None]
 QueueListener = Callable[[int], None]
+GateListener = Callable[[Iterable[int]], None]
 PlainListener = Callable[[], None]
 
 
@@ -56,6 +57,7 @@ class Wakeups:
         self._schedules: list[ScheduleListener] = []
         self._outcomes: list[OutcomeListener] = []
         self._queues: list[QueueListener] = []
+        self._gates: list[GateListener] = []
         self._relanes: list[PlainListener] = []
         self._nodes: list[PlainListener] = []
         self._everything: list[PlainListener] = []
@@ -76,6 +78,10 @@ class Wakeups:
     def listen_to_queues(self, listener: QueueListener) -> None:
         """From now on `listener` hears of every queue that may let more through than before."""
         self._queues.append(listener)
+
+    def listen_to_gates(self, listener: GateListener) -> None:
+        """From now on `listener` hears of jobs whose held slots may have to be decided on."""
+        self._gates.append(listener)
 
     def listen_to_relanes(self, listener: PlainListener) -> None:
         """From now on `listener` hears when rows have to be moved to other lanes."""
@@ -113,6 +119,11 @@ class Wakeups:
     def queue_changed(self, queue_id: int) -> None:
         """Tells that a queue has other limits, is paused or resumed, or has a free slot."""
         self._send(QueueWake(queue_id))
+
+    def gates_asked(self, job_ids: Iterable[int]) -> None:
+        """Tells, in this process alone, that a run of these jobs has ended or a slot of theirs is held."""
+        for listener in self._gates:
+            listener(job_ids)
 
     def relane_asked(self) -> None:
         """Tells that a job's rows have to be moved."""

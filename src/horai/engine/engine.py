@@ -16,8 +16,10 @@ from horai.db.pool import COMMAND_TIMEOUT, LOOP_LOCK_TIMEOUT
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
 from horai.engine.attempts import Attempts, Executor
+from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
 from horai.engine.dispatcher import Bench, Dispatcher
+from horai.engine.gatekeeper import Gatekeeper
 from horai.engine.handout import Handout
 from horai.engine.herald import Herald
 from horai.engine.holdings import Holdings
@@ -99,6 +101,8 @@ class Engine:
             self._stages += [self.scribe, self.recall]
         if Role.scheduler in self._roles:
             self._stages += self._scheduling()
+        if self._roles & {Role.executor, Role.worker, Role.scheduler}:
+            self._stages.append(self._gatekeeping())
         self._wakeups.pass_on_to(self._herald.tell)
         self._wakeups.listen_to_nodes(self.keeper.nudge)
         self._tasks = [
@@ -108,8 +112,8 @@ class Engine:
     def _executing(self) -> list[Stage]:
         """What claims, runs and settles."""
         holdings, vitals, settings, clock = self._holdings, self._vitals, self._settings, self.clock
-        settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings)
         book = JobBook()
+        settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings, book.gated)
         attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals)
         lanes = Lanes(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.keeper, lanes, holdings, settler, clock, vitals)
@@ -133,12 +137,23 @@ class Engine:
         trigger = Trigger(self._line("trigger"), self.keeper, self._wakeups, self._settings, now)
         rescuer = Rescuer(self._line("rescuer"), self.keeper, self._wakeups, self._settings)
         janitor = Janitor(self._line("janitor"), self._wakeups, self._vitals, self._settings, now)
+        catcher = Catcher(self._line("catcher"), self.keeper, self._wakeups, self._settings)
         self.keeper.on_change.append(trigger.reload)
         self.keeper.on_lost_node.append(rescuer.signal.set)
         self._wakeups.listen_to_schedules(trigger.wake)
         self._wakeups.listen_to_everything(trigger.reload)
         self._wakeups.listen_to_relanes(janitor.signal.set)
-        return [trigger, rescuer, janitor]
+        self._wakeups.listen_to_relanes(catcher.signal.set)
+        self.keeper.on_change.append(catcher.signal.set)
+        return [trigger, rescuer, janitor, catcher]
+
+    def _gatekeeping(self) -> Stage:
+        """What lets slots go that waited for their job: wherever runs end, and wherever slots are made."""
+        line = self._line("gatekeeper", LOCK_TIMEOUT)
+        gatekeeper = Gatekeeper(line, self.keeper, self._wakeups, self._settings, self.clock.now())
+        self._wakeups.listen_to_gates(gatekeeper.ask)
+        self._wakeups.listen_to_relanes(gatekeeper.look_everywhere)
+        return gatekeeper
 
     async def watch(self) -> None:
         """Returns only when a loop has died, which no error of a step can bring about."""

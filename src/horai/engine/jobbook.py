@@ -20,6 +20,8 @@ class JobBook:
     """A small cache. A pause or a change is seen after a second at the latest, and so is a new secret."""
 
     def __init__(self) -> None:
+        self.gated: set[int] = set()
+        """The jobs whose gates want to know when a run has ended, as far as they have been read."""
         self._known: dict[int, Runnable] = {}
         self._asked_at: dict[int, float] = {}
         self._secrets: dict[str, tuple[str, ...]] = {}
@@ -41,6 +43,10 @@ class JobBook:
         versions = {i: self._known[i].version if i in self._known else 0 for i in stale}
         for job in await jobs.jobs_to_run(connection, versions):
             self._known[job.id] = job
+            if job.is_gated:
+                self.gated.add(job.id)
+            else:
+                self.gated.discard(job.id)
         if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
             self._secrets = await jobs.signing_secrets(connection)
             self._secrets_at = now

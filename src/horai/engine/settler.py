@@ -83,10 +83,18 @@ class Settler:
     name = "settler"
 
     def __init__(
-        self, line: Line, holdings: Holdings, wakeups: Wakeups, vitals: Vitals, settings: EngineSettings
+        self,
+        line: Line,
+        holdings: Holdings,
+        wakeups: Wakeups,
+        vitals: Vitals,
+        settings: EngineSettings,
+        gated: Collection[int] = (),
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
+        self.gated = gated
+        """The jobs whose gates are to be told when a run has ended."""
         self._holdings = holdings
         self._wakeups = wakeups
         self._vitals = vitals
@@ -95,7 +103,7 @@ class Settler:
 
     def mate(self, line: Line) -> "Settler":
         """A second one, on a line of its own, that shares the work: one writes while the other's answer is read."""
-        mate = Settler(line, self._holdings, self._wakeups, self._vitals, self._settings)
+        mate = Settler(line, self._holdings, self._wakeups, self._vitals, self._settings, self.gated)
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
         mate._inbox = self._inbox
@@ -119,6 +127,8 @@ class Settler:
         finally:
             inbox.waiting += locked  # after an error, the whole batch: what was written of it will be recognised
             self._vitals.unsettled = len(inbox.waiting)
+        if self.gated:
+            self._wakeups.gates_asked({s.held.job_id for s in batch if s.held.job_id in self.gated})
         if len(inbox.waiting) == len(locked):
             return now + (LOCKED_PAUSE if locked else IDLE)
         return now

@@ -4,25 +4,30 @@ A fire is computed once per distinct schedule and made for all its jobs by one I
 transaction that moves the schedule's cursor: a slot is made once, or the cursor has not moved. The wheel holds the
 fires of the coming minute; it is a cache of the index on `fire_time`, refilled before it runs out.
 
+A schedule that is late goes on at its first slot that is not: of the late ones, one is made on the way, more are left to
+the catcher, and what the misfire policy leaves out is kept as a range.
+
 A node looks after the schedules of its shards. That spares the others the same work and nothing else: two triggers on
 one schedule are kept apart by the lock on its row and by its cursor.
 """
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
 
+from horai.accept.catchups import reason_of
 from horai.core.misfire import CatchUp, catch_up
 from horai.core.schedule import next_after
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
 from horai.core.wheel import Wheel
-from horai.db import schedules
+from horai.db import catchups, schedules
 from horai.db.line import Line
 from horai.db.pool import Dedicated
-from horai.db.schedules import Cursor, LockedSchedule, Made, SkippedRange
+from horai.db.schedules import Cursor, LockedSchedule, Made, SkippedRange, Step
 from horai.db.wakeups import Wakeups
 from horai.engine.keeper import Keeper
 from horai.engine.lanes import START, TICK, to_millis
@@ -103,58 +108,89 @@ class Trigger:
         """One transaction: lock, make, advance."""
         async with connection.transaction():
             locked = {row.cursor.schedule_id: row for row in await schedules.lock_schedules(connection, ids)}
-            due = {schedule_id: row for schedule_id, row in locked.items() if row.is_due}
-            ways = {schedule_id: self._way(row) for schedule_id, row in due.items()}
-            slots = [_slot(due[schedule_id].cursor, way) for schedule_id, way in ways.items()]
+            ways = {schedule_id: _way(row) for schedule_id, row in locked.items() if row.is_due}
+            slots = [slot for way in ways.values() if (slot := way.slot_cursor) is not None]
             made = await schedules.make_slots(connection, slots, self._settings.slot_chunk) if slots else {}
-            steps = [self._advance(due[i], ways[i], made.get(i)) for i in due]
+            steps = [self._advance(way, made.get(schedule_id)) for schedule_id, way in ways.items()]
             await schedules.advance_schedules(connection, steps)
-            for schedule_id, way in ways.items():
-                if way.skipped is not None:
-                    await _keep_skip(connection, schedule_id, way)
+            for way in ways.values():
+                await _leave_behind(connection, way)
         self._follow_up(locked, steps, made.values())
+        if any(way.is_deferred for way in ways.values()):
+            self._wakeups.relane_asked()
         if len(locked) < len(ids):  # somebody holds the others, or they sleep: the next filling tells
             self._fill_at = min(self._fill_at, now + HELD_PAUSE)
 
-    def _way(self, row: LockedSchedule) -> CatchUp:
-        """A slot that was begun is finished, however late."""
-        if row.cursor.last_job:
-            return CatchUp(row.cursor.fire_time)
-        return catch_up(row.schedule, row.cursor.fire_time, row.now, self._settings.misfire_after)
-
-    def _advance(self, row: LockedSchedule, way: CatchUp, made: Made | None) -> tuple[Cursor, datetime | None, int]:
+    def _advance(self, way: "_Way", made: Made | None) -> Step:
         """The cursor's next place: further jobs of this slot, the next slot, or asleep when nobody follows it."""
-        if made is None and row.cursor.last_job == 0:
-            return row.cursor, None, 0
+        cursor, schedule = way.row.cursor, way.row.rhythm.schedule
+        if way.slot is None:
+            return Step(cursor, schedule, way.plan.goes_on_at)
+        if made is None and cursor.last_job == 0:
+            return Step(cursor, schedule, None)
         if made is not None and made.jobs >= self._settings.slot_chunk:
-            return row.cursor, way.fire_time, made.last_job
-        return row.cursor, next_after(row.schedule, way.fire_time), 0
+            return Step(cursor, schedule, way.slot, made.last_job)
+        return Step(cursor, schedule, next_after(schedule, way.slot))
 
     def _follow_up(
         self,
         locked: Mapping[int, LockedSchedule],
-        steps: Sequence[tuple[Cursor, datetime | None, int]],
+        steps: Sequence[Step],
         made: Iterable[Made],
     ) -> None:
         """After the commit: the wheel learns the coming fires, the lanes what has become due."""
         coming = {schedule_id: row.cursor.fire_time + TICK for schedule_id, row in locked.items() if not row.is_due}
-        for cursor, next_fire, _ in steps:
-            if next_fire is not None:
-                coming[cursor.schedule_id] = next_fire
+        for step in steps:
+            if step.next_fire is not None:
+                coming[step.cursor.schedule_id] = step.next_fire
         for schedule_id, fire_time in coming.items():
             self._wheel.put(schedule_id, to_millis(fire_time))
         for slot in made:
             if slot.due is not None:
                 for lane in slot.lanes:
                     self._wakeups.wake(lane, slot.due)
+            if slot.gated:
+                self._wakeups.gates_asked(slot.gated)
 
 
-def _slot(cursor: Cursor, way: CatchUp) -> Cursor:
-    return Cursor(cursor.schedule_id, way.fire_time, cursor.last_job)
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What is done about a schedule that is due: one slot is made, or it only goes on, and late ones are left behind."""
+
+    row: LockedSchedule
+    plan: CatchUp
+    slot: datetime | None
+
+    @property
+    def slot_cursor(self) -> Cursor | None:
+        """The slot to make, and the last job it was made for."""
+        cursor = self.row.cursor
+        return None if self.slot is None else Cursor(cursor.schedule_id, self.slot, cursor.last_job)
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether late slots are left to the catcher."""
+        return self.slot is None and self.plan.made is not None
 
 
-async def _keep_skip(connection: Dedicated, schedule_id: int, way: CatchUp) -> None:
-    assert way.skipped is not None  # noqa: S101 — the caller asked
-    skipped = SkippedRange(way.skipped.from_time, way.skipped.to_time, way.skipped.slots, "MISFIRE_ONCE")
-    await schedules.insert_skip(connection, schedule_id, None, skipped)
-    log.info("late slots skipped", schedule=schedule_id, slots=way.skipped.slots, until=way.skipped.to_time.isoformat())
+def _way(row: LockedSchedule) -> _Way:
+    """A slot that was begun is finished, however late."""
+    cursor = row.cursor
+    if cursor.last_job:
+        return _Way(row, CatchUp(cursor.fire_time), cursor.fire_time)
+    plan = catch_up(row.rhythm.schedule, row.rhythm.misfire, cursor.fire_time, row.now)
+    if plan.made is None:
+        return _Way(row, plan, plan.goes_on_at if plan.skipped is None else None)
+    return _Way(row, plan, plan.made.last if plan.made.first == plan.made.last else None)
+
+
+async def _leave_behind(connection: Dedicated, way: _Way) -> None:
+    """Late slots that are not made here: deferred, or kept as skipped."""
+    schedule_id, plan = way.row.cursor.schedule_id, way.plan
+    if way.is_deferred and plan.made is not None:
+        await catchups.defer_slots(connection, schedule_id, plan.made.first, plan.made.last)
+    if plan.skipped is not None:
+        reason = reason_of("MISFIRE", way.row.rhythm.misfire.policy)
+        skipped = SkippedRange(plan.skipped.first, plan.skipped.last, plan.skipped.slots, reason)
+        await schedules.insert_skip(connection, schedule_id, None, skipped)
+        log.info("late slots skipped", schedule=schedule_id, slots=skipped.slots, until=skipped.to_time.isoformat())

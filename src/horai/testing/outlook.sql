@@ -20,6 +20,16 @@ language sql volatile as $$
         select count(*) from horai.instance_live live join horai.job on job.id = live.job_id where job.relane)
     where exists (select from horai.job where relane)
     union all
+    select 'catchup', null, null, null, count(*) from horai.catchup join horai.job on job.id = catchup.job_id
+    where job.status = 0 and job.deleted_at is null having count(*) > 0
+    union all
+    select 'gate', null, null, null, count(*) from horai.job
+    where status = 0 and deleted_at is null and (overlap <> 0 and exists (
+            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0 and live.lane = 0 and live.state <> 1)
+        or after_finish is not null and (end_at is null or end_at > (select now from present)) and not exists (
+            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0))
+    having count(*) > 0
+    union all
     select 'next', null, null, least(
         (select min(due) from waiting where due > now),
         (select min(fire_time) from horai.schedule where fire_time > now),

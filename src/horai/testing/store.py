@@ -25,7 +25,7 @@ class Outlook:
     places: tuple[DuePlace, ...] = ()
     next_at: datetime | None = None
     chores: dict[str, int] = field(default_factory=dict[str, int])
-    """How much else is due: of `schedule`, `node`, `relane`."""
+    """How much else is due: of `schedule`, `node`, `relane`, `catchup`, `gate`."""
 
     @property
     def is_quiet(self) -> bool:

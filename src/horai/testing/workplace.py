@@ -21,8 +21,10 @@ from horai.db.line import Line
 from horai.db.pool import Connection
 from horai.db.wakeups import Wakeups
 from horai.engine.attempts import Attempts, Executor
+from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
 from horai.engine.dispatcher import Bench, Dispatcher
+from horai.engine.gatekeeper import Gatekeeper
 from horai.engine.handout import Handout
 from horai.engine.holdings import Holdings
 from horai.engine.janitor import Janitor
@@ -101,6 +103,8 @@ class Workplace:
         self._trigger = Trigger(self._line, keeper, self.wakeups, SETTINGS, clock.now())
         self._rescuer = FreshRescuer(self._line, keeper, self.wakeups)
         self._janitor = Janitor(self._line, self.wakeups, Vitals(), SETTINGS, NEVER)
+        self._catcher = Catcher(self._line, keeper, self.wakeups, SETTINGS)
+        self._gatekeeper = Gatekeeper(self._line, keeper, self.wakeups, SETTINGS, clock.now())
         self._listen()
 
     def _executors(self, app: Horai) -> Mapping[str, Executor]:
@@ -199,6 +203,11 @@ class Workplace:
         if "schedule" in outlook.chores:
             self._trigger.reload()
             await self._trigger.step(now)
+        if "catchup" in outlook.chores:
+            await self._catcher.step(now)
+        if "gate" in outlook.chores:
+            self._gatekeeper.look_everywhere()
+            await self._gatekeeper.step(now)
         for shard, lane, due, _ in outlook.places:
             self._dispatcher.wake(shard, lane, due)
         self._dispatcher.is_active = False

@@ -34,3 +34,9 @@ create table horai.catchup (
     at timestamptz not null default clock_timestamp()
 );
 create index catchup_job on horai.catchup (job_id);
+
+-- How far behind its slots a job runs; the same arithmetic as in core/spread.py, where the reason is told.
+create function horai.spread(job_id bigint, jitter_ms integer) returns interval
+language sql immutable parallel safe set search_path = pg_catalog as $$
+    select (job_id % 2147483648 * 1327217885 % 2147483648 * jitter_ms / 2147483648) * interval '1 millisecond'
+$$;

@@ -2,8 +2,9 @@
 -- A job's priority is its lane's: its own, or that of its queue.
 
 -- name: insert_job
-insert into horai.job (tenant_id, name, status, schedule_id, lane_id, definition, payload, tags, active_from)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+insert into horai.job (tenant_id, name, status, schedule_id, lane_id, definition, payload, tags, active_from,
+    overlap, jitter_ms, start_at, end_at, after_finish)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 on conflict (tenant_id, name) where deleted_at is null do nothing
 returning *, horai.priority_of(lane_id) as priority;
 
@@ -35,9 +36,10 @@ select *, horai.priority_of(lane_id) as priority from horai.job where id = $1;
 
 -- name: update_job
 update horai.job
-set status = $2::smallint, schedule_id = $3, lane_id = $4, definition = $5, payload = $6, tags = $7, active_from = $8, note = $9,
+set status = $2::smallint, schedule_id = $3, lane_id = $4, definition = $5, payload = $6, tags = $7, active_from = $8,
+    overlap = $9::smallint, jitter_ms = $10, start_at = $11, end_at = $12, after_finish = $13, note = $14,
     paused_at = case when $2::smallint = 1 then coalesce(paused_at, clock_timestamp()) end,
-    relane = relane or status <> $2::smallint or lane_id <> $4, version = version + 1, updated_at = clock_timestamp()
+    relane = relane or status <> $2::smallint or lane_id <> $4 or overlap <> $9::smallint, version = version + 1, updated_at = clock_timestamp()
 where id = $1
 returning *, horai.priority_of(lane_id) as priority;
 
@@ -45,7 +47,8 @@ returning *, horai.priority_of(lane_id) as priority;
 update horai.job set deleted_at = clock_timestamp(), relane = true, version = version + 1 where id = $1 returning id;
 
 -- name: jobs_to_relane
-select id, version, deleted_at is not null as is_deleted, case when status = 0 then lane_id else 0 end as lane from horai.job
+select id, version, deleted_at is not null as is_deleted, case when status = 0 then lane_id else 0 end as lane,
+    overlap <> 0 as is_gated from horai.job
 where relane and ($1::bigint is null or id = $1) order by id limit $2;
 
 -- name: share_version
@@ -71,6 +74,7 @@ order by id limit $3;
 -- What a dispatcher needs to know of the jobs whose instances it has claimed, deleted ones included; $2 the versions it
 -- knows (0: none), which need not be read again.
 select job.id, job.version, job.name, job.status, job.deleted_at is not null as is_deleted, tenant.name as tenant,
+    job.overlap <> 0 or job.after_finish is not null as is_gated,
     json_build_object('target', job.definition -> 'target', 'retry', job.definition -> 'retry',
         'timeout', job.definition -> 'timeout') as recipe
 from unnest($1::bigint[], $2::bigint[]) as known(id, version)

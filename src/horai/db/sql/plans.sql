@@ -116,17 +116,20 @@ update horai.dead_letter set replay_status = 'SUPERSEDED' where instance_id = an
 select id from horai.instance_live where job_id = $1 and state <> 1 order by id limit $2 for update skip locked;
 
 -- name: move_to_lane
--- Moves a job's waiting rows to another lane, a batch at a time; what becomes claimable is due now or later.
+-- Moves a job's waiting rows to another lane, a batch at a time; what becomes claimable is due now or later. $4: the job has
+-- a gate, which lets its parked slots go.
 with chosen as materialized (
     select id from horai.instance_live
-    where job_id = $1 and lane <> $2 and state in (0, 3) order by id limit $3 for update skip locked
+    where job_id = $1 and lane <> $2 and state in (0, 3) and not ($4 and lane = 0 and slot >= 0)
+    order by id limit $3 for update skip locked
 )
 update horai.instance_live live set lane = $2, due = greatest(live.due, clock_timestamp()), updated_at = clock_timestamp()
 from chosen where live.id = chosen.id
 returning live.id, live.lane, live.due;
 
 -- name: has_waiting_elsewhere
-select exists (select from horai.instance_live where job_id = $1 and lane <> $2 and state in (0, 3));
+select exists (
+    select from horai.instance_live where job_id = $1 and lane <> $2 and state in (0, 3) and not ($3 and lane = 0 and slot >= 0));
 
 -- name: has_waiting
 select exists (select from horai.instance_live where job_id = $1 and state <> 1);

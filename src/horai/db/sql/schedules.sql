@@ -3,13 +3,19 @@
 -- name: share_schedule
 -- Held by whoever adds, changes or resumes a job of this schedule: the trigger's FOR UPDATE waits for it, and it for the trigger.
 -- Not one that sleeps: two that share it and then both wake it would wait for each other.
-select id, fire_time from horai.schedule where identity = $1 and fire_time is not null for share;
+select id, fire_time, last_job from horai.schedule where identity = $1 and fire_time is not null for share;
+
+-- name: share_schedule_of
+-- The same for the schedule that a job is about to leave.
+select id, fire_time, last_job from horai.schedule where id = $1 and fire_time is not null for share;
 
 -- name: wake_schedule
 -- Makes the schedule, or wakes a sleeping one.
-insert into horai.schedule (identity, spec, fire_time) values ($1, $2, $3)
-on conflict (identity) do update set fire_time = coalesce(horai.schedule.fire_time, excluded.fire_time)
-returning id, fire_time;
+insert into horai.schedule as known (identity, spec, fire_time, wall, tzdata) values ($1, $2, $3, $4, $5)
+on conflict (identity) do update set fire_time = coalesce(known.fire_time, excluded.fire_time),
+    wall = case when known.fire_time is null then excluded.wall else known.wall end,
+    tzdata = case when known.fire_time is null then excluded.tzdata else known.tzdata end
+returning id, fire_time, last_job;
 
 -- name: coming_schedules
 -- What the wheel is filled with: the fires until $1 of the schedules of these shards.
@@ -22,33 +28,40 @@ where id = any ($1::bigint[]) order by id for update skip locked;
 
 -- name: make_slots
 -- moves: -> INIT
--- One slot per schedule for the next $4 of its jobs; a slot that exists is left alone.
+-- One slot per schedule for the next $4 of its jobs that have not ended; a slot that exists is left alone. Slots of a job
+-- that does not allow overlap are born in the parking lane: its gate lets them go.
 with fire as (
     select * from unnest($1::bigint[], $2::timestamptz[], $3::bigint[]) as f(schedule_id, fire_time, last_job)
 ), chosen as materialized (
-    select fire.schedule_id, fire.fire_time, job.id as job_id, job.tenant_id, job.lane_id, job.payload,
-        job.active_from < fire.fire_time as is_active, nextval('horai.instance_id') as id
+    select fire.schedule_id, fire.fire_time, job.id as job_id, job.tenant_id, job.payload,
+        case when job.overlap = 0 then job.lane_id else 0 end as lane,
+        fire.fire_time + horai.spread(job.id, job.jitter_ms) as execute_time,
+        job.active_from < fire.fire_time and (job.start_at is null or job.start_at <= fire.fire_time) as is_active,
+        nextval('horai.instance_id') as id
     from fire cross join lateral (
         select * from horai.job
         where job.schedule_id = fire.schedule_id and job.id > fire.last_job and job.status = 0 and job.deleted_at is null
+            and (job.end_at is null or job.end_at >= fire.fire_time)
         order by job.id limit $4
     ) job
 ), made as (
     insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
-    select id, job_id, tenant_id, lane_id, id % $5, fire_time, fire_time, fire_time, greatest(fire_time, clock_timestamp()), 0, payload
+    select id, job_id, tenant_id, lane, id % $5, fire_time, execute_time, fire_time, greatest(execute_time, clock_timestamp()), 0, payload
     from chosen where is_active
     on conflict (job_id, fire_time, slot) do nothing
     returning job_id, lane, due
 )
 select chosen.schedule_id, count(*) as jobs, max(chosen.job_id) as last_job, count(made.job_id) as made,
-    coalesce(array_agg(distinct made.lane) filter (where made.lane is not null), '{}') as lanes, min(made.due) as due
+    coalesce(array_agg(distinct made.lane) filter (where made.lane <> 0), '{}') as lanes, min(made.due) as due,
+    coalesce(array_agg(made.job_id) filter (where made.lane = 0), '{}') as gated
 from chosen left join made on made.job_id = chosen.job_id
 group by chosen.schedule_id;
 
 -- name: advance_schedules
 update horai.schedule schedule
-set fire_time = step.next_fire, last_job = step.next_job
-from unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::timestamptz[], $5::bigint[]) as step(id, fire_time, last_job, next_fire, next_job)
+set fire_time = step.next_fire, last_job = step.next_job, wall = step.wall, tzdata = $7
+from unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::timestamptz[], $5::bigint[], $6::timestamp[])
+    as step(id, fire_time, last_job, next_fire, next_job, wall)
 where schedule.id = step.id and schedule.fire_time = step.fire_time and schedule.last_job = step.last_job
 returning schedule.id;
 

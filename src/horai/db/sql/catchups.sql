@@ -1,0 +1,62 @@
+-- Late slots that are still to be made. Whoever makes some moves next_time in the same transaction.
+
+-- name: defer_slots
+-- The late slots $2 to $3 of a schedule, for each of its jobs that was there: made bit by bit from now on.
+insert into horai.catchup (job_id, schedule_id, next_time, until_time)
+select id, schedule_id, greatest($2, active_from, start_at), least($3, end_at) from horai.job
+where schedule_id = $1 and status = 0 and deleted_at is null and active_from < $3
+    and (start_at is null or start_at <= $3) and (end_at is null or end_at >= $2);
+
+-- name: defer_slots_of_job
+-- The same for one job, whom its schedule has passed by.
+insert into horai.catchup (job_id, schedule_id, next_time, until_time)
+select id, $2, greatest($3, start_at), least($4, end_at) from horai.job
+where id = $1 and (start_at is null or start_at <= $4) and (end_at is null or end_at >= $3);
+
+-- name: take_catchups
+-- Some of what is to be made, after $1, for jobs of these shards that are not paused. What somebody else works on is left to
+-- them, and so is a job that is being changed: its slots land where this row of it says, or a change that follows moves them.
+select catchup.id, catchup.job_id, catchup.next_time, catchup.until_time, job.lane_id, job.overlap <> 0 as is_gated, schedule.spec
+from horai.catchup
+join horai.job on job.id = catchup.job_id and job.status = 0 and job.deleted_at is null
+join horai.schedule on schedule.id = catchup.schedule_id
+where catchup.id > $1 and catchup.job_id % $4::bigint = any ($3::bigint[])
+order by catchup.id limit $2
+for update of catchup skip locked for key share of job skip locked;
+
+-- name: make_late_slots
+-- moves: -> INIT
+-- Single slots of jobs: $1 the jobs, $2 their slots. Also the slot that follows the end of a run.
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+select fresh.id, fresh.job_id, fresh.tenant_id, fresh.lane, fresh.id % $3, fresh.fire_time, fresh.execute_time, fresh.fire_time,
+    greatest(fresh.execute_time, clock_timestamp()), 0, fresh.payload
+from (
+    select nextval('horai.instance_id') as id, job.id as job_id, job.tenant_id, job.payload, late.fire_time,
+        case when job.overlap = 0 then job.lane_id else 0 end as lane, late.fire_time + horai.spread(job.id, job.jitter_ms) as execute_time
+    from unnest($1::bigint[], $2::timestamptz[]) with ordinality as late(job_id, fire_time, position)
+    join horai.job on job.id = late.job_id and job.deleted_at is null and job.active_from < late.fire_time
+    order by late.position
+) fresh
+on conflict (job_id, fire_time, slot) do nothing
+returning id, job_id, lane, due;
+
+-- name: move_catchups
+-- Their next slots; null: all are made.
+with step as (
+    select * from unnest($1::bigint[], $2::timestamptz[]) as s(id, next_time)
+), done as (
+    delete from horai.catchup using step where catchup.id = step.id and step.next_time is null
+)
+update horai.catchup set next_time = step.next_time from step where catchup.id = step.id and step.next_time is not null;
+
+-- name: give_up_catchups
+-- What was still to be made of a job, and will not be: kept as skipped, with the reason $2.
+with gone as (
+    delete from horai.catchup where job_id = $1 returning *
+)
+insert into horai.skip (schedule_id, job_id, from_time, to_time, reason)
+select schedule_id, job_id, next_time, until_time, $2 from gone;
+
+-- name: late_slots_left
+-- Those of the late slots made before that have not ended, and whether nobody has begun them.
+select id, state = 0 and attempt = 0 as is_waiting from horai.instance_live where id = any ($1::bigint[]);

@@ -1,0 +1,43 @@
+-- The gate of a job whose runs depend on one another: its row, held alone while its slots are decided on. Nobody waits for
+-- it here; whoever adds instances to the job is not held up.
+
+-- name: lock_gates
+select id, status, lane_id, overlap, active_from, case when after_finish is not null then definition end as definition from horai.job
+where id = any ($1::bigint[]) and deleted_at is null and (overlap <> 0 or after_finish is not null)
+order by id for no key update skip locked;
+
+-- name: with_gates
+-- Those of the jobs that have a gate, held by somebody or not.
+select id from horai.job where id = any ($1::bigint[]) and deleted_at is null and (overlap <> 0 or after_finish is not null);
+
+-- name: rows_at_gates
+-- Everything without a key that their jobs have under way.
+select id, job_id, fire_time, lane = 0 and state <> 1 as is_held, slot >= 0 as is_slot, attempt > 0 as is_begun
+from horai.instance_live where job_id = any ($1::bigint[]) and key is null;
+
+-- name: let_go
+-- Held slots go where their jobs' instances belong, due now or later.
+update horai.instance_live live
+set lane = open.lane, due = greatest(live.due, clock_timestamp()), updated_at = clock_timestamp()
+from unnest($1::bigint[], $2::integer[]) as open(id, lane)
+where live.id = open.id and live.lane = 0 and live.state in (0, 3)
+returning live.id, live.lane, live.due;
+
+-- name: last_ends
+-- When the last slot of each job ended.
+select job.id, last.finished_at from unnest($1::bigint[]) as job(id)
+cross join lateral (
+    select finished_at from horai.instance_history
+    where job_id = job.id and slot >= 0 order by fire_time desc, id desc limit 1
+) last;
+
+-- name: stuck_gates
+-- Jobs of these shards with something to decide that nobody has: a held slot with nothing before it, or no slot at all
+-- where one must follow the end of the last. $1, $2: a page by id.
+select id from horai.job
+where id > $1 and (overlap <> 0 or after_finish is not null) and deleted_at is null and status = 0
+    and id % $4::bigint = any ($3::bigint[])
+    and case when after_finish is null then exists (
+            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0 and live.lane = 0 and live.state <> 1)
+        else not exists (select from horai.instance_live live where live.job_id = job.id and live.slot >= 0) end
+order by id limit $2;

@@ -1,0 +1,145 @@
+"""Late slots of the policy `all`: every one of them made once, bit by bit, and fresh ones beside them."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import make
+from horai.accept import jobs as accepted
+from horai.core import portions
+from horai.core.schedule import EverySchedule, fires_between
+from stages import Workbench, workbench
+
+MINUTE = timedelta(minutes=1)
+EVERY_MINUTE = EverySchedule(MINUTE)
+
+
+async def behind(bench: Workbench, ago: timedelta, count: int = 1, **fields: Any) -> list[datetime]:
+    """Jobs whose schedule stands `ago` in the past; the slots since, the coming one not included."""
+    for n in range(count):
+        await make.job(bench.scope, f"job-{n}", every="1m", misfire="all", **fields)
+    now = bench.clock.now()
+    passed = [*fires_between(EVERY_MINUTE, now - ago, now, 10_000)]
+    await bench.connection.execute("update horai.job set active_from = $1", now - ago)
+    await bench.connection.execute("update horai.schedule set fire_time = $1", passed[0])
+    return passed
+
+
+async def slots(bench: Workbench, job: str = "job-0") -> list[datetime]:
+    """The slots of a job, in order."""
+    found = await bench.connection.fetch(
+        "select fire_time from horai.job_instance join horai.job on job.id = job_id where name = $1 order by 1", job
+    )
+    return [row["fire_time"] for row in found]
+
+
+async def work(bench: Workbench, catcher: Any, steps: int = 60) -> None:
+    """The trigger goes on, the catcher makes late slots, and what it makes is worked off at once."""
+    trigger, dispatcher = bench.trigger(), bench.dispatcher()
+    bench.executor.gate.set()
+    for _ in range(steps):
+        await trigger.step(bench.clock.now())
+        await catcher.step(bench.clock.now())
+        await bench.until_idle(dispatcher)
+        await bench.settle()
+
+
+async def test_every_late_slot_is_made_once_for_every_job(url: str):
+    async with workbench(url) as bench:
+        passed = await behind(bench, timedelta(hours=2), 3)
+
+        await work(bench, bench.catcher())
+
+        for n in range(3):
+            assert (await slots(bench, f"job-{n}"))[: len(passed)] == passed
+        assert await bench.connection.fetchval("select count(*) from horai.catchup") == 0
+        assert await bench.connection.fetchval("select count(*) from horai.skip") == 0
+
+
+async def test_a_fresh_slot_does_not_wait_for_the_late_ones(url: str):
+    async with workbench(url) as bench:
+        passed = await behind(bench, timedelta(hours=2))
+        trigger = bench.trigger()
+
+        for _ in range(3):
+            await trigger.step(bench.clock.now())
+
+        late = [slot for slot in passed if slot < bench.clock.now() - timedelta(seconds=59)]
+        fresh = await slots(bench)
+        assert fresh[: len(passed) - len(late)] == passed[len(late) :]
+        assert await bench.connection.fetchval("select fire_time from horai.schedule") == max(fresh) + MINUTE
+
+
+async def test_no_more_are_made_than_the_lane_works_off(url: str):
+    async with workbench(url) as bench:
+        await behind(bench, timedelta(hours=10))
+        trigger, catcher = bench.trigger(), bench.catcher()
+        await trigger.step(bench.clock.now())
+
+        for _ in range(5):
+            await catcher.step(bench.clock.now())
+
+        assert len(await slots(bench)) <= portions.FIRST + 2, "nobody works: the rest stays where it is"
+
+
+async def test_a_paused_job_catches_up_when_it_is_resumed(url: str):
+    async with workbench(url) as bench:
+        passed = await behind(bench, timedelta(hours=1))
+        await bench.trigger().step(bench.clock.now())
+        await accepted.pause_job(bench.scope, "job-0", None)
+        catcher = bench.catcher()
+        await catcher.step(bench.clock.now())
+        assert len(await slots(bench)) <= 2
+
+        await accepted.resume_job(bench.scope, "job-0", None)
+        await work(bench, catcher)
+
+        assert (await slots(bench))[: len(passed)] == passed
+
+
+async def test_a_pause_is_made_up_for_like_a_downtime(url: str):
+    async with workbench(url) as bench:
+        passed = await behind(bench, timedelta(hours=3))
+        await accepted.pause_job(bench.scope, "job-0", None)
+        await bench.connection.execute("update horai.job set paused_at = active_from")
+        await bench.connection.execute("update horai.schedule set fire_time = $1", passed[-1] + MINUTE)
+
+        await accepted.resume_job(bench.scope, "job-0", None)
+        await work(bench, bench.catcher())
+
+        assert (await slots(bench))[: len(passed)] == passed
+
+
+async def test_what_was_still_to_be_made_of_a_deleted_job_is_kept_as_skipped(url: str):
+    async with workbench(url) as bench:
+        passed = await behind(bench, timedelta(hours=3))
+        await bench.trigger().step(bench.clock.now())
+
+        await accepted.delete_job(bench.scope, "job-0")
+
+        (skip,) = await bench.connection.fetch("select * from horai.skip")
+        assert skip["reason"] == "JOB_DELETED"
+        assert skip["from_time"] <= passed[0]
+        assert await bench.connection.fetchval("select count(*) from horai.catchup") == 0
+
+
+async def test_late_slots_that_may_not_overlap_are_made_one_after_the_other(url: str):
+    async with workbench(url) as bench:
+        passed = await behind(bench, timedelta(minutes=10), overlap="queue")
+        trigger, catcher, gatekeeper = bench.trigger(), bench.catcher(), bench.gatekeeper()
+        dispatcher = bench.dispatcher()
+        await trigger.step(bench.clock.now())
+        await catcher.step(bench.clock.now())
+        await gatekeeper.step(bench.clock.now())
+        await catcher.step(bench.clock.now())
+        assert len(await slots(bench)) <= 2, "one late slot, and perhaps a fresh one"
+
+        bench.executor.gate.set()
+        for _ in range(30):
+            await trigger.step(bench.clock.now())
+            await catcher.step(bench.clock.now())
+            await gatekeeper.step(bench.clock.now())
+            await bench.until_idle(dispatcher)
+            await bench.settle()
+
+        assert (await slots(bench))[: len(passed)] == passed
+        assert set(await bench.states()) == {"SUCCESS"}, "no slot was cancelled for another"
