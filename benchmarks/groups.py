@@ -18,6 +18,7 @@ from horai.core.schedule import next_after
 from horai.core.settings import EngineSettings
 from horai.db import schedules
 from horai.db.pool import Dedicated, connect
+from horai.db.schedules import LockedSchedule, Step
 
 GROUPS, LATE = 20, timedelta(seconds=30)
 EVERY = timedelta(seconds=1)
@@ -79,10 +80,15 @@ async def _make(connection: Dedicated, ids: list[int]) -> None:
         async with connection.transaction():
             locked = [row for row in await schedules.lock_schedules(connection, ids) if row.is_due]
             made = await schedules.make_slots(connection, [row.cursor for row in locked], CHUNK)
-            steps = [(row.cursor, next_after(row.schedule, row.cursor.fire_time), 0) for row in locked]
+            steps = [_step(row) for row in locked]
             await schedules.advance_schedules(connection, steps)
         if not made:
             await asyncio.sleep(0.001)
+
+
+def _step(row: LockedSchedule) -> Step:
+    schedule = row.rhythm.schedule
+    return Step(row.cursor, schedule, next_after(schedule, row.cursor.fire_time), row.now)
 
 
 async def _require_once(connection: Dedicated, calls: int) -> None:

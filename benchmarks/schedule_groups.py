@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from benchmarks import backlog
 from benchmarks.backlog import LONG
 from horai.core.schedule import EPOCH, EverySchedule, next_after
+from horai.core.timing import Rhythm
 from horai.db import schedules
 from horai.db.pool import Dedicated
 
@@ -27,8 +28,9 @@ async def make_groups(url: str, connection: Dedicated, groups: int, jobs: int, e
         for group in range(groups):
             anchor = EPOCH + timedelta(milliseconds=int(group * step / timedelta(milliseconds=1)))
             schedule = EverySchedule(every, anchor)
-            coming = next_after(schedule, datetime.now(UTC) + timedelta(minutes=10))
-            made.append((await schedules.join_schedule(connection, schedule, coming))[0])
+            now = datetime.now(UTC)
+            coming = next_after(schedule, now + timedelta(minutes=10)) or now
+            made.append((await schedules.join_schedule(connection, Rhythm(schedule), coming, now)).schedule_id)
     await connection.execute(COPIES, made, jobs, f"{int(every.total_seconds())}s", timeout=LONG)
     await connection.execute("analyze horai.job", timeout=LONG)
     return made

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Cancelled": "sdk.instance",
+    "Fire": "core.coming",
     "Handle": "sdk.handle",
     "Horai": "sdk.app",
     "HoraiError": "core.errors",
@@ -18,6 +19,7 @@ _HOMES = {
     "InstanceFailed": "sdk.handle",
     "Invalid": "core.errors",
     "Job": "sdk.job",
+    "Misfire": "sdk.declaration",
     "NotFound": "core.errors",
     "Retry": "sdk.declaration",
     "RetryLater": "sdk.outcomes",

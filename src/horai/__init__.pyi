@@ -1,7 +1,9 @@
+from horai.core.coming import Fire as Fire
 from horai.core.errors import HoraiError as HoraiError
 from horai.core.errors import Invalid as Invalid
 from horai.core.errors import NotFound as NotFound
 from horai.sdk.app import Horai as Horai
+from horai.sdk.declaration import Misfire as Misfire
 from horai.sdk.declaration import Retry as Retry
 from horai.sdk.handle import Handle as Handle
 from horai.sdk.handle import InstanceCancelled as InstanceCancelled

@@ -14,6 +14,8 @@ from harness import Client
 ROUTES = {
     "/api/v1/jobs": {"get", "post"},
     "/api/v1/jobs/{job}": {"get", "patch", "delete"},
+    "/api/v1/jobs/{job}/next": {"get"},
+    "/api/v1/jobs/{job}/explain": {"get"},
     "/api/v1/jobs/{job}/pause": {"post"},
     "/api/v1/jobs/{job}/resume": {"post"},
     "/api/v1/jobs/{job}/trigger": {"post"},
@@ -26,6 +28,8 @@ ROUTES = {
     "/api/v1/instances/{instance}/outcome": {"post"},
     "/api/v1/queues": {"get"},
     "/api/v1/queues/{name}": {"get", "put"},
+    "/api/v1/schedules/preview": {"post"},
+    "/api/v1/forecast": {"get"},
     "/api/v1/scheduler/health": {"get"},
     "/api/v1/scheduler/nodes": {"get"},
     "/api/v1/scheduler/shards": {"get"},
@@ -59,7 +63,9 @@ def test_every_route_is_described_with_its_body_its_answer_and_its_problem(docum
         for method, operation in operations.items():
             assert operation["responses"]["default"]["content"] == {"application/problem+json": {"schema": problem}}
             assert operation["summary"], path
-            if method in {"put", "patch"} or path.endswith(("/batch", "/outcome", "/trigger", "/jobs", "/pause")):
+            if method in {"put", "patch"} or path.endswith(
+                ("/batch", "/outcome", "/trigger", "/jobs", "/pause", "/preview")
+            ):
                 if method == "get":
                     continue
                 (media,) = operation["requestBody"]["content"].items()

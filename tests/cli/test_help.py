@@ -20,8 +20,10 @@ VERBS = {
     "migrate": set[str](),
     "health": set[str](),
     "db": {"url", "verify"},
-    "jobs": {"list", "show", "create", "pause", "resume", "trigger", "delete"},
+    "jobs": {"list", "show", "create", "pause", "resume", "trigger", "delete", "next", "explain"},
+    "forecast": set[str](),
     "instances": {"list", "show", "put", "cancel"},
+    "schedules": {"preview"},
     "queues": {"list", "show", "set", "pause", "resume"},
 }
 OTHERWISE_NAMED = {"jobs list --name": "HORAI_JOB_NAME", "instances put --version": "HORAI_INSTANCE_VERSION"}

@@ -118,14 +118,19 @@ async def test_the_cursor_moves_only_from_where_it_was_seen(url: str, connection
         seen, later = Cursor(schedule_id, now, 0), now + timedelta(hours=1)
 
         assert (
-            await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, now, 5), HOURLY, later)]) == set()
+            await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, now, 5), HOURLY, later, PAST)])
+            == set()
         )
         assert (
-            await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, later, 0), HOURLY, later)]) == set()
+            await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, later, 0), HOURLY, later, PAST)])
+            == set()
         )
         assert await fire_time(connection, schedule_id) == now
-        assert await schedules.advance_schedules(connection, [Step(seen, HOURLY, later)]) == {schedule_id}
-        assert await schedules.advance_schedules(connection, [Step(seen, HOURLY, later + timedelta(hours=1))]) == set()
+        assert await schedules.advance_schedules(connection, [Step(seen, HOURLY, later, PAST)]) == {schedule_id}
+        assert (
+            await schedules.advance_schedules(connection, [Step(seen, HOURLY, later + timedelta(hours=1), PAST)])
+            == set()
+        )
         assert await fire_time(connection, schedule_id) == later
 
 
@@ -134,7 +139,7 @@ async def test_a_sleeping_schedule_is_woken_by_its_next_job(url: str, connection
         schedule_id = await follow(scope, 1)
         now = await fire_time(connection, schedule_id)
         assert now is not None
-        await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, now, 0), HOURLY, None)])
+        await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, now, 0), HOURLY, None, PAST)])
         assert await schedules.coming_schedules(connection, now + timedelta(days=9), 10) == []
         assert await schedules.lock_schedules(connection, [schedule_id]) == []
 
@@ -177,15 +182,15 @@ async def test_many_jobs_that_wake_one_sleeping_schedule_at_once_all_succeed(url
 
 async def test_a_sleeping_schedule_that_two_transactions_join_does_not_deadlock(url: str, connection: Dedicated):
     schedule = Rhythm(HOURLY)
-    joined = (await schedules.join_schedule(connection, schedule, PAST)).schedule_id
+    joined = (await schedules.join_schedule(connection, schedule, PAST, PAST)).schedule_id
     await connection.execute("update horai.schedule set fire_time = null")
     async with rows.connections(url, 2) as (one, other):
         async with one.transaction():
-            await schedules.join_schedule(one, schedule, PAST)
+            await schedules.join_schedule(one, schedule, PAST, PAST)
 
             async def join() -> Cursor:
                 async with other.transaction():
-                    return await schedules.join_schedule(other, schedule, PAST + timedelta(hours=1))
+                    return await schedules.join_schedule(other, schedule, PAST + timedelta(hours=1), PAST)
 
             waiting = asyncio.create_task(join())
             await rows.until_blocked(connection, other)
@@ -194,10 +199,10 @@ async def test_a_sleeping_schedule_that_two_transactions_join_does_not_deadlock(
 
 async def test_the_trigger_leaves_a_schedule_that_a_job_is_joining(url: str, connection: Dedicated):
     schedule = Rhythm(HOURLY)
-    await schedules.join_schedule(connection, schedule, PAST)
+    await schedules.join_schedule(connection, schedule, PAST, PAST)
     async with rows.connections(url, 1) as (joining,):
         async with joining.transaction():
-            schedule_id = (await schedules.join_schedule(joining, schedule, PAST)).schedule_id
+            schedule_id = (await schedules.join_schedule(joining, schedule, PAST, PAST)).schedule_id
 
             assert await schedules.lock_schedules(connection, [schedule_id]) == []
 

@@ -3,6 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 import make
 from horai.accept import jobs as accepted
 from horai.core import portions
@@ -16,7 +18,7 @@ EVERY_MINUTE = EverySchedule(MINUTE)
 async def behind(bench: Workbench, ago: timedelta, count: int = 1, **fields: Any) -> list[datetime]:
     """Jobs whose schedule stands `ago` in the past; the slots since, the coming one not included."""
     for n in range(count):
-        await make.job(bench.scope, f"job-{n}", every="1m", misfire="all", **fields)
+        await make.job(bench.scope, f"job-{n}", **{"every": "1m", "misfire": "all", **fields})
     now = bench.clock.now()
     passed = [*fires_between(EVERY_MINUTE, now - ago, now, 10_000)]
     await bench.connection.execute("update horai.job set active_from = $1", now - ago)
@@ -100,13 +102,31 @@ async def test_a_pause_is_made_up_for_like_a_downtime(url: str):
     async with workbench(url) as bench:
         passed = await behind(bench, timedelta(hours=3))
         await accepted.pause_job(bench.scope, "job-0", None)
-        await bench.connection.execute("update horai.job set paused_at = active_from")
         await bench.connection.execute("update horai.schedule set fire_time = $1", passed[-1] + MINUTE)
 
         await accepted.resume_job(bench.scope, "job-0", None)
         await work(bench, bench.catcher())
 
         assert (await slots(bench))[: len(passed)] == passed
+
+
+@pytest.mark.parametrize("misfire", ["skip", "once", "all"])
+async def test_a_pause_while_the_schedule_is_behind_loses_no_slot(url: str, misfire: str):
+    async with workbench(url) as bench:
+        passed = await behind(bench, timedelta(minutes=10), misfire=misfire)
+        await accepted.pause_job(bench.scope, "job-0", None)
+        for _ in range(5):
+            await bench.trigger().step(bench.clock.now())
+
+        await accepted.resume_job(bench.scope, "job-0", None)
+        await work(bench, bench.catcher())
+
+        made = await slots(bench)
+        skipped = await bench.connection.fetch("select from_time, to_time from horai.skip where job_id is not null")
+        left_out = [at for at in passed if any(row["from_time"] <= at <= row["to_time"] for row in skipped)]
+        assert sorted([*made, *left_out])[: len(passed)] == passed, "each slot once: made, or kept as skipped"
+        late = [at for at in passed if at < bench.clock.now() - timedelta(seconds=70)]
+        assert len([at for at in made if at in late]) in {"skip": {0}, "once": {0, 1}, "all": {len(late)}}[misfire]
 
 
 async def test_what_was_still_to_be_made_of_a_deleted_job_is_kept_as_skipped(url: str):

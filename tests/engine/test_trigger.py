@@ -164,7 +164,7 @@ async def test_a_schedule_that_a_job_is_joining_is_left_to_the_next_look(url: st
         await follow(bench)
         trigger = bench.trigger()
         async with joining.transaction():
-            await schedules.join_schedule(joining, Rhythm(EVERY_MINUTE), bench.clock.now())
+            await schedules.join_schedule(joining, Rhythm(EVERY_MINUTE), bench.clock.now(), bench.clock.now())
             again = await trigger.step(bench.clock.now())
             assert await slots(bench) == []
             assert again - bench.clock.now() < timedelta(seconds=1)
@@ -213,7 +213,8 @@ async def test_a_slot_is_not_made_when_its_cursor_has_moved_meanwhile(url: str):
         await trigger.step(bench.clock.now())
 
         assert slot not in await slots(bench), "the wheel is only a cache"
-        assert await schedules.advance_schedules(bench.connection, [Step(Cursor(schedule_id, slot, 0), EVERY_MINUTE, slot)]) == set()
+        step = Step(Cursor(schedule_id, slot, 0), EVERY_MINUTE, slot, slot)
+        assert await schedules.advance_schedules(bench.connection, [step]) == set()
 
 
 async def test_the_wheel_is_refilled_before_it_runs_out(url: str):

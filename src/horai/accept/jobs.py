@@ -114,7 +114,7 @@ async def _join(connection: Connection, timing: Timing, now: datetime) -> Joined
     next_fire = None if timing.rhythm is None else next_after(timing.rhythm.schedule, now)
     if timing.rhythm is None or next_fire is None:
         return Joined()
-    return Joined(await schedules.join_schedule(connection, timing.rhythm, next_fire))
+    return Joined(await schedules.join_schedule(connection, timing.rhythm, next_fire, now))
 
 
 def _require_a_slot(timing: Timing, now: datetime) -> None:
@@ -177,6 +177,7 @@ async def rewrite_job(
         definition.tags,
         active_from,
         definition.timing,
+        await _missed_from(connection, job) if definition.status is JobStatus.PAUSED else None,
         job.note,
     )
     return await jobs.update_job(connection, job.id, write), joined
@@ -207,7 +208,7 @@ async def _change_over(
     """From one schedule to another of the same calendar, whose cursors may differ: no slot twice, and none lost."""
     assert joined.cursor is not None  # noqa: S101 — the caller asked
     assert timing.rhythm is not None  # noqa: S101
-    since = left.fire_time + _MOMENT if 0 < job.id <= left.last_job else left.fire_time
+    since = _not_made(job, left)
     passed = Passed(job.id, timing.rhythm, since, joined.cursor)
     is_behind = await catchups.make_up_for(connection, passed, now, "MISFIRE")
     return Joined(joined.cursor, is_behind), max(job.active_from, since - _MOMENT)
@@ -219,7 +220,7 @@ async def _make_up_for_pause(
     """The slots of a pause that ends: by the misfire policy, as after a downtime."""
     if joined.cursor is None or timing.rhythm is None:
         return joined
-    since = max(job.paused_at or job.updated_at, job.active_from) + _MOMENT
+    since = max(job.missed_from or job.active_from, job.active_from + _MOMENT)
     passed = Passed(job.id, timing.rhythm, since, joined.cursor)
     return Joined(joined.cursor, await catchups.make_up_for(connection, passed, now, "PAUSED"))
 
@@ -266,10 +267,25 @@ async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
     """No more slots, and what waits is held; what runs is left to finish. Pausing twice changes only the note."""
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference)
-        paused = await jobs.update_job(connection, job.id, replace(_as_is(job), status=JobStatus.PAUSED, note=note))
+        write = replace(_as_is(job), status=JobStatus.PAUSED, note=note)
+        write = replace(write, missed_from=await _missed_from(connection, job))
+        paused = await jobs.update_job(connection, job.id, write)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_PAUSED", {"note": note})
     await relanes.relane_now(scope, job.id)
     return paused
+
+
+async def _missed_from(connection: Connection, job: JobRow) -> datetime | None:
+    """From when on a job that is paused misses slots: its schedule, held until commit, may itself be behind."""
+    if job.status is JobStatus.PAUSED or job.schedule_id is None:
+        return job.missed_from
+    cursor = await schedules.share_schedule_of(connection, job.schedule_id)
+    return None if cursor is None else _not_made(job, cursor)
+
+
+def _not_made(job: JobRow, cursor: Cursor) -> datetime:
+    """The first instant whose slot a schedule has not made for the job; a slot half made has passed it or not."""
+    return cursor.fire_time + _MOMENT if 0 < job.id <= cursor.last_job else cursor.fire_time
 
 
 async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
@@ -299,9 +315,16 @@ async def delete_job(scope: Scope, reference: str, if_version: int | None = None
 
 
 def _as_is(job: JobRow) -> JobWrite:
-    timing = jobs.definition_of(job.document).timing
     return JobWrite(
-        job.status, job.schedule_id, job.lane_id, job.document, job.payload, job.tags, job.active_from, timing, job.note
+        job.status,
+        job.schedule_id,
+        job.lane_id,
+        job.document,
+        job.payload,
+        job.tags,
+        job.active_from,
+        jobs.definition_of(job.document).timing,
+        note=job.note,
     )
 
 

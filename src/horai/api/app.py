@@ -13,13 +13,25 @@ from horai.accept.requests import KEY_LIMIT
 from horai.api import problems
 from horai.api.context import Context
 from horai.api.guard import Guard
-from horai.api.routes import health, instances, jobs, queues
+from horai.api.routes import explain, forecast, health, instances, jobs, queues, schedules
 from horai.wire.health import Problem
 from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
 from horai.wire.jobs import JobIn, JobPatch, Noted
 from horai.wire.queues import QueueIn
+from horai.wire.schedules import PreviewIn
 
-BODIES: tuple[type[BaseModel], ...] = (JobIn, JobPatch, Noted, TriggerIn, PutIn, BatchIn, OutcomeIn, QueueIn, Problem)
+BODIES: tuple[type[BaseModel], ...] = (
+    JobIn,
+    JobPatch,
+    Noted,
+    TriggerIn,
+    PutIn,
+    BatchIn,
+    OutcomeIn,
+    QueueIn,
+    PreviewIn,
+    Problem,
+)
 
 WELCOME = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Horai</title></head>
@@ -33,7 +45,8 @@ def create_app(context: Context) -> FastAPI:
     """The REST surface over a context."""
     app = FastAPI(title="Horai", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
-    for module in (jobs, instances, queues, health):
+    app.state.forecasts = forecast.Forecasts()
+    for module in (jobs, instances, queues, health, schedules, explain, forecast):
         app.include_router(module.router)
     app.add_api_route("/", welcome, include_in_schema=False, response_class=HTMLResponse)
     problems.install(app)

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from horai.api.body import invalid_shape
-from horai.core.errors import HoraiError, Invalid, NotFound
+from horai.core.errors import FieldError, HoraiError, Invalid, NotFound
 from horai.db.pool import GONE, RETRIED, unavailable
 
 log = structlog.get_logger(__name__)
@@ -47,9 +47,14 @@ def problem(error: HoraiError) -> JSONResponse:
     if error.hint:
         content["hint"] = error.hint
     if error.errors:
-        content["errors"] = [{"field": e.field, "message": e.message} for e in error.errors]
+        content["errors"] = [_field_problem(fault) for fault in error.errors]
     headers = {"Retry-After": retry_after} if retry_after else {}
     return JSONResponse(_printable(content), error.status, headers, MEDIA_TYPE)
+
+
+def _field_problem(fault: FieldError) -> dict[str, Any]:
+    place = {} if fault.position is None else {"position": fault.position}
+    return {"field": fault.field, "message": fault.message, **place}
 
 
 def _printable(value: Any) -> Any:

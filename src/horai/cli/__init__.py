@@ -8,10 +8,11 @@
     references    `module:app` on the command line; apps imports it
     serving       runs any of them until a signal; processes keeps further ones, logs says where their words go
     migrate, db   the database of a place; database opens it
-    jobs          verbs of jobs; creation makes one, triggering runs one and waits
+    jobs          verbs of jobs; creation makes one, triggering runs one and waits, coming says when one fires
+    schedules     when a job would fire
     instances     verbs of instances
     health        how the scheduler is doing
-    flags         the flags that several commands share
+    flags         the flags that several commands share; time_flags those that say when
     documents     JSON that people give
     client        the REST surface, over urllib
     views, show   what an answer looks like to people

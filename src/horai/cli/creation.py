@@ -8,25 +8,39 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from horai.cli import views
+from horai.cli import time_flags, views
 from horai.cli.client import client_of, path_of
 from horai.cli.documents import Members, payload_of, read_document
 from horai.cli.errors import BadUsage, refuse_flag
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Payload, Server, flag, words
 from horai.cli.show import console, fields, print_json
+from horai.cli.time_flags import Text, given
 
-Text = str | None
 _SHOWN_HEADER = "write it as 'Name: value'"
 
 
 def create(
     name: Annotated[Text, typer.Argument(help="The job's name, for good.")] = None,
     file: Annotated[Path | None, flag("--file", "-f", about="JSON definition; - is stdin.", metavar="FILE")] = None,
-    cron: Annotated[Text, flag("--cron", about="5 fields, or Quartz with 6 or 7.", metavar="EXPRESSION")] = None,
-    every: Annotated[Text, flag("--every", about="A fixed pace, such as 10m.", metavar="DURATION")] = None,
+    cron: time_flags.Cron = None,
+    dialect: time_flags.Dialect = None,
+    every: time_flags.Every = None,
+    every_from: time_flags.EveryFrom = None,
+    anchor: time_flags.Anchor = None,
     at: Annotated[Text, flag("--at", about="Once, such as 2026-11-15T09:00:00+08:00.", metavar="TIME")] = None,
     delay: Annotated[Text, flag("--delay", about="Once, this long from now.", metavar="DURATION")] = None,
-    timezone: Annotated[Text, flag("--timezone", about="IANA zone of the cron (UTC).", metavar="ZONE")] = None,
+    timezone: time_flags.Timezone = None,
+    dst_gap: time_flags.DstGap = None,
+    dst_overlap: time_flags.DstOverlap = None,
+    calendar: time_flags.Calendar = None,
+    start_at: time_flags.StartAt = None,
+    end_at: time_flags.EndAt = None,
+    jitter: time_flags.Jitter = None,
+    misfire: time_flags.Misfire = None,
+    max_catchup: time_flags.MaxCatchup = None,
+    catchup_window: time_flags.CatchupWindow = None,
+    misfire_after: time_flags.MisfireAfter = None,
+    overlap: time_flags.Overlap = None,
     url: Annotated[Text, flag("--url", about="HTTP target.", metavar="URL")] = None,
     method: Annotated[Text, flag("--method", about="Its method (POST).", metavar="METHOD")] = None,
     header: Annotated[list[str] | None, flag("--header", about="'Name: value', repeatable.", metavar="HEADER")] = None,
@@ -45,12 +59,16 @@ def create(
     """Create a job, by flags or from a file; flags win over the file."""
     if name is None and file is None:
         raise BadUsage("A job needs a name.", "horai jobs create NAME, or -f FILE with one in it.")
-    target = _given(url=url, method=method and method.upper(), headers=_headers(header), handler=handler)
-    flags = _given(name=name, cron=cron, every=every, at=at, delay=delay, timezone=timezone, queue=queue)
-    flags |= _given(priority=priority, timeout=timeout, tags=words(tag) or None)
+    target = given(url=url, method=method and method.upper(), headers=_headers(header), handler=handler)
+    flags = given(cron=cron, dialect=dialect, every=every, everyFrom=every_from, anchor=anchor, at=at, delay=delay)
+    flags |= given(timezone=timezone, calendar=time_flags.dates(calendar), startAt=start_at, endAt=end_at)
+    flags |= given(misfire=time_flags.misfire_of(misfire, max_catchup, catchup_window), misfireAfter=misfire_after)
+    flags |= given(jitter=jitter, overlap=overlap, name=name, queue=queue, priority=priority, timeout=timeout)
+    flags |= given(tags=words(tag) or None)
     document = {**(read_document(file) if file else {}), **flags, **payload_of(payload)}
     document |= _laid_over(document, "target", target and {"type": "worker" if handler else "http", **target})
-    document |= _laid_over(document, "retry", _given(maxRetry=max_retry))
+    document |= _laid_over(document, "retry", given(maxRetry=max_retry))
+    document |= _laid_over(document, "dst", given(gap=dst_gap, overlap=dst_overlap))
     once = {"Idempotency-Key": idempotency_key} if idempotency_key else None
     answer = client_of(server, api_key).call("POST", path_of("jobs"), document, once)
     if as_json:
@@ -59,24 +77,20 @@ def create(
         console().print(fields(views.job_fields(json.loads(answer))))
 
 
-def _given(**members: Any) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}
-
-
-def _laid_over(document: Mapping[str, Any], name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _laid_over(document: Mapping[str, Any], name: str, flags: Mapping[str, Any]) -> dict[str, Any]:
     """The member `name` with what was given by flags, if anything was."""
-    if not given:
+    if not flags:
         return {}
     try:
         written = msgspec.json.decode(document[name], type=Members) if name in document else {}
     except msgspec.DecodeError as error:
         raise BadUsage(f"{name} in the file is no JSON object.") from error
-    return {name: {**written, **given}}
+    return {name: {**written, **flags}}
 
 
-def _headers(given: list[str] | None) -> dict[str, str] | None:
+def _headers(written: list[str] | None) -> dict[str, str] | None:
     headers: dict[str, str] = {}
-    for text in given or ():
+    for text in written or ():
         name, colon, value = text.partition(":")
         if not colon or not name.strip():
             refuse_flag("--header", f"{text!r}: {_SHOWN_HEADER}")

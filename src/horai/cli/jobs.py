@@ -1,4 +1,4 @@
-"""`horai jobs`: list, show, create, pause, resume, trigger, delete."""
+"""`horai jobs`: list, show, create, next, explain, pause, resume, trigger, delete."""
 
 import json
 import sys
@@ -8,8 +8,10 @@ import typer
 
 from horai.cli import views
 from horai.cli.client import client_of, path_of
+from horai.cli.coming import next_fires
 from horai.cli.creation import create
 from horai.cli.errors import BadUsage
+from horai.cli.explain import explain
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
 from horai.cli.show import console, fields, print_json, print_list, say
@@ -52,6 +54,8 @@ def show(job: Job, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api
 
 app.command()(create)
 app.command()(trigger)
+app.command("next")(next_fires)
+app.command()(explain)
 
 
 @app.command()

@@ -39,6 +39,7 @@ def job_fields(job: Document) -> Pairs:
         ("status", job["status"]),
         ("note", job["note"] or ""),
         ("schedule", _schedule(job)),
+        *_time_fields(job),
         ("target", _target(job["target"])),
         ("headers", ", ".join(job["target"].get("headers") or ())),
         ("payload", _json(job["payload"])),
@@ -149,7 +150,27 @@ def _schedule(job: Document) -> str:
         return f"cron {job['cron']} ({job.get('timezone') or 'UTC'})"
     if job.get("at"):
         return f"at {instant(job['at'])}"
+    if job.get("everyFrom") == "finish":
+        return f"{job['every']} after each run"
     return next((f"{field} {job[field]}" for field in ("every", "delay") if job.get(field)), "none")
+
+
+def _time_fields(job: Document) -> Pairs:
+    """What else says when, where it is not the default."""
+    dst: Document = job.get("dst") or {}
+    misfire = job.get("misfire") or "once"
+    late = [misfire] if isinstance(misfire, str) else [f"{name} {value}" for name, value in misfire.items() if value]
+    return [
+        ("dst", ", ".join(f"{name} {word}" for name, word in dst.items() if word)),
+        ("anchor", instant(job.get("anchor"))),
+        ("excluded", ", ".join(job.get("calendar") or ())),
+        ("starts", instant(job.get("startAt"))),
+        ("ends", instant(job.get("endAt"))),
+        ("jitter", job.get("jitter") or ""),
+        ("misfire", "" if misfire == "once" else ", ".join(late)),
+        ("late after", job.get("misfireAfter") or ""),
+        ("overlap", "" if job.get("overlap") in {None, "allow"} else job["overlap"]),
+    ]
 
 
 def _target(target: Document) -> str:

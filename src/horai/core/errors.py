@@ -22,10 +22,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field; `field` is a dotted path such as `retry.base`."""
+    """What is wrong with one field; `field` is a dotted path such as `retry.base`.
+
+    `position`: the index of the first character that is wrong, where its text has one.
+    """
 
     field: str
     message: str
+    position: int | None = None
 
 
 class HoraiError(Exception):

@@ -16,9 +16,9 @@ class Faults:
         self.errors: list[FieldError] = []
         self.hint: str | None = None
 
-    def add(self, field: str, message: str, hint: str | None = None) -> None:
+    def add(self, field: str, message: str, hint: str | None = None, position: int | None = None) -> None:
         """One more fault; the first hint is shown."""
-        self.errors.append(FieldError(field, message))
+        self.errors.append(FieldError(field, message, position))
         self.hint = self.hint or hint
 
     def reading(self, field: str, read: Callable[[], T], default: T) -> T:
@@ -26,7 +26,7 @@ class Faults:
         try:
             return read()
         except CronError as error:
-            self.add(field, str(error), error.hint)
+            self.add(field, str(error), error.hint, error.position)
         except ValueError as error:
             self.add(field, str(error))
         return default

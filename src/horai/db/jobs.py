@@ -40,6 +40,8 @@ class JobRow:
     tags: tuple[str, ...]
     note: str | None
     paused_at: datetime | None
+    missed_from: datetime | None
+    """While it is paused: the first instant whose slot its schedule did not make for it."""
     created_at: datetime
     updated_at: datetime
     priority: Priority
@@ -70,6 +72,7 @@ def _job(row: asyncpg.Record) -> JobRow:
         tuple(row["tags"]),
         row["note"],
         row["paused_at"],
+        row["missed_from"],
         row["created_at"],
         row["updated_at"],
         Priority(row["priority"]),
@@ -88,6 +91,7 @@ class JobWrite:
     tags: Sequence[str]
     active_from: datetime
     timing: Timing
+    missed_from: datetime | None = None
     note: str | None = None
 
 
@@ -106,6 +110,7 @@ def _columns(job: JobWrite) -> tuple[Any, ...]:
         job.timing.start_at,
         job.timing.end_at,
         job.timing.after_finish,
+        job.missed_from,
     )
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from horai.core.schedule import Schedule, wall_of
+from horai.core.rezone import Mark, mark_at, mark_before
+from horai.core.schedule import Schedule
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
 from horai.core.zones import version
@@ -25,12 +26,17 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class LockedSchedule:
-    """A schedule held by the trigger, with the database's word on whether its slot is due."""
+    """A schedule held by the trigger, with the database's word on whether its slot is due.
+
+    `is_stale`: it was computed by other zone rules than ours.
+    """
 
     cursor: Cursor
     rhythm: Rhythm
     is_due: bool
     now: datetime
+    is_stale: bool
+    mark: Mark | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +62,33 @@ class Step:
     cursor: Cursor
     schedule: Schedule
     next_fire: datetime | None
+    now: datetime
     next_job: int = 0
 
+    @property
+    def mark(self) -> Mark | None:
+        """How far it has come then; a slot that is begun counts as done."""
+        if self.next_fire is None:
+            return None
+        if self.next_job:
+            return mark_at(self.schedule, self.next_fire)
+        return mark_before(self.schedule, self.next_fire, self.now)
 
-async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datetime) -> Cursor:
+
+async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datetime, now: datetime) -> Cursor:
     """Where it stands, held against the trigger until commit; made or woken at `next_fire` when need be."""
     row = await connection.fetchrow(sql("share_schedule"), rhythm.identity)
     if row is None:
-        wall = wall_of(rhythm.schedule, next_fire)
-        spec = json.dumps(rhythm.to_spec())
-        row = await connection.fetchrow(sql("wake_schedule"), rhythm.identity, spec, next_fire, wall, version())
+        mark = mark_before(rhythm.schedule, next_fire, now)
+        row = await connection.fetchrow(
+            sql("wake_schedule"),
+            rhythm.identity,
+            json.dumps(rhythm.to_spec()),
+            next_fire,
+            mark.passed,
+            mark.wall,
+            version(),
+        )
     assert row is not None  # noqa: S101 — an upsert that returns always has a row
     return Cursor(*row.values())
 
@@ -86,13 +109,15 @@ async def coming_schedules(
 
 async def lock_schedules(connection: Connection, ids: Sequence[int]) -> list[LockedSchedule]:
     """Those of `ids` that are awake and that nobody else works on, locked."""
-    rows = await connection.fetch(sql("lock_schedules"), list(ids))
+    rows = await connection.fetch(sql("lock_schedules"), list(ids), version())
     return [
         LockedSchedule(
             Cursor(row["id"], row["fire_time"], row["last_job"]),
             _rhythm(row["spec"]),
             row["is_due"],
             row["now"],
+            row["is_stale"],
+            None if row["passed"] is None or row["wall"] is None else Mark(row["passed"], row["wall"]),
         )
         for row in rows
         if row["fire_time"] is not None
@@ -130,7 +155,7 @@ async def make_slots(connection: Connection, cursors: Sequence[Cursor], chunk: i
 
 async def advance_schedules(connection: Connection, steps: Sequence[Step]) -> set[int]:
     """Moves cursors that still stand where they were seen; the ids moved."""
-    walls = [None if step.next_fire is None else wall_of(step.schedule, step.next_fire) for step in steps]
+    marks = [step.mark for step in steps]
     rows = await connection.fetch(
         sql("advance_schedules"),
         [step.cursor.schedule_id for step in steps],
@@ -138,7 +163,8 @@ async def advance_schedules(connection: Connection, steps: Sequence[Step]) -> se
         [step.cursor.last_job for step in steps],
         [step.next_fire for step in steps],
         [step.next_job for step in steps],
-        walls,
+        [mark and mark.passed for mark in marks],
+        [mark and mark.wall for mark in marks],
         version(),
     )
     return {row["id"] for row in rows}

@@ -20,6 +20,7 @@ import structlog
 
 from horai.accept.catchups import reason_of
 from horai.core.misfire import CatchUp, catch_up
+from horai.core.rezone import next_undone
 from horai.core.schedule import next_after
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
@@ -31,6 +32,7 @@ from horai.db.schedules import Cursor, LockedSchedule, Made, SkippedRange, Step
 from horai.db.wakeups import Wakeups
 from horai.engine.keeper import Keeper
 from horai.engine.lanes import START, TICK, to_millis
+from horai.engine.rezoning import Rezoning, rezone_now
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +57,7 @@ class Trigger:
         self._fill_at = now
         self._shards: frozenset[int] = frozenset()
         self._is_stale = False
+        self._rezoning = Rezoning()
 
     def wake(self, schedule_id: int, fire_time: datetime) -> None:
         """A schedule is new, or awake again; another node's is nothing to us."""
@@ -77,19 +80,22 @@ class Trigger:
         if not shards:
             return now + self._settings.horizon / 2
         connection = await self.line.get()
+        for schedule_id, fire_time in (await self._rezoning.step(connection, shards, now)).items():
+            self._wheel.put(schedule_id, to_millis(fire_time))
         if now >= self._fill_at:
             await self._fill(connection, now)
         due = self._wheel.advance(to_millis(now))
         for first in range(0, len(due), SCHEDULES_AT_ONCE):
             some = due[first : first + SCHEDULES_AT_ONCE]
             try:
-                await self._fire(connection, some, now)
+                await self._fire_readable(connection, some, now)
             except BaseException:
                 for schedule_id in due[first:]:
                     self._wheel.put(schedule_id, to_millis(now))
                 raise
         upcoming = self._wheel.next_at()
-        return min(self._fill_at, START + upcoming * TICK) if upcoming is not None else self._fill_at
+        next_fire = self._fill_at if upcoming is None else START + upcoming * TICK
+        return min(self._fill_at, next_fire, self._rezoning.next_at or self._fill_at)
 
     def _start_over(self, shards: frozenset[int], now: datetime) -> None:
         """Forgets every fire; the filling that follows brings the past and the horizon of these shards."""
@@ -97,6 +103,7 @@ class Trigger:
         self._shards = shards
         self._wheel = Wheel(TICK, to_millis(now))
         self._fill_at = now
+        self._rezoning.begin(now)
 
     async def _fill(self, connection: Dedicated, now: datetime) -> None:
         coming = await schedules.coming_schedules(connection, now + self._settings.horizon, FILL_LIMIT, self._shards)
@@ -104,10 +111,26 @@ class Trigger:
             self._wheel.put(schedule_id, to_millis(fire_time))
         self._fill_at = now + self._settings.horizon / 2
 
+    async def _fire_readable(self, connection: Dedicated, ids: Sequence[int], now: datetime) -> None:
+        """All at once, or one by one when one of them says nothing here, such as one in a zone that our rules lack: the
+        others do not wait for it, and it is tried again with the next filling.
+        """
+        try:
+            await self._fire(connection, ids, now)
+        except ValueError as error:
+            if len(ids) == 1:
+                log.error("schedule cannot be read; its slots wait", schedule=ids[0], error=str(error))
+                return
+            for schedule_id in ids:
+                await self._fire_readable(connection, [schedule_id], now)
+
     async def _fire(self, connection: Dedicated, ids: Sequence[int], now: datetime) -> None:
-        """One transaction: lock, make, advance."""
+        """One transaction: lock, make, advance. A slot by other zone rules is computed anew, and looked at again."""
         async with connection.transaction():
-            locked = {row.cursor.schedule_id: row for row in await schedules.lock_schedules(connection, ids)}
+            held = await schedules.lock_schedules(connection, ids)
+            stale = [row.cursor.schedule_id for row in held if row.is_stale and not row.cursor.last_job]
+            rezoned = await rezone_now(connection, stale) if stale else {}
+            locked = {row.cursor.schedule_id: row for row in held if row.cursor.schedule_id not in stale}
             ways = {schedule_id: _way(row) for schedule_id, row in locked.items() if row.is_due}
             slots = [slot for way in ways.values() if (slot := way.slot_cursor) is not None]
             made = await schedules.make_slots(connection, slots, self._settings.slot_chunk) if slots else {}
@@ -115,22 +138,24 @@ class Trigger:
             await schedules.advance_schedules(connection, steps)
             for way in ways.values():
                 await _leave_behind(connection, way)
+        for schedule_id, fire_time in rezoned.items():
+            self._wheel.put(schedule_id, to_millis(fire_time))
         self._follow_up(locked, steps, made.values())
         if any(way.is_deferred for way in ways.values()):
             self._wakeups.relane_asked()
-        if len(locked) < len(ids):  # somebody holds the others, or they sleep: the next filling tells
+        if len(held) < len(ids):  # somebody holds the others, or they sleep: the next filling tells
             self._fill_at = min(self._fill_at, now + HELD_PAUSE)
 
     def _advance(self, way: "_Way", made: Made | None) -> Step:
         """The cursor's next place: further jobs of this slot, the next slot, or asleep when nobody follows it."""
-        cursor, schedule = way.row.cursor, way.row.rhythm.schedule
+        cursor, schedule, now = way.row.cursor, way.row.rhythm.schedule, way.row.now
         if way.slot is None:
-            return Step(cursor, schedule, way.plan.goes_on_at)
+            return Step(cursor, schedule, way.plan.goes_on_at, now)
         if made is None and cursor.last_job == 0:
-            return Step(cursor, schedule, None)
+            return Step(cursor, schedule, None, now)
         if made is not None and made.jobs >= self._settings.slot_chunk:
-            return Step(cursor, schedule, way.slot, made.last_job)
-        return Step(cursor, schedule, next_after(schedule, way.slot))
+            return Step(cursor, schedule, way.slot, now, made.last_job)
+        return Step(cursor, schedule, _following(way.row, way.slot), now)
 
     def _follow_up(
         self,
@@ -182,6 +207,13 @@ def _way(row: LockedSchedule) -> _Way:
     if plan.made is None:
         return _Way(row, plan, plan.goes_on_at if plan.skipped is None else None)
     return _Way(row, plan, plan.made.last if plan.made.first == plan.made.last else None)
+
+
+def _following(row: LockedSchedule, slot: datetime) -> datetime | None:
+    """The slot behind one that was made; behind one that was begun by other zone rules, the next on the wall."""
+    if row.is_stale and row.mark is not None:
+        return next_undone(row.rhythm.schedule, row.mark)
+    return next_after(row.rhythm.schedule, slot)
 
 
 async def _leave_behind(connection: Dedicated, way: _Way) -> None:

@@ -72,7 +72,7 @@ class Client:
 
     async def put(self, job: str, key: str, when: When, payload: str | None, intent: Intent) -> tuple[Verdict, int]:
         """What became of a put, and of which instance."""
-        put = Put(check_key(key), await self._moment(when) or await self._now(), payload, intent)
+        put = Put(check_key(key), await self._moment(when) or await self.now(), payload, intent)
         verdict, instance = await instances.put_instance(self.scope, job, put)
         return verdict, instance.id
 
@@ -95,9 +95,9 @@ class Client:
 
     async def _moment(self, when: When) -> datetime | None:
         """A delay counts from now, by the database's clock."""
-        return await self._now() + when if isinstance(when, timedelta) else when
+        return await self.now() + when if isinstance(when, timedelta) else when
 
-    async def _now(self) -> datetime:
+    async def now(self) -> datetime:
         """The database's time, asked for again when the last answer is old."""
         if time.monotonic() > self._asked_at + CLOCK_TRUSTED_FOR:
             async with acquire(self.scope.pool) as connection:

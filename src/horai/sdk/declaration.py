@@ -2,17 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypedDict
 
 from horai.core.definition import checked
 from horai.core.durations import format_duration
 from horai.core.errors import Invalid
+from horai.core.timing import Timing
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import Shape, Signature, result_shape_of, signature_of
 
 Duration = float | str | timedelta
 """Seconds, text such as "10m", or a timedelta."""
+
+AS_WRITTEN = ("cron", "dialect", "every_from", "timezone", "overlap", "queue", "priority")
+DURATIONS = ("every", "jitter", "misfire_after", "timeout")
+INSTANTS = ("anchor", "start_at", "end_at")
+LISTS = ("calendar", "tags")
+"""Options by how they become fields of the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +32,36 @@ class Retry:
     jitter: Literal["additive", "full", "none"] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Misfire:
+    """What becomes of slots that nobody made in time: of `all` of them only the newest `max_catchup`.
+
+    None from further back than `window`.
+    """
+
+    policy: Literal["skip", "once", "all"] = "once"
+    max_catchup: int | None = None
+    window: Duration | None = None
+
+
 class Options(TypedDict, total=False):
-    """What a job may say of itself. At most one of cron and every."""
+    """What a job may say of itself. At most one of cron and every; what stands between them and payload is about these."""
 
     name: str
     cron: str
     every: Duration
+    dialect: Literal["vixie", "quartz"]
+    every_from: Literal["anchor", "finish"]
+    anchor: datetime
     timezone: str
     dst: Mapping[str, str]
+    calendar: Sequence[str]
+    start_at: datetime
+    end_at: datetime
+    jitter: Duration
+    misfire: Literal["skip", "once", "all"] | Misfire
+    misfire_after: Duration
+    overlap: Literal["allow", "skip", "queue", "replace"]
     payload: object
     queue: str
     priority: Literal["core", "high", "normal", "low"]
@@ -48,6 +77,7 @@ class Declaration:
 
     name: str
     document: Mapping[str, Any]
+    timing: Timing
     payload: str | None
     signature: Signature
     result: Shape[Any]
@@ -60,27 +90,26 @@ def declaration_of(function: Callable[..., Any], options: Options) -> Declaratio
     try:
         signature = signature_of(function)
         document = _document(name, options, signature)
-        checked(document)
+        timing = checked(document).timing
         payload = signature.shape.encode(options.get("payload"))
     except Invalid as error:
         raise Invalid(f"The job {name!r}: {error.detail}", error.hint, error.errors) from error
     except ValueError as error:
         raise Invalid(f"The job {name!r}: {error}.") from error
-    return Declaration(name, document, payload, signature, result_shape_of(function), options.get("isolation"))
+    return Declaration(name, document, timing, payload, signature, result_shape_of(function), options.get("isolation"))
 
 
 def _document(name: str, options: Options, signature: Signature) -> dict[str, Any]:
+    written: Mapping[str, Any] = {option: value for option, value in options.items() if value is not None}
     document: dict[str, Any] = {"name": name, "target": {"type": "worker", "handler": name}}
-    for field in ("cron", "timezone", "queue", "priority"):
-        if (value := options.get(field)) is not None:
-            document[field] = value
-    for field in ("every", "timeout"):
-        if (value := options.get(field)) is not None:
-            document[field] = _duration(value)
+    document |= {_public(option): written[option] for option in AS_WRITTEN if option in written}
+    document |= {_public(option): _duration(written[option]) for option in DURATIONS if option in written}
+    document |= {_public(option): _instant(option, written[option]) for option in INSTANTS if option in written}
+    document |= {option: _list(option, written[option]) for option in LISTS if written.get(option)}
     if dst := options.get("dst"):
         document["dst"] = dict(dst)
-    if tags := options.get("tags"):
-        document["tags"] = list(tags)
+    if misfire := options.get("misfire"):
+        document["misfire"] = _misfire(misfire) if isinstance(misfire, Misfire) else misfire
     if retry := options.get("retry"):
         document["retry"] = _retry(retry)
     if signature.shape.schema is not None:
@@ -88,8 +117,35 @@ def _document(name: str, options: Options, signature: Signature) -> dict[str, An
     return document
 
 
+def _public(option: str) -> str:
+    """What an option is called in documents: start_at is startAt."""
+    first, *others = option.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 def _duration(value: Duration) -> str:
     return format_duration(seconds_of(value))
+
+
+def _list(option: str, values: Sequence[str]) -> list[str]:
+    if isinstance(values, str):
+        raise Invalid.field(option, "is one text", f"Write a list of them: {option}=[{values!r}].")
+    return list(values)
+
+
+def _instant(option: str, value: object) -> datetime:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise Invalid.field(option, "is no datetime with a UTC offset", "Write datetime(…, tzinfo=UTC).")
+    return value.astimezone(UTC)
+
+
+def _misfire(misfire: Misfire) -> dict[str, Any]:
+    document: dict[str, Any] = {"policy": misfire.policy}
+    if misfire.max_catchup is not None:
+        document["maxCatchup"] = misfire.max_catchup
+    if misfire.window is not None:
+        document["window"] = _duration(misfire.window)
+    return document
 
 
 def _retry(retry: Retry) -> dict[str, Any]:

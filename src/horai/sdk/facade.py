@@ -125,6 +125,8 @@ class SyncVerbs(Generic[R]):
     put = _handled(Verbs[Any].put)
     trigger = _handled(Verbs[Any].trigger)
     cancel = _blocking(Verbs[Any].cancel)
+    next = _blocking(Verbs[Any].next)
+    explain = _blocking(Verbs[Any].explain)
 
     def enqueue_many(self, *arguments: Any, **named: Any) -> list[SyncHandle[R]]:
         """New instances, one per payload: all of them or none, in their order."""

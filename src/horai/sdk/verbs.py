@@ -1,4 +1,4 @@
-"""What can be done with a job from anywhere: add instances of it, move them, cancel them, run it now."""
+"""What can be done with a job from anywhere: add instances of it, move them, cancel them, run it now, ask when it fires."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -7,11 +7,13 @@ from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
 from horai.accept.requests import Once
+from horai.core.coming import MOST_FIRES, Fire, coming
 from horai.core.errors import Invalid, NotFound
 from horai.core.reschedule import Intent, Verdict
 from horai.sdk.client import Client
 from horai.sdk.connections import is_sync
 from horai.sdk.declaration import Declaration, Duration
+from horai.sdk.explanations import Explanation, explanation
 from horai.sdk.handle import Awaiting, Handle, Handles
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.transaction import CallersTransaction
@@ -121,6 +123,24 @@ class Verbs(Generic[R]):
         made, is_new = await self._asked(lambda client: client.trigger(self.name, text, once))
         return self._handle(made, Verdict.INSERTED if is_new else Verdict.IGNORED)
 
+    async def next(self, count: int = 10, *, after: datetime | None = None) -> list[Fire]:
+        """Its coming fires, as it is declared here: the first is strictly after `after`, or else after now.
+
+        Now is the database's to say; with `after`, no database is asked. What an operator has paused is not known here.
+        """
+        if not 1 <= count <= MOST_FIRES:
+            raise Invalid.field("count", f"is not between 1 and {MOST_FIRES}")
+        if after is None:
+            after = await (await self.home.client()).now()
+        return coming(self.declaration.timing, _with_offset("after", after), count)
+
+    async def explain(self, at: datetime | str) -> Explanation:
+        """Why a slot fired, waits, was held or skipped, or why there is none.
+
+        `at` is an instant, or without an offset a time by the clock of the job's zone, which may come twice or never.
+        """
+        return await self._asked(lambda client: explanation(client.scope, self.name, at))
+
     async def _served(self, conn: Any, serve: Callable[[Client | CallersTransaction], Awaitable[T]]) -> T:
         """What the database answers: over the caller's connection, or else over one of ours."""
         if conn is None:
@@ -154,6 +174,12 @@ def _when(at: datetime | None, delay: Duration | None) -> datetime | timedelta |
     """When it is wanted; None for now. A delay counts from now by the database's clock."""
     if at is not None and delay is not None:
         raise Invalid.field("delay", "stands beside at", "Give one of the two.")
-    if at is not None and at.tzinfo is None:
-        raise Invalid.field("at", "has no UTC offset", "Write datetime(…, tzinfo=UTC), or datetime.now(UTC) + ….")
-    return at if delay is None else seconds_of(delay)
+    if at is not None:
+        return _with_offset("at", at)
+    return None if delay is None else seconds_of(delay)
+
+
+def _with_offset(name: str, instant: datetime) -> datetime:
+    if instant.tzinfo is None:
+        raise Invalid.field(name, "has no UTC offset", "Write datetime(…, tzinfo=UTC), or datetime.now(UTC) + ….")
+    return instant

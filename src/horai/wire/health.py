@@ -81,10 +81,11 @@ class HealthOut(Model):
 
 
 class FieldProblem(Model):
-    """What is wrong with one field."""
+    """What is wrong with one field; `position` is the index of the first character that is wrong, as in a cron."""
 
     field: str
     message: str
+    position: int | None = None
 
 
 class Problem(Model):

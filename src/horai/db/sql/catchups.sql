@@ -58,5 +58,6 @@ insert into horai.skip (schedule_id, job_id, from_time, to_time, reason)
 select schedule_id, job_id, next_time, until_time, $2 from gone;
 
 -- name: late_slots_left
--- Those of the late slots made before that have not ended, and whether nobody has begun them.
-select id, state = 0 and attempt = 0 as is_waiting from horai.instance_live where id = any ($1::bigint[]);
+-- Those of the late slots made before that have not ended, and whether nobody has begun them. What was claimed and sent
+-- back, since its host had no room, is not begun: its time has not changed, as it does when a handler postpones it.
+select id, state = 0 and (attempt = 0 or due > execute_time) as is_waiting from horai.instance_live where id = any ($1::bigint[]);

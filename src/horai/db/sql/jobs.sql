@@ -3,8 +3,8 @@
 
 -- name: insert_job
 insert into horai.job (tenant_id, name, status, schedule_id, lane_id, definition, payload, tags, active_from,
-    overlap, jitter_ms, start_at, end_at, after_finish)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    overlap, jitter_ms, start_at, end_at, after_finish, missed_from, paused_at)
+values ($1, $2, $3::smallint, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, case when $3::smallint = 1 then clock_timestamp() end)
 on conflict (tenant_id, name) where deleted_at is null do nothing
 returning *, horai.priority_of(lane_id) as priority;
 
@@ -37,7 +37,7 @@ select *, horai.priority_of(lane_id) as priority from horai.job where id = $1;
 -- name: update_job
 update horai.job
 set status = $2::smallint, schedule_id = $3, lane_id = $4, definition = $5, payload = $6, tags = $7, active_from = $8,
-    overlap = $9::smallint, jitter_ms = $10, start_at = $11, end_at = $12, after_finish = $13, note = $14,
+    overlap = $9::smallint, jitter_ms = $10, start_at = $11, end_at = $12, after_finish = $13, missed_from = $14, note = $15,
     paused_at = case when $2::smallint = 1 then coalesce(paused_at, clock_timestamp()) end,
     relane = relane or status <> $2::smallint or lane_id <> $4 or overlap <> $9::smallint, version = version + 1, updated_at = clock_timestamp()
 where id = $1

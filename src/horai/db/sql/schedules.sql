@@ -11,8 +11,9 @@ select id, fire_time, last_job from horai.schedule where id = $1 and fire_time i
 
 -- name: wake_schedule
 -- Makes the schedule, or wakes a sleeping one.
-insert into horai.schedule as known (identity, spec, fire_time, wall, tzdata) values ($1, $2, $3, $4, $5)
+insert into horai.schedule as known (identity, spec, fire_time, passed, wall, tzdata) values ($1, $2, $3, $4, $5, $6)
 on conflict (identity) do update set fire_time = coalesce(known.fire_time, excluded.fire_time),
+    passed = case when known.fire_time is null then excluded.passed else known.passed end,
     wall = case when known.fire_time is null then excluded.wall else known.wall end,
     tzdata = case when known.fire_time is null then excluded.tzdata else known.tzdata end
 returning id, fire_time, last_job;
@@ -23,7 +24,9 @@ select id, fire_time from horai.schedule where fire_time <= $1 and id % $4::bigi
 
 -- name: lock_schedules
 -- Whether a slot is due is the database's to say. A schedule that somebody else holds is left to the next look.
-select id, spec, fire_time, last_job, fire_time <= clock_timestamp() as is_due, clock_timestamp() as now from horai.schedule
+select id, spec, fire_time, last_job, fire_time <= clock_timestamp() as is_due, clock_timestamp() as now,
+    passed, wall, tzdata is distinct from $2 as is_stale
+from horai.schedule
 where id = any ($1::bigint[]) order by id for update skip locked;
 
 -- name: make_slots
@@ -58,10 +61,14 @@ from chosen left join made on made.job_id = chosen.job_id
 group by chosen.schedule_id;
 
 -- name: advance_schedules
+-- While a slot is being made its mark stays: it was computed by the rules under which the slot was begun.
 update horai.schedule schedule
-set fire_time = step.next_fire, last_job = step.next_job, wall = step.wall, tzdata = $7
-from unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::timestamptz[], $5::bigint[], $6::timestamp[])
-    as step(id, fire_time, last_job, next_fire, next_job, wall)
+set fire_time = step.next_fire, last_job = step.next_job,
+    passed = case when step.last_job > 0 and step.next_job > 0 then schedule.passed else step.passed end,
+    wall = case when step.last_job > 0 and step.next_job > 0 then schedule.wall else step.wall end,
+    tzdata = case when step.last_job > 0 and step.next_job > 0 then schedule.tzdata else $8 end
+from unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::timestamptz[], $5::bigint[], $6::timestamptz[], $7::timestamp[])
+    as step(id, fire_time, last_job, next_fire, next_job, passed, wall)
 where schedule.id = step.id and schedule.fire_time = step.fire_time and schedule.last_job = step.last_job
 returning schedule.id;
 

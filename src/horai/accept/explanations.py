@@ -1,0 +1,175 @@
+"""Why a slot fired, waits, was held or skipped: gathers what is known of it, at one moment, and asks the core."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from horai.accept.scope import Scope, require_job
+from horai.core.definition import JobStatus
+from horai.core.errors import Invalid
+from horai.core.explain import (
+    ACCEPTED,
+    Explanation,
+    Facts,
+    Job,
+    Queue,
+    Run,
+    Verdict,
+    explanation_of,
+    gap_around,
+    is_slot,
+    lost_in_gap,
+    nothing_there,
+    occurrences,
+    read_moment,
+)
+from horai.core.shards import Role, roles_of
+from horai.core.states import CLAIMABLE, CancelReason
+from horai.db import explain, jobs, nodes, queues, reads
+from horai.db.explain import Found
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, acquire
+from horai.db.reads import InstanceRow
+
+ERROR_SHOWN = 160
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
+_SLACK = timedelta(days=1)
+"""A slot of a calendar is made when its time has come and ends after it; clocks that were set back may differ by this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An explanation with its instance; `also` is that of the other occurrence of a time that comes twice."""
+
+    explanation: Explanation
+    instance: InstanceRow | None = None
+    also: "Explained | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """One moment of the store, and the job that is asked about."""
+
+    connection: Connection
+    scope: Scope
+    row: JobRow
+    job: Job
+    now: datetime
+
+    async def explain(self, at: datetime, moved: str | None = None) -> Explained:
+        found = await explain.instance_at(self.connection, self.row.id, at, self._ended_from(at))
+        instance = None if found is None else await self._instance(found)
+        facts = (
+            await self._facts_of_slot(at)
+            if found is None or instance is None or (not found.is_slot and is_slot(self.job.timing, at))
+            else await self._facts_of_run(_run(instance, found), instance)
+        )
+        explanation = explanation_of(facts, at, moved)
+        return Explained(explanation, instance if explanation.instance_id is not None else None)
+
+    def _ended_from(self, at: datetime) -> datetime:
+        """Nothing is known of when an instance ended that may have been cancelled long before its time."""
+        return at - _SLACK if is_slot(self.job.timing, at) else _BEGIN
+
+    async def _instance(self, found: Found) -> InstanceRow | None:
+        return await reads.instance_by_id(self.connection, self.scope.tenant_id, found.id)
+
+    async def _facts_of_run(self, run: Run, instance: InstanceRow) -> Facts:
+        if run.reason is CancelReason.OVERLAP and run.finished_at is not None:
+            others = await explain.others_under_way(self.connection, self.row.id, run.finished_at, run.id)
+            return Facts(self.now, self.job, run, others=others)
+        if run.state not in CLAIMABLE:
+            return Facts(self.now, self.job, run)
+        queue = await queues.find_queue(self.connection, self.scope.tenant_id, instance.queue)
+        return Facts(
+            self.now,
+            self.job,
+            run,
+            queue=None if queue is None else Queue(queue.name, queue.settings, queue.running),
+            others=await explain.others_under_way(self.connection, self.row.id, self.now, run.id),
+            roles=await _roles(self.connection),
+        )
+
+    async def _facts_of_slot(self, at: datetime) -> Facts:
+        if not is_slot(self.job.timing, at):
+            return Facts(self.now, self.job)
+        schedule_id = self.row.schedule_id
+        return Facts(
+            self.now,
+            self.job,
+            skip=await explain.skip_over(self.connection, self.row.id, schedule_id, at),
+            catchup=await explain.catchup_over(self.connection, self.row.id, at),
+            cursor=None if schedule_id is None else await explain.cursor_of_schedule(self.connection, schedule_id),
+            roles=await _roles(self.connection),
+        )
+
+
+async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> Explained:
+    """What became of an instant of a job, or of a time on the wall of its zone (`asked` without an offset)."""
+    try:
+        moment = read_moment(asked)
+    except ValueError as error:
+        raise Invalid.field("at", str(error), ACCEPTED) from error
+    async with acquire(scope.pool) as connection:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            now = await nodes.database_time(connection)
+            row = await require_job(connection, scope, reference)
+            return await _answer(_Asker(connection, scope, row, _job(row), now), moment)
+
+
+async def _answer(asker: _Asker, moment: datetime) -> Explained:
+    job = asker.job
+    instants = occurrences(moment, job.place)
+    if not instants:
+        gap = gap_around(moment, job.place)
+        is_moved, why = lost_in_gap(job.timing.schedule, gap)
+        return await asker.explain(gap.end, why) if is_moved else Explained(nothing_there(job, gap, why))
+    told = [await asker.explain(at) for at in instants]
+    told.sort(
+        key=lambda each: each.explanation.verdict is Verdict.NOT_A_SLOT
+    )  # stable: the slot first, else the earlier
+    first, *others = told
+    return Explained(first.explanation, first.instance, others[0] if others else None)
+
+
+def _job(row: JobRow) -> Job:
+    definition = jobs.definition_of(row.document)
+    paused_at = (row.paused_at or row.updated_at) if row.status is JobStatus.PAUSED else None
+    missed_from = (row.missed_from or row.active_from) if paused_at else None
+    return Job(
+        row.id,
+        definition.timing,
+        row.created_at,
+        row.active_from,
+        paused_at,
+        missed_from,
+        row.note,
+        definition.handler,
+    )
+
+
+def _run(row: InstanceRow, found: Found) -> Run:
+    return Run(
+        id=row.id,
+        state=row.state,
+        is_slot=found.is_slot,
+        execute_time=row.execute_time,
+        attempt=row.attempt,
+        is_parked=found.is_parked,
+        key=row.key,
+        reason=row.reason,
+        due=row.due,
+        node=row.node,
+        claimed_at=row.claimed_at,
+        finished_at=row.finished_at,
+        error=_error(row),
+    )
+
+
+def _error(row: InstanceRow) -> str | None:
+    """In one line, and not all of a long one: the instance has the rest."""
+    told = " ".join(": ".join(part for part in (row.error_code, row.error_msg) if part).split())
+    return f"{told[:ERROR_SHOWN]}…" if len(told) > ERROR_SHOWN else told or None
+
+
+async def _roles(connection: Connection) -> frozenset[Role]:
+    return frozenset[Role]().union(*(roles_of(node.roles) for node in await nodes.live_nodes(connection)))

@@ -1,0 +1,98 @@
+"""Coming fires: of a job, and of a schedule before anything is saved."""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import ConfigDict, Field
+
+from horai.accept.scope import Scope, require_job
+from horai.api.body import Body, body_of
+from horai.api.context import ScopeDep, takes
+from horai.api.present import answer
+from horai.core.coming import Fire, after_each_run, coming, told
+from horai.core.definition import JobStatus
+from horai.core.errors import Invalid
+from horai.core.faults import Faults
+from horai.core.spread import offset
+from horai.core.timing import Timing, read_timing
+from horai.db import nodes
+from horai.db.coming import waiting_slot
+from horai.db.jobs import JobRow, definition_of
+from horai.db.pool import Connection, acquire
+from horai.wire.fields import Instant, Model
+from horai.wire.schedules import FEW, Count, FiresOut, PreviewIn
+
+router = APIRouter(prefix="/api/v1", tags=["schedules"])
+
+PAUSED = "the job is paused"
+UNSCHEDULED = "the job follows no schedule: it runs what it is told to"
+_MOMENT = timedelta(microseconds=1)
+
+
+class NextQuery(Model):
+    """How many, and from when on."""
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
+
+    count: Count = FEW
+    from_: Annotated[Instant | None, Field(alias="from")] = None
+
+
+@router.post("/schedules/preview", responses={200: {"model": FiresOut}}, openapi_extra=takes(PreviewIn))
+async def preview(scope: ScopeDep, body: Annotated[Body[PreviewIn], Depends(body_of(PreviewIn))]) -> Response:
+    """Show when a job would fire, before anything is saved."""
+    since = body.shape.from_ or await _now(scope)
+    fires = await asyncio.to_thread(_previewed, body.given(), since, body.shape.count)  # rare days are far to seek
+    return answer({"fires": [_fire_json(fire, timedelta(0)) for fire in fires]})
+
+
+async def _now(scope: Scope) -> datetime:
+    async with acquire(scope.pool) as connection:
+        return await nodes.database_time(connection)
+
+
+def _previewed(document: dict[str, Any], since: datetime, count: int) -> list[Fire]:
+    if document.get("cron") is None and document.get("every") is None:
+        raise Invalid.field("cron", "is missing", "Give a cron or an every.")
+    faults = Faults()
+    timing = read_timing(document, faults)
+    faults.raise_if_any()
+    return coming(timing, since - _MOMENT, count)
+
+
+@router.get("/jobs/{job}/next", responses={200: {"model": FiresOut}})
+async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query()]) -> Response:
+    """Show the coming fires of a job; of a paused one, those it would have."""
+    async with acquire(scope.pool) as connection:
+        row = await require_job(connection, scope, job)
+        timing = definition_of(row.document).timing
+        waiting = await _waiting(connection, row, timing, query)
+        since = query.from_ or await nodes.database_time(connection)
+    fires = waiting if waiting is not None else await asyncio.to_thread(coming, timing, since - _MOMENT, query.count)
+    put_off = offset(row.id, timing.jitter)
+    return answer({"fires": [_fire_json(fire, put_off) for fire in fires], "note": _about(row, timing)})
+
+
+async def _waiting(connection: Connection, job: JobRow, timing: Timing, query: NextQuery) -> list[Fire] | None:
+    """What is known of a job that counts from the end of its runs: the one that waits. None for any other."""
+    if timing.after_finish is None:
+        return None
+    slot = await waiting_slot(connection, job.id)
+    is_wanted = slot is not None and (query.from_ is None or slot >= query.from_)
+    return [told(timing, slot)] if slot is not None and is_wanted else []
+
+
+def _about(job: JobRow, timing: Timing) -> str | None:
+    words = [PAUSED] if job.status is JobStatus.PAUSED else []
+    if timing.schedule is None:
+        words.append(UNSCHEDULED)
+    elif (rule := after_each_run(timing)) is not None:
+        words.append(rule)
+    return "; ".join(words) or None
+
+
+def _fire_json(fire: Fire, put_off: timedelta) -> dict[str, Any]:
+    shown: dict[str, Any] = {"fireTime": fire.fire_time, "local": fire.local, "note": fire.note}
+    return {**shown, "executeTime": fire.fire_time + put_off} if put_off else shown

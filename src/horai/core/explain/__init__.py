@@ -1,0 +1,38 @@
+"""Why a slot fired, waits, was held or skipped: facts in, a verdict and plain sentences out.
+
+| module   | promise                                                                         |
+|----------|---------------------------------------------------------------------------------|
+| moments  | what was asked: an instant, or a time on the wall that comes once, twice, never |
+| facts    | all that the store knows of one job around one instant                          |
+| slots    | whether an instant is a slot, why not, and which slots are around it            |
+| runs     | the verdict on an instance                                                      |
+| absences | the verdict on a slot without one                                               |
+| answers  | the explanation, put together                                                   |
+"""
+
+from horai.core.explain.answers import explanation_of, nothing_there
+from horai.core.explain.facts import Cursor, Facts, Job, Other, Queue, Run, Skip
+from horai.core.explain.moments import ACCEPTED, Gap, gap_around, occurrences, read_moment
+from horai.core.explain.slots import is_slot, lost_in_gap
+from horai.core.explain.verdicts import Explanation, Verdict
+
+__all__ = [
+    "ACCEPTED",
+    "Cursor",
+    "Explanation",
+    "Facts",
+    "Gap",
+    "Job",
+    "Other",
+    "Queue",
+    "Run",
+    "Skip",
+    "Verdict",
+    "explanation_of",
+    "gap_around",
+    "is_slot",
+    "lost_in_gap",
+    "nothing_there",
+    "occurrences",
+    "read_moment",
+]

@@ -1,0 +1,41 @@
+"""`horai jobs explain`, against a server."""
+
+from terminal import Terminal
+
+CRON = ("--cron", "30 2 * * *", "--timezone", "Europe/Berlin")
+
+
+def test_a_slot_is_explained_in_fields_and_in_json(horai: Terminal) -> None:
+    horai("jobs", "create", "explained", *CRON, "--url", "http://127.0.0.1:9/hook")
+
+    shown = horai("jobs", "explain", "explained", "2999-06-01T02:30:00+02:00")
+    assert (shown.code, shown.err) == (0, "")
+    lines = {line.split(maxsplit=1)[0]: line.split(maxsplit=1)[1].strip() for line in shown.out.splitlines()}
+    assert (lines["verdict"], lines["at"], lines["local"]) == (
+        *("COMING", "2999-06-01T00:30:00Z", "2999-06-01T02:30:00+02:00"),
+    )
+    assert (lines["previous"], lines["next"]) == ("2999-05-31T00:30:00Z", "2999-06-02T00:30:00Z")
+    assert lines["why"].startswith("Its time comes in ")
+    assert "instance" not in lines
+    assert horai("jobs", "explain", "explained", "2999-06-01T02:30", "--json").json["verdict"] == "COMING"
+
+
+def test_a_time_that_comes_twice_is_shown_twice(horai: Terminal) -> None:
+    horai("jobs", "create", "repeated", *CRON, "--url", "http://127.0.0.1:9/hook")
+
+    shown = horai("jobs", "explain", "repeated", "2999-10-27 02:30").out
+
+    assert [line.split()[1] for line in shown.splitlines() if line.startswith("verdict")] == ["COMING", "NOT_A_SLOT"]
+
+
+def test_what_cannot_be_explained_is_one_line_and_a_hint(horai: Terminal) -> None:
+    horai("jobs", "create", "asked", "--every", "1h", "--url", "http://127.0.0.1:9/hook")
+
+    odd = horai("jobs", "explain", "asked", "tomorrow")
+    assert odd.failed_with(
+        1,
+        "error: at: is neither an instant nor a time of day",
+        "hint: Write an instant such as 2026-03-29T02:30:00+01:00, or the time of the job's zone without an offset: 2026-03-29T02:30.",
+    )
+    assert horai("jobs", "explain", "nobody", "2026-03-29T02:30").code == 1
+    assert horai("jobs", "explain", "asked").code == 2

@@ -1,0 +1,407 @@
+"""A node starts with other zone rules than those its schedules were computed by: no slot twice, and none lost."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+import make
+import rows
+from horai import Horai
+from horai.core import zones
+from horai.core.rezone import mark_before
+from horai.core.schedule import CronSchedule, wall_of
+from horai.core.settings import SHARDS
+from horai.db import rezone, schedules
+from horai.db.rezone import Move
+from horai.db.schedules import Cursor, Step
+from horai.engine import rezoning
+from horai.engine.rezoning import Rezoning, rezone_now
+from stages import Workbench, workbench
+from zone_rules import HOUR, Clock, Edition, at
+
+PLACE = "Europe/Berlin"
+DAY = 24 * HOUR
+MIDDLE_EUROPE = Clock(HOUR, [("2027-03-28T01:00Z", 2 * HOUR), ("2027-10-31T01:00Z", HOUR)])
+WINTER_FOR_EVER = Clock(HOUR)
+SUMMER_FOR_EVER = Clock(HOUR, [("2027-03-28T01:00Z", 2 * HOUR)])
+AN_HOUR_ON_FROM_TOMORROW = Clock(HOUR, [("2027-06-11T00:00Z", 2 * HOUR)])
+BEFORE_SAMOA = Clock(-10 * HOUR)
+SAMOA = Clock(-10 * HOUR, [("2027-12-30T10:00Z", 14 * HOUR)])
+
+OLD = Edition("2026y", {PLACE: Clock(HOUR)})
+NEW = Edition("2026z", {PLACE: Clock(2 * HOUR)})
+"""The clock is an hour on: what is at a fixed time comes an hour earlier."""
+
+
+async def standing(bench: Workbench) -> dict[int, tuple[datetime | None, str]]:
+    """Where each schedule stands, and by which rules."""
+    found = await bench.connection.fetch("select id, fire_time, tzdata from horai.schedule order by id")
+    return {row["id"]: (row["fire_time"], row["tzdata"]) for row in found}
+
+
+async def follow(bench: Workbench, **fields: Any) -> tuple[int, datetime]:
+    """A job by the old rules; its schedule, and where that stands."""
+    name = f"job-{len(await standing(bench))}"
+    job = await make.job(bench.scope, name, timezone=PLACE, **fields)
+    assert job.schedule_id is not None
+    fire_time = (await standing(bench))[job.schedule_id][0]
+    assert fire_time is not None
+    return job.schedule_id, fire_time
+
+
+def in_hours(bench: Workbench, hours: int) -> str:
+    """A daily cron whose next slot is so many hours ahead, by the old rules, on a minute that is not now."""
+    wall = wall_of(CronSchedule("0 0 * * *", PLACE), bench.clock.now() + hours * HOUR)
+    return f"{wall.minute} {wall.hour} * * *"
+
+
+async def due_now(bench: Workbench, count: int) -> datetime:
+    """Jobs that have followed a daily schedule for ages whose slot is due, by the rules of now; that slot."""
+    slot = (bench.clock.now() - timedelta(seconds=1)).replace(second=0, microsecond=0)
+    wall = wall_of(CronSchedule("0 0 * * *", PLACE), slot)
+    schedule = CronSchedule(f"{wall.minute} {wall.hour} * * *", PLACE)
+    for number in range(count):
+        await make.job(bench.scope, f"job-{number}", cron=schedule.expression, timezone=PLACE)
+    mark = mark_before(schedule, slot, slot - DAY)
+    await bench.connection.execute("update horai.job set active_from = '2020-01-01'")
+    await bench.connection.execute(
+        "update horai.schedule set fire_time = $1, passed = $2, wall = $3", slot, mark.passed, mark.wall
+    )
+    return slot
+
+
+async def slots(bench: Workbench) -> dict[datetime, int]:
+    """For how many jobs each slot was made."""
+    found = await bench.connection.fetch("select fire_time, count(*) as n from horai.instance_live group by 1")
+    return {row["fire_time"]: row["n"] for row in found}
+
+
+async def run(bench: Workbench, pass_: Rezoning, shards: range = range(SHARDS)) -> dict[int, datetime]:
+    """A pass from its beginning to its end, and what it moved."""
+    connection, moved = bench.connection, dict[int, datetime]()
+    now = bench.clock.now()
+    pass_.begin(now)
+    while pass_.next_at is not None and pass_.next_at <= now:
+        moved |= await pass_.step(connection, shards, now)
+    return moved
+
+
+# The pass over the table
+
+
+async def test_a_fixed_time_is_moved_and_everything_is_noted_as_computed_anew(url: str):
+    async with workbench(url) as bench:
+        with zones.use(OLD):
+            fixed, at_nine = await follow(bench, cron=in_hours(bench, 5))
+            interval, coming = await follow(bench, every="1h")
+            wild, at_half = await follow(bench, cron="30 * * * *")
+            assert {rules for _, rules in (await standing(bench)).values()} == {"2026y"}
+
+        with zones.use(NEW), capture_logs() as logs:
+            moved = await run(bench, Rezoning())
+
+        assert moved == {fixed: at_nine - HOUR}
+        assert await standing(bench) == {
+            fixed: (at_nine - HOUR, "2026z"),
+            interval: (coming, "2026z"),
+            wild: (at_half, "2026z"),
+        }
+        assert [(line["event"], line["moved"], line["tzdata"]) for line in logs] == [
+            ("schedules follow other zone rules", 1, "2026z")
+        ]
+
+
+async def test_a_change_and_back_again_leaves_every_schedule_where_it_was(url: str):
+    async with workbench(url) as bench:
+        with zones.use(OLD):
+            for hours in range(1, 24):
+                await follow(bench, cron=in_hours(bench, hours))
+            before = await standing(bench)
+        with zones.use(NEW):
+            await run(bench, Rezoning())
+            assert (await standing(bench)).keys() == before.keys()
+            assert await standing(bench) != before
+        with zones.use(OLD):
+            await run(bench, Rezoning())
+
+        assert await standing(bench) == before
+
+
+async def test_schedules_by_our_rules_are_not_touched(url: str):
+    async with workbench(url) as bench:
+        with zones.use(OLD):
+            await follow(bench, cron=in_hours(bench, 5))
+            before = await bench.connection.fetchval("select xmin::text from horai.schedule")
+
+            assert await run(bench, Rezoning()) == {}
+
+        assert await bench.connection.fetchval("select xmin::text from horai.schedule") == before
+
+
+async def test_a_pass_goes_over_many_in_batches_and_over_its_own_shards_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(rezoning, "BATCH", 3)
+    async with workbench(url) as bench:
+        with zones.use(OLD):
+            before = dict([await follow(bench, cron=in_hours(bench, hours)) for hours in range(2, 12)])
+        ours = sorted(before)[1:]
+        with zones.use(NEW):
+            pass_, now = Rezoning(), bench.clock.now()
+            pass_.begin(now)
+            first = await pass_.step(bench.connection, [i % SHARDS for i in ours], now)
+            assert sorted(first) == ours[:3]
+            assert pass_.next_at == now, "a batch is one step: what is due is not kept waiting"
+            rest = {}
+            while pass_.next_at is not None:
+                rest |= await pass_.step(bench.connection, [i % SHARDS for i in ours], now)
+
+        assert sorted(first | rest) == ours
+        assert first | rest == {i: before[i] - HOUR for i in ours}
+        assert (await standing(bench))[min(before)] == (before[min(before)], "2026y")
+
+
+async def test_a_schedule_that_somebody_holds_is_come_back_to(url: str):
+    async with workbench(url) as bench, rows.connections(url, 1) as (joining,):
+        with zones.use(OLD):
+            held, _ = await follow(bench, cron=in_hours(bench, 5))
+            free, coming = await follow(bench, cron=in_hours(bench, 6))
+        with zones.use(NEW):
+            pass_ = Rezoning()
+            async with joining.transaction():
+                await schedules.share_schedule_of(joining, held)
+                assert await run(bench, pass_) == {free: coming - HOUR}
+            again = pass_.next_at
+            assert again is not None
+            assert again <= bench.clock.now() + timedelta(seconds=2)
+
+            assert list(await pass_.step(bench.connection, range(SHARDS), again)) == [held]
+            assert pass_.next_at is None
+
+
+async def test_two_nodes_at_once_move_each_schedule_once(url: str):
+    async with workbench(url) as bench, rows.connections(url, 2) as (one, other):
+        with zones.use(OLD):
+            schedule_id, coming = await follow(bench, cron=in_hours(bench, 5))
+        with zones.use(NEW):
+            async with one.transaction():
+                (stale,) = await rezone.lock_stale_schedules(one, [schedule_id])
+                assert await rezone.lock_stale_schedules(other, [schedule_id]) == []
+                move = Move(stale.cursor, coming - HOUR)
+                assert await rezone.rezone_schedules(one, [move]) == {schedule_id}
+            assert await rezone.lock_stale_schedules(other, [schedule_id]) == []
+            assert await rezone.rezone_schedules(other, [move]) == set(), "the cursor is not where it was seen"
+
+
+async def test_a_cursor_that_has_moved_on_meanwhile_is_left_alone(url: str):
+    async with workbench(url) as bench:
+        with zones.use(OLD):
+            schedule_id, coming = await follow(bench, cron=in_hours(bench, 5))
+        seen = Cursor(schedule_id, coming, 0)
+        begun = "update horai.schedule set last_job = 7"
+        await bench.connection.execute(begun)
+        with zones.use(NEW):
+            assert await rezone.rezone_schedules(bench.connection, [Move(seen, coming - HOUR)]) == set()
+            assert await rezone_now(bench.connection, [schedule_id]) == {}
+
+        assert await standing(bench) == {schedule_id: (coming, "2026y")}, "a slot that was begun is finished as it is"
+
+
+async def test_a_schedule_that_sleeps_goes_on_sleeping(url: str):
+    async with workbench(url) as bench:
+        with zones.use(OLD):
+            schedule_id, coming = await follow(bench, cron=in_hours(bench, 5))
+            step = Step(Cursor(schedule_id, coming, 0), CronSchedule("0 9 * * *", PLACE), None, coming)
+            await schedules.advance_schedules(bench.connection, [step])
+        with zones.use(NEW):
+            assert await run(bench, Rezoning()) == {}
+
+        assert (await standing(bench))[schedule_id][0] is None
+
+
+async def test_a_schedule_in_a_zone_that_the_new_rules_lack_hinders_no_other(url: str):
+    async with workbench(url) as bench:
+        with zones.use(Edition("2026y", {PLACE: Clock(HOUR), "Asia/Lost": Clock(HOUR)})):
+            fixed, coming = await follow(bench, cron=in_hours(bench, 5))
+            lost = await make.job(bench.scope, "lost", cron=in_hours(bench, 5), timezone="Asia/Lost")
+        with zones.use(NEW), capture_logs() as logs:
+            assert await run(bench, Rezoning()) == {fixed: coming - HOUR}
+
+        assert lost.schedule_id is not None
+        assert (await standing(bench))[lost.schedule_id] == (coming, "2026y")
+        assert [line["schedule"] for line in logs if line["log_level"] == "warning"] == [lost.schedule_id]
+
+
+async def test_a_row_from_before_there_were_marks_stays_or_gives_way_to_the_next_slot(url: str):
+    async with workbench(url) as bench:
+        with zones.use(OLD):
+            schedule_id, coming = await follow(bench, cron=in_hours(bench, 5))
+        await bench.connection.execute("update horai.schedule set passed = null, wall = null, tzdata = null")
+        with zones.use(NEW):
+            assert await run(bench, Rezoning()) == {schedule_id: coming - HOUR + DAY}, "and nothing fires twice"
+
+
+async def test_the_question_for_stale_schedules_reads_the_table_by_its_key(url: str):
+    async with workbench(url) as bench:
+        plan = await bench.connection.fetch(
+            "explain select id from horai.schedule where id > 1 and fire_time is not null and last_job = 0"
+            " and tzdata is distinct from 'x' and id % 32 = any ('{1,2}'::bigint[]) order by id limit 500"
+        )
+
+        assert "schedule_pkey" in "".join(row[0] for row in plan)
+
+
+# The trigger
+
+
+async def test_a_start_moves_what_is_to_come_and_fills_the_wheel_with_it(url: str):
+    async with workbench(url) as bench:
+        with zones.use(OLD):
+            schedule_id, coming = await follow(bench, cron=in_hours(bench, 5))
+        with zones.use(NEW):
+            await bench.trigger().step(bench.clock.now())
+
+        assert await standing(bench) == {schedule_id: (coming - HOUR, "2026z")}
+
+
+async def test_no_slot_is_made_by_old_rules_after_the_start(url: str):
+    """A process with the old rules wakes a schedule that a node with the new ones owns: an hour late, by those."""
+    async with workbench(url) as bench:
+        with zones.use(NEW):
+            trigger = bench.trigger()
+            await trigger.step(bench.clock.now())
+        with zones.use(OLD):
+            slot = await due_now(bench, count=1)
+        trigger.wake(1, slot)
+        with zones.use(NEW):
+            await trigger.step(bench.clock.now())
+            assert await slots(bench) == {}, "it is not one"
+            assert await standing(bench) == {1: (slot - HOUR, "2026z")}
+
+            await trigger.step(bench.clock.now())
+
+        assert await slots(bench) == {slot - HOUR: 1}, "but that one is late"
+
+
+async def test_a_slot_that_was_begun_is_finished_and_is_followed_by_the_next_one_on_the_wall(url: str):
+    """By the other rules the clock is an hour back: the wall shows the time of the slot again in an hour."""
+    async with workbench(url, slot_chunk=3) as bench:
+        with zones.use(NEW):
+            slot = await due_now(bench, count=8)
+            await bench.trigger().step(bench.clock.now())
+        assert await slots(bench) == {slot: 3}
+        with zones.use(OLD):
+            for _ in range(3):
+                await bench.trigger().step(bench.clock.now())
+
+        assert await slots(bench) == {slot: 8}
+        assert await standing(bench) == {1: (slot + DAY + HOUR, "2026y")}
+
+
+# Over days of virtual time: what fired, by the clock that was on the wall
+
+
+DAYS = 2 * DAY
+JOBS: dict[str, dict[str, Any]] = {
+    "nine": {"cron": "0 9 * * *"},
+    "hours": {"cron": "0 9-17 * * *"},
+    "night": {"cron": "30 2 * * *"},
+    "half": {"cron": "30 */2 * * *"},
+    "interval": {"every": "5h"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Rules that give way to others at a moment, and when a daily 09:00 fires on the days around it."""
+
+    old: Clock
+    new: Clock
+    at: str
+    nine: Sequence[str]
+
+    def wall(self, fire: datetime) -> datetime:
+        """What the clock showed: by the old rules until they changed, then by the new."""
+        with zones.use(Edition("any", {PLACE: self.old if fire <= at(self.at) else self.new})):
+            return wall_of(CronSchedule("0 0 * * *", PLACE), fire)
+
+
+CHANGES = {
+    "summer time is cancelled on its eve": Change(
+        MIDDLE_EUROPE,
+        WINTER_FOR_EVER,
+        "2027-03-27 12:00",
+        ["03-26 08:00", "03-27 08:00", "03-28 08:00", "03-29 08:00"],
+    ),
+    "summer time is cancelled after a slot of its first day": Change(
+        MIDDLE_EUROPE, WINTER_FOR_EVER, "2027-03-28 07:30", ["03-26 08:00", "03-27 08:00", "03-28 07:00", "03-29 08:00"]
+    ),
+    "summer time is kept": Change(
+        MIDDLE_EUROPE,
+        SUMMER_FOR_EVER,
+        "2027-10-30 12:00",
+        ["10-29 07:00", "10-30 07:00", "10-31 07:00", "11-01 07:00"],
+    ),
+    "the rules come late, and a slot that was to come has been": Change(
+        MIDDLE_EUROPE,
+        SUMMER_FOR_EVER,
+        "2027-11-03 07:30",
+        ["11-01 08:00", "11-02 08:00", "11-03 07:00", "11-04 07:00", "11-05 07:00"],
+    ),
+    "the rules come late, in the working hours": Change(
+        MIDDLE_EUROPE,
+        SUMMER_FOR_EVER,
+        "2027-11-03 10:20",
+        ["11-02 08:00", "11-03 08:00", "11-04 07:00", "11-05 07:00"],
+    ),
+    "the clock is an hour on from tomorrow": Change(
+        WINTER_FOR_EVER,
+        AN_HOUR_ON_FROM_TOMORROW,
+        "2027-06-10 12:00",
+        ["06-09 08:00", "06-10 08:00", "06-11 07:00", "06-12 07:00"],
+    ),
+    "a day is left out": Change(
+        BEFORE_SAMOA,
+        SAMOA,
+        "2027-12-29 20:00",
+        ["12-28 19:00", "12-29 19:00", "12-30 10:00", "12-30 19:00", "12-31 19:00"],
+    ),
+}
+
+
+async def fired_over(change: Change, harness: Callable[..., Any]) -> dict[str, list[datetime]]:
+    """What each job fired from two days before the change until two days after it."""
+    app = Horai("almanac")
+
+    async def fire() -> None: ...
+
+    for name, fields in JOBS.items():
+        app.job(fire, name=name, timezone=PLACE, **fields)
+    with zones.use(Edition("2027a", {PLACE: change.old})):
+        async with harness(app, start=at(change.at) - DAYS) as time:
+            await time.advance(DAYS)
+            with zones.use(Edition("2027b", {PLACE: change.new})):
+                trigger = time._workplace._trigger
+                trigger.reload()
+                await trigger.step(time.now)
+                await time.advance(DAYS)
+            return {name: [each.fire_time for each in time.fired(name)] for name in JOBS}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+async def test_X15_over_a_change_of_rules_every_slot_fires_once(change: Change, horai_harness: Callable[..., Any]):
+    fired = await fired_over(change, horai_harness)
+
+    assert [f"{instant:%m-%d %H:%M}" for instant in fired["nine"]] == change.nine
+    for instants in fired.values():
+        assert instants == sorted(set(instants)), "no instant twice"
+    for name in ("nine", "hours", "night"):
+        walls = [change.wall(instant) for instant in fired[name]]
+        assert walls == sorted(set(walls)), f"{name}: no time on the wall twice"
+    assert {after - before for before, after in pairwise(fired["interval"])} == {5 * HOUR}
+    assert all(change.wall(instant).minute == 30 for instant in fired["half"])
