@@ -1,10 +1,11 @@
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from horai.core.calls import HTTP_TIMEOUT, HttpTarget, WorkerTarget
-from horai.core.definition import Definition, JobStatus, Priority, checked, document_of
+from horai.core.definition import Definition, JobStatus, Priority, checked, document_of, with_instants
 from horai.core.errors import Invalid
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.schedule import CronSchedule, EverySchedule
@@ -153,6 +154,21 @@ WRITTEN: list[dict[str, Any]] = [
     {"name": "a", "at": datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC), "target": {**HTTP, "headers": {"A": "b"}}},
     {
         "name": "a",
+        "cron": "0 0 9 ? * MON#1",
+        "dialect": "quartz",
+        "calendar": ["2026-12-25", "12-24/01-02"],
+        "startAt": datetime.fromisoformat("2026-01-02T05:04:05.678+02:00"),
+        "endAt": datetime(2036, 1, 2, tzinfo=UTC),
+        "jitter": "90s",
+        "misfire": {"policy": "all", "maxCatchup": 7, "window": "6h"},
+        "misfireAfter": "2m",
+        "overlap": "queue",
+    },
+    {"name": "a", "every": "1h", "anchor": datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), "timezone": "Asia/Tokyo"},
+    {"name": "a", "every": "1h", "everyFrom": "finish", "calendar": ["12-25"], "misfire": "once", "overlap": "allow"},
+    {"name": "a", "every": "1h", "misfire": "skip", "overlap": "replace"},
+    {
+        "name": "a",
         "delay": "5m",
         "timeout": "1m30s",
         "retry": {"maxRetry": 2, "base": "1s", "cap": "1m", "jitter": "none"},
@@ -166,11 +182,70 @@ def test_the_stored_form_spells_every_default_out_and_means_the_same(written: di
 
     stored = document_of(definition, written)
 
-    again = {**stored, "at": datetime.fromisoformat(stored["at"])} if "at" in stored else stored
+    assert json.loads(json.dumps(stored)) == stored
+    again = with_instants(stored)
     assert checked(again) == definition
-    assert document_of(checked(again), again) == stored
+    assert document_of(checked(again), again) == document_of(definition, stored) == stored
     assert {"name", "target", "queue", "retry", "timeout", "tags"} <= stored.keys()
     assert ("priority" in stored) == ("priority" in written), "what the job does not state is its queue's to say"
+
+
+def test_the_stored_form_keeps_what_was_written_and_puts_instants_into_utc():
+    written = WRITTEN[-5]
+
+    stored = document_of(checked(written), written)
+
+    assert stored["startAt"] == "2026-01-02T03:04:05.678000+00:00"
+    assert stored["timezone"] == "UTC"
+    same = ("cron", "dialect", "calendar", "jitter", "misfire", "misfireAfter", "overlap")
+    assert {field: stored[field] for field in same} == {field: written[field] for field in same}
+
+
+def test_a_document_without_instants_is_read_as_it_is():
+    document = {"name": "a", "cron": "* * * * *"}
+
+    assert with_instants(document) is document
+    assert with_instants({"at": "2026-01-02T03:04:05+00:00", "endAt": None}) == {
+        "at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        "endAt": None,
+    }
+
+
+def test_a_job_stored_by_an_earlier_version_is_still_a_job():
+    stored = {
+        "name": "a",
+        "at": datetime(2026, 1, 2, tzinfo=UTC),
+        "misfire": "once",
+        "overlap": "allow",
+        "target": {"type": "worker", "handler": "a"},
+        "queue": "default",
+        "timeout": None,
+        "tags": [],
+    }
+
+    assert checked(stored).timing == Timing()
+
+
+def test_faults_of_time_are_found_together_with_all_others():
+    found = faults(
+        name="42",
+        every="1h",
+        everyFrom="later",
+        overlap="never",
+        jitter="2d",
+        misfire={"policy": "once", "maxCatchup": 3},
+        misfireAfter="1ms",
+        calendar=["12-32"],
+        timezone="Mars",
+        startAt=datetime(2027, 1, 1, tzinfo=UTC),
+        endAt=datetime(2026, 1, 1, tzinfo=UTC),
+        dst={"gap": "skip"},
+        queue="no queue",
+    )
+
+    assert set(found) == {
+        "name", "everyFrom", "overlap", "jitter", "misfire", "misfireAfter", "calendar", "timezone", "endAt", "dst", "queue",
+    }  # fmt: skip
 
 
 def test_a_fixed_rate_is_kept_as_it_was_written():

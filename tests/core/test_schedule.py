@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.cron import CronError, DstPolicy
+from horai.core.cron import CronError, Dialect, DstPolicy
 from horai.core.schedule import (
     EPOCH,
     CronSchedule,
@@ -17,11 +17,13 @@ from horai.core.schedule import (
     from_spec,
     identity,
     next_after,
+    next_from,
     to_spec,
 )
 from horai.core.zones import zone
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+YEAR_3, YEAR_9000 = datetime(3, 1, 1), datetime(9000, 1, 1)  # noqa: DTZ001
 EVERY_FIVE_MINUTES = EverySchedule(timedelta(minutes=5))
 NIGHTLY = CronSchedule("30 2 * * *", "Europe/Berlin", DstPolicy(gap="skip", overlap="both"))
 
@@ -153,6 +155,15 @@ def test_no_more_fires_are_listed_than_asked_for():
             EverySchedule(timedelta(hours=1)),
             EverySchedule(timedelta(hours=1), EPOCH.astimezone(timezone(timedelta(hours=2)))),
         ),
+        (EverySchedule(timedelta(hours=1)), EverySchedule(timedelta(hours=1), timezone="Asia/Tokyo")),
+        (
+            EverySchedule(timedelta(hours=7), NOON, "Asia/Tokyo", ("12-25",)),
+            EverySchedule(timedelta(hours=7), NOON - timedelta(hours=70), "Asia/Tokyo", ("12-25",)),
+        ),
+        (
+            from_spec({"every": "1h", "calendar": ["12-25", "01-01"]}),
+            from_spec({"every": "60m", "calendar": ["01-01", "12-25"]}),
+        ),
     ],
 )
 def test_schedules_with_the_same_fires_share_one_identity(one: Schedule, other: Schedule):
@@ -169,16 +180,62 @@ def test_schedules_that_may_fire_apart_have_identities_of_their_own():
         EverySchedule(timedelta(minutes=5)),
         EverySchedule(timedelta(minutes=5), NOON + timedelta(minutes=1)),
         EverySchedule(timedelta(minutes=6)),
+        CronSchedule("0 9 * * *", excluded=("12-25",)),
+        CronSchedule("0 9 * * *", excluded=("12-25", "12-26")),
+        CronSchedule("0 0 9 * * 1", dialect=Dialect.QUARTZ),
+        CronSchedule("0 9 * * *", dialect=Dialect.VIXIE),
+        EverySchedule(timedelta(minutes=5), excluded=("12-25",)),
+        EverySchedule(timedelta(minutes=5), timezone="Asia/Tokyo", excluded=("12-25",)),
     ]
 
     assert len({identity(schedule) for schedule in schedules}) == len(schedules)
 
 
 @pytest.mark.parametrize(
-    "schedule", [NIGHTLY, CronSchedule("0 */5 * * * ?"), EverySchedule(timedelta(minutes=90), NOON)]
+    "schedule",
+    [
+        NIGHTLY,
+        CronSchedule("0 */5 * * * ?"),
+        CronSchedule(
+            "0 0 9 ? * 2#1", "Asia/Tokyo", DstPolicy("skip", "last"), Dialect.QUARTZ, ("12-24/01-02", "2026-05-01")
+        ),
+        EverySchedule(timedelta(minutes=90), NOON),
+        EverySchedule(timedelta(milliseconds=1_500), NOON + timedelta(microseconds=7), "Asia/Tokyo", ("12-25",)),
+    ],
 )
 def test_a_schedule_survives_the_trip_through_json(schedule: Schedule):
     assert from_spec(json.loads(json.dumps(to_spec(schedule)))) == schedule
+
+
+def test_a_spec_says_no_more_than_in_earlier_versions_when_there_is_no_more_to_say():
+    assert to_spec(EVERY_FIVE_MINUTES) == {"every": "5m", "anchor": "1970-01-01T00:00:00+00:00"}
+    assert to_spec(CronSchedule("0 9 * * *")).keys() == {"cron", "timezone", "dst"}
+
+
+def test_an_anchor_is_one_instant_whatever_its_offset():
+    anchor = datetime.fromisoformat("2026-07-01T14:00:00+02:00")
+
+    assert EverySchedule(timedelta(days=7), anchor) == EverySchedule(timedelta(days=7), NOON)
+    assert next_after(EverySchedule(timedelta(days=7), anchor), NOON - timedelta(microseconds=1)) == NOON
+
+
+def test_an_anchor_finer_than_a_second_is_kept():
+    schedule = EverySchedule(timedelta(seconds=1), NOON + timedelta(microseconds=250_001))
+
+    assert next_after(schedule, NOON) == NOON + timedelta(microseconds=250_001)
+    assert next_from(schedule, NOON + timedelta(microseconds=250_001)) == NOON + timedelta(microseconds=250_001)
+
+
+@given(
+    st.sampled_from([NIGHTLY, EVERY_FIVE_MINUTES]),
+    st.datetimes(timezones=st.just(UTC), min_value=YEAR_3, max_value=YEAR_9000),
+)
+def test_the_first_fire_from_an_instant_on_is_the_instant_or_the_one_after(schedule: Schedule, instant: datetime):
+    fire = next_after(schedule, instant)
+    assert fire is not None
+
+    assert next_from(schedule, fire) == fire
+    assert next_from(schedule, instant) in (instant, fire)
 
 
 def test_a_spec_may_leave_out_what_has_a_default():
@@ -204,6 +261,13 @@ def test_a_spec_may_leave_out_what_has_a_default():
         {"every": "5m", "anchor": "noon"},
         {"every": "5m", "anchor": 0},
         {"every": "5m", "anchor": "0001-01-01T00:00:00+14:00"},
+        {"every": "5m", "dialect": "vixie"},
+        {"every": "5m", "dst": {}},
+        {"every": "5m", "calendar": ["soon"]},
+        {"every": "5m", "timezone": 9},
+        {"cron": "0 9 * * *", "dialect": "posix"},
+        {"cron": "0 9 * * *", "dialect": None},
+        {"cron": "0 9 * * *", "misfire": "all"},
     ],
 )
 def test_a_spec_that_is_no_schedule_is_refused(spec: dict[str, object]):

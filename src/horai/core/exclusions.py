@@ -62,16 +62,13 @@ def is_excluded(dates: tuple[str, ...], day: date) -> bool:
 
 
 def next_open(dates: tuple[str, ...], day: date) -> date | None:
-    """The first day at or after `day` that is not excluded; None when there is none within a thousand years."""
-    read = _read(dates)
-    for _ in range(3 * MOST):
-        end = read.end_of(day)
-        if end is None:
-            return day
-        if end >= date.max - _DAY:
+    """The first day at or after `day` that is not excluded; None when there is none within a hundred years."""
+    read, last_year = _read(dates), min(day.year + 100, date.max.year - 1)
+    while (end := read.end_of(day)) is not None:
+        if end.year > last_year:
             return None
         day = end + _DAY
-    return None
+    return day
 
 
 @lru_cache(maxsize=1_000)

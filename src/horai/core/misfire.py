@@ -17,16 +17,13 @@ from enum import StrEnum
 from typing import Any
 
 from horai.core.durations import format_duration, parse_duration
-from horai.core.schedule import Schedule, fires_between, next_after, next_from
+from horai.core.schedule import SHORTEST_INTERVAL, Schedule, fires_between, next_after, next_from
 
 COUNT_LIMIT = 10_000
 MOST_CATCHUP = 10_000
 LATE_AFTER = timedelta(seconds=60)
 _MOMENT = timedelta(microseconds=1)
-_LOOKS = tuple(
-    timedelta(seconds=seconds)
-    for seconds in (60, 3_600, 86_400, 31 * 86_400, 366 * 86_400, 9 * 366 * 86_400, 41 * 366 * 86_400)
-)
+_CHUNK = 1_000
 
 
 class Policy(StrEnum):
@@ -137,41 +134,42 @@ def _made_from(schedule: Schedule, misfire: Misfire, late: Stretch, now: datetim
 
 
 def _newest(schedule: Schedule, late: Stretch, count: int) -> datetime:
-    """The first of the newest `count` slots of a stretch; looks back in growing steps."""
-    for look in _LOOKS:
-        start = max(late.last - look, late.first)
-        found = [*fires_between(schedule, start - _MOMENT, late.last, count + 1)]
-        if len(found) > count:
-            return _newest_of(schedule, Stretch(start, late.last), count)
-        if start == late.first:
-            break
-    return late.first
+    """The first of the newest `count` slots of a stretch.
 
-
-def _newest_of(schedule: Schedule, late: Stretch, count: int) -> datetime:
-    """The same by walking over all of them, keeping the last ones seen."""
-    seen: list[datetime] = []
-    fire = next_from(schedule, late.first)
-    while fire is not None and fire <= late.last:
-        seen.append(fire)
-        if len(seen) >= 2 * count + COUNT_LIMIT:
-            del seen[:-count]
-        fire = next_after(schedule, fire)
-    return seen[-count:][0]
+    Goes back from slot to slot in steps that hold some hundred of them, so that no more are seen than are counted,
+    however dense they lie and whatever lies between.
+    """
+    end, missing, step = late.last, count, timedelta(minutes=1)
+    while True:
+        start = max(end - step, late.first)
+        found = [*fires_between(schedule, start - _MOMENT, end, _CHUNK + 1)]
+        if len(found) > _CHUNK:
+            step /= 2
+            continue
+        if len(found) >= missing or start == late.first:
+            return found[-missing] if len(found) >= missing else late.first
+        missing -= len(found)
+        end = latest_until(schedule, start - _MOMENT, late.first)
+        step = 2 * step if len(found) < _CHUNK / 2 else step
 
 
 def latest_until(schedule: Schedule, until: datetime, floor: datetime) -> datetime:
-    """The last slot not after `until`; `floor` is a known one. Looks back in growing steps, not from the floor on."""
-    for look in _LOOKS:
-        start = max(until - look, floor)
-        found = None
-        while (fire := next_after(schedule, found or start)) is not None and fire <= until:
-            found = fire
-        if found is not None:
-            return found
-        if start == floor:
-            break
-    return floor
+    """The last slot not after `until`; `floor` is a known one.
+
+    Halves what lies between them instead of walking over it: how dense the slots are does not count.
+    """
+    following = next_after(schedule, floor)
+    if following is None or following > until:
+        return floor
+    last, end = following, until
+    while end - last >= SHORTEST_INTERVAL:
+        middle = last + (end - last) / 2
+        fire = next_after(schedule, middle)
+        if fire is not None and fire <= until:
+            last = fire
+        else:
+            end = middle
+    return last
 
 
 def _skipped(schedule: Schedule, first: datetime, end: datetime, *, is_open: bool) -> Stretch | None:

@@ -24,7 +24,7 @@ class Overlap(IntEnum):
     queue = 2
     """Waits until it has ended."""
     replace = 3
-    """Takes its place."""
+    """Takes its place; one that was made late, after a newer one, is cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,9 @@ def decide(overlap: Overlap, rows: Sequence[Row]) -> Verdict:
             let_go, waiting = (held[:0], held) if at_work else (held[:1], held[1:])
             return Verdict(_ids(let_go), _ids(waiting[MOST_QUEUED:]))
         case Overlap.replace:
-            newest = max(held, key=lambda row: (row.fire_time, row.id))
-            others = [row for row in rows if row.is_slot and row is not newest]
+            *others, newest = sorted((row for row in rows if row.is_slot), key=lambda row: (row.fire_time, row.id))
             is_by_hand = any(not row.is_slot for row in at_work)
-            return Verdict(() if is_by_hand else (newest.id,), _ids(others))
+            return Verdict((newest.id,) if newest.is_held and not is_by_hand else (), _ids(others))
 
 
 def _turn(row: Row) -> tuple[bool, datetime, int]:

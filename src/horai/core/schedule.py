@@ -21,6 +21,7 @@ EXCLUDED_IN_A_ROW = 500
 """So many fires on excluded dates, one after the other, and a schedule counts as one that never fires."""
 
 _MOMENT = timedelta(microseconds=1)
+_CENTURY = timedelta(days=36_525)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,13 @@ def _next_of_all(schedule: Schedule, after: datetime) -> datetime | None:
 
 def _first_open(schedule: Schedule, fire: datetime) -> datetime | None:
     """The first fire at or after `fire`, which is one, that lies on no excluded date."""
+    first = fire
     for _ in range(EXCLUDED_IN_A_ROW):
         open_at = first_open(schedule, fire)
         if open_at is None or open_at == fire:
             return open_at
         following = _next_of_all(schedule, open_at - _MOMENT)
-        if following is None:
+        if following is None or following - first > _CENTURY:
             return None
         fire = following
     return None
@@ -103,12 +105,23 @@ def _first_open(schedule: Schedule, fire: datetime) -> datetime | None:
 
 def first_open(schedule: Schedule, instant: datetime) -> datetime | None:
     """`instant`, or the first midnight after it where its date is excluded; None when no date ever is open again."""
+    if not schedule.excluded:
+        return instant
     place = zone(schedule.timezone)
-    day = instant.astimezone(place).date()
-    open_day = exclusions.next_open(schedule.excluded, day) if schedule.excluded else day
+    try:
+        day = instant.astimezone(place).date()
+    except OverflowError:
+        return None
+    open_day = exclusions.next_open(schedule.excluded, day)
     if open_day is None or open_day == day:
         return None if open_day is None else instant
-    return datetime.combine(open_day, time(), place).astimezone(UTC)
+    midnight = datetime.combine(open_day, time(), place)
+    opens = midnight.astimezone(UTC)
+    if opens <= instant:
+        # The clock was put back just after midnight and shows the day before again: its second midnight is meant.
+        return midnight.replace(fold=1).astimezone(UTC)
+    # A zone that has jumped over the open day shows a later one, which may be excluded.
+    return opens if opens.astimezone(place).date() == open_day else first_open(schedule, opens)
 
 
 def wall_of(schedule: Schedule, instant: datetime) -> datetime:

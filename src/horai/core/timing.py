@@ -1,7 +1,7 @@
 """When a job fires, and what becomes of slots that come late or meet one another: the time fields of a definition."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -36,6 +36,7 @@ SHORTEST_MISFIRE_AFTER, LONGEST_MISFIRE_AFTER = timedelta(seconds=1), timedelta(
 """Every slot is a few milliseconds late: what calls that late would skip them all."""
 
 NONE_BETWEEN = "leaves no slot between startAt and endAt"
+NONE_OPEN = "leaves no date: there is no next fire time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,8 @@ class Timing:
             return None
         if finished_at is None:
             return self.next_after(active_from)
-        fire = first_open(self.schedule, finished_at + self.after_finish)
-        if fire is not None and self.start_at is not None:
-            fire = max(fire, self.start_at)
+        fire = finished_at + self.after_finish
+        fire = first_open(self.schedule, fire if self.start_at is None else max(fire, self.start_at))
         return None if fire is None or (self.end_at is not None and fire > self.end_at) else fire
 
     @property
@@ -131,6 +131,13 @@ class _Written:
             self.faults.add(name, f"is longer than {longest // timedelta(hours=1)}h")
         return found
 
+    def word(self, name: str, words: Iterable[str]) -> str | None:
+        given, known = self.get(name), tuple(words)
+        if given is None or given in known:
+            return given
+        self.faults.add(name, f"{given!r} is not one of {', '.join(known)}")
+        return None
+
 
 def read_timing(document: Mapping[str, Any], faults: Faults) -> Timing:
     """The time fields of a document whose instants are datetimes; what is wrong goes to `faults`."""
@@ -145,9 +152,9 @@ def read_timing(document: Mapping[str, Any], faults: Faults) -> Timing:
         return Timing()
     timing = Timing(
         schedule,
-        written.get("everyFrom") == "finish",
+        written.word("everyFrom", ("anchor", "finish")) == "finish",
         faults.reading("misfire", lambda: _misfire(written), DEFAULT),
-        Overlap[written.get("overlap") or "allow"],
+        Overlap[written.word("overlap", Overlap.__members__) or "allow"],
         written.duration("jitter", LONGEST_JITTER) or timedelta(0),
         written.get("startAt"),
         written.get("endAt"),
@@ -181,8 +188,10 @@ def _schedule(written: _Written, given: list[str]) -> Schedule | None:
     spec: Mapping[str, Any] = written.get("dst") or {}
     given_dst = {name: word for name, word in spec.items() if word is not None}
     dst = faults.reading("dst", lambda: DstPolicy.from_spec(given_dst), DstPolicy())
-    dialect = None if written.get("dialect") is None else Dialect(written.get("dialect"))
-    schedule = CronSchedule(written.get("cron"), place.key, dst, dialect, excluded)
+    dialect = written.word("dialect", Dialect)
+    schedule = CronSchedule(
+        written.get("cron"), place.key, dst, None if dialect is None else Dialect(dialect), excluded
+    )
     return faults.reading("cron", lambda: _parsed(schedule), None)
 
 
@@ -209,7 +218,15 @@ def _check(timing: Timing, faults: Faults) -> None:
         faults.add("misfire", "means nothing with everyFrom finish: a run that is late is not lost")
     if timing.start_at is not None and timing.end_at is not None and timing.end_at < timing.start_at:
         faults.add("endAt", "is before startAt")
-    elif not faults.errors and timing.next_after(EPOCH) is None:
-        is_bounded = timing.schedule is not None and next_after(timing.schedule, EPOCH) is not None
-        kind = "cron" if isinstance(timing.schedule, CronSchedule) else "every"
-        faults.add("endAt" if is_bounded else kind, NONE_BETWEEN if is_bounded else cron.NO_NEXT_FIRE)
+    elif timing.schedule is not None and timing.next_after(EPOCH) is None:
+        _blame(timing.schedule, timing, faults)
+
+
+def _blame(schedule: Schedule, timing: Timing, faults: Faults) -> None:
+    """Tells which field leaves a schedule without a slot."""
+    if next_after(replace(schedule, excluded=()), EPOCH) is None:
+        faults.add("cron" if isinstance(schedule, CronSchedule) else "every", cron.NO_NEXT_FIRE)
+    elif next_after(schedule, EPOCH) is None:
+        faults.add("calendar", NONE_OPEN)
+    else:
+        faults.add("startAt" if timing.end_at is None else "endAt", NONE_BETWEEN)
