@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install up test check format lock tests requirements mutants faults bench bench-peers docs clean
+.PHONY: help install up test check format lock tests requirements mutants faults oracles bench bench-peers docs clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 16
@@ -47,6 +47,9 @@ mutants: install  ## remove the important guards one by one; each must turn a te
 
 faults: install  ## the fault tests in their long form
 	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults $(ARGS)
+
+oracles: install  ## cron against an independent scanner and cronsim, in their long form (60 zones x 40 expressions x 2 years)
+	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/core/test_cron_oracles.py tests/core/test_cron_cronsim.py tests/core/test_cron_properties.py $(ARGS)
 
 bench: install  ## the benchmarks, as ratios to what PostgreSQL itself can do (ARGS="drain latency --quick")
 	$(BIN)/python -m benchmarks $(ARGS)

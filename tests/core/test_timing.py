@@ -157,7 +157,7 @@ CRON, EVERY, SOON = {"cron": "0 9 * * *"}, {"every": "1h"}, {"at": NOON}
         ({**CRON, "dst": {"gap": "jump"}}, "dst", "dst.gap is one of shift, skip, not 'jump'"),
         ({**CRON, "dialect": "posix"}, "dialect", "'posix' is not one of vixie, quartz"),
         ({"cron": "61 9 * * *"}, "cron", "minute 61 is out of range"),
-        ({"cron": "0 0 9 * *", "dialect": "quartz"}, "cron", "field"),
+        ({"cron": "0 9 13 * 6", "dialect": "quartz"}, "cron", "both restricted"),
         ({"every": "soon"}, "every", "'soon' is not a duration"),
         ({"every": "10ms"}, "every", "an interval is between 1s and"),
         ({**EVERY, "everyFrom": "start"}, "everyFrom", "'start' is not one of anchor, finish"),

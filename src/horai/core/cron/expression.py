@@ -7,12 +7,16 @@ NO_NEXT_FIRE = "cron has no next fire time"
 
 
 class Dialect(StrEnum):
-    """Which cron is spoken; the number of fields tells."""
+    """Which cron is spoken: how weekdays are counted, and what two restricted day fields mean.
+
+    Five fields begin with the minute and are Vixie's unless said otherwise; six or seven begin with the second and end
+    with the year, and are Quartz's.
+    """
 
     VIXIE = "vixie"
-    """minute hour day month weekday, Sunday is 0 or 7; two restricted day fields mean either of them."""
+    """Sunday is 0 or 7; two restricted day fields mean either of them."""
     QUARTZ = "quartz"
-    """second minute hour day month weekday [year], Sunday is 1; two restricted day fields are refused."""
+    """Sunday is 1; two restricted day fields are refused, ranges may wrap, and `?` stands for any day."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Why a time is no slot of an expression: the first field that does not allow it, in a sentence."""
+"""Why a time is no slot of an expression, in a sentence."""
 
 import re
 from datetime import datetime
@@ -18,7 +18,10 @@ _NUMBER = re.compile(r"(?<![/#\d])\d+")
 
 
 def why_not(cron: Cron, wall: datetime) -> str | None:
-    """Which field does not allow the time `wall` of a clock without a zone; None when all allow it."""
+    """Which field does not allow the time `wall` of a clock without a zone; None when all allow it.
+
+    From the second to the hour, then the month, its day, and the year: of several, the first is told.
+    """
     parts = Parts.of([Token(text, 0) for text in cron.expression.split(" ")])
     return (
         _why_not_the_time(cron, parts, wall)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from horai.core.cron.calendar import next_slot
 from horai.core.cron.days import Dates, Weekdays, read_dates, read_weekdays
@@ -70,12 +70,13 @@ class Parts:
 def parse(expression: str, dialect: Dialect | None = None) -> Cron:
     """The expression as a value that has at least one next fire; CronError for any other text.
 
-    The number of fields tells the dialect; one that is given has to fit it.
+    The number of fields tells where it begins, at the minute or at the second, and the dialect unless one is given: six
+    fields with the weekdays of Vixie are what Spring writes.
     """
-    tokens = _spelled_out(_tokens(expression))
-    spoken = _dialect(expression, tokens)
-    if dialect is not None and dialect is not spoken:
-        raise _misfit(expression, tokens, dialect)
+    tokens = _tokens(expression)
+    if tokens and tokens[0].text.startswith("@"):
+        tokens, dialect = _spelled_out(tokens), Dialect.VIXIE
+    spoken = _dialect(expression, tokens, dialect)
     parts = Parts.of(tokens)
     cron = _read(parts, spoken, " ".join(token.text for token in tokens))
     if next_slot(cron, 0) is None:
@@ -85,6 +86,8 @@ def parse(expression: str, dialect: Dialect | None = None) -> Cron:
 
 def _read(parts: Parts, dialect: Dialect, canonical: str) -> Cron:
     minute, hour, day, month, weekday = FIELDS[dialect]
+    if parts.second:
+        day, weekday = replace(day, may_be_open=True), replace(weekday, may_be_open=True)
     is_quartz = dialect is Dialect.QUARTZ
     seconds = read_field(SECOND, parts.second) if parts.second else _ON_THE_MINUTE
     minutes, hours = read_field(minute, parts.minute), read_field(hour, parts.hour)
@@ -101,7 +104,9 @@ def _read(parts: Parts, dialect: Dialect, canonical: str) -> Cron:
         days_of_month=dates.plain,
         months=months,
         days_of_week=weekdays.plain,
-        is_either_day=not (is_quartz or parts.day.text.startswith("*") or parts.weekday.text.startswith("*")),
+        is_either_day=not (
+            is_quartz or parts.day.text.startswith(("*", "?")) or parts.weekday.text.startswith(("*", "?"))
+        ),
         is_wildcard=parts.minute.text.startswith("*") or parts.hour.text.startswith("*"),
         moving=_moving(dates, weekdays),
         years=read_field(YEAR, parts.year) if parts.year and parts.year.text != "*" else None,
@@ -122,9 +127,7 @@ def _tokens(expression: str) -> list[Token]:
 
 
 def _spelled_out(tokens: list[Token]) -> list[Token]:
-    """The five fields that a nickname stands for; other tokens as they are."""
-    if not tokens or not tokens[0].text.startswith("@"):
-        return tokens
+    """The five fields that a nickname stands for, whose weekday is the same in every dialect: Sunday is 0."""
     nickname, position = tokens[0].text, tokens[0].position
     if nickname == "@REBOOT":
         raise CronError("@reboot names no time", position, "trigger the job when the machine starts, by the API or CLI")
@@ -139,24 +142,15 @@ def _spelled_out(tokens: list[Token]) -> list[Token]:
     return [Token(text, position) for text in NICKNAMES[nickname].split(" ")]
 
 
-def _dialect(expression: str, tokens: list[Token]) -> Dialect:
+def _dialect(expression: str, tokens: list[Token], given: Dialect | None) -> Dialect:
     match len(tokens):
         case 5:
-            return Dialect.VIXIE
+            return given or Dialect.VIXIE
         case 6 | 7:
-            return Dialect.QUARTZ
+            return given or Dialect.QUARTZ
         case count:
             position = tokens[7].position if count > 7 else len(expression)
             raise CronError(f"cron has {count} fields, not 5, 6 or 7", position, _FORMS)
-
-
-def _misfit(expression: str, tokens: list[Token], dialect: Dialect) -> CronError:
-    count = len(tokens)
-    if dialect is Dialect.VIXIE:
-        hint = "write minute hour day month weekday, or leave the dialect out"
-        return CronError(f"a vixie cron has 5 fields, not {count}", tokens[5].position, hint)
-    hint = "write second minute hour day month weekday [year], or leave the dialect out"
-    return CronError(f"a quartz cron has 6 or 7 fields, not {count}", len(expression), hint)
 
 
 def _refuse_two_restrictions(dates: Dates, weekdays: Weekdays, weekday: Token) -> None:

@@ -1,7 +1,7 @@
 """The stretches of constant UTC offset of a zone.
 
 `zoneinfo` tells the offset of an instant but not when it changes, so the changes of a year are found once, by looking
-every second day of it, and remembered. Instants are whole seconds since the epoch, UTC.
+every few days of it, and remembered. Instants are whole seconds since the epoch, UTC.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,11 @@ FIRST_YEAR, LAST_YEAR = 2, 9998
 """The years whose neighbours exist too."""
 
 _SECOND = timedelta(seconds=1)
-_STRIDE = 2 * 86_400
-"""Less than any zone ever kept an offset: the shortest stretch known is just under four days (Freetown, 1939)."""
+_NONE = timedelta(0)
+_STRIDE = 6 * 86_400
+"""Less than any zone has kept an offset since 1970: the shortest stretch was a week (Recife, 2000)."""
+_STRIDE_BEFORE = 3 * 86_400
+"""Less than any zone kept an offset before: the shortest stretch was just under four days (Freetown, 1939)."""
 _MARGIN = 2 * 86_400
 """No change moves a clock further, so what happened longer ago repeats no time of this year."""
 
@@ -83,11 +86,12 @@ def _between(left: Change, right: Change, year_start: int, year_end: int) -> Seg
 
 
 def _changes(zone: ZoneInfo, start: int, end: int) -> Iterator[Change]:
+    stride = _STRIDE if start >= 0 else _STRIDE_BEFORE
     before = _offset(zone, start)
-    for seen in range(start, end, _STRIDE):
-        after = _offset(zone, seen + _STRIDE)
+    for seen in range(start, end, stride):
+        after = _offset(zone, seen + stride)
         if after != before:
-            yield Change(_first_with(zone, after, seen, seen + _STRIDE), before, after)
+            yield Change(_first_with(zone, after, seen, seen + stride), before, after)
             before = after
 
 
@@ -103,9 +107,8 @@ def _first_with(zone: ZoneInfo, offset: int, low: int, high: int) -> int:
 
 
 def _offset(zone: ZoneInfo, instant: int) -> int:
-    utc = EPOCH + timedelta(seconds=instant)
-    wall = utc.astimezone(zone).replace(tzinfo=UTC)
-    return (wall - utc) // _SECOND
+    offset = datetime.fromtimestamp(instant, zone).utcoffset() or _NONE
+    return offset.days * 86_400 + offset.seconds
 
 
 def _new_year(year: int) -> int:

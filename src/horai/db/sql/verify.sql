@@ -307,11 +307,14 @@ select example, count(*) over () as violations from (
 ) found order by id limit $1;
 
 -- name: verify_parked_for_a_reason
--- The parking lane holds what is BLOCKED and what its job holds back; a job whose rows are still to be moved is marked.
+-- The parking lane holds what is BLOCKED and what its job holds back; a job whose rows are still to be moved is marked. A slot
+-- that may not overlap waits there for what its job has under way, or for a decision that comes within a minute.
 select format('instance %s of job %s is %s in the parking lane, and nobody will move it', live.id, live.job_id, horai.state_name(live.state)) as example,
     count(*) over () as violations
 from horai.instance_live live join horai.job on job.id = live.job_id
 where live.lane = 0 and live.state <> 6 and not job.relane and (job.status = 0 or job.deleted_at is not null)
+    and not (job.overlap <> 0 and live.slot >= 0 and (live.created_at > clock_timestamp() - interval '1 minute' or exists (
+        select from horai.instance_live other where other.job_id = live.job_id and other.key is null and other.lane <> 0)))
 order by live.id limit $1;
 
 -- name: verify_lane_known
