@@ -17,6 +17,7 @@ create index job_schedule on horai.job (schedule_id, id) include (tenant_id, jit
     where schedule_id is not null and status = 0 and deleted_at is null;
 create index job_bounded on horai.job (schedule_id, id) include (tenant_id, jitter_ms, start_at, end_at)
     where (start_at is not null or end_at is not null) and schedule_id is not null and status = 0 and deleted_at is null;
+create index job_after_finish on horai.job (tenant_id) where after_finish is not null and status = 0 and deleted_at is null;
 create index job_gated on horai.job (id) where (overlap <> 0 or after_finish is not null) and deleted_at is null;
 
 -- Its mark: every slot until the instant passed is done, and on the clock of its zone every one until wall. tzdata: the

@@ -1,0 +1,29 @@
+-- What a forecast counts: active jobs by schedule, jitter and bounds, never job by job. Jitter in whole minutes, rounded:
+-- a forecast knows nothing smaller.
+
+-- name: followers
+-- By the index alone, once over all jobs that follow a schedule.
+select crowd.schedule_id, schedule.spec, crowd.jitter, crowd.jobs
+from (
+    select schedule_id, (jitter_ms + 30000) / 60000 as jitter, count(*) as jobs from horai.job
+    where tenant_id = $1 and schedule_id is not null and status = 0 and deleted_at is null
+    group by 1, 2
+) crowd join horai.schedule on schedule.id = crowd.schedule_id;
+
+-- name: bounded_followers
+-- Those of the followers that begin after $2 or end before $3. A bound outside of that time is none, so that jobs that
+-- differ in nothing else are counted together.
+with bounded as (
+    select schedule_id, (jitter_ms + 30000) / 60000 as jitter, start_at, end_at,
+        start_at >= $3 is true or end_at < $2 is true as is_absent
+    from horai.job
+    where tenant_id = $1 and (start_at > $2 or end_at < $3) and (start_at is not null or end_at is not null)
+        and schedule_id is not null and status = 0 and deleted_at is null
+)
+select schedule_id, jitter, case when start_at > $2 and not is_absent then start_at end as start_at,
+    case when end_at < $3 and not is_absent then end_at end as end_at, is_absent, count(*) as jobs
+from bounded group by 1, 2, 3, 4, 5;
+
+-- name: count_after_finish
+-- The jobs whose next slot is not known before the last one has ended.
+select count(*) from horai.job where tenant_id = $1 and after_finish is not null and status = 0 and deleted_at is null;
