@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from benchmarks import (
+    cron,
     definitions,
     drain,
     fairness,
+    forecast,
     future,
     groups,
     http_calls,
@@ -14,9 +16,11 @@ from benchmarks import (
     inserts,
     latency,
     long_drain,
+    outage,
     own_sql,
     pinned,
     raw_limit,
+    same_second,
     sdk,
 )
 from benchmarks.scenario import Scenario
@@ -31,6 +35,8 @@ ALL = (
     sdk.LATENCY,
     long_drain.SCENARIO,
     groups.SCENARIO,
+    same_second.SCENARIO,
+    outage.SCENARIO,
     latency.SCENARIO,
     immediate.SCENARIO,
     idle.SCENARIO,
@@ -41,6 +47,8 @@ ALL = (
     fairness.SCENARIO,
     definitions.SCENARIO,
     definitions.SCENARIO_OF_MILLIONS,
+    cron.SCENARIO,
+    forecast.SCENARIO,
 )
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in ALL}
 

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 import make
+from faults.outside import violations
 from horai.accept import jobs as accepted
 from horai.core import portions
 from horai.core.schedule import EverySchedule, fires_between
+from horai.core.settlement import NotSent
+from horai.db import catchups
 from stages import Workbench, workbench
 
 MINUTE = timedelta(minutes=1)
@@ -163,3 +166,47 @@ async def test_late_slots_that_may_not_overlap_are_made_one_after_the_other(url:
 
         assert (await slots(bench))[: len(passed)] == passed
         assert set(await bench.states()) == {"SUCCESS"}, "no slot was cancelled for another"
+
+
+async def test_late_slots_that_a_jitter_puts_off_do_not_hold_up_the_lane(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope, "spread", every="1m", misfire="all", jitter="24h")
+        passed = await behind(bench, timedelta(hours=2))
+        await bench.connection.execute("update horai.schedule set fire_time = $1", passed[0])
+
+        await work(bench, bench.catcher())
+
+        assert (await slots(bench))[: len(passed)] == passed
+
+
+async def test_what_a_host_had_no_room_for_counts_as_waiting(url: str):
+    async with workbench(url) as bench:
+        await behind(bench, timedelta(hours=10))
+        bench.executor.answer = lambda _: NotSent(timedelta(seconds=60))
+
+        await work(bench, bench.catcher(), 8)
+
+        assert len(await slots(bench)) <= portions.FIRST + 2
+
+
+async def test_the_invariants_hold_while_late_slots_are_still_to_be_made(url: str):
+    async with workbench(url) as bench:
+        await behind(bench, timedelta(hours=3))
+        trigger, catcher = bench.trigger(), bench.catcher()
+        for _ in range(3):
+            await trigger.step(bench.clock.now())
+        await catcher.step(bench.clock.now())
+
+        assert await bench.connection.fetchval("select count(*) from horai.catchup") == 1
+        assert await violations(bench.connection) == []
+
+
+async def test_the_invariants_know_excluded_dates(url: str):
+    async with workbench(url) as bench:
+        today = bench.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        yesterday = today - timedelta(days=1)
+        job = await make.job(bench.scope, "shut", every="1h", calendar=[yesterday.date().isoformat()])
+        await bench.connection.execute("update horai.job set active_from = '2020-01-01'")
+        await catchups.make_late_slots(bench.connection, [(job.id, yesterday - timedelta(hours=1)), (job.id, today)])
+
+        assert await violations(bench.connection) == []

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ParamSpec
 
@@ -28,7 +29,7 @@ from horai.core.settlement import (
     Outcome,
     Succeeded,
 )
-from horai.engine.executors.bulkhead import Bulkhead
+from horai.engine.executors.bulkhead import SHORTEST_DELAY, Bulkhead
 from horai.engine.executors.http import HttpExecutor, _failure
 from receiver import DRIP, DROP, HANG, Answer, Receiver, redirect
 
@@ -329,6 +330,23 @@ async def test_a_host_that_is_ever_more_overfull_is_left_alone_ever_longer_until
     bulkhead.leave("a")
     assert await bulkhead.enter("a") is None
     assert await bulkhead.enter("a") == timedelta(seconds=1)
+
+
+@in_loop
+async def test_who_finds_no_room_at_a_host_that_answers_comes_again_by_its_pace():
+    bulkhead = Bulkhead(in_flight=20, waiting=0)
+    assert [await bulkhead.enter("a") for _ in range(20)] == [None] * 20
+    for _ in range(10):
+        bulkhead.leave("a")
+        assert await bulkhead.enter("a") is None
+
+    delays = [await bulkhead.enter("a") for _ in range(5_000)]
+
+    assert delays[0] == SHORTEST_DELAY
+    assert all(earlier <= later for earlier, later in pairwise(delay for delay in delays if delay is not None))
+    last = delays[-1]
+    assert last is not None
+    assert last < timedelta(seconds=60), "a host that ends calls without a pause is not kept waiting for a minute"
 
 
 @in_loop

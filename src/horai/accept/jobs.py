@@ -177,7 +177,7 @@ async def rewrite_job(
         definition.tags,
         active_from,
         definition.timing,
-        await _missed_from(connection, job) if definition.status is JobStatus.PAUSED else None,
+        _missed_from(job, joined.cursor) if definition.status is JobStatus.PAUSED else None,
         job.note,
     )
     return await jobs.update_job(connection, job.id, write), joined
@@ -196,7 +196,7 @@ async def _rejoin(
         await deferred.give_up_catchups(connection, job.id, "JOB_CHANGED")
         return joined, now if before.schedule != definition.timing.schedule else job.active_from
     if _resumes(job, definition):
-        return await _make_up_for_pause(connection, job, definition.timing, joined, now), job.active_from
+        return await _make_up_for_pause(connection, job, definition.timing, joined, now), _decided_until(job, joined)
     if left is None or job.status is JobStatus.PAUSED or joined.schedule_id == job.schedule_id:
         return joined, job.active_from
     return await _change_over(connection, job, definition.timing, left, joined, now)
@@ -209,7 +209,7 @@ async def _change_over(
     assert joined.cursor is not None  # noqa: S101 — the caller asked
     assert timing.rhythm is not None  # noqa: S101
     since = _not_made(job, left)
-    passed = Passed(job.id, timing.rhythm, since, joined.cursor)
+    passed = Passed(job.id, timing.rhythm, max(since, job.active_from + _MOMENT), joined.cursor)
     is_behind = await catchups.make_up_for(connection, passed, now, "MISFIRE")
     return Joined(joined.cursor, is_behind), max(job.active_from, since - _MOMENT)
 
@@ -223,6 +223,13 @@ async def _make_up_for_pause(
     since = max(job.missed_from or job.active_from, job.active_from + _MOMENT)
     passed = Passed(job.id, timing.rhythm, since, joined.cursor)
     return Joined(joined.cursor, await catchups.make_up_for(connection, passed, now, "PAUSED"))
+
+
+def _decided_until(job: JobRow, joined: Joined) -> datetime:
+    """From when on its slots count: a schedule that it went over to during a pause may be behind the one that it left."""
+    if job.missed_from is None or joined.cursor is None or joined.cursor.fire_time >= job.missed_from:
+        return job.active_from
+    return max(job.active_from, job.missed_from - _MOMENT)
 
 
 def _resumes(job: JobRow, definition: Definition) -> bool:
@@ -268,18 +275,18 @@ async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference)
         write = replace(_as_is(job), status=JobStatus.PAUSED, note=note)
-        write = replace(write, missed_from=await _missed_from(connection, job))
+        cursor = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
+        write = replace(write, missed_from=_missed_from(job, cursor))
         paused = await jobs.update_job(connection, job.id, write)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_PAUSED", {"note": note})
     await relanes.relane_now(scope, job.id)
     return paused
 
 
-async def _missed_from(connection: Connection, job: JobRow) -> datetime | None:
+def _missed_from(job: JobRow, cursor: Cursor | None) -> datetime | None:
     """From when on a job that is paused misses slots: its schedule, held until commit, may itself be behind."""
-    if job.status is JobStatus.PAUSED or job.schedule_id is None:
+    if job.status is JobStatus.PAUSED:
         return job.missed_from
-    cursor = await schedules.share_schedule_of(connection, job.schedule_id)
     return None if cursor is None else _not_made(job, cursor)
 
 
@@ -297,7 +304,8 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
             now = await nodes.database_time(connection)
             timing = jobs.definition_of(job.document).timing
             joined = await _make_up_for_pause(connection, job, timing, await _join(connection, timing, now), now)
-        resumed = await jobs.update_job(connection, job.id, replace(_as_is(job), status=JobStatus.ACTIVE, note=note))
+        write = replace(_as_is(job), status=JobStatus.ACTIVE, note=note, active_from=_decided_until(job, joined))
+        resumed = await jobs.update_job(connection, job.id, write)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
     announce(scope, joined, [])
     await relanes.relane_now(scope, job.id)

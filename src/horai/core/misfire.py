@@ -105,12 +105,14 @@ class CatchUp:
     skipped: Stretch | None = None
 
 
-def catch_up(schedule: Schedule, misfire: Misfire, cursor: datetime, now: datetime) -> CatchUp:
-    """What to make of a schedule whose next slot is `cursor`."""
+def catch_up(
+    schedule: Schedule, misfire: Misfire, cursor: datetime, now: datetime, until: datetime | None = None
+) -> CatchUp:
+    """What to make of a schedule whose next slot is `cursor`; for a job that has ended, of its slots until then."""
     late_before = now - misfire.after
     if cursor >= late_before:
         return CatchUp(cursor)
-    last = latest_until(schedule, late_before - _MOMENT, cursor)
+    last = latest_until(schedule, min(late_before - _MOMENT, until or late_before), cursor)
     made_from = _made_from(schedule, misfire, Stretch(cursor, last), now)
     return CatchUp(
         next_after(schedule, last),

@@ -17,7 +17,7 @@ from horai.core.zones import zone
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHORTEST_INTERVAL = timedelta(seconds=1)
 DEFAULT_DST = DstPolicy()
-EXCLUDED_IN_A_ROW = 500
+EXCLUDED_IN_A_ROW = exclusions.MOST + 1
 """So many fires on excluded dates, one after the other, and a schedule counts as one that never fires."""
 
 _MOMENT = timedelta(microseconds=1)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 from horai.core import cron, exclusions
@@ -35,6 +36,8 @@ BESIDE_BOTH = ("timezone", "calendar", "startAt", "endAt", "jitter", "misfire", 
 SHORTEST_MISFIRE_AFTER, LONGEST_MISFIRE_AFTER = timedelta(seconds=1), timedelta(days=1)
 """Every slot is a few milliseconds late: what calls that late would skip them all."""
 
+LONGEST_IDENTITY = 2_000
+"""An index takes no more than 2,704 bytes."""
 NONE_BETWEEN = "leaves no slot between startAt and endAt"
 NONE_OPEN = "leaves no date: there is no next fire time"
 
@@ -48,8 +51,9 @@ class Rhythm:
 
     @property
     def identity(self) -> str:
-        """A text of which equals mean equal rhythms."""
-        return identity(self.schedule) + self.misfire.identity
+        """A text of which equals mean equal rhythms; a long one, of many excluded dates, is told by its hash."""
+        text = identity(self.schedule) + self.misfire.identity
+        return text if len(text) <= LONGEST_IDENTITY else f"{text[:200]} sha256={sha256(text.encode()).hexdigest()}"
 
     def to_spec(self) -> dict[str, Any]:
         """As a JSON object; `from_spec` makes an equal rhythm of it."""
@@ -92,7 +96,7 @@ class Timing:
         """When a job that counts from the end of a run comes next; its first time is a slot of its fixed rate."""
         if self.schedule is None or self.after_finish is None:
             return None
-        if finished_at is None:
+        if finished_at is None or finished_at + self.after_finish <= active_from:
             return self.next_after(active_from)
         fire = finished_at + self.after_finish
         fire = first_open(self.schedule, fire if self.start_at is None else max(fire, self.start_at))

@@ -27,7 +27,12 @@ class Catchup:
     until_time: datetime
     lane: int
     is_gated: bool
-    schedule: Schedule
+    spec: str
+
+    @property
+    def schedule(self) -> Schedule:
+        """ValueError when it says nothing here."""
+        return _schedule(self.spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,21 @@ class LateSlot:
 async def defer_slots(connection: Connection, schedule_id: int, first: datetime, last: datetime) -> None:
     """Late slots of a schedule, for every job that follows it."""
     await connection.execute(sql("defer_slots"), schedule_id, first, last)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that came to its end among the late slots of its schedule, and its first instant among them."""
+
+    job_id: int
+    end_at: datetime
+    first: datetime
+
+
+async def ended_meanwhile(connection: Connection, schedule_id: int, first: datetime, last: datetime) -> list[Ended]:
+    """The jobs whose last slot lies among these late ones, before the last of them."""
+    rows = await connection.fetch(sql("ended_meanwhile"), schedule_id, first, last)
+    return [Ended(*row.values()) for row in rows]
 
 
 async def defer_slots_of_job(
@@ -61,7 +81,7 @@ async def take_catchups(connection: Connection, after: int, limit: int, shards: 
             row["until_time"],
             row["lane_id"],
             row["is_gated"],
-            _schedule(row["spec"]),
+            row["spec"],
         )
         for row in rows
     ]

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+import structlog
+
 from horai.core.portions import Portions
 from horai.core.schedule import Schedule, next_after, next_from
 from horai.core.settings import EngineSettings
@@ -22,6 +24,8 @@ from horai.db.line import Line
 from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
 from horai.engine.keeper import Keeper
+
+log = structlog.get_logger(__name__)
 
 PAGE = 1_000
 LOOK = timedelta(milliseconds=200)
@@ -44,6 +48,7 @@ class Catcher:
         """The late slots of each lane that nobody has begun, as of the last look."""
         self._gated: dict[int, int] = {}
         """The late slot of each job that may not overlap and whose last one has not ended."""
+        self._unreadable: set[int] = set()
 
     async def step(self, now: datetime) -> datetime:
         """Makes one portion for each lane that has worked off its last one."""
@@ -89,11 +94,21 @@ class Catcher:
             if catchup.is_gated:
                 share = 0 if catchup.job_id in self._gated else min(share, 1)
             if share:
-                chosen, next_time = _slots(catchup, share)
+                try:
+                    chosen, next_time = _slots(catchup, share)
+                except ValueError as error:  # in a zone that our rules lack: the others do not wait for it
+                    self._leave(catchup, error)
+                    continue
                 room[catchup.lane] -= len(chosen)
                 slots += [(catchup.job_id, fire) for fire in chosen]
                 steps.append((catchup.id, next_time))
         return slots, steps
+
+    def _leave(self, catchup: Catchup, error: ValueError) -> None:
+        """Said once: it is met again at every look."""
+        if catchup.id not in self._unreadable:
+            self._unreadable.add(catchup.id)
+            log.error("schedule cannot be read; its late slots wait", job=catchup.job_id, error=str(error))
 
     def _note(self, page: Sequence[Catchup], made: Sequence[LateSlot]) -> None:
         """After the commit: remembers what was made, and tells whoever runs or decides on it."""

@@ -21,7 +21,7 @@ import structlog
 from horai.accept.catchups import reason_of
 from horai.core.misfire import CatchUp, catch_up
 from horai.core.rezone import next_undone
-from horai.core.schedule import next_after
+from horai.core.schedule import next_after, next_from
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
 from horai.core.wheel import Wheel
@@ -141,7 +141,7 @@ class Trigger:
         for schedule_id, fire_time in rezoned.items():
             self._wheel.put(schedule_id, to_millis(fire_time))
         self._follow_up(locked, steps, made.values())
-        if any(way.is_deferred for way in ways.values()):
+        if any(way.plan.made is not None for way in ways.values()):
             self._wakeups.relane_asked()
         if len(held) < len(ids):  # somebody holds the others, or they sleep: the next filling tells
             self._fill_at = min(self._fill_at, now + HELD_PAUSE)
@@ -221,8 +221,22 @@ async def _leave_behind(connection: Dedicated, way: _Way) -> None:
     schedule_id, plan = way.row.cursor.schedule_id, way.plan
     if way.is_deferred and plan.made is not None:
         await catchups.defer_slots(connection, schedule_id, plan.made.first, plan.made.last)
+    if plan.made is not None:
+        await _defer_last_slots(connection, way, plan.made.last)
     if plan.skipped is not None:
         reason = reason_of("MISFIRE", way.row.rhythm.misfire.policy)
         skipped = SkippedRange(plan.skipped.first, plan.skipped.last, plan.skipped.slots, reason)
         await schedules.insert_skip(connection, schedule_id, None, skipped)
         log.info("late slots skipped", schedule=schedule_id, slots=skipped.slots, until=skipped.to_time.isoformat())
+
+
+async def _defer_last_slots(connection: Dedicated, way: _Way, last: datetime) -> None:
+    """Jobs that ended among the late slots: the policy speaks of those that they had, not of the schedule's last."""
+    cursor, rhythm = way.row.cursor, way.row.rhythm
+    for job in await catchups.ended_meanwhile(connection, cursor.schedule_id, cursor.fire_time, last):
+        first = next_from(rhythm.schedule, job.first)
+        if first is not None and first <= job.end_at:
+            own = catch_up(rhythm.schedule, rhythm.misfire, first, way.row.now, until=job.end_at)
+            if own.made is not None:
+                place = (cursor.schedule_id, own.made.first, own.made.last)
+                await catchups.defer_slots_of_job(connection, job.job_id, *place)

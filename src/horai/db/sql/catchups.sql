@@ -3,9 +3,15 @@
 -- name: defer_slots
 -- The late slots $2 to $3 of a schedule, for each of its jobs that was there: made bit by bit from now on.
 insert into horai.catchup (job_id, schedule_id, next_time, until_time)
-select id, schedule_id, greatest($2, active_from, start_at), least($3, end_at) from horai.job
+select id, schedule_id, greatest($2, active_from + interval '1 microsecond', start_at), least($3, end_at) from horai.job
 where schedule_id = $1 and status = 0 and deleted_at is null and active_from < $3
-    and (start_at is null or start_at <= $3) and (end_at is null or end_at >= $2);
+    and (start_at is null or start_at <= $3) and (end_at is null or end_at >= $3);
+
+-- name: ended_meanwhile
+-- The jobs of a schedule that came to their end among its late slots $2 to $3: which of them they get is their own to say.
+select id, end_at, greatest($2, active_from + interval '1 microsecond', start_at) as first from horai.job
+where schedule_id = $1 and status = 0 and deleted_at is null and end_at >= $2 and end_at < $3
+    and active_from < end_at and (start_at is null or start_at <= end_at);
 
 -- name: defer_slots_of_job
 -- The same for one job, whom its schedule has passed by.
@@ -34,7 +40,7 @@ from (
     select nextval('horai.instance_id') as id, job.id as job_id, job.tenant_id, job.payload, late.fire_time,
         case when job.overlap = 0 then job.lane_id else 0 end as lane, late.fire_time + horai.spread(job.id, job.jitter_ms) as execute_time
     from unnest($1::bigint[], $2::timestamptz[]) with ordinality as late(job_id, fire_time, position)
-    join horai.job on job.id = late.job_id and job.deleted_at is null and job.active_from < late.fire_time
+    join horai.job on job.id = late.job_id and job.deleted_at is null
     order by late.position
 ) fresh
 on conflict (job_id, fire_time, slot) do nothing
@@ -58,6 +64,11 @@ insert into horai.skip (schedule_id, job_id, from_time, to_time, reason)
 select schedule_id, job_id, next_time, until_time, $2 from gone;
 
 -- name: late_slots_left
--- Those of the late slots made before that have not ended, and whether nobody has begun them. What was claimed and sent
--- back, since its host had no room, is not begun: its time has not changed, as it does when a handler postpones it.
-select id, state = 0 and (attempt = 0 or due > execute_time) as is_waiting from horai.instance_live where id = any ($1::bigint[]);
+-- Those of the late slots made before that have not ended, and whether nobody has begun them. A claim is no beginning yet:
+-- where its host has no room it is sent back at once, and waits though it was tried, at the time it had. What is put off,
+-- by its jitter or by its handler, is not waited for.
+select id, case state
+    when 0 then case when attempt = 0 then due <= clock_timestamp() else due > execute_time end
+    when 1 then claimed_at > clock_timestamp() - interval '0.5 s'
+    else false end as is_waiting
+from horai.instance_live where id = any ($1::bigint[]);

@@ -126,7 +126,7 @@ order by job_id, fire_time limit $1;
 
 -- name: verify_slots_dense
 -- Fixed rates only, whose steps SQL can count: between two slots of a job's present schedule none is missing, unless a
--- skip accounts for it. What a cron expression ought to have fired, only the core can say.
+-- skip accounts for it or it is still to be made. What a cron expression or a calendar ought to have left, only the core can say.
 with slot as (
     select job_id, fire_time from horai.instance_live where slot = 0
     union all
@@ -134,19 +134,22 @@ with slot as (
 ), pair as (
     select job.id as job_id, job.schedule_id, (schedule.spec ->> 'every')::interval as step, slot.fire_time as upper,
         lag(slot.fire_time) over (partition by job.id order by slot.fire_time) as lower
-    from horai.job join horai.schedule on schedule.id = job.schedule_id and schedule.spec ->> 'every' is not null
+    from horai.job join horai.schedule on schedule.id = job.schedule_id
+        and schedule.spec ->> 'every' is not null and schedule.spec -> 'calendar' is null
     join slot on slot.job_id = job.id and slot.fire_time > job.active_from
 )
 select format('job %s has no slot between %s and %s', job_id, lower, upper) as example, count(*) over () as violations
 from pair
 where upper - lower > step
     and not exists (
+        select from horai.catchup where catchup.job_id = pair.job_id and catchup.next_time < pair.upper and catchup.until_time > pair.lower
+    ) and (not exists (
         select from horai.skip where skip.schedule_id = pair.schedule_id and coalesce(skip.job_id, pair.job_id) = pair.job_id
             and skip.from_time <= pair.lower + pair.step and skip.to_time > pair.lower
-    ) or upper - lower > step and not exists (
+    ) or not exists (
         select from horai.skip where skip.schedule_id = pair.schedule_id and coalesce(skip.job_id, pair.job_id) = pair.job_id
             and skip.from_time < pair.upper and skip.to_time >= pair.upper - pair.step
-    )
+    ))
 order by job_id, lower limit $1;
 
 -- name: verify_attempts_rise

@@ -1,12 +1,23 @@
-"""One host's trouble stays its own: a bounded number of calls in flight to it, a bounded number waiting."""
+"""One host's trouble stays its own: a bounded number of calls in flight to it, a bounded number waiting.
+
+Whoever finds no room is told when to come again: by the pace of the calls that end there, each a turn after the one before,
+so that a quick host is kept busy. A host of which no call ends is asked less and less often.
+"""
 
 import asyncio
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-SHORTEST_DELAY = timedelta(seconds=1)
+SHORTEST_DELAY = timedelta(milliseconds=100)
+FIRST_DELAY = timedelta(seconds=1)
+"""Of a host whose pace is not known."""
 LONGEST_DELAY = timedelta(seconds=60)
+SILENT = 5.0
+"""Seconds without the end of a call, after which a pace says nothing any more."""
+WEIGHT = 0.05
+"""Of the last gap between two ends in the mean."""
 
 
 @dataclass(slots=True)
@@ -16,6 +27,20 @@ class _Gate:
     in_flight: int = 0
     line: deque["asyncio.Future[bool]"] = field(default_factory=deque["asyncio.Future[bool]"])
     turned_away: int = 0
+    ended_at: float | None = None
+    gap: float | None = None
+    """Seconds between the ends of two calls, on average."""
+
+    def note_end(self, now: float) -> None:
+        """A call has ended."""
+        if self.ended_at is not None:
+            last = now - self.ended_at
+            self.gap = last if self.gap is None else self.gap + WEIGHT * (last - self.gap)
+        self.ended_at = now
+
+    def turn(self, now: float) -> float | None:
+        """Seconds from one call's turn to the next; None while the pace is not known."""
+        return None if self.ended_at is None or now - self.ended_at > SILENT else self.gap
 
 
 class Bulkhead:
@@ -45,6 +70,7 @@ class Bulkhead:
     def leave(self, host: str) -> None:
         """Give the place back, to the first in line if there is one."""
         gate = self._gates[host]
+        gate.note_end(time.monotonic())
         gate.in_flight -= 1
         self.in_flight -= 1
         while gate.line and gate.in_flight < self._places:
@@ -85,7 +111,10 @@ class Bulkhead:
             self.waiting -= 1
 
     def _turn_away(self, gate: _Gate) -> timedelta:
-        """Doubled with every further houseful that found no room: the longer the queue, the later it is asked again."""
-        housefuls = gate.turned_away // (self._places + self._line)
+        """Its turn comes after that of those turned away before. Without a pace: doubled with every further houseful."""
+        turn = gate.turn(time.monotonic())
         gate.turned_away += 1
-        return min(SHORTEST_DELAY * 2 ** min(housefuls, 6), LONGEST_DELAY)
+        if turn is not None:
+            return min(max(gate.turned_away * timedelta(seconds=turn), SHORTEST_DELAY), LONGEST_DELAY)
+        housefuls = (gate.turned_away - 1) // (self._places + self._line)
+        return min(FIRST_DELAY * 2 ** min(housefuls, 6), LONGEST_DELAY)
