@@ -74,7 +74,7 @@ def test_a_job_without_a_schedule_has_none(horai: Terminal) -> None:
 
     assert (shown.code, shown.out) == (0, "")
     assert shown.err == "None.\nthe job follows no schedule: it runs what it is told to\n"
-    assert horai("jobs", "next", "nobody").code == 1
+    assert horai("jobs", "next", "there-is-no-such-job").code == 1
 
 
 def test_a_job_is_created_with_every_flag_that_says_when(horai: Terminal) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import mkdtemp
 
 import asyncpg
 import pytest
@@ -22,8 +23,8 @@ create or replace trigger watch after insert or update or delete on delivery exe
 
 @pytest.fixture(scope="module")
 def house(short_place: Path) -> Iterator[House]:
-    place = short_place / "newsroom"
-    place.mkdir()
+    place = Path(mkdtemp(prefix="newsroom-", dir=short_place))  # a worker may come back to this module
+    place.chmod(0o755)
     made = House(place)
     made.open()
     yield made
