@@ -70,6 +70,11 @@ async def defer_slots_of_job(
     await connection.execute(sql("defer_slots_of_job"), job_id, schedule_id, first, last)
 
 
+async def has_catchups(connection: Connection) -> bool:
+    """Whether anything is to be made, for any job."""
+    return await connection.fetchval(sql("has_catchups"))
+
+
 async def take_catchups(connection: Connection, after: int, limit: int, shards: Collection[int]) -> list[Catchup]:
     """A page of what is to be made for jobs of these shards, held until commit."""
     rows = await connection.fetch(sql("take_catchups"), after, limit, list(shards), SHARDS)

@@ -70,6 +70,11 @@ async def last_ends(connection: Connection, job_ids: Collection[int]) -> dict[in
     return {row["id"]: row["finished_at"] for row in await connection.fetch(sql("last_ends"), list(job_ids))}
 
 
+async def has_gates(connection: Connection) -> bool:
+    """Whether there is a job with a gate at all."""
+    return await connection.fetchval(sql("has_gates"))
+
+
 async def stuck_gates(connection: Connection, after: int, limit: int, shards: Collection[int]) -> list[int]:
     """A page of jobs of these shards whose gates may have something to decide."""
     return [row["id"] for row in await connection.fetch(sql("stuck_gates"), after, limit, list(shards), SHARDS)]

@@ -29,6 +29,8 @@ log = structlog.get_logger(__name__)
 
 PAGE = 1_000
 LOOK = timedelta(milliseconds=200)
+IDLE = timedelta(minutes=2)
+"""Whoever leaves late slots behind says so; this is for a word that was lost."""
 
 
 class Catcher:
@@ -56,6 +58,8 @@ class Catcher:
         if not self._keeper.holds() or not shards:
             return now + self._settings.sweep
         connection = await self.line.get()
+        if not await catchups.has_catchups(connection):
+            return now + IDLE
         await self._look(connection)
         async with connection.transaction():
             page = await catchups.take_catchups(connection, self._after, PAGE, shards)

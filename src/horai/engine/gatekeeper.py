@@ -87,6 +87,9 @@ class Gatekeeper:
             self._wakeups.claim_ended(claim.instance_id, claim.fence)
 
     async def _sweep(self, connection: Dedicated, shards: frozenset[int]) -> None:
+        """Where no job has a gate, nobody looks at instances."""
+        if not await gates.has_gates(connection):
+            return
         after = 0
         while page := await gates.stuck_gates(connection, after, AT_ONCE, shards):
             self._asked.update(page)

@@ -19,6 +19,9 @@ insert into horai.catchup (job_id, schedule_id, next_time, until_time)
 select id, $2, greatest($3, start_at), least($4, end_at) from horai.job
 where id = $1 and (start_at is null or start_at <= $4) and (end_at is null or end_at >= $3);
 
+-- name: has_catchups
+select exists (select from horai.catchup);
+
 -- name: take_catchups
 -- Some of what is to be made, after $1, for jobs of these shards that are not paused. What somebody else works on is left to
 -- them, and so is a job that is being changed: its slots land where this row of it says, or a change that follows moves them.

@@ -31,6 +31,9 @@ cross join lateral (
     where job_id = job.id and slot >= 0 order by fire_time desc, id desc limit 1
 ) last;
 
+-- name: has_gates
+select exists (select from horai.job where (overlap <> 0 or after_finish is not null) and deleted_at is null);
+
 -- name: stuck_gates
 -- Jobs of these shards with something to decide that nobody has: a held slot with nothing before it, or no slot at all
 -- where one must follow the end of the last. $1, $2: a page by id.
