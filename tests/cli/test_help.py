@@ -25,6 +25,7 @@ VERBS = {
     "instances": {"list", "show", "put", "cancel"},
     "schedules": {"preview"},
     "queues": {"list", "show", "set", "pause", "resume"},
+    "dlq": {"list", "show", "faults", "replay", "discard"},
 }
 OTHERWISE_NAMED = {"jobs list --name": "HORAI_JOB_NAME", "instances put --version": "HORAI_INSTANCE_VERSION"}
 """HORAI_NAME is the node's own, and HORAI_VERSION what an image says of itself: neither may filter or fence by accident."""

@@ -6,6 +6,7 @@ import pytest
 from horai.core.retry import RetryPolicy
 from horai.core.settlement import (
     NODE_LOST,
+    PROCESS_DIED,
     TIMEOUT,
     Accepted,
     Bury,
@@ -81,6 +82,12 @@ def test_what_was_not_sent_or_was_postponed_counts_as_no_failure():
     assert plan(POLICY, 5, Postponed(later), lowest) == Release(later, postponed=True)
 
 
+def test_a_failure_brings_tags_of_its_own_after_ours():
+    failed = FailedUnrecoverable("HTTP_410", "gone", ("closed-account", "http_4xx"))
+
+    assert plan(POLICY, 0, failed, lowest) == Bury("HTTP_410", "gone", ("unrecoverable", "http_4xx", "closed-account"))
+
+
 @pytest.mark.parametrize(
     ("code", "spent", "tags"),
     [
@@ -88,6 +95,7 @@ def test_what_was_not_sent_or_was_postponed_counts_as_no_failure():
         ("HTTP_503", False, ("unrecoverable",)),
         (TIMEOUT, True, ("transient_error", "timeout")),
         (NODE_LOST, True, ("transient_error", "crash_loop")),
+        (PROCESS_DIED, True, ("transient_error", "crash_loop")),
         ("HTTP_429", True, ("transient_error", "http_4xx")),
         ("HTTP_410", False, ("unrecoverable", "http_4xx")),
     ],

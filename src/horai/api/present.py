@@ -119,12 +119,17 @@ def _node_json(node: NodeInfo) -> dict[str, Any]:
 
 def instance_page(rows: Sequence[InstanceRow], limit: int) -> dict[str, Any]:
     """A page; the cursor is null on the last one."""
-    cursor = _encode(f"{_micros(rows[-1].fire_time)}.{rows[-1].id}") if len(rows) == limit else None
+    cursor = cursor_after(rows[-1].fire_time, rows[-1].id) if len(rows) == limit else None
     return {"items": [instance_json(row) for row in rows], "nextCursor": cursor}
 
 
+def cursor_after(at: datetime, id_: int) -> str:
+    """Where the page after this row begins, in a list by time and id."""
+    return _encode(f"{_micros(at)}.{id_}")
+
+
 def instance_cursor(cursor: str | None) -> tuple[datetime, int]:
-    """Where a page of instances begins."""
+    """Where a page of instances, or of dead letters, begins."""
     if cursor is None:
         return LAST
     match = _CURSOR.fullmatch(_decode(cursor))

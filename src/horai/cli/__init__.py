@@ -11,6 +11,7 @@
     jobs          verbs of jobs; creation makes one, triggering runs one and waits, coming says when one fires
     schedules     when a job would fire
     instances     verbs of instances
+    dlq           verbs of dead letters
     health        how the scheduler is doing
     flags         the flags that several commands share; time_flags those that say when
     documents     JSON that people give

@@ -6,7 +6,7 @@ that a secret can be rotated). The answer alone carries the outcome, no call bac
     2xx                         succeeded, with the body's `output`, unless the body's `result` says FAIL…
     202                         accepted: the outcome is reported later, unless the body's `result` says it now
     408, 425, 429, 5xx          failed retryable; `Retry-After` is honoured
-    all others, 3xx included    failed unrecoverable
+    all others, 3xx included    failed unrecoverable, with the body's `tags` for the dead letter
 """
 
 import base64
@@ -33,6 +33,7 @@ from horai.core.settlement import (
     Outcome,
     Succeeded,
 )
+from horai.core.tags import own_tags
 
 METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
 URL_LIMIT = 2_000
@@ -95,12 +96,11 @@ def outcome_of(
         message = _status_message(status, said.get("message"))
         if status in {408, 425, 429} or 500 <= status < 600:
             return FailedRetryable(f"HTTP_{status}", message, retry_after)
-        return FailedUnrecoverable(f"HTTP_{status}", message)
+        return FailedUnrecoverable(f"HTTP_{status}", message, own_tags(said.get("tags")))
     match said.get("result"):
         case "FAIL_UNRECOVERABLE":
-            return FailedUnrecoverable(
-                "RESULT_UNRECOVERABLE", _result_message("FAIL_UNRECOVERABLE", said.get("message"))
-            )
+            message = _result_message("FAIL_UNRECOVERABLE", said.get("message"))
+            return FailedUnrecoverable("RESULT_UNRECOVERABLE", message, own_tags(said.get("tags")))
         case str(word) if word.startswith("FAIL"):
             return FailedRetryable("RESULT_RETRYABLE", _result_message(word, said.get("message")), retry_after)
         case result if status == HTTPStatus.ACCEPTED and result != "SUCCESS":

@@ -18,6 +18,7 @@ from horai.core.faults import Faults
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.schedule import CronSchedule
 from horai.core.settings import MAX_RETRY_LIMIT
+from horai.core.tags import TAG
 from horai.core.timing import (
     BESIDE_BOTH,
     BESIDE_CRON,
@@ -30,7 +31,6 @@ from horai.core.timing import (
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
-TAG = re.compile(r"[^\x00-\x20,]{1,64}")
 DEFAULT_QUEUE = "default"
 KEPT_FIELDS = (*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, "payloadSchema", "declaredBy")
 """What is stored as it was written, and only where it was. The last two are code's to say: REST takes neither."""

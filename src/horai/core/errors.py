@@ -107,7 +107,7 @@ class StaleOutcome(HoraiError):
 
 
 class AlreadyFinal(HoraiError):
-    """A finished instance cannot be cancelled any more."""
+    """It is settled: a finished instance is not cancelled any more, a settled dead letter neither replayed nor discarded."""
 
     code = "SCH_409_FINAL"
     status = 409

@@ -44,6 +44,10 @@ class Rate:
         """The most tokens that an idle bucket holds."""
         return max(1.0, self.per_second * BURST.total_seconds())
 
+    def offset(self, number: int) -> timedelta:
+        """How long after the first one the start with this number comes, counted from 0, when they are spaced evenly."""
+        return self.per * number / self.count
+
     def wait(self, tokens: float) -> timedelta:
         """How long a bucket with `tokens` in it takes to have a whole one; rounded up, so that a wait is never in vain."""
         missing = max(0.0, 1.0 - tokens) / self.per_second

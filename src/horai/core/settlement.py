@@ -33,10 +33,11 @@ class FailedRetryable:
 
 @dataclass(frozen=True, slots=True)
 class FailedUnrecoverable:
-    """markFailUnrecoverable: straight to the dead letters."""
+    """markFailUnrecoverable: straight to the dead letters, under `tags` of its own beside ours."""
 
     code: str
     message: str
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,8 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) ->
     match outcome:
         case Succeeded(output):
             return Complete(output) if output is not None else DONE
-        case FailedUnrecoverable(code, message):
-            return Bury(code, message, tags_of(code, spent=False))
+        case FailedUnrecoverable(code, message, own):
+            return Bury(code, message, tuple(dict.fromkeys((*tags_of(code, spent=False), *own))))
         case FailedRetryable(code, message) if policy.is_spent(retry_count + 1):
             return Bury(code, message, tags_of(code, spent=True))
         case FailedRetryable(code, message, retry_after):
@@ -129,14 +130,19 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) ->
 
 TIMEOUT = "TIMEOUT"
 NODE_LOST = "NODE_LOST"
+PROCESS_DIED = "PROCESS_DIED"
 
 
 def tags_of(code: str, *, spent: bool) -> tuple[str, ...]:
-    """The tags a dead letter is found by. Retries used up is `transient_error`: worth replaying."""
+    """The tags a dead letter is found by. Retries used up is `transient_error`: worth replaying.
+
+    A crash loop is one of them, since nobody can tell a payload that kills its node from a node that was killed: the
+    second tag says to look before it is replayed.
+    """
     tags = ["transient_error"] if spent else ["unrecoverable"]
     if code == TIMEOUT:
         tags.append("timeout")
-    if code == NODE_LOST:
+    if code in {NODE_LOST, PROCESS_DIED}:
         tags.append("crash_loop")
     if code.startswith("HTTP_4"):
         tags.append("http_4xx")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
+from horai.core.fingerprints import fingerprint_of
 from horai.core.settings import SHARDS
 from horai.core.settlement import Bury, Complete, Release, Retry
 from horai.db.catalog import sql
@@ -215,6 +216,7 @@ async def bury_if_running(connection: Connection, batch: Sequence[tuple[Held, Bu
         [decision.code for _, decision in batch],
         [decision.message for _, decision in batch],
         [",".join(decision.tags) for _, decision in batch],
+        [fingerprint_of(held.job_id, decision.code, decision.message) for held, decision in batch],
     )
     return {row["id"] for row in rows}
 

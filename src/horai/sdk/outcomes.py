@@ -7,6 +7,7 @@ raising RetryLater     no completion: later, and not counted as a failure
 """
 
 import traceback
+from collections.abc import Iterable
 from datetime import timedelta
 
 from horai.core.callbacks import clean_text
@@ -21,13 +22,21 @@ from horai.core.settlement import (
     Postponed,
     Succeeded,
 )
+from horai.core.tags import own_tags
 from horai.sdk.payloads import PayloadMismatch, ResultInvalid, encode_result
 
 CODE_LIMIT = 128
 
 
 class Unrecoverable(Exception):
-    """Trying again would not help: the instance becomes a dead letter at once."""
+    """Trying again would not help: the instance becomes a dead letter at once, to be found by `tags` of your own.
+
+    At most 10, each of up to 64 characters without spaces and commas; what is none is left out, and said in the letter.
+    """
+
+    def __init__(self, *message: object, tags: Iterable[str] = ()) -> None:
+        super().__init__(*message)
+        self.tags = (tags,) if isinstance(tags, str) else tuple(tags)
 
 
 class RetryLater(Exception):
@@ -70,11 +79,17 @@ def outcome_of_error(error: BaseException) -> Outcome:
         case RetryLater():
             return Postponed(error.delay)
         case Unrecoverable():
-            return FailedUnrecoverable(_code(error), _message(error))
+            return _unrecoverable(error)
         case PayloadMismatch():
             return FailedUnrecoverable("PAYLOAD_INVALID", clean_text(str(error)))
         case _:
             return FailedRetryable(_code(error), _message(error))
+
+
+def _unrecoverable(error: Unrecoverable) -> FailedUnrecoverable:
+    kept = own_tags(error.tags)
+    lost = "" if kept == error.tags else f"Not all of its tags were kept: {error.tags!r:.200}.\n"
+    return FailedUnrecoverable(_code(error), clean_text(lost + _message(error)), kept)
 
 
 def timed_out(timeout: timedelta) -> Outcome:

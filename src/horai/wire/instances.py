@@ -11,6 +11,8 @@ StateName = Literal["INIT", "BLOCKED", "RUNNING", "FAIL", "SUCCESS", "DEAD", "CA
 Reason = Literal["USER", "SUPERSEDED", "OVERLAP", "PARENT", "JOB_DELETED"]
 DecisionName = Literal["INSERTED", "UPDATED", "SUPERSEDED", "IGNORED"]
 Version = Annotated[int, Field(ge=0, lt=2**62)]
+OWN_TAGS = 10
+TagText = Annotated[str, Field(pattern=r"^[^\x00-\x20,]{1,64}$")]
 
 
 class PutIn(Model):
@@ -49,6 +51,8 @@ class OutcomeIn(Model):
     result: Literal["SUCCESS", "FAIL_RETRYABLE", "FAIL_UNRECOVERABLE"]
     message: Annotated[Text, Field(max_length=10_000)] | None = None
     output: Any = None
+    tags: Annotated[list[TagText], Field(max_length=OWN_TAGS)] | None = None
+    """With FAIL_UNRECOVERABLE: what the dead letter shall be found by."""
 
 
 class LogLine(Model):

@@ -22,6 +22,7 @@ from horai.core.reschedule import Intent, Verdict, check_key
 from horai.core.settings import KEY_LIMIT, PAGE_DEFAULT, PAGE_LIMIT
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
 from horai.core.states import State, filter_words, states_named
+from horai.core.tags import own_tags
 from horai.db import nodes, reads
 from horai.db.pool import acquire
 from horai.db.reads import InstanceFilter
@@ -217,7 +218,7 @@ def _outcome(reported: OutcomeIn) -> Outcome:
         case "FAIL_RETRYABLE":
             return FailedRetryable("RESULT_RETRYABLE", message)
         case "FAIL_UNRECOVERABLE":
-            return FailedUnrecoverable("RESULT_UNRECOVERABLE", message)
+            return FailedUnrecoverable("RESULT_UNRECOVERABLE", message, own_tags(reported.tags))
 
 
 def _output(reported: OutcomeIn) -> str:

@@ -127,16 +127,16 @@ select id, lane, due from failed;
 -- moves: RUNNING -> DEAD
 -- Moves rows to history with their dead letter, attempt row and event.
 with report as (
-    select id, attempt, fence, node, code, message, string_to_array(tags, ',') as tags
-    from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])
-        as r(id, attempt, fence, node, code, message, tags)
+    select id, attempt, fence, node, code, message, string_to_array(tags, ',') as tags, fingerprint
+    from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
+        as r(id, attempt, fence, node, code, message, tags, fingerprint)
 ), held as materialized (
-    select live.id, report.code, report.message, report.tags from report
+    select live.id, report.code, report.message, report.tags, report.fingerprint from report
     join horai.instance_live live on live.id = report.id
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
     order by live.id for update of live skip locked
 ), gone as (
-    delete from horai.instance_live live using held where live.id = held.id returning live.*, held.code, held.message, held.tags
+    delete from horai.instance_live live using held where live.id = held.id returning live.*, held.code, held.message, held.tags, held.fingerprint
 ), kept as (
     insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
         version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, error_code, error_msg)
@@ -147,8 +147,8 @@ with report as (
     insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, outcome, error_code, error_msg)
     select id, job_id, tenant_id, attempt, fence, node, claimed_at, clock_timestamp(), 'DEAD', code, message from gone
 ), lettered as (
-    insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code, error_msg, tags)
-    select tenant_id, job_id, id, code, message, tags from gone
+    insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code, error_msg, tags, fingerprint)
+    select tenant_id, job_id, id, code, message, tags, fingerprint from gone
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
     select tenant_id, job_id, id, events + 1, 'INSTANCE_DEAD',

@@ -9,7 +9,7 @@ from typing import Self
 import structlog
 
 from horai.core.calls import Call
-from horai.core.settlement import FailedRetryable, Outcome
+from horai.core.settlement import PROCESS_DIED, FailedRetryable, Outcome
 from horai.sdk.instance import Notes
 from horai.sdk.isolation.frames import (
     GIBBERISH,
@@ -33,7 +33,6 @@ from horai.sdk.outcomes import timed_out
 
 log = structlog.get_logger(__name__)
 
-PROCESS_DIED = "PROCESS_DIED"
 
 IMPORT_WITHIN = 120.0
 BEGIN_WITHIN = 30.0

@@ -11,11 +11,11 @@ import structlog
 
 from horai.core.callbacks import clean_text
 from horai.core.calls import Call, WorkerTarget
-from horai.core.settlement import FailedRetryable, FailedUnrecoverable, NotSent, Outcome
+from horai.core.settlement import PROCESS_DIED, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.attempts import STOPPED
 from horai.engine.executors.bulkhead import Bulkhead
 from horai.sdk.instance import Notes
-from horai.sdk.isolation.child import PROCESS_DIED, Child, NeverBegun, StartFailed
+from horai.sdk.isolation.child import Child, NeverBegun, StartFailed
 from horai.sdk.isolation.outlook import Outlook
 from horai.sdk.isolation.warden import Warden
 

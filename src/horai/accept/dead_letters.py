@@ -1,0 +1,99 @@
+"""One dead letter: read, replayed, discarded. Both verbs may be repeated: the first one stands."""
+
+from dataclasses import dataclass
+
+from horai.accept.instances import read_instance
+from horai.accept.replays import HELD_UP, PATIENCE, Replayed, replay_locked
+from horai.accept.scope import Scope
+from horai.core.errors import AlreadyFinal, NotFound
+from horai.db import dead_letters, nodes, reads
+from horai.db.dead_letters import LetterRow, ReplayStatus
+from horai.db.pool import Connection, acquire, transaction
+from horai.db.reads import InstanceRow
+
+LOOKS = 20
+"""How often a replay gives way to whoever has its key, before it gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A letter as it is now, whether this call replayed it, and what it was replayed as, by this call or an earlier one."""
+
+    letter: LetterRow
+    replayed: bool
+    instance: InstanceRow | None
+
+
+async def read_letter(scope: Scope, letter_id: int) -> LetterRow:
+    """One letter of this tenant."""
+    async with acquire(scope.pool) as connection:
+        letter = await dead_letters.letter_by_id(connection, scope.tenant_id, letter_id)
+    if letter is None:
+        raise _not_found(letter_id)
+    return letter
+
+
+async def replay_letter(scope: Scope, letter_id: int) -> Answer:
+    """Runs a dead instance once more, as a new one; a letter that was replayed before tells as what."""
+    done = await _replay(scope, letter_id)
+    scope.wakeups.announce(done.made.values())
+    letter = await read_letter(scope, letter_id)
+    if letter.replay_status is ReplayStatus.DISCARDED:
+        raise _settled(letter, "replayed")
+    if letter.replay_status is ReplayStatus.NEW:
+        raise AlreadyFinal(
+            f"The job {letter.job!r} of the dead letter {letter.id} was deleted: it cannot be replayed any more.",
+            f"Discard it: POST /api/v1/dlq/{letter.id}/discard.",
+        )
+    instance = None if letter.replayed_as is None else await read_instance(scope, letter.replayed_as)
+    return Answer(letter, bool(done.made), instance)
+
+
+async def _replay(scope: Scope, letter_id: int) -> Replayed:
+    for left in reversed(range(LOOKS)):
+        try:
+            async with transaction(scope.pool) as connection:
+                return await _replay_within(connection, scope, letter_id)
+        except HELD_UP:
+            if left == 0:
+                raise
+    raise AssertionError("there is at least one look")
+
+
+async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -> Replayed:
+    locked = await dead_letters.lock_letter(connection, scope.tenant_id, letter_id)
+    if locked is None:
+        raise _not_found(letter_id)
+    if locked.replay_status is not ReplayStatus.NEW:
+        return Replayed()
+    if await reads.instance_by_id(connection, scope.tenant_id, locked.instance_id) is None:
+        raise AlreadyFinal(
+            f"The instance of the dead letter {letter_id} is no longer kept: there is nothing left to replay.",
+            f"Discard it: POST /api/v1/dlq/{letter_id}/discard.",
+        )
+    now = await nodes.database_time(connection)
+    await dead_letters.yield_soon(connection, PATIENCE)
+    return await replay_locked(connection, [(locked, now)])
+
+
+async def discard_letter(scope: Scope, letter_id: int, reason: str | None) -> LetterRow:
+    """Nobody replays it from now on; discarding it again changes nothing, its first reason stays."""
+    async with transaction(scope.pool) as connection:
+        if await dead_letters.lock_letter(connection, scope.tenant_id, letter_id) is None:
+            raise _not_found(letter_id)
+        await dead_letters.discard_letter(connection, letter_id, reason)
+    letter = await read_letter(scope, letter_id)
+    if letter.replay_status is not ReplayStatus.DISCARDED:
+        raise _settled(letter, "discarded")
+    return letter
+
+
+def _settled(letter: LetterRow, verb: str) -> AlreadyFinal:
+    return AlreadyFinal(
+        f"The dead letter {letter.id} is {letter.replay_status}: it cannot be {verb} any more.",
+        extra={"instanceId": str(letter.replayed_as or letter.instance_id), "state": letter.replay_status},
+    )
+
+
+def _not_found(letter_id: int) -> NotFound:
+    return NotFound(f"There is no dead letter {letter_id}.", "GET /api/v1/dlq lists them.")
