@@ -19,6 +19,8 @@ NOT_RUN = {
 """Commands that nobody types here, and why."""
 
 RUN_ELSEWHERE = {
+    ("docs/guides/events.md", "console"): "tests/sources/test_events_guide.py",
+    ("docs/guides/events.md", "python"): "tests/sources/test_events_guide.py",
     ("docs/guides/sql.md", "sql"): "tests/db/test_sql_guide.py",
     ("docs/guides/testing.md", "python"): "tests/testing/test_plugin.py",
 }

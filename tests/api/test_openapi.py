@@ -21,6 +21,7 @@ ROUTES = {
     "/api/v1/jobs/{job}/trigger": {"post"},
     "/api/v1/jobs/{job}/instances": {"get"},
     "/api/v1/jobs/{job}/instances/{key}": {"put", "delete"},
+    "/api/v1/jobs/{job}/instances/{key}/history": {"get"},
     "/api/v1/jobs/{job}/instances/batch": {"post"},
     "/api/v1/instances": {"get"},
     "/api/v1/instances/{instance}": {"get"},

@@ -22,13 +22,18 @@ VERBS = {
     "db": {"url", "verify"},
     "jobs": {"list", "show", "create", "pause", "resume", "trigger", "delete", "next", "explain"},
     "forecast": set[str](),
-    "instances": {"list", "show", "put", "cancel"},
+    "instances": {"list", "show", "put", "cancel", "history"},
+    "source": {"nats", "jsonl", "parked", "retry", "discard"},
     "schedules": {"preview"},
     "queues": {"list", "show", "set", "pause", "resume"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
 }
-OTHERWISE_NAMED = {"jobs list --name": "HORAI_JOB_NAME", "instances put --version": "HORAI_INSTANCE_VERSION"}
-"""HORAI_NAME is the node's own, and HORAI_VERSION what an image says of itself: neither may filter or fence by accident."""
+OTHERWISE_NAMED = {
+    "jobs list --name": "HORAI_JOB_NAME",
+    "instances put --version": "HORAI_INSTANCE_VERSION",
+    "source nats --url": "HORAI_NATS_URL",
+}
+"""HORAI_NAME is the node's own, HORAI_VERSION what an image says of itself, HORAI_URL a target's: none may mean two things."""
 
 
 def every_command() -> Iterator[tuple[str, Any]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from horai.accept import requests
+from horai.accept.cancels import Cancelled
 from horai.accept.puts import Answer, Put, put_all
 from horai.accept.requests import Once
 from horai.accept.scope import Scope, job_not_found, require_job
@@ -34,11 +35,11 @@ async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[Verdict,
 
     async def attempt() -> Answer:
         async with transaction(scope.pool) as connection:
-            place = await _place(connection, scope, reference)
+            place = await find_place(connection, scope, reference)
             return (await put_all(connection, place, [put]))[0]
 
     answer = await retrying(attempt)
-    _tell(scope, [answer])
+    tell(scope, [answer])
     return answer.verdict, await read_instance(scope, answer.instance_id)
 
 
@@ -47,15 +48,15 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
 
     async def attempt() -> list[Answer]:
         async with transaction(scope.pool) as connection:
-            place = await _place(connection, scope, reference)
+            place = await find_place(connection, scope, reference)
             return await _insert(connection, place, items, await nodes.database_time(connection))
 
     answers = await retrying(attempt)
-    _tell(scope, answers)
+    tell(scope, answers)
     return answers
 
 
-def _tell(scope: Scope, answers: Sequence[Answer]) -> None:
+def tell(scope: Scope, answers: Sequence[Answer | Cancelled]) -> None:
     """After the commit: whoever may claim what was made, and whoever holds what was superseded."""
     scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
     for answer in answers:
@@ -167,5 +168,6 @@ def _place_of(job: JobRow) -> Place:
     return Place(job.id, job.tenant_id, job.lane_now, job.payload)
 
 
-async def _place(connection: Connection, scope: Scope, reference: str) -> Place:
+async def find_place(connection: Connection, scope: Scope, reference: str) -> Place:
+    """Where new instances of a job go; the job is held until the caller's transaction ends."""
     return _place_of(await _share(connection, scope, reference))

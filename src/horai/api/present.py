@@ -14,6 +14,7 @@ from fastapi import Response
 from horai.core.calls import millis
 from horai.core.errors import Invalid
 from horai.core.shards import Duty, lease_name
+from horai.db.chains import FIRST, NO_SEQ, ChainEntry, Link
 from horai.db.jobs import JobRow
 from horai.db.nodes import NodeInfo
 from horai.db.queues import QueueRow
@@ -155,6 +156,38 @@ def job_cursor(cursor: str | None) -> int:
     if not re.fullmatch(r"\d{1,18}", text):
         raise _bad_cursor()
     return int(text)
+
+
+def chain_page(entries: Sequence[ChainEntry], limit: int) -> dict[str, Any]:
+    """A page of what happened to a key."""
+    last = entries[-1].link if len(entries) == limit else None
+    cursor = None if last is None else _encode(f"{_micros(last.at)}.{last.instance_id}.{last.seq}")
+    return {"items": [_chain_json(entry) for entry in entries], "nextCursor": cursor}
+
+
+def _chain_json(entry: ChainEntry) -> dict[str, Any]:
+    link = entry.link
+    seq = None if link.seq == NO_SEQ else link.seq
+    return {
+        "at": link.at,
+        "instanceId": str(link.instance_id),
+        "seq": seq,
+        "kind": entry.kind,
+        "data": raw(entry.data),
+    }
+
+
+def chain_cursor(cursor: str | None) -> Link:
+    """Behind what a page of a key's history begins."""
+    if cursor is None:
+        return FIRST
+    match = re.fullmatch(r"(\d{1,18})\.(\d{1,18})\.(\d{1,10})", _decode(cursor))
+    if match is None or int(match[3]) > NO_SEQ:
+        raise _bad_cursor()
+    try:
+        return Link(_EPOCH + timedelta(microseconds=int(match[1])), int(match[2]), int(match[3]))
+    except OverflowError as error:
+        raise _bad_cursor() from error
 
 
 def queue_json(queue: QueueRow) -> dict[str, Any]:

@@ -10,8 +10,9 @@
     migrate, db   the database of a place; database opens it
     jobs          verbs of jobs; creation makes one, triggering runs one and waits, coming says when one fires
     schedules     when a job would fire
-    instances     verbs of instances
+    instances     verbs of instances; history is what happened to a key
     dlq           verbs of dead letters
+    source        event sources; streaming takes from one that lasts, taking from a file and from what was parked
     health        how the scheduler is doing
     flags         the flags that several commands share; time_flags those that say when
     documents     JSON that people give

@@ -1,4 +1,4 @@
-"""`horai instances`: list, show, put, cancel."""
+"""`horai instances`: list, show, put, cancel, history."""
 
 import json
 from datetime import UTC, datetime
@@ -22,10 +22,12 @@ from horai.cli.flags import (
     flag,
     words,
 )
+from horai.cli.history import history
 from horai.cli.lazy import new_app
 from horai.cli.show import console, fields, print_json, print_list, say, table
 
 app = new_app("Instances: the planned and past executions of jobs.")
+app.command()(history)
 
 Text = str | None
 JobFlag = Annotated[Text, flag("--job", about="Name or id of its job.", metavar="JOB")]

@@ -19,6 +19,7 @@ COMMANDS = {
     "db": "Look at the database itself.",
     "jobs": "Jobs: what to do, and when.",
     "instances": "Instances: the planned and past executions of jobs.",
+    "source": "Event sources: changes of mind that arrive by themselves.",
     "schedules": "Schedules: when a job would fire.",
     "forecast": "Show how many jobs will fire when, and what would level the peaks.",
     "queues": "Queues: priority, limits, pace and pause of what is in them.",

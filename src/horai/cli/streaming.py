@@ -1,0 +1,39 @@
+"""What `horai source nats` serves: a consumer, until it is told to stop."""
+
+import asyncio
+
+import structlog
+
+from horai.cli.errors import CommandFailed
+from horai.cli.serving import Ready, Service
+from horai.cli.taking import opened_scope
+from horai.db.embedded.visit import directory_of, url_if_running
+from horai.db.places import Place
+from horai.sources.intake import Intake, IntakeSettings, told
+from horai.sources.nats import NatsSettings, NatsSource
+
+log = structlog.get_logger(__name__)
+
+
+def taking_from_nats(place: Place, consumer: NatsSettings, settings: IntakeSettings) -> Service:
+    """Takes what a consumer delivers until it is told to stop."""
+    if url_if_running(place) is None:
+        raise CommandFailed(
+            f"No database is named, and no `horai up` runs in {directory_of(place)}.",
+            "Start `horai up`, or give --database-url.",
+        )
+
+    async def take(stop: asyncio.Event, ready: Ready) -> None:
+        source = NatsSource(consumer)
+        try:
+            await source.open()
+            async with opened_scope(place) as scope:
+                intake = Intake(scope, source, settings)
+                whose = f" for job {settings.job}" if settings.job else ""
+                ready(f"source {source.name}, {consumer.subject} as {consumer.consumer}{whose}")
+                await intake.run(stop)
+                log.info("What came.", told=told(intake.counts))
+        finally:
+            await source.close()
+
+    return take

@@ -1,0 +1,120 @@
+"""What `horai source` does with a file, and with what was parked."""
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from itertools import groupby
+from pathlib import Path
+
+from horai.accept.scope import Scope
+from horai.cli.errors import CommandFailed
+from horai.cli.logs import talk_on_stderr
+from horai.cli.show import console, say, table
+from horai.db import sources
+from horai.db.places import Place
+from horai.db.pool import acquire
+from horai.db.sources import Parked
+from horai.sdk.client import open_client
+from horai.sources.intake import Intake, IntakeSettings, told
+from horai.sources.jsonl import JsonLines
+from horai.sources.parked import ParkedMessages
+
+PAGE = 500
+COLUMNS = ("ID", "SOURCE", "SUBJECT", "AT", "BYTES", "REASON")
+
+
+@asynccontextmanager
+async def opened_scope(place: Place) -> AsyncGenerator[Scope]:
+    """The default tenant of a place's database, and the wakes of what is done to it."""
+    client = await open_client(place)
+    try:
+        yield client.scope
+    finally:
+        await client.close()
+
+
+async def take_lines(place: Place, file: Path, name: str, settings: IntakeSettings) -> None:
+    """Takes every line of a file, and says what came of them."""
+    talk_on_stderr(logging.WARNING)
+    opened = sys.stdin.buffer if str(file) == "-" else file.open("rb")
+    try:
+        async with opened_scope(place) as scope:
+            intake = Intake(scope, JsonLines(opened, name), settings)
+            await intake.run(asyncio.Event())
+    finally:
+        opened.close()
+    say(f"{told(intake.counts)}.")
+    if count := intake.counts["PARKED"]:
+        raise CommandFailed(f"{count} lines were parked.", "`horai source parked` shows why.")
+
+
+async def show_parked(place: Place, source: str | None, *, as_json: bool) -> None:
+    """Everything that was put aside."""
+    talk_on_stderr(logging.WARNING)
+    async with opened_scope(place) as scope:
+        found = await _parked(scope, source)
+    if as_json:
+        print(json.dumps({"items": [_json(one) for one in found], "nextCursor": None}, ensure_ascii=False))
+    elif found:
+        console().print(table(COLUMNS, map(_row, found)))
+    else:
+        say("None.")
+
+
+async def retry_parked(place: Place, source: str | None, ids: Sequence[int] | None, settings: IntakeSettings) -> None:
+    """Tries what was put aside once more, by the source it came from."""
+    talk_on_stderr(logging.WARNING)
+    async with opened_scope(place) as scope:
+        found = [one for one in await _parked(scope, source) if not ids or one.id in ids]
+        whole = sorted((one for one in found if one.is_whole), key=lambda one: (one.source, one.id))
+        for _, group in groupby(whole, key=lambda one: one.source):
+            again = ParkedMessages(scope.pool, scope.tenant_id, list(group))
+            intake = Intake(scope, again, settings)
+            await intake.run(asyncio.Event())
+            say(f"{again.name}: {told(intake.counts)}.")
+    if cut := len(found) - len(whole):
+        say(f"{cut} are longer than what is kept of them, and cannot be read again.")
+    if not found:
+        say("None.")
+
+
+async def discard_parked(place: Place, ids: Sequence[int]) -> None:
+    """Lets go of what was put aside."""
+    talk_on_stderr(logging.WARNING)
+    async with opened_scope(place) as scope, acquire(scope.pool) as connection:
+        gone = await sources.drop_parked(connection, scope.tenant_id, ids)
+    if missing := sorted(set(ids) - gone):
+        raise CommandFailed(f"No parked event has the id {missing[0]}.", "`horai source parked` lists them.")
+    say(f"Discarded {len(gone)}.")
+
+
+async def _parked(scope: Scope, source: str | None) -> list[Parked]:
+    found: list[Parked] = []
+    async with acquire(scope.pool) as connection:
+        while page := await sources.parked_events(
+            connection, scope.tenant_id, source, found[-1].id if found else 0, PAGE
+        ):
+            found += page
+    return found
+
+
+def _row(one: Parked) -> tuple[str, ...]:
+    at = one.at.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+    return (str(one.id), one.source, one.subject, at, str(one.size), one.reason)
+
+
+def _json(one: Parked) -> dict[str, object]:
+    return {
+        "id": str(one.id),
+        "source": one.source,
+        "place": one.place,
+        "subject": one.subject,
+        "headers": dict(one.headers),
+        "body": one.body.decode("utf-8", "backslashreplace"),
+        "size": one.size,
+        "reason": one.reason,
+        "at": one.at.isoformat(),
+    }
