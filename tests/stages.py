@@ -24,6 +24,7 @@ from horai.db.clock import DatabaseClock
 from horai.db.line import Line
 from horai.db.pool import Dedicated, connect
 from horai.engine.attempts import Attempts
+from horai.engine.backfiller import Backfiller
 from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
 from horai.engine.dispatcher import Bench, Dispatcher
@@ -165,6 +166,9 @@ class Workbench:
 
     def catcher(self) -> Catcher:
         return Catcher(self.line("catcher"), self.keeper.keeper, self.scope.wakeups, self.settings)
+
+    def backfiller(self) -> Backfiller:
+        return Backfiller(self.line("backfiller"), self.keeper.keeper, self.scope.wakeups, self.settings)
 
     def gatekeeper(self) -> Gatekeeper:
         """One that hears what the process asks of gates."""

@@ -17,6 +17,8 @@ TABLES = (
     "skip",
     "lane",
     "tenant",
+    "backfill",
+    "backfill_instance",
 )
 OF_A_JOB = ("instance_live", "instance_history", "attempt", "event", "dead_letter")
 

@@ -20,11 +20,12 @@ VERBS = {
     "migrate": set[str](),
     "health": set[str](),
     "db": {"url", "verify"},
-    "jobs": {"list", "show", "create", "pause", "resume", "trigger", "delete", "next", "explain"},
+    "jobs": {"list", "show", "create", "pause", "resume", "trigger", "delete", "next", "explain", "backfill"},
     "forecast": set[str](),
     "instances": {"list", "show", "put", "cancel", "history"},
     "source": {"nats", "jsonl", "parked", "retry", "discard"},
     "schedules": {"preview"},
+    "backfills": {"list", "show", "pause", "resume", "cancel"},
     "queues": {"list", "show", "set", "pause", "resume"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
 }

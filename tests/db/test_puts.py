@@ -20,7 +20,7 @@ from horai.core.settlement import Bury, Complete, Retry
 from horai.core.states import CancelReason, State
 from horai.db import claims, jobs, plans
 from horai.db.claims import Claimed
-from horai.db.plans import Place, Wish
+from horai.db.plans import Lanes, Place, Wish
 from horai.db.pool import Dedicated
 
 SOON = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
@@ -145,7 +145,7 @@ async def test_A8_the_time_of_a_running_instance_never_changes(url: str, connect
         row = (await plans.live_of_keys(connection, claimed.held.job_id, [KEY]))[KEY]
 
         assert await plans.move_planned(connection, [(row, Wish(KEY, LATER, None, None))]) == {}
-        assert await plans.move_to_lane(connection, claimed.held.job_id, 0, 10) == []
+        assert await plans.move_to_lane(connection, claimed.held.job_id, Lanes(0, 0), 10) == []
         assert await plans.lock_waiting(connection, claimed.held.job_id, 10) == []
         assert await plans.cancel_live(connection, [row.id], CancelReason.USER, running=False) == []
 

@@ -13,6 +13,7 @@ from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
 from horai.db import jobs, plans, schedules
 from horai.db.jobs import Relane
+from horai.db.plans import Lanes
 from horai.db.pool import Dedicated
 from horai.db.schedules import Cursor, SkippedRange, Step
 
@@ -262,14 +263,14 @@ async def test_a_pause_parks_and_a_resume_brings_back_in_batches(url: str, conne
         for lane in (0, job.lane_id):
             moved: list[int] = []
             sizes: list[int] = []
-            while batch := await plans.move_to_lane(connection, job.id, lane, 10):
+            while batch := await plans.move_to_lane(connection, job.id, Lanes(lane, lane), 10):
                 assert {row.lane for row in batch} == {lane}
                 sizes.append(len(batch))
                 moved += [row.id for row in batch]
 
             assert sizes == [10, 10, 5]
             assert len(set(moved)) == 25
-            assert not await plans.has_waiting_elsewhere(connection, job.id, lane)
+            assert not await plans.has_waiting_elsewhere(connection, job.id, Lanes(lane, lane))
 
 
 async def test_what_comes_back_from_the_parking_lane_is_due_now_and_not_earlier(url: str, connection: Dedicated):

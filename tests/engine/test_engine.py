@@ -22,7 +22,7 @@ from stages import Recorder
 
 ALWAYS = {"herald", "listener"}
 EXECUTING = {"settler", "dispatcher", "sweeper", "gatekeeper"}
-SCHEDULING = {"trigger", "rescuer", "janitor", "catcher", "gatekeeper"}
+SCHEDULING = {"trigger", "rescuer", "janitor", "catcher", "backfiller", "gatekeeper"}
 
 
 @dataclass(frozen=True, slots=True)

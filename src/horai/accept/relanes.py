@@ -7,9 +7,10 @@ a paused or deleted job.
 
 from horai.accept.scope import Scope
 from horai.core.states import CancelReason
-from horai.db import jobs, plans
+from horai.db import backfills, jobs, plans
 from horai.db.claims import Woken
 from horai.db.jobs import Relane
+from horai.db.plans import Lanes
 from horai.db.pool import Connection, acquire
 
 BATCH = 1_000
@@ -43,14 +44,24 @@ async def _relane(connection: Connection, relane: Relane, woken: list[Woken]) ->
         async with connection.transaction():
             if not await jobs.share_version(connection, relane):
                 return True  # paused, resumed or deleted meanwhile: whoever did that moves the rows
-            moved = await (_cancel(connection, relane) if relane.is_deleted else _move(connection, relane, woken))
+            lanes = await _lanes(connection, relane)
+            moved = await (_cancel(connection, relane) if lanes is None else _move(connection, relane, lanes, woken))
             if not moved:
-                return await _mark_if_done(connection, relane)
+                return await _mark_if_done(connection, relane, lanes)
     return False
 
 
-async def _move(connection: Connection, relane: Relane, woken: list[Woken]) -> int:
-    moved = await plans.move_to_lane(connection, relane.job_id, relane.lane, BATCH, is_gated=relane.is_gated)
+async def _lanes(connection: Connection, relane: Relane) -> Lanes | None:
+    """Where its rows belong; None when the job is deleted. What a backfill has made keeps its low priority."""
+    if relane.is_deleted:
+        return None
+    is_backfilled = relane.lane != 0 and await backfills.has_open_backfill(connection, relane.job_id)
+    low = await backfills.low_lane(connection, relane.job_id) if is_backfilled else relane.lane
+    return Lanes(relane.lane, low, relane.is_gated)
+
+
+async def _move(connection: Connection, relane: Relane, lanes: Lanes, woken: list[Woken]) -> int:
+    moved = await plans.move_to_lane(connection, relane.job_id, lanes, BATCH)
     woken += moved
     return len(moved)
 
@@ -60,13 +71,12 @@ async def _cancel(connection: Connection, relane: Relane) -> int:
     return len(await plans.cancel_live(connection, waiting, CancelReason.JOB_DELETED, running=False))
 
 
-async def _mark_if_done(connection: Connection, relane: Relane) -> bool:
+async def _mark_if_done(connection: Connection, relane: Relane, lanes: Lanes | None) -> bool:
     """A row that somebody holds was passed over: then the mark stays, and the next round takes it."""
-    if relane.is_deleted:
+    if lanes is None:
         is_left = await plans.has_waiting(connection, relane.job_id)
     else:
-        is_gated = relane.is_gated
-        is_left = await plans.has_waiting_elsewhere(connection, relane.job_id, relane.lane, is_gated=is_gated)
+        is_left = await plans.has_waiting_elsewhere(connection, relane.job_id, lanes)
     if not is_left:
         await jobs.mark_relaned(connection, relane)
     return not is_left

@@ -38,15 +38,20 @@ async def bind(connection: Connection, request: RequestKey | None, job_id: int, 
         await idempotency.bind_key(connection, request, job_id, instance_id)
 
 
+def another_body(request: RequestKey) -> Invalid:
+    """What a request is told that uses the key of one that asked for something else."""
+    return Invalid(
+        f"The Idempotency-Key {request.key!r} was used with another body.",
+        "Use a new key for a new request; repeat a request with exactly the same body.",
+    )
+
+
 async def duplicate_of(pool: Pool, request: RequestKey) -> Duplicate | Invalid:
     """What a repeated request is told: what the first one made, or that it asked for something else."""
     async with acquire(pool) as connection:
         first = await idempotency.key_holder(connection, request)
         if first is not None and first.digest != request.digest:
-            return Invalid(
-                f"The Idempotency-Key {request.key!r} was used with another body.",
-                "Use a new key for a new request; repeat a request with exactly the same body.",
-            )
+            return another_body(request)
         return Duplicate(
             f"The Idempotency-Key {request.key!r} was used before; the first request stands.",
             "This is the answer to a repeated request: nothing was done again.",

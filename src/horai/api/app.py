@@ -13,7 +13,19 @@ from horai.accept.requests import KEY_LIMIT
 from horai.api import problems
 from horai.api.context import Context
 from horai.api.guard import Guard
-from horai.api.routes import dead_letters, explain, forecast, health, history, instances, jobs, queues, schedules
+from horai.api.routes import (
+    backfills,
+    dead_letters,
+    explain,
+    forecast,
+    health,
+    history,
+    instances,
+    jobs,
+    queues,
+    schedules,
+)
+from horai.wire.backfills import BackfillIn
 from horai.wire.dead_letters import DiscardIn, ReplayIn
 from horai.wire.health import Problem
 from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
@@ -33,6 +45,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     PreviewIn,
     ReplayIn,
     DiscardIn,
+    BackfillIn,
     Problem,
 )
 
@@ -49,7 +62,8 @@ def create_app(context: Context) -> FastAPI:
     app = FastAPI(title="Horai", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.forecasts = forecast.Forecasts()
-    for module in (jobs, instances, history, queues, health, schedules, explain, forecast, dead_letters):
+    routes = (jobs, instances, history, queues, health, schedules, explain, forecast, dead_letters, backfills)
+    for module in routes:
         app.include_router(module.router)
     app.add_api_route("/", welcome, include_in_schema=False, response_class=HTMLResponse)
     problems.install(app)

@@ -8,7 +8,9 @@
     references    `module:app` on the command line; apps imports it
     serving       runs any of them until a signal; processes keeps further ones, logs says where their words go
     migrate, db   the database of a place; database opens it
-    jobs          verbs of jobs; creation makes one, triggering runs one and waits, coming says when one fires
+    jobs          verbs of jobs; creation makes one, triggering runs one and waits, coming says when one fires,
+                  backfilling runs slots of its past
+    backfills     verbs of backfills
     schedules     when a job would fire
     instances     verbs of instances; history is what happened to a key
     dlq           verbs of dead letters

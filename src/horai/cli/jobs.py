@@ -1,4 +1,4 @@
-"""`horai jobs`: list, show, create, next, explain, pause, resume, trigger, delete."""
+"""`horai jobs`: list, show, create, next, explain, pause, resume, trigger, backfill, delete."""
 
 import json
 import sys
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from horai.cli import views
+from horai.cli.backfilling import backfill
 from horai.cli.client import client_of, path_of
 from horai.cli.coming import next_fires
 from horai.cli.creation import create
@@ -54,6 +55,7 @@ def show(job: Job, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api
 
 app.command()(create)
 app.command()(trigger)
+app.command()(backfill)
 app.command("next")(next_fires)
 app.command()(explain)
 

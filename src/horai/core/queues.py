@@ -18,8 +18,8 @@ BURST = timedelta(milliseconds=100)
 
 _PERIODS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
 _RATE = re.compile(r"([0-9]{1,9})/([smh])")
-_RATE_HINT = 'Write "100/s", "30/m" or "1000/h"; a number alone is per second.'
-_LIMIT_HINT = f"Write a whole number from 1 to {MAX_CONCURRENCY}, or null for no limit."
+RATE_HINT = 'Write "100/s", "30/m" or "1000/h"; a number alone is per second.'
+LIMIT_HINT = f"Write a whole number from 1 to {MAX_CONCURRENCY}, or null for no limit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,13 @@ def checked(document: Mapping[str, Any]) -> QueueSettings:
     limit = document.get("maxConcurrency")
     if limit is not None and not 1 <= limit <= MAX_CONCURRENCY:
         errors.append(FieldError("maxConcurrency", f"is not between 1 and {MAX_CONCURRENCY}"))
-        hints.append(_LIMIT_HINT)
+        hints.append(LIMIT_HINT)
     rate = None
     try:
         rate = None if document.get("rate") is None else parse_rate(document["rate"])
     except ValueError as error:
         errors.append(FieldError("rate", str(error)))
-        hints.append(_RATE_HINT)
+        hints.append(RATE_HINT)
     if errors:
         raise Invalid("; ".join(f"{e.field}: {e.message}" for e in errors), " ".join(hints) or None, errors)
     return QueueSettings(Priority[priority] if priority else None, limit, rate, bool(document.get("paused")))

@@ -189,17 +189,24 @@ async def has_waiting(connection: Connection, job_id: int) -> bool:
     return await connection.fetchval(sql("has_waiting"), job_id)
 
 
-async def move_to_lane(
-    connection: Connection, job_id: int, lane: int, limit: int, *, is_gated: bool = False
-) -> list[Woken]:
-    """Moves up to `limit` waiting rows of a job into a lane; where it has a gate, its parked slots stay."""
-    rows = await connection.fetch(sql("move_to_lane"), job_id, lane, limit, is_gated)
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Where a job's waiting rows belong: its own, and what a backfill has made. `is_gated`: parked slots stay for its gate."""
+
+    own: int
+    backfilled: int
+    is_gated: bool = False
+
+
+async def move_to_lane(connection: Connection, job_id: int, lanes: Lanes, limit: int) -> list[Woken]:
+    """Moves up to `limit` waiting rows of a job to where they belong."""
+    rows = await connection.fetch(sql("move_to_lane"), job_id, lanes.own, limit, lanes.is_gated, lanes.backfilled)
     return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def has_waiting_elsewhere(connection: Connection, job_id: int, lane: int, *, is_gated: bool = False) -> bool:
-    """Whether waiting rows of a job are in another lane; parked slots of one with a gate do not count."""
-    return await connection.fetchval(sql("has_waiting_elsewhere"), job_id, lane, is_gated)
+async def has_waiting_elsewhere(connection: Connection, job_id: int, lanes: Lanes) -> bool:
+    """Whether waiting rows of a job are not where they belong."""
+    return await connection.fetchval(sql("has_waiting_elsewhere"), job_id, lanes.own, lanes.is_gated, lanes.backfilled)
 
 
 Unkeyed = tuple[datetime | None, str | None]

@@ -16,6 +16,7 @@ from horai.db.pool import COMMAND_TIMEOUT, LOOP_LOCK_TIMEOUT
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
 from horai.engine.attempts import Attempts, Executor
+from horai.engine.backfiller import Backfiller
 from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
 from horai.engine.dispatcher import Bench, Dispatcher
@@ -145,7 +146,10 @@ class Engine:
         self._wakeups.listen_to_relanes(janitor.signal.set)
         self._wakeups.listen_to_relanes(catcher.signal.set)
         self.keeper.on_change.append(catcher.signal.set)
-        return [trigger, rescuer, janitor, catcher]
+        backfiller = Backfiller(self._line("backfiller"), self.keeper, self._wakeups, self._settings)
+        self._wakeups.listen_to_relanes(backfiller.signal.set)
+        self.keeper.on_change.append(backfiller.signal.set)
+        return [trigger, rescuer, janitor, catcher, backfiller]
 
     def _gatekeeping(self) -> Stage:
         """What lets slots go that waited for their job: wherever runs end, and wherever slots are made."""

@@ -25,14 +25,23 @@ language sql volatile as $$
     union all
     select 'gate', null, null, null, count(*) from horai.job
     where status = 0 and deleted_at is null and (overlap <> 0 and exists (
-            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0 and live.lane = 0 and live.state <> 1)
+            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0 and live.lane = 0 and live.state <> 1
+                and not exists (select from horai.backfill_instance own where own.instance_id = live.id))
         or after_finish is not null and (end_at is null or end_at > (select now from present)) and not exists (
-            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0))
+            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0
+                and not exists (select from horai.backfill_instance own where own.instance_id = live.id)))
+    having count(*) > 0
+    union all
+    select 'backfill', null, null, null, sum(made + skipped + succeeded + failed + cancelled)::bigint from horai.backfill
+    join horai.job on job.id = backfill.job_id
+    where backfill.finished_at is null and (backfill.status = 3 or backfill.status = 0 and job.status = 0 or exists (
+        select from horai.backfill_instance own where own.backfill_id = backfill.id))
     having count(*) > 0
     union all
     select 'next', null, null, least(
         (select min(due) from waiting where due > now),
         (select min(fire_time) from horai.schedule where fire_time > now),
+        (select min(next_start) from horai.backfill where finished_at is null and status = 0 and next_start > now),
         (select min(lease_until) + interval '1 microsecond' from nodes where not is_closed and lease_until >= now)
     ), null
     from present

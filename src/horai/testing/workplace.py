@@ -21,6 +21,7 @@ from horai.db.line import Line
 from horai.db.pool import Connection
 from horai.db.wakeups import Wakeups
 from horai.engine.attempts import Attempts, Executor
+from horai.engine.backfiller import Backfiller
 from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
 from horai.engine.dispatcher import Bench, Dispatcher
@@ -104,6 +105,7 @@ class Workplace:
         self._rescuer = FreshRescuer(self._line, keeper, self.wakeups)
         self._janitor = Janitor(self._line, self.wakeups, Vitals(), SETTINGS, NEVER)
         self._catcher = Catcher(self._line, keeper, self.wakeups, SETTINGS)
+        self._backfiller = Backfiller(self._line, keeper, self.wakeups, SETTINGS)
         self._gatekeeper = Gatekeeper(self._line, keeper, self.wakeups, SETTINGS, clock.now())
         self._listen()
 
@@ -205,6 +207,8 @@ class Workplace:
             await self._trigger.step(now)
         if "catchup" in outlook.chores:
             await self._catcher.step(now)
+        if "backfill" in outlook.chores:
+            await self._backfiller.step(now)
         if "gate" in outlook.chores:
             self._gatekeeper.look_everywhere()
             await self._gatekeeper.step(now)

@@ -11,9 +11,10 @@ order by id for no key update skip locked;
 select id from horai.job where id = any ($1::bigint[]) and deleted_at is null and (overlap <> 0 or after_finish is not null);
 
 -- name: rows_at_gates
--- Everything without a key that their jobs have under way.
+-- Everything without a key that their jobs have under way. What a backfill has made is no slot of now: no gate knows of it.
 select id, job_id, fire_time, lane = 0 and state <> 1 as is_held, slot >= 0 as is_slot, attempt > 0 as is_begun
-from horai.instance_live where job_id = any ($1::bigint[]) and key is null;
+from horai.instance_live live where job_id = any ($1::bigint[]) and key is null
+    and not exists (select from horai.backfill_instance own where own.instance_id = live.id);
 
 -- name: let_go
 -- Held slots go where their jobs' instances belong, due now or later.
@@ -41,6 +42,9 @@ select id from horai.job
 where id > $1 and (overlap <> 0 or after_finish is not null) and deleted_at is null and status = 0
     and id % $4::bigint = any ($3::bigint[])
     and case when after_finish is null then exists (
-            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0 and live.lane = 0 and live.state <> 1)
-        else not exists (select from horai.instance_live live where live.job_id = job.id and live.slot >= 0) end
+            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0 and live.lane = 0 and live.state <> 1
+                and not exists (select from horai.backfill_instance own where own.instance_id = live.id))
+        else not exists (
+            select from horai.instance_live live where live.job_id = job.id and live.slot >= 0
+                and not exists (select from horai.backfill_instance own where own.instance_id = live.id)) end
 order by id limit $2;

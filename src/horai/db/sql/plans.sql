@@ -117,19 +117,23 @@ select id from horai.instance_live where job_id = $1 and state <> 1 order by id 
 
 -- name: move_to_lane
 -- Moves a job's waiting rows to another lane, a batch at a time; what becomes claimable is due now or later. $4: the job has
--- a gate, which lets its parked slots go.
+-- a gate, which lets its parked slots go. $5: the lane of those that a backfill has made, which pass no gate.
 with chosen as materialized (
-    select id from horai.instance_live
-    where job_id = $1 and lane <> $2 and state in (0, 3) and not ($4 and lane = 0 and slot >= 0)
-    order by id limit $3 for update skip locked
+    select live.id, case when own.instance_id is null then $2::integer else $5::integer end as lane
+    from horai.instance_live live left join horai.backfill_instance own on own.instance_id = live.id
+    where live.job_id = $1 and live.lane <> case when own.instance_id is null then $2::integer else $5::integer end and live.state in (0, 3)
+        and not ($4 and live.lane = 0 and live.slot >= 0 and own.instance_id is null)
+    order by live.id limit $3 for update of live skip locked
 )
-update horai.instance_live live set lane = $2, due = greatest(live.due, clock_timestamp()), updated_at = clock_timestamp()
+update horai.instance_live live set lane = chosen.lane, due = greatest(live.due, clock_timestamp()), updated_at = clock_timestamp()
 from chosen where live.id = chosen.id
 returning live.id, live.lane, live.due;
 
 -- name: has_waiting_elsewhere
 select exists (
-    select from horai.instance_live where job_id = $1 and lane <> $2 and state in (0, 3) and not ($3 and lane = 0 and slot >= 0));
+    select from horai.instance_live live left join horai.backfill_instance own on own.instance_id = live.id
+    where live.job_id = $1 and live.lane <> case when own.instance_id is null then $2::integer else $4::integer end and live.state in (0, 3)
+        and not ($3 and live.lane = 0 and live.slot >= 0 and own.instance_id is null));
 
 -- name: has_waiting
 select exists (select from horai.instance_live where job_id = $1 and state <> 1);
