@@ -244,7 +244,7 @@ class World:
         async def attempt() -> tuple[Verdict, int]:
             connection = self._connections[place]
             async with connection.transaction():
-                job_place = await instances._place(connection, self._scope, scene.job.name)
+                job_place = await instances.find_place(connection, self._scope, scene.job.name)
                 (answer,) = await put_all(connection, job_place, [put])
                 await _linger(connection, linger)
             return answer.verdict, answer.instance_id

@@ -31,6 +31,8 @@ FEW, PAGE = 50, 1_000
 """Slots looked at in one step: few at first, more when none of them is to be run."""
 QUICK, SLOW = timedelta(milliseconds=10), timedelta(seconds=1)
 """How soon to look again: quickly while something ends at each look, slowly while nothing does."""
+IDLE = timedelta(minutes=2)
+"""Whoever starts a backfill says so; this is for a word that was lost."""
 JOB_DELETED = "the job was deleted"
 
 
@@ -69,7 +71,7 @@ class Backfiller:
         made = [await self._advance_readable(connection, backfill_id) for backfill_id in open_ones]
         if not made:
             self._pause = QUICK
-            return now + self._settings.sweep
+            return now + IDLE
         is_moved = any(each.is_moved for each in made)
         self._pause = max(QUICK, self._pause / 2) if is_moved else min(SLOW, self._pause * 2)
         return now if any(each.goes_on for each in made) else now + self._pause
