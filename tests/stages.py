@@ -120,6 +120,8 @@ class Workbench:
     settler: Settler
     executor: Recorder
     lines: list[Line] = field(default_factory=list[Line])
+    under_way: list[Attempts] = field(default_factory=list[Attempts])
+    """The calls that a test may leave behind: they are broken off with the bench."""
 
     def line(self, name: str) -> Line:
         made = Line(self.url, f"horai {name}", timedelta(seconds=5))
@@ -151,6 +153,7 @@ class Workbench:
         attempts = Attempts(
             {"": self.executor, **executors}, self.settler, keeper, book, self.line("attempts"), self.vitals
         )
+        self.under_way.append(attempts)
         lanes = Lanes(attempts.handlers, self.clock.now())
         claimer = Claimer(keeper, lanes, self.holdings, self.settler, self.clock, self.vitals)
         handout = Handout(attempts, self.settler, self.holdings, book, self.scope.wakeups)
@@ -235,6 +238,8 @@ async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> Async
         try:
             yield bench
         finally:
+            for attempts in bench.under_way:
+                await attempts.break_off()
             for line in bench.lines:
                 line.drop()
             connection.terminate()

@@ -90,7 +90,9 @@ async def freeze(connection: Dedicated, nodes: Cluster, name: str) -> int:
     frozen = await incarnation_of(connection, name)
 
     async def has_a_line() -> bool:
-        return await held_by(connection, frozen) > EngineSettings().per_host
+        """Claimed a moment ago: the first of them are on their way."""
+        begun = "select count(*) from horai.instance_live where node = $1 and claimed_at < clock_timestamp() - interval '50 ms'"
+        return await connection.fetchval(begun, frozen) > EngineSettings().per_host
 
     await until(has_a_line, 10, f"{name} holds more than it may send at once")
     since = await database_now(connection)

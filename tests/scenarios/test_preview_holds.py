@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from faults.outside import IS_LONG
 from harness import Client
 from horai import Horai, node
 from horai.api.context import Context
@@ -59,7 +60,7 @@ async def told(api: Client, method: str, path: str, body: Any = None) -> dict[da
     return {datetime.fromisoformat(fire["fireTime"]): fire["note"] for fire in reply.json["fires"]}
 
 
-@pytest.mark.parametrize(("zone", "start"), CHANGES, ids=lambda value: str(value)[:16])
+@pytest.mark.parametrize(("zone", "start"), CHANGES if IS_LONG else CHANGES[:3], ids=lambda value: str(value)[:16])
 async def test_X15_what_is_previewed_is_what_comes_next_and_what_fires(
     zone: str, start: datetime, horai_harness: Callable[..., Any]
 ) -> None:

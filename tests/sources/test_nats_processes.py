@@ -98,13 +98,13 @@ async def test_a_source_killed_again_and_again_loses_no_change(
     with source_process(url, adapter, log=tmp_path / "log") as process:
 
         async def is_done() -> bool:
-            return await planned(connection) == {f"k{key}": 10 for key in range(100)}
+            return await connection.fetchval("select count(*) from horai.source_event") == 1000
 
         await until(is_done)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=10) == 0
 
-    assert await connection.fetchval("select count(*) from horai.source_event") == 1000
+    assert await planned(connection) == {f"k{key}": 10 for key in range(100)}
     assert not [finding for finding in await verify(connection) if finding.violations]
 
 
