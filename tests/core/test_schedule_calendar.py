@@ -261,3 +261,17 @@ def test_with_a_calendar_no_schedule_fires_after_the_end_of_time(place: str):
 
     assert next_after(schedule, datetime(9999, 12, 31, 23, 30, tzinfo=UTC)) is None
     assert next_after(schedule, datetime(9999, 12, 31, 22, 30, tzinfo=UTC)) in NONE_OR_LAST
+
+
+def test_an_open_evening_that_comes_again_after_an_excluded_midnight_is_not_lost():
+    twice = CronSchedule("*/20 * * * *", "America/St_Johns", excluded=("2010-11-07",))
+
+    fires = [
+        *fires_between(twice, datetime(2010, 11, 7, 2, 25, tzinfo=UTC), datetime(2010, 11, 8, 3, 30, tzinfo=UTC), 5)
+    ]
+
+    assert fires == [
+        datetime(2010, 11, 7, 2, 50, tzinfo=UTC),
+        datetime(2010, 11, 7, 3, 10, tzinfo=UTC),
+        datetime(2010, 11, 8, 3, 30, tzinfo=UTC),
+    ]

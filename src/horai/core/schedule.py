@@ -5,12 +5,13 @@ Jobs with an equal `identity` fire at the same instants and may share one row. E
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any, assert_never
 
 from horai.core import cron, exclusions
 from horai.core.cron import Cron, Dialect, DstPolicy
+from horai.core.cron.segments import LAST_YEAR, segment_at
 from horai.core.durations import LONGEST, format_duration, parse_duration
 from horai.core.zones import zone
 
@@ -117,11 +118,24 @@ def first_open(schedule: Schedule, instant: datetime) -> datetime | None:
         return None if open_day is None else instant
     midnight = datetime.combine(open_day, time(), place)
     opens = midnight.astimezone(UTC)
+    again = _open_again(schedule, instant, day)
+    if again is not None and again < opens:
+        return again
     if opens <= instant:
         # The clock was put back just after midnight and shows the day before again: its second midnight is meant.
         return midnight.replace(fold=1).astimezone(UTC)
     # A zone that has jumped over the open day shows a later one, which may be excluded.
     return opens if opens.astimezone(place).date() == open_day else first_open(schedule, opens)
+
+
+def _open_again(schedule: Schedule, instant: datetime, day: date) -> datetime | None:
+    """When the clock, put back over midnight, shows the day before an excluded one once more, and that one is open."""
+    place = zone(schedule.timezone)
+    if instant.year > LAST_YEAR:
+        return None
+    change = EPOCH + timedelta(seconds=segment_at(place, (instant - EPOCH) // timedelta(seconds=1)).end)
+    shown = change.astimezone(place).date()
+    return change if shown < day and not exclusions.is_excluded(schedule.excluded, shown) else None
 
 
 def wall_of(schedule: Schedule, instant: datetime) -> datetime:
