@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from horai.cli.backfilling import print_backfill
-from horai.cli.client import client_of, path_of
+from horai.cli.client import Client, client_of, path_of
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
 from horai.cli.show import print_json, print_list
@@ -56,9 +56,7 @@ def pause(
     api_key: ApiKey = None,
 ) -> None:
     """Make no further slots; those that were made go on."""
-    print_backfill(
-        client_of(server, api_key).call("POST", path_of("backfills", backfill, "pause"), {"note": note}), as_json
-    )
+    _change(client_of(server, api_key), backfill, "pause", note, as_json)
 
 
 @app.command()
@@ -70,9 +68,7 @@ def resume(
     api_key: ApiKey = None,
 ) -> None:
     """Go on where it stopped."""
-    print_backfill(
-        client_of(server, api_key).call("POST", path_of("backfills", backfill, "resume"), {"note": note}), as_json
-    )
+    _change(client_of(server, api_key), backfill, "resume", note, as_json)
 
 
 @app.command()
@@ -84,9 +80,11 @@ def cancel(
     api_key: ApiKey = None,
 ) -> None:
     """Make no further slots, and cancel those that wait; what runs finishes."""
-    print_backfill(
-        client_of(server, api_key).call("POST", path_of("backfills", backfill, "cancel"), {"note": note}), as_json
-    )
+    _change(client_of(server, api_key), backfill, "cancel", note, as_json)
+
+
+def _change(client: Client, backfill: str, verb: str, note: str | None, as_json: bool) -> None:
+    print_backfill(client.call("POST", path_of("backfills", backfill, verb), {"note": note}), as_json)
 
 
 def backfill_row(backfill: Document) -> tuple[str, ...]:

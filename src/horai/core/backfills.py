@@ -18,7 +18,7 @@ from math import exp
 from typing import Any
 
 from horai.core.errors import FieldError, Invalid
-from horai.core.queues import LIMIT_HINT, MAX_CONCURRENCY, RATE_HINT, Rate, parse_rate
+from horai.core.queues import Rate, read_limits
 from horai.core.schedule import EverySchedule, Schedule
 from horai.core.timing import Timing
 
@@ -77,16 +77,7 @@ def checked(document: Mapping[str, Any]) -> Wish:
     """The wish that a document with instants as datetimes describes; `Invalid` names every wrong field."""
     errors: list[FieldError] = []
     hints: list[str] = []
-    limit = document.get("maxConcurrency")
-    if limit is not None and not 1 <= limit <= MAX_CONCURRENCY:
-        errors.append(FieldError("maxConcurrency", f"is not between 1 and {MAX_CONCURRENCY}"))
-        hints.append(LIMIT_HINT)
-    rate = None
-    try:
-        rate = None if document.get("rate") is None else parse_rate(document["rate"])
-    except ValueError as error:
-        errors.append(FieldError("rate", str(error)))
-        hints.append(RATE_HINT)
+    limit, rate = read_limits(document, errors, hints)
     if errors:
         raise Invalid("; ".join(f"{e.field}: {e.message}" for e in errors), " ".join(hints), errors)
     return Wish(document["from"], document.get("to"), Mode[document.get("mode") or "missing"], rate, limit)

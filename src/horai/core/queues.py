@@ -94,6 +94,16 @@ def checked(document: Mapping[str, Any]) -> QueueSettings:
     priority = document.get("priority")
     if priority is not None and priority not in Priority.__members__:
         errors.append(FieldError("priority", f"{priority!r} is not one of {', '.join(Priority.__members__)}"))
+    limit, rate = read_limits(document, errors, hints)
+    if errors:
+        raise Invalid("; ".join(f"{e.field}: {e.message}" for e in errors), " ".join(hints) or None, errors)
+    return QueueSettings(Priority[priority] if priority else None, limit, rate, bool(document.get("paused")))
+
+
+def read_limits(
+    document: Mapping[str, Any], errors: list[FieldError], hints: list[str]
+) -> tuple[int | None, Rate | None]:
+    """`maxConcurrency` and `rate` as people write them; what is wrong with them is added to `errors` and `hints`."""
     limit = document.get("maxConcurrency")
     if limit is not None and not 1 <= limit <= MAX_CONCURRENCY:
         errors.append(FieldError("maxConcurrency", f"is not between 1 and {MAX_CONCURRENCY}"))
@@ -104,6 +114,4 @@ def checked(document: Mapping[str, Any]) -> QueueSettings:
     except ValueError as error:
         errors.append(FieldError("rate", str(error)))
         hints.append(RATE_HINT)
-    if errors:
-        raise Invalid("; ".join(f"{e.field}: {e.message}" for e in errors), " ".join(hints) or None, errors)
-    return QueueSettings(Priority[priority] if priority else None, limit, rate, bool(document.get("paused")))
+    return limit, rate
