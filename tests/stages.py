@@ -27,6 +27,7 @@ from horai.engine.attempts import Attempts
 from horai.engine.backfiller import Backfiller
 from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
+from horai.engine.conductor import Conductor
 from horai.engine.dispatcher import Bench, Dispatcher
 from horai.engine.gatekeeper import Gatekeeper
 from horai.engine.handout import Handout
@@ -149,7 +150,7 @@ class Workbench:
     def bench(self, **executors: Any) -> Bench:
         """What a dispatcher works with."""
         keeper, book = self.keeper.keeper, JobBook()
-        self.settler.gated = book.gated
+        self.settler.gated, self.settler.chained = book.gated, book.chained
         attempts = Attempts(
             {"": self.executor, **executors}, self.settler, keeper, book, self.line("attempts"), self.vitals
         )
@@ -179,6 +180,14 @@ class Workbench:
             self.line("gatekeeper"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
         )
         self.scope.wakeups.listen_to_gates(made.ask)
+        return made
+
+    def conductor(self) -> Conductor:
+        """One that hears what the process asks of runs."""
+        made = Conductor(
+            self.line("conductor"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
+        )
+        self.scope.wakeups.listen_to_runs(made.hear)
         return made
 
     def rescuer(self) -> Rescuer:

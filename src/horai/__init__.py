@@ -20,10 +20,12 @@ _HOMES = {
     "Invalid": "core.errors",
     "Job": "sdk.job",
     "Misfire": "sdk.declaration",
+    "Node": "sdk.workflow",
     "NotFound": "core.errors",
     "Retry": "sdk.declaration",
     "RetryLater": "sdk.outcomes",
     "Unrecoverable": "sdk.outcomes",
+    "Workflow": "sdk.workflow",
 }
 
 

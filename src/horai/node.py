@@ -23,13 +23,17 @@ from horai.core.errors import HoraiError
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role
 from horai.core.vitals import Vitals
+from horai.core.workflow import WORKFLOW_HANDLER
 from horai.db import jobs, nodes
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.db.line import Line
 from horai.db.migrate import migrate
 from horai.db.pool import Pool, acquire, close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
+from horai.engine.attempts import Executor
 from horai.engine.engine import Engine
 from horai.engine.executors.http import HttpExecutor
+from horai.engine.executors.workflow import WorkflowExecutor
 
 log = structlog.get_logger(__name__)
 
@@ -185,14 +189,17 @@ async def _engine(url: str, settings: NodeSettings, wakeups: Wakeups, vitals: Vi
         per_host=settings.engine.per_host,
         is_held=lambda call: vitals.holds_lease(time.monotonic()) and call.node == vitals.incarnation,
     )
+    workflow = WorkflowExecutor(Line(url, "horai workflow"), wakeups)
     await http.open()
-    engine = Engine(url, settings.name, {"": http}, wakeups, vitals, settings.engine, settings.roles)
+    executors: dict[str, Executor] = {"": http, WORKFLOW_HANDLER: workflow}
+    engine = Engine(url, settings.name, executors, wakeups, vitals, settings.engine, settings.roles)
     await engine.start()
     try:
         yield engine
     finally:
         await engine.stop()
         await http.close()
+        await workflow.close()
 
 
 async def _tenant(pool: Pool) -> int:

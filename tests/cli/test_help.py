@@ -28,6 +28,7 @@ VERBS = {
     "backfills": {"list", "show", "pause", "resume", "cancel"},
     "queues": {"list", "show", "set", "pause", "resume"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
+    "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "delete"},
 }
 OTHERWISE_NAMED = {
     "jobs list --name": "HORAI_JOB_NAME",

@@ -21,8 +21,8 @@ from horai.engine.engine import Engine
 from stages import Recorder
 
 ALWAYS = {"herald", "listener"}
-EXECUTING = {"settler", "dispatcher", "sweeper", "gatekeeper"}
-SCHEDULING = {"trigger", "rescuer", "janitor", "catcher", "backfiller", "gatekeeper"}
+EXECUTING = {"settler", "dispatcher", "sweeper", "gatekeeper", "conductor"}
+SCHEDULING = {"trigger", "rescuer", "janitor", "catcher", "backfiller", "gatekeeper", "conductor"}
 
 
 @dataclass(frozen=True, slots=True)

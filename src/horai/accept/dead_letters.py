@@ -37,6 +37,7 @@ async def replay_letter(scope: Scope, letter_id: int) -> Answer:
     """Runs a dead instance once more, as a new one; a letter that was replayed before tells as what."""
     done = await _replay(scope, letter_id)
     scope.wakeups.announce(done.made.values())
+    scope.wakeups.runs_asked([woken.id for woken in done.made.values()])
     letter = await read_letter(scope, letter_id)
     if letter.replay_status is ReplayStatus.DISCARDED:
         raise _settled(letter, "replayed")

@@ -16,7 +16,7 @@ from typing import Any
 from horai.accept import relanes
 from horai.accept.jobs import Joined, Written, add_job, announce, rewrite_job
 from horai.accept.scope import Scope
-from horai.core.definition import Definition, checked, document_of, with_instants
+from horai.core.definition import Definition, checked, document_of, refuse_house, with_instants
 from horai.core.errors import Duplicate, FieldError, Invalid
 from horai.core.timing import INSTANT_FIELDS
 from horai.db import jobs
@@ -125,6 +125,7 @@ def _wish(app: str, declared: Declared) -> _Wish:
             if at.tzinfo is None:
                 raise Invalid.field(field, "has no UTC offset", "Write datetime(…, tzinfo=UTC).")
             document[field] = at.astimezone(UTC)
+    refuse_house(document)
     definition = checked(with_instants(document))
     stored = json.dumps(document_of(definition, document), allow_nan=False)
     return _Wish(app, definition, json.loads(stored), declared.payload)

@@ -9,6 +9,7 @@ from horai.accept.cancels import Cancelled
 from horai.accept.puts import Answer, Put, put_all
 from horai.accept.requests import Once
 from horai.accept.scope import Scope, job_not_found, require_job
+from horai.core.definition import is_house
 from horai.core.errors import AlreadyFinal, DispatcherDown, NotFound
 from horai.core.reschedule import Verdict
 from horai.core.shards import Role
@@ -95,9 +96,9 @@ async def trigger(scope: Scope, reference: str, payload: str | None, once: Once)
 
 
 async def _require_dispatcher(connection: Connection, job: JobRow) -> None:
-    """A function may wait for its worker as long as anybody is there at all; HTTP needs somebody who calls."""
-    is_http = job.document["target"]["type"] == "http"
-    able = {Role.executor} if is_http else {Role.executor, Role.worker}
+    """A function may wait for its worker as long as anybody is there at all; HTTP, and what is Horai's own, needs a node."""
+    needs_node = job.document["target"]["type"] == "http" or is_house(job.document)
+    able = {Role.executor} if needs_node else {Role.executor, Role.worker}
     if not any(able.intersection(node.roles) for node in await nodes.live_nodes(connection)):
         raise DispatcherDown(
             "No live dispatcher: nothing would run this now.",
@@ -140,6 +141,7 @@ def _tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
     for row in cancelled:
         if row.fence is not None:
             scope.wakeups.claim_ended(row.id, row.fence)
+    scope.wakeups.runs_asked([row.id for row in cancelled])
 
 
 async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:

@@ -13,12 +13,12 @@ from horai.accept.catchups import Passed
 from horai.accept.requests import Once
 from horai.accept.scope import Scope, job_not_found, require_job
 from horai.core.cron import NO_NEXT_FIRE
-from horai.core.definition import Definition, JobStatus, checked, document_of
-from horai.core.errors import Duplicate, Invalid, PreconditionFailed
+from horai.core.definition import Definition, JobStatus, checked, document_of, is_house, refuse_house
+from horai.core.errors import Conflict, Duplicate, Invalid, PreconditionFailed
 from horai.core.schedule import next_after
 from horai.core.timing import BESIDE_BOTH, BESIDE_CRON, BESIDE_EVERY, NONE_BETWEEN, SCHEDULE_FIELDS, Timing
 from horai.db import catchups as deferred
-from horai.db import jobs, nodes, plans, schedules
+from horai.db import jobs, nodes, plans, schedules, workflows
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow, JobWrite
 from horai.db.plans import Place
@@ -53,6 +53,7 @@ class Joined:
 
 async def create_job(scope: Scope, written: Written, once: Once | None = None) -> JobRow:
     """A new job, with its one instance when it has `at` or `delay`. Durable when it returns."""
+    refuse_house(written.document)
     definition = checked(written.document)
     request = requests.request_key(scope, "create-job", once) if once else None
     job, joined, woken = None, Joined(), list[Woken]()
@@ -150,7 +151,10 @@ async def change_job(scope: Scope, reference: str, change: Change) -> JobRow:
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference, change.if_version)
         payload = change.payload if change.sets_payload else job.payload
-        changed, joined = await rewrite_job(connection, job, _merged(job, change.fields), payload)
+        document = merged(job, change.fields)
+        refuse_house(job.document)
+        refuse_house(document)
+        changed, joined = await rewrite_job(connection, job, document, payload)
         fields = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": fields})
     announce(scope, joined, [])
@@ -236,7 +240,7 @@ def _resumes(job: JobRow, definition: Definition) -> bool:
     return job.status is JobStatus.PAUSED and definition.status is JobStatus.ACTIVE
 
 
-def _merged(job: JobRow, fields: Mapping[str, Any]) -> dict[str, Any]:
+def merged(job: JobRow, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The stored document with `fields` laid over it; a new schedule field takes the place of the old one.
 
     What stands beside a cron or an every goes with it.
@@ -249,17 +253,17 @@ def _merged(job: JobRow, fields: Mapping[str, Any]) -> dict[str, Any]:
     takes_over = next((field for field in SCHEDULE_FIELDS if fields.get(field) is not None), None)
     kept = {name: value for name, value in job.document.items() if not (takes_over and name in SCHEDULE_FIELDS)}
     given = {name: _laid_over(kept.get(name), value) if name in NESTED else value for name, value in fields.items()}
-    merged = {**kept, "status": job.status.name, **given}
-    outlived = {name for name in _outlived(merged) if fields.get(name) is None}
-    return {name: value for name, value in merged.items() if value is not None and name not in outlived}
+    whole = {**kept, "status": job.status.name, **given}
+    outlived = {name for name in _outlived(whole) if fields.get(name) is None}
+    return {name: value for name, value in whole.items() if value is not None and name not in outlived}
 
 
-def _outlived(merged: Mapping[str, Any]) -> tuple[str, ...]:
+def _outlived(document: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields that mean nothing beside the schedule there is now."""
-    if merged.get("cron") is not None:
+    if document.get("cron") is not None:
         return BESIDE_EVERY
-    if merged.get("every") is not None:
-        return BESIDE_CRON if merged.get("calendar") else (*BESIDE_CRON, "timezone")
+    if document.get("every") is not None:
+        return BESIDE_CRON if document.get("calendar") else (*BESIDE_CRON, "timezone")
     return (*BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH)
 
 
@@ -316,10 +320,30 @@ async def delete_job(scope: Scope, reference: str, if_version: int | None = None
     """Takes the job away: what waits is cancelled, what runs finishes, history stays."""
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference, if_version)
-        await jobs.delete_job(connection, job.id)
-        await deferred.give_up_catchups(connection, job.id, "JOB_DELETED")
-        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_DELETED", {"name": job.name})
+        await _require_unused(connection, job)
+        await remove_job(connection, job)
     await relanes.relane_now(scope, job.id)
+
+
+async def remove_job(connection: Connection, job: JobRow) -> None:
+    """The same for a job that the caller holds, in its transaction: what waits is to be moved after the commit."""
+    await jobs.delete_job(connection, job.id)
+    await deferred.give_up_catchups(connection, job.id, "JOB_DELETED")
+    await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_DELETED", {"name": job.name})
+
+
+async def _require_unused(connection: Connection, job: JobRow) -> None:
+    """Whoever makes it part of a workflow holds it meanwhile, so that this look comes before or after."""
+    if is_house(job.document):
+        raise Conflict(
+            f"The job {job.name!r} belongs to Horai itself.", "Delete what it belongs to: its workflow, for example."
+        )
+    if names := await workflows.workflows_with(connection, job.id):
+        raise Conflict(
+            f"The job {job.name!r} is a node of the workflow {names[0]!r}.",
+            "Take it out of its workflows first: PATCH or DELETE /api/v1/workflows/{workflow}.",
+            extra={"workflow": names[0]},
+        )
 
 
 def _as_is(job: JobRow) -> JobWrite:

@@ -29,6 +29,7 @@ async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Ou
         raise await _keep_late(scope, instance, fence, outcome)
     scope.wakeups.announce(applied.woken)
     scope.wakeups.claim_ended(instance_id, fence)
+    scope.wakeups.runs_asked([instance_id])
     return instance
 
 

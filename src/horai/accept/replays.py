@@ -175,6 +175,7 @@ class _Run:
         self.summary.replayed += len(done.made)
         self.summary.superseded += len(done.superseded)
         self.scope.wakeups.announce(done.made.values())
+        self.scope.wakeups.runs_asked([woken.id for woken in done.made.values()])
 
 
 async def replay_locked(connection: Connection, letters: Sequence[tuple[Locked, datetime]]) -> Replayed:

@@ -24,6 +24,7 @@ from horai.api.routes import (
     jobs,
     queues,
     schedules,
+    workflows,
 )
 from horai.wire.backfills import BackfillIn
 from horai.wire.dead_letters import DiscardIn, ReplayIn
@@ -32,6 +33,7 @@ from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
 from horai.wire.jobs import JobIn, JobPatch, Noted
 from horai.wire.queues import QueueIn
 from horai.wire.schedules import PreviewIn
+from horai.wire.workflows import RerunIn, WorkflowIn, WorkflowPatch
 
 BODIES: tuple[type[BaseModel], ...] = (
     JobIn,
@@ -46,6 +48,9 @@ BODIES: tuple[type[BaseModel], ...] = (
     ReplayIn,
     DiscardIn,
     BackfillIn,
+    WorkflowIn,
+    WorkflowPatch,
+    RerunIn,
     Problem,
 )
 
@@ -62,7 +67,19 @@ def create_app(context: Context) -> FastAPI:
     app = FastAPI(title="Horai", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.forecasts = forecast.Forecasts()
-    routes = (jobs, instances, history, queues, health, schedules, explain, forecast, dead_letters, backfills)
+    routes = (
+        jobs,
+        instances,
+        history,
+        queues,
+        health,
+        schedules,
+        explain,
+        forecast,
+        dead_letters,
+        backfills,
+        workflows,
+    )
     for module in routes:
         app.include_router(module.router)
     app.add_api_route("/", welcome, include_in_schema=False, response_class=HTMLResponse)
@@ -106,6 +123,7 @@ def _describe_problems(document: dict[str, Any]) -> None:
 
 def _describe_trigger_key(document: dict[str, Any]) -> None:
     """A trigger without its key is a problem of its own (400), so the route itself takes it as optional."""
-    for parameter in document["paths"]["/api/v1/jobs/{job}/trigger"]["post"]["parameters"]:
+    triggers = [path["post"] for name, path in document["paths"].items() if name.endswith("/trigger")]
+    for parameter in (parameter for trigger in triggers for parameter in trigger["parameters"]):
         if parameter["in"] == "header":
             parameter |= {"required": True, "schema": {"type": "string", "minLength": 1, "maxLength": KEY_LIMIT}}

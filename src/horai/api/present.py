@@ -126,7 +126,7 @@ def instance_page(rows: Sequence[InstanceRow], limit: int) -> dict[str, Any]:
 
 def cursor_after(at: datetime, id_: int) -> str:
     """Where the page after this row begins, in a list by time and id."""
-    return _encode(f"{_micros(at)}.{id_}")
+    return page_cursor(f"{_micros(at)}.{id_}")
 
 
 def instance_cursor(cursor: str | None) -> tuple[datetime, int]:
@@ -144,7 +144,7 @@ def instance_cursor(cursor: str | None) -> tuple[datetime, int]:
 
 def job_page(rows: Sequence[JobRow], limit: int) -> dict[str, Any]:
     """A page of jobs."""
-    cursor = _encode(str(rows[-1].id)) if len(rows) == limit else None
+    cursor = page_cursor(str(rows[-1].id)) if len(rows) == limit else None
     return {"items": [job_json(row) for row in rows], "nextCursor": cursor}
 
 
@@ -161,7 +161,7 @@ def job_cursor(cursor: str | None) -> int:
 def chain_page(entries: Sequence[ChainEntry], limit: int) -> dict[str, Any]:
     """A page of what happened to a key."""
     last = entries[-1].link if len(entries) == limit else None
-    cursor = None if last is None else _encode(f"{_micros(last.at)}.{last.instance_id}.{last.seq}")
+    cursor = None if last is None else page_cursor(f"{_micros(last.at)}.{last.instance_id}.{last.seq}")
     return {"items": [_chain_json(entry) for entry in entries], "nextCursor": cursor}
 
 
@@ -206,7 +206,7 @@ def queue_json(queue: QueueRow) -> dict[str, Any]:
 
 def queue_page(rows: Sequence[QueueRow], limit: int) -> dict[str, Any]:
     """A page of queues."""
-    cursor = _encode(str(rows[-1].id)) if len(rows) == limit else None
+    cursor = page_cursor(str(rows[-1].id)) if len(rows) == limit else None
     return {"items": [queue_json(row) for row in rows], "nextCursor": cursor}
 
 
@@ -214,7 +214,8 @@ def _micros(instant: datetime) -> int:
     return millis(instant) * 1000 + instant.microsecond % 1000
 
 
-def _encode(text: str) -> str:
+def page_cursor(text: str) -> str:
+    """A position as it is handed out."""
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 

@@ -14,6 +14,7 @@
     schedules     when a job would fire
     instances     verbs of instances; history is what happened to a key
     dlq           verbs of dead letters
+    workflows     verbs of workflows and their runs
     source        event sources; streaming takes from one that lasts, taking from a file and from what was parked
     health        how the scheduler is doing
     flags         the flags that several commands share; time_flags those that say when

@@ -22,6 +22,7 @@ COMMANDS = {
     "source": "Event sources: changes of mind that arrive by themselves.",
     "schedules": "Schedules: when a job would fire.",
     "forecast": "Show how many jobs will fire when, and what would level the peaks.",
+    "workflows": "Workflows: jobs in the order of a graph, for one fire time.",
     "queues": "Queues: priority, limits, pace and pause of what is in them.",
     "dlq": "Dead letters: what was given up, to be replayed or discarded.",
     "backfills": "Backfills: slots of the past that are run again, or for the first time.",

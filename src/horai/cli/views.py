@@ -26,7 +26,7 @@ def instant(text: str | None, *, exact: bool = False) -> str:
 
 def job_row(job: Document) -> tuple[str, ...]:
     """A job on one line, as in `JOB_COLUMNS`."""
-    shown = (job["name"], job["status"], _schedule(job), _target(job["target"]), job["queue"], job["priority"])
+    shown = (job["name"], job["status"], schedule_text(job), _target(job["target"]), job["queue"], job["priority"])
     return (*shown, ", ".join(job["tags"]))
 
 
@@ -38,7 +38,7 @@ def job_fields(job: Document) -> Pairs:
         ("id", job["id"]),
         ("status", job["status"]),
         ("note", job["note"] or ""),
-        ("schedule", _schedule(job)),
+        ("schedule", schedule_text(job)),
         *_time_fields(job),
         ("target", _target(job["target"])),
         ("headers", ", ".join(job["target"].get("headers") or ())),
@@ -145,7 +145,7 @@ def node_row(node: Document) -> tuple[str, ...]:
     return (node["name"], node["host"], str(node["pid"]), node["version"], *times)
 
 
-def _schedule(job: Document) -> str:
+def schedule_text(job: Document) -> str:
     if job.get("cron"):
         return f"cron {job['cron']} ({job.get('timezone') or 'UTC'})"
     if job.get("at"):

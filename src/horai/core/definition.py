@@ -14,6 +14,7 @@ from typing import Any
 from horai.core.callbacks import check_headers, check_url
 from horai.core.calls import HTTP_TIMEOUT, HttpTarget, Target, WorkerTarget
 from horai.core.durations import format_duration, parse_duration
+from horai.core.errors import Invalid
 from horai.core.faults import Faults
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.schedule import CronSchedule
@@ -30,6 +31,10 @@ from horai.core.timing import (
 )
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
+HANDLER = re.compile(r"(?:horai:[a-z]{1,32}|[A-Za-z0-9][A-Za-z0-9_.\-]{0,127})")
+"""What runs a job: a function that a worker has, or one of Horai's own."""
+HOUSE = "horai:"
+"""Handlers of Horai itself begin with it; nobody else's can."""
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 DEFAULT_QUEUE = "default"
 KEPT_FIELDS = (*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, "payloadSchema", "declaredBy")
@@ -115,6 +120,20 @@ def checked(document: Mapping[str, Any]) -> Definition:
     return definition
 
 
+def is_house(document: Mapping[str, Any]) -> bool:
+    """Whether Horai itself runs the job of this document: a workflow, a refresh, a reconciler."""
+    target: Mapping[str, Any] = document.get("target") or {}
+    return str(target.get("handler") or "").startswith(HOUSE)
+
+
+def refuse_house(document: Mapping[str, Any]) -> None:
+    """`Invalid` for a job that only Horai itself may make or change."""
+    if is_house(document):
+        raise Invalid.field(
+            "target.handler", "belongs to Horai itself", "Change what the job belongs to: its workflow, for example."
+        )
+
+
 def recipe_of(document: Mapping[str, Any]) -> Recipe:
     """How a stored job is run; `Invalid` names every wrong field."""
     faults = Faults()
@@ -152,7 +171,7 @@ def _target(document: Mapping[str, Any], faults: Faults) -> tuple[Target, timede
         for field in ("url", "method", "headers"):
             if target.get(field) is not None:
                 faults.add(f"target.{field}", "belongs to a target of type http")
-        handler = _matching("target.handler", target.get("handler") or document.get("name", ""), NAME, faults)
+        handler = _matching("target.handler", target.get("handler") or document.get("name", ""), HANDLER, faults)
         return WorkerTarget(handler), _timeout(document, None, faults)
     if target.get("handler") is not None:
         faults.add("target.handler", "belongs to a target of type worker")

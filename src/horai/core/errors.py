@@ -8,6 +8,7 @@
     ├── Duplicate                409  SCH_409_DUPLICATE
     ├── StaleOutcome             409  SCH_409_STALE
     ├── AlreadyFinal             409  SCH_409_FINAL
+    ├── Conflict                 409  SCH_409_CONFLICT
     ├── PreconditionFailed       412  SCH_412_PRECONDITION
     ├── TooLarge                 413  SCH_413_TOO_LARGE
     ├── DispatcherDown           503  SCH_503_DISPATCHER_DOWN
@@ -112,6 +113,14 @@ class AlreadyFinal(HoraiError):
     code = "SCH_409_FINAL"
     status = 409
     title = "Already final"
+
+
+class Conflict(HoraiError):
+    """What is asked for cannot be done as things are now; the hint says what has to happen first."""
+
+    code = "SCH_409_CONFLICT"
+    status = 409
+    title = "Conflict"
 
 
 class PreconditionFailed(HoraiError):

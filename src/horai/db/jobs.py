@@ -1,7 +1,7 @@
 """Definitions, lanes and tenants: one function per statement of sql/jobs.sql."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -234,6 +234,8 @@ class Runnable:
     recipe: Recipe | None
     is_gated: bool = False
     """Whether the end of one run decides on another."""
+    is_chained: bool = False
+    """Whether it is in a workflow, where others wait for its runs."""
 
     @property
     def is_held(self) -> bool:
@@ -241,9 +243,14 @@ class Runnable:
         return self.is_paused and not self.is_deleted
 
 
-async def jobs_to_run(connection: Connection, known: Mapping[int, int]) -> list[Runnable]:
-    """Those of the jobs, deleted ones included, whose version is not the known one (0: not known)."""
-    rows = await connection.fetch(sql("jobs_to_run"), list(known), list(known.values()))
+async def jobs_to_run(
+    connection: Connection, known: Mapping[int, int], chained: Collection[int] = ()
+) -> list[Runnable]:
+    """Those of the jobs, deleted ones included, whose version is not the known one (0: not known).
+
+    Or that are in a workflow, unless they are `chained` as far as is known; and the other way round.
+    """
+    rows = await connection.fetch(sql("jobs_to_run"), list(known), list(known.values()), list(chained))
     return [
         Runnable(
             row["id"],
@@ -254,6 +261,7 @@ async def jobs_to_run(connection: Connection, known: Mapping[int, int]) -> list[
             row["is_deleted"],
             _recipe(row["recipe"]),
             row["is_gated"],
+            row["is_chained"],
         )
         for row in rows
     ]

@@ -1,7 +1,7 @@
 """Asks the database whether what must always hold does hold: one function, one statement of sql/verify.sql per question.
 
 The numbers are those of docs/concepts/invariants.md; the S ones are the schema's own. Not asked here, because no row can tell: I6
-(effects are counted at the receiver), I13, I16 and I17 (their tables are yet to come), and the slots of cron
+(effects are counted at the receiver), I16 and I17 (their tables are yet to come), and the slots of cron
 expressions in I7 (SQL cannot count them; `every` ones it can).
 """
 
@@ -55,6 +55,7 @@ QUESTIONS = (
     _Question("I10", "a change of state has its event", "verify_change_told"),
     _Question("I11", "an instance's events are numbered without gaps", "verify_events_dense"),
     _Question("I12", "nothing starts before it is due", "verify_never_early"),
+    _Question("I13", "what has left BLOCKED has its parents behind it", "verify_parents_done"),
     _Question("I14", "no queue has taken more than its limit allows", "verify_queue_limit"),
     _Question("I14", "what runs in a limited queue has a slot", "verify_running_has_slot", is_bounded=True),
     _Question("I15", "what belongs to a job is of its tenant", "verify_one_tenant"),

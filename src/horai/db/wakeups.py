@@ -28,6 +28,7 @@ ScheduleListener = Callable[[int, datetime], None]
 OutcomeListener = Callable[[int, int], None]
 QueueListener = Callable[[int], None]
 GateListener = Callable[[Iterable[int]], None]
+RunListener = Callable[[Iterable[int]], None]
 PlainListener = Callable[[], None]
 
 
@@ -58,6 +59,7 @@ class Wakeups:
         self._outcomes: list[OutcomeListener] = []
         self._queues: list[QueueListener] = []
         self._gates: list[GateListener] = []
+        self._runs: list[RunListener] = []
         self._relanes: list[PlainListener] = []
         self._nodes: list[PlainListener] = []
         self._everything: list[PlainListener] = []
@@ -82,6 +84,10 @@ class Wakeups:
     def listen_to_gates(self, listener: GateListener) -> None:
         """From now on `listener` hears of jobs whose held slots may have to be decided on."""
         self._gates.append(listener)
+
+    def listen_to_runs(self, listener: RunListener) -> None:
+        """From now on `listener` hears of instances whose end or replay a run of a workflow may wait for."""
+        self._runs.append(listener)
 
     def listen_to_relanes(self, listener: PlainListener) -> None:
         """From now on `listener` hears when rows have to be moved to other lanes."""
@@ -124,6 +130,11 @@ class Wakeups:
         """Tells, in this process alone, that a run of these jobs has ended or a slot of theirs is held."""
         for listener in self._gates:
             listener(job_ids)
+
+    def runs_asked(self, instance_ids: Iterable[int]) -> None:
+        """Tells, in this process alone, that these instances have ended, were replayed, or have started a run."""
+        for listener in self._runs:
+            listener(instance_ids)
 
     def relane_asked(self) -> None:
         """Tells that a job's rows have to be moved."""

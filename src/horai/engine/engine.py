@@ -19,6 +19,7 @@ from horai.engine.attempts import Attempts, Executor
 from horai.engine.backfiller import Backfiller
 from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
+from horai.engine.conductor import Conductor
 from horai.engine.dispatcher import Bench, Dispatcher
 from horai.engine.gatekeeper import Gatekeeper
 from horai.engine.handout import Handout
@@ -103,7 +104,7 @@ class Engine:
         if Role.scheduler in self._roles:
             self._stages += self._scheduling()
         if self._roles & {Role.executor, Role.worker, Role.scheduler}:
-            self._stages.append(self._gatekeeping())
+            self._stages += [self._gatekeeping(), self._conducting()]
         self._wakeups.pass_on_to(self._herald.tell)
         self._wakeups.listen_to_nodes(self.keeper.nudge)
         self._tasks = [
@@ -115,6 +116,7 @@ class Engine:
         holdings, vitals, settings, clock = self._holdings, self._vitals, self._settings, self.clock
         book = JobBook()
         settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings, book.gated)
+        settler.chained = book.chained
         attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals)
         lanes = Lanes(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.keeper, lanes, holdings, settler, clock, vitals)
@@ -158,6 +160,14 @@ class Engine:
         self._wakeups.listen_to_gates(gatekeeper.ask)
         self._wakeups.listen_to_relanes(gatekeeper.look_everywhere)
         return gatekeeper
+
+    def _conducting(self) -> Stage:
+        """What leads workflows on: wherever runs of their jobs end."""
+        line = self._line("conductor", LOCK_TIMEOUT)
+        conductor = Conductor(line, self.keeper, self._wakeups, self._settings, self.clock.now())
+        self._wakeups.listen_to_runs(conductor.hear)
+        self._wakeups.listen_to_relanes(conductor.look_everywhere)
+        return conductor
 
     async def watch(self) -> None:
         """Returns only when a loop has died, which no error of a step can bring about."""

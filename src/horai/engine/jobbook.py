@@ -22,6 +22,8 @@ class JobBook:
     def __init__(self) -> None:
         self.gated: set[int] = set()
         """The jobs whose gates want to know when a run has ended, as far as they have been read."""
+        self.chained: set[int] = set()
+        """The jobs that are in a workflow, whose runs want to know as well."""
         self._known: dict[int, Runnable] = {}
         self._asked_at: dict[int, float] = {}
         self._secrets: dict[str, tuple[str, ...]] = {}
@@ -41,12 +43,11 @@ class JobBook:
 
     async def _refresh(self, connection: Connection, stale: list[int], now: float) -> None:
         versions = {i: self._known[i].version if i in self._known else 0 for i in stale}
-        for job in await jobs.jobs_to_run(connection, versions):
+        chained = self.chained.intersection(stale) if self.chained else ()
+        for job in await jobs.jobs_to_run(connection, versions, chained):
             self._known[job.id] = job
-            if job.is_gated:
-                self.gated.add(job.id)
-            else:
-                self.gated.discard(job.id)
+            _keep(self.gated, job.id, job.is_gated)
+            _keep(self.chained, job.id, job.is_chained)
         if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
             self._secrets = await jobs.signing_secrets(connection)
             self._secrets_at = now
@@ -55,6 +56,13 @@ class JobBook:
     def secrets_of(self, job: Runnable) -> tuple[str, ...]:
         """What a call of this job is signed with."""
         return self._secrets.get(job.tenant, ()) if _is_http(job) else ()
+
+
+def _keep(jobs: set[int], job_id: int, belongs: bool) -> None:
+    if belongs:
+        jobs.add(job_id)
+    else:
+        jobs.discard(job_id)
 
 
 def _is_http(job: Runnable | None) -> bool:

@@ -72,6 +72,7 @@ class Rescuer:
             async with connection.transaction():
                 applied = await settlements.apply(connection, batch)
             self._wakeups.announce(applied.woken)
+            self._wakeups.runs_asked([row.held.id for row in page if row.held.job_id in self._jobs.chained])
             rescued += len(applied.ids)
             seen += len(page)
             after = page[-1].held.id

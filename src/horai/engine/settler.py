@@ -95,6 +95,8 @@ class Settler:
         self.signal = asyncio.Event()
         self.gated = gated
         """The jobs whose gates are to be told when a run has ended."""
+        self.chained: Collection[int] = ()
+        """The jobs that are in workflows, whose runs are to be told as well."""
         self._holdings = holdings
         self._wakeups = wakeups
         self._vitals = vitals
@@ -104,6 +106,7 @@ class Settler:
     def mate(self, line: Line) -> "Settler":
         """A second one, on a line of its own, that shares the work: one writes while the other's answer is read."""
         mate = Settler(line, self._holdings, self._wakeups, self._vitals, self._settings, self.gated)
+        mate.chained = self.chained
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
         mate._inbox = self._inbox
@@ -129,6 +132,9 @@ class Settler:
             self._vitals.unsettled = len(inbox.waiting)
         if self.gated:
             self._wakeups.gates_asked({s.held.job_id for s in batch if s.held.job_id in self.gated})
+        if self.chained:
+            ended = [s.held for s in batch if isinstance(s.decision, Complete | Bury)]
+            self._wakeups.runs_asked([held.id for held in ended if held.job_id in self.chained])
         if len(inbox.waiting) == len(locked):
             return now + (LOCKED_PAUSE if locked else IDLE)
         return now

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from horai.accept import declarations
 from horai.accept.declarations import Applied, Declared
 from horai.accept.scope import Scope
+from horai.accept.workflow_declarations import declare_workflows
 from horai.core.errors import Invalid
 from horai.db import jobs as stored_jobs
 from horai.db.places import Place, choose_database
@@ -23,6 +24,7 @@ from horai.sdk.declaration import Options, declaration_of
 from horai.sdk.facade import PORTAL
 from horai.sdk.job import Job
 from horai.sdk.verbs import Verbs
+from horai.sdk.workflow import Node, Workflow
 
 R = TypeVar("R")
 
@@ -42,6 +44,7 @@ class Horai:
         self._database_url = database_url
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._jobs: dict[str, Job[Any]] = {}
+        self._workflows: dict[str, Workflow] = {}
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = WeakKeyDictionary()
 
     @property
@@ -79,6 +82,16 @@ class Horai:
         self._jobs[job.name] = job
         return job
 
+    def workflow(self, name: str, /, nodes: Sequence[Node], **options: Unpack[Options]) -> Workflow:
+        """Declares a workflow: `app.workflow("nightly", [Node(load), Node(report, after=[load])], cron="0 2 * * *")`.
+
+        A node begins once all it comes after have succeeded, with what they returned as `parents` in its payload.
+        """
+        if name in self._jobs or name in self._workflows:
+            raise Invalid(f"The name {name!r} is declared twice in {self.name!r}.", "Name one of them otherwise.")
+        made = self._workflows[name] = Workflow(self, name, nodes, options)
+        return made
+
     async def client(self) -> Client:
         """What this event loop is connected with, opened at first need."""
         loop = asyncio.get_running_loop()
@@ -96,8 +109,17 @@ class Horai:
         return await self.declare_to((await self.client()).scope)
 
     async def declare_to(self, scope: Scope) -> Applied:
-        """The same, with the means of somebody else."""
-        return await declarations.declare(scope, self.name, self.declared())
+        """The same, with the means of somebody else. Workflows come after the jobs that they are made of."""
+        applied = await declarations.declare(scope, self.name, self.declared())
+        if not self._workflows:
+            return applied
+        more = await declare_workflows(scope, [workflow.written for workflow in self._workflows.values()])
+        return Applied(
+            applied.created + more.created,
+            applied.changed + more.changed,
+            applied.unchanged + more.unchanged,
+            applied.removed,
+        )
 
     async def declare_missing(self, job: Verbs[Any]) -> bool:
         """Makes a job known to the database that does not know it; False when it does. Others are left as they are."""

@@ -100,9 +100,16 @@ def declaration_of(function: Callable[..., Any], options: Options) -> Declaratio
 
 
 def _document(name: str, options: Options, signature: Signature) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": name, "target": {"type": "worker", "handler": name}, **fields_of(options)}
+    if signature.shape.schema is not None:
+        document["payloadSchema"] = dict(signature.shape.schema)
+    return document
+
+
+def fields_of(options: Options) -> dict[str, Any]:
+    """The fields of a document that options come to: all but the name, the target and the payload."""
     written: Mapping[str, Any] = {option: value for option, value in options.items() if value is not None}
-    document: dict[str, Any] = {"name": name, "target": {"type": "worker", "handler": name}}
-    document |= {_public(option): written[option] for option in AS_WRITTEN if option in written}
+    document = {_public(option): written[option] for option in AS_WRITTEN if option in written}
     document |= {_public(option): _duration(written[option]) for option in DURATIONS if option in written}
     document |= {_public(option): _instant(option, written[option]) for option in INSTANTS if option in written}
     document |= {option: _list(option, written[option]) for option in LISTS if written.get(option)}
@@ -112,8 +119,6 @@ def _document(name: str, options: Options, signature: Signature) -> dict[str, An
         document["misfire"] = _misfire(misfire) if isinstance(misfire, Misfire) else misfire
     if retry := options.get("retry"):
         document["retry"] = _retry(retry)
-    if signature.shape.schema is not None:
-        document["payloadSchema"] = dict(signature.shape.schema)
     return document
 
 

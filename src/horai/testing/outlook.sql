@@ -38,6 +38,18 @@ language sql volatile as $$
         select from horai.backfill_instance own where own.backfill_id = backfill.id))
     having count(*) > 0
     union all
+    select 'run', null, null, null, count(*) from horai.workflow_run run
+    where finished_at is null and exists (
+        select from horai.workflow_node node left join horai.instance_live live on live.id = node.instance_id
+        where node.run_id = run.id and node.is_current and (
+            node.ended is null and live.id is null
+            or node.ended = 4 and (
+                exists (select from horai.instance_live replay where replay.replay_of = node.instance_id)
+                or exists (select from horai.instance_history replay where replay.replay_of = node.instance_id))
+            or live.state = 6 and not exists (select from horai.workflow_node parent where parent.run_id = run.id
+                and parent.is_current and parent.name = any (node.after) and parent.ended is distinct from 2)))
+    having count(*) > 0
+    union all
     select 'next', null, null, least(
         (select min(due) from waiting where due > now),
         (select min(fire_time) from horai.schedule where fire_time > now),

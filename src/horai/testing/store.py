@@ -25,7 +25,7 @@ class Outlook:
     places: tuple[DuePlace, ...] = ()
     next_at: datetime | None = None
     chores: dict[str, int] = field(default_factory=dict[str, int])
-    """How much else is due: of `schedule`, `node`, `relane`, `catchup`, `gate`, and how far any `backfill` has come."""
+    """How much else is due: of `schedule`, `node`, `relane`, `catchup`, `gate`, `run`, and how far any `backfill` has come."""
 
     @property
     def is_quiet(self) -> bool:

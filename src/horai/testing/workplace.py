@@ -16,6 +16,7 @@ from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.states import FINAL, State
 from horai.core.vitals import Vitals
+from horai.core.workflow import WORKFLOW_HANDLER
 from horai.db import idempotency, jobs, nodes
 from horai.db.line import Line
 from horai.db.pool import Connection
@@ -24,7 +25,9 @@ from horai.engine.attempts import Attempts, Executor
 from horai.engine.backfiller import Backfiller
 from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
+from horai.engine.conductor import Conductor
 from horai.engine.dispatcher import Bench, Dispatcher
+from horai.engine.executors.workflow import WorkflowExecutor
 from horai.engine.gatekeeper import Gatekeeper
 from horai.engine.handout import Handout
 from horai.engine.holdings import Holdings
@@ -91,6 +94,7 @@ class Workplace:
         self._patience = patience
         self._line = Line(url, "horai test")
         self._payloads = Line(url, "horai test payloads")
+        self._workflows = WorkflowExecutor(Line(url, "horai test workflows"), self.wakeups)
         self._scribe = Scribe(self._line, clock)
         self.journal = Journal(clock, self._scribe)
         self._crew = Crew(CONCURRENCY, self.journal)
@@ -107,12 +111,14 @@ class Workplace:
         self._catcher = Catcher(self._line, keeper, self.wakeups, SETTINGS)
         self._backfiller = Backfiller(self._line, keeper, self.wakeups, SETTINGS)
         self._gatekeeper = Gatekeeper(self._line, keeper, self.wakeups, SETTINGS, clock.now())
+        self._conductor = Conductor(self._line, keeper, self.wakeups, SETTINGS, clock.now())
         self._listen()
 
     def _executors(self, app: Horai) -> Mapping[str, Executor]:
-        """All in this process, those that want a process of their own included."""
+        """All in this process, those that want a process of their own included, and what is Horai's own."""
         inner = {name: job.executor(self._crew) for name, job in app.jobs.items()}
-        return {name: WatchedExecutor(executor, self.journal, self.mishaps) for name, executor in inner.items()}
+        watched = {name: WatchedExecutor(executor, self.journal, self.mishaps) for name, executor in inner.items()}
+        return {**watched, WORKFLOW_HANDLER: self._workflows}
 
     def _bench(self, keeper: Keeper, executors: Mapping[str, Executor]) -> Bench:
         clock, holdings, settler, book, vitals = self.clock, self._holdings, self._settler, FreshJobs(), Vitals()
@@ -156,7 +162,7 @@ class Workplace:
     @property
     def job_names(self) -> frozenset[str]:
         """Whose functions are run here."""
-        return self._dispatcher.bench.attempts.handlers
+        return self._dispatcher.bench.attempts.handlers - {WORKFLOW_HANDLER}
 
     async def has_ended(self, instance_id: int) -> bool:
         """Whether an instance is final."""
@@ -212,6 +218,9 @@ class Workplace:
         if "gate" in outlook.chores:
             self._gatekeeper.look_everywhere()
             await self._gatekeeper.step(now)
+        if "run" in outlook.chores:
+            self._conductor.look_everywhere()
+            await self._conductor.step(now)
         for shard, lane, due, _ in outlook.places:
             self._dispatcher.wake(shard, lane, due)
         self._dispatcher.is_active = False
@@ -252,6 +261,7 @@ class Workplace:
         self._crew.close()
         await self._line.close()
         await self._payloads.close()
+        await self._workflows.close()
 
 
 async def _register(connection: Connection) -> int:

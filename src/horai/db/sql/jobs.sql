@@ -72,14 +72,17 @@ order by id limit $3;
 
 -- name: jobs_to_run
 -- What a dispatcher needs to know of the jobs whose instances it has claimed, deleted ones included; $2 the versions it
--- knows (0: none), which need not be read again.
+-- knows (0: none), which need not be read again. $3 those of the jobs that it knows to be in a workflow: a job enters and
+-- leaves one without a change of its own.
 select job.id, job.version, job.name, job.status, job.deleted_at is not null as is_deleted, tenant.name as tenant,
-    job.overlap <> 0 or job.after_finish is not null as is_gated,
+    job.overlap <> 0 or job.after_finish is not null as is_gated, chained.is_chained,
     json_build_object('target', job.definition -> 'target', 'retry', job.definition -> 'retry',
         'timeout', job.definition -> 'timeout') as recipe
 from unnest($1::bigint[], $2::bigint[]) as known(id, version)
-join horai.job on job.id = known.id and job.version <> known.version
-join horai.tenant on tenant.id = job.tenant_id;
+join horai.job on job.id = known.id
+cross join lateral (select exists (select from horai.workflow_job where workflow_job.job_id = job.id) as is_chained) chained
+join horai.tenant on tenant.id = job.tenant_id
+where job.version <> known.version or chained.is_chained <> (job.id = any ($3::bigint[]));
 
 -- name: signing_secrets
 select tenant.name as tenant, array_agg(secret.secret order by secret.id desc) as secrets

@@ -255,6 +255,16 @@ select example, count(*) over () as violations from (
     from horai.instance_history where finished_at < claimed_at
 ) found order by id limit $1;
 
+-- name: verify_parents_done
+-- A node of a run that may run, or does, has parents that all succeeded: noted in the transaction that let it go.
+select format('instance %s is %s as the node %s of run %s, and its parent %s is not done', live.id, horai.state_name(live.state),
+    node.name, node.run_id, parent.name) as example, count(*) over () as violations
+from horai.workflow_node node
+join horai.instance_live live on live.id = node.instance_id and live.state <> 6
+join horai.workflow_node parent on parent.run_id = node.run_id and parent.is_current and parent.name = any (node.after)
+where node.is_current and parent.ended is distinct from 2
+order by live.id limit $1;
+
 -- name: verify_queue_limit
 -- A limited queue has as many slots as its limit says, beside the retired ones. More may be taken than that since the limit
 -- was lowered, but then none of them after it.

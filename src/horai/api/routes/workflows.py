@@ -1,0 +1,184 @@
+"""Workflows and their runs."""
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import ConfigDict, Field
+
+from horai.accept import instances, reruns, workflows
+from horai.accept.requests import Once
+from horai.accept.workflows import Workflow, WorkflowChange, WrittenWorkflow
+from horai.api.body import Body, body_of, payload_text
+from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.present import answer, instance_cursor, instance_json, job_cursor
+from horai.api.workflow_json import pending_json, run_page, view_json, workflow_json, workflow_page
+from horai.core.errors import IdempotencyKeyRequired, NotFound
+from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
+from horai.core.workflow import Node, checked_nodes
+from horai.db.pool import acquire
+from horai.db.runs import list_runs
+from horai.wire.fields import Model
+from horai.wire.instances import TriggerIn
+from horai.wire.jobs import Noted
+from horai.wire.workflows import (
+    RerunIn,
+    RunAnswer,
+    RunList,
+    RunOut,
+    WorkflowIn,
+    WorkflowList,
+    WorkflowOut,
+    WorkflowPatch,
+)
+
+router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"])
+
+
+class PageQuery(Model):
+    """How a list of workflows or runs is paged."""
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
+
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
+    cursor: str | None = None
+
+
+def _shown(workflow: Workflow) -> Response:
+    return answer(workflow_json(workflow), headers={"ETag": f'"{workflow.row.version}"'})
+
+
+class _RawNode(msgspec.Struct):
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _RawWorkflow(msgspec.Struct):
+    nodes: list[_RawNode]
+
+
+def _nodes(body: Body[WorkflowIn] | Body[WorkflowPatch]) -> tuple[Node, ...]:
+    raw = msgspec.json.decode(body.raw, type=_RawWorkflow).nodes
+    payloads = [payload_text(node.payload, f"nodes.{number}.payload") for number, node in enumerate(raw)]
+    return checked_nodes(body.given()["nodes"], payloads)
+
+
+def _fields(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name != "nodes"}
+
+
+@router.post("", status_code=201, responses={201: {"model": WorkflowOut}}, openapi_extra=takes(WorkflowIn))
+async def create_workflow(
+    scope: ScopeDep,
+    body: Annotated[Body[WorkflowIn], Depends(body_of(WorkflowIn))],
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Create a workflow: jobs in the order of a graph, all for one fire time."""
+    document = {name: value for name, value in _fields(body.given()).items() if value is not None}
+    written = WrittenWorkflow(document, _nodes(body), body.text_of("payload"))
+    made = await workflows.create_workflow(scope, written, once_of(idempotency_key, body.raw))
+    headers = {"ETag": f'"{made.row.version}"', "Location": f"/api/v1/workflows/{made.row.id}"}
+    return answer(workflow_json(made), 201, headers)
+
+
+@router.get("", responses={200: {"model": WorkflowList}})
+async def get_workflows(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
+    """List workflows, oldest first."""
+    found = await workflows.list_workflows(scope, job_cursor(query.cursor), query.limit)
+    return answer(workflow_page(found, query.limit))
+
+
+@router.get("/{workflow}", responses={200: {"model": WorkflowOut}})
+async def get_workflow(scope: ScopeDep, workflow: str) -> Response:
+    """Read a workflow by id or name."""
+    return _shown(await workflows.read_workflow(scope, workflow))
+
+
+@router.patch("/{workflow}", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(WorkflowPatch))
+async def patch_workflow(
+    scope: ScopeDep,
+    workflow: str,
+    body: Annotated[Body[WorkflowPatch], Depends(body_of(WorkflowPatch))],
+    if_version: VersionDep,
+) -> Response:
+    """Change a workflow, for the runs to come."""
+    nodes = None if body.shape.nodes is None else _nodes(body)
+    change = WorkflowChange(_fields(body.given()), nodes, body.text_of("payload"), body.has_payload, if_version)
+    return _shown(await workflows.change_workflow(scope, workflow, change))
+
+
+@router.delete("/{workflow}", status_code=204)
+async def delete_workflow(scope: ScopeDep, workflow: str, if_version: VersionDep) -> Response:
+    """Remove a workflow: what waits in its runs is cancelled, what runs finishes, its jobs and history stay."""
+    await workflows.delete_workflow(scope, workflow, if_version)
+    return Response(status_code=204)
+
+
+@router.post("/{workflow}/pause", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(Noted, required=False))
+async def pause_workflow(
+    scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
+) -> Response:
+    """Hold a workflow: no new runs. Those under way go on; a node is held by pausing its job."""
+    return _shown(await workflows.set_paused(scope, workflow, body.shape.note, paused=True))
+
+
+@router.post("/{workflow}/resume", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(Noted, required=False))
+async def resume_workflow(
+    scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
+) -> Response:
+    """Let a held workflow go on."""
+    return _shown(await workflows.set_paused(scope, workflow, body.shape.note, paused=False))
+
+
+@router.post(
+    "/{workflow}/trigger",
+    status_code=202,
+    responses={202: {"model": RunAnswer}},
+    openapi_extra=takes(TriggerIn, required=False),
+)
+async def trigger_workflow(
+    scope: ScopeDep,
+    workflow: str,
+    body: Annotated[Body[TriggerIn], Depends(body_of(TriggerIn))],
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Start a run now, once per `Idempotency-Key`."""
+    if idempotency_key is None:
+        raise IdempotencyKeyRequired(
+            "A trigger needs the header Idempotency-Key.",
+            "Send one key per intent, such as a UUID; a repeated request then answers with the first run.",
+        )
+    found = await workflows.read_workflow(scope, workflow)
+    once = Once(idempotency_key, body.raw)
+    row = await instances.trigger(scope, str(found.row.job_id), body.text_of("payload"), once)
+    where = f"/api/v1/workflows/{found.row.id}/runs/{row.id}"
+    return answer({"run": pending_json(found, row), "instance": instance_json(row)}, 202, {"Location": where})
+
+
+@router.get("/{workflow}/runs", responses={200: {"model": RunList}})
+async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[PageQuery, Query()]) -> Response:
+    """List the runs of a workflow, newest fire time first."""
+    before = instance_cursor(query.cursor)
+    async with acquire(scope.pool) as connection:
+        found = await workflows.require_workflow(connection, scope, workflow)
+        rows = await list_runs(connection, found.row.id, before, query.limit)
+    return answer(run_page(found, rows, query.limit))
+
+
+@router.get("/{workflow}/runs/{run}", responses={200: {"model": RunOut}})
+async def get_run(scope: ScopeDep, workflow: str, run: str) -> Response:
+    """Read one run with its nodes and how each is doing."""
+    return answer(view_json(await reruns.read_run(scope, workflow, _run_id(run))))
+
+
+@router.post("/{workflow}/runs/{run}/rerun", responses={200: {"model": RunAnswer}}, openapi_extra=takes(RerunIn))
+async def rerun(
+    scope: ScopeDep, workflow: str, run: str, body: Annotated[Body[RerunIn], Depends(body_of(RerunIn))]
+) -> Response:
+    """Do a run again from a node on: that node and all that comes after it."""
+    return answer({"run": view_json(await reruns.rerun(scope, workflow, _run_id(run), body.shape.from_))})
+
+
+def _run_id(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise NotFound(f"There is no run {text[:40]!r}.", "GET /api/v1/workflows/{workflow}/runs lists them.")
+    return int(text)

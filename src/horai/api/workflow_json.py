@@ -1,0 +1,113 @@
+"""Workflows and their runs as public JSON. Payloads and results pass through to the letter, never parsed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from horai.accept.reruns import RunView
+from horai.accept.workflows import Workflow
+from horai.api.present import cursor_after, job_json, page_cursor, raw
+from horai.core.states import State
+from horai.db.reads import InstanceRow
+from horai.db.runs import NodeNow, RunRow
+from horai.db.workflows import NodeRow
+
+NOT_OF_A_WORKFLOW = frozenset({"target", "retry", "timeout", "at", "delay"})
+_PENDING = {State.DEAD: "DEAD", State.CANCELLED: "CANCELLED"}
+
+
+def workflow_json(workflow: Workflow) -> dict[str, Any]:
+    """A workflow as it is; what says when is its job's."""
+    row, job = workflow.row, workflow.job
+    shown = {name: value for name, value in job_json(job).items() if name not in NOT_OF_A_WORKFLOW}
+    return {
+        **shown,
+        "id": str(row.id),
+        "jobId": str(row.job_id),
+        "nodes": [_node_json(node) for node in row.nodes],
+        "version": row.version,
+        "createdAt": row.created_at,
+        "updatedAt": max(row.updated_at, job.updated_at),
+    }
+
+
+def _node_json(row: NodeRow) -> dict[str, Any]:
+    node = row.node
+    return {
+        "name": node.name,
+        "job": node.job,
+        "jobId": str(row.job_id),
+        "after": list(node.after),
+        "payload": raw(node.payload),
+    }
+
+
+def workflow_page(found: Sequence[Workflow], limit: int) -> dict[str, Any]:
+    """A page of workflows."""
+    cursor = page_cursor(str(found[-1].row.id)) if len(found) == limit else None
+    return {"items": [workflow_json(workflow) for workflow in found], "nextCursor": cursor}
+
+
+def run_json(workflow: Workflow, row: RunRow) -> dict[str, Any]:
+    """A run, without its nodes."""
+    return {
+        "id": str(row.id),
+        "workflow": workflow.row.name,
+        "workflowId": str(workflow.row.id),
+        "state": row.state.name,
+        "fireTime": row.fire_time,
+        "createdAt": row.created_at,
+        "finishedAt": row.finished_at,
+        "generation": row.generation,
+        "version": row.version,
+        "payload": raw(row.payload),
+    }
+
+
+def pending_json(workflow: Workflow, instance: InstanceRow) -> dict[str, Any]:
+    """A run whose instance has not started it yet, or never will."""
+    return {
+        "id": str(instance.id),
+        "workflow": workflow.row.name,
+        "workflowId": str(workflow.row.id),
+        "state": _PENDING.get(instance.state, "PENDING"),
+        "fireTime": instance.fire_time,
+        "createdAt": instance.created_at,
+        "finishedAt": instance.finished_at,
+        "generation": 0,
+        "version": None,
+        "payload": raw(instance.payload),
+        "nodes": [],
+    }
+
+
+def view_json(view: RunView) -> dict[str, Any]:
+    """A run with its nodes."""
+    if view.row is not None:
+        return {**run_json(view.workflow, view.row), "nodes": [_run_node_json(node) for node in view.nodes]}
+    assert view.instance is not None  # noqa: S101 — one of the two is there
+    return pending_json(view.workflow, view.instance)
+
+
+def _run_node_json(node: NodeNow) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "job": node.job,
+        "jobId": str(node.job_id),
+        "after": list(node.after),
+        "instanceId": str(node.instance_id),
+        "generation": node.generation,
+        "state": node.state.name,
+        "reason": node.reason.name if node.reason else None,
+        "attempt": node.attempt,
+        "errorCode": node.error_code,
+        "errorMsg": node.error_msg,
+        "startedAt": node.claimed_at,
+        "finishedAt": node.finished_at,
+        "result": raw(node.result),
+    }
+
+
+def run_page(workflow: Workflow, rows: Sequence[RunRow], limit: int) -> dict[str, Any]:
+    """A page of runs."""
+    cursor = cursor_after(rows[-1].fire_time, rows[-1].id) if len(rows) == limit else None
+    return {"items": [run_json(workflow, row) for row in rows], "nextCursor": cursor}

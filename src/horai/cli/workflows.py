@@ -1,0 +1,211 @@
+"""`horai workflows`: list, show, create, trigger, runs, run, rerun, delete."""
+
+import json
+import sys
+import uuid
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from horai.cli.client import client_of, path_of
+from horai.cli.documents import payload_of, read_document
+from horai.cli.errors import BadUsage
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Payload, Server, flag
+from horai.cli.lazy import new_app
+from horai.cli.show import console, fields, print_json, print_list, say, table
+from horai.cli.views import Document, Pairs, instant, schedule_text
+
+app = new_app("Workflows: jobs in the order of a graph, for one fire time.")
+
+COLUMNS = ("NAME", "STATUS", "SCHEDULE", "NODES", "ID")
+RUN_COLUMNS = ("RUN", "STATE", "FIRE TIME", "FINISHED")
+NODE_COLUMNS = ("NODE", "JOB", "AFTER")
+RUN_NODE_COLUMNS = ("NODE", "STATE", "INSTANCE", "AFTER", "STARTED", "FINISHED", "ERROR")
+
+Name = Annotated[str, typer.Argument(help="A workflow's name or id.")]
+Run = Annotated[str, typer.Argument(help="A run's id.")]
+Key = Annotated[str | None, flag("--idempotency-key", about="Makes a repeat safe; made up when absent.", metavar="KEY")]
+
+
+@app.command("list")
+def list_workflows(
+    limit: Limit = None,
+    everything: Everything = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """List workflows, oldest first."""
+    answer = client_of(server, api_key).page(path_of("workflows"), {"limit": limit}, everything)
+    if as_json:
+        print_json(answer)
+    else:
+        print_list(json.loads(answer), COLUMNS, _row)
+
+
+@app.command()
+def show(workflow: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Show one workflow with its nodes."""
+    _print_workflow(client_of(server, api_key).call("GET", path_of("workflows", workflow)), as_json)
+
+
+@app.command()
+def create(
+    file: Annotated[Path, flag("--file", "-f", about="JSON definition; - is stdin.", metavar="FILE")],
+    idempotency_key: Annotated[
+        str | None, flag("--idempotency-key", about="Makes a repeat safe.", metavar="KEY")
+    ] = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Create a workflow from a file: its name, its nodes, and when it runs."""
+    once = {"Idempotency-Key": idempotency_key} if idempotency_key else None
+    answer = client_of(server, api_key).call("POST", path_of("workflows"), read_document(file), once)
+    _print_workflow(answer, as_json)
+
+
+@app.command()
+def trigger(
+    workflow: Name,
+    payload: Payload = None,
+    idempotency_key: Key = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Start a run now."""
+    key = idempotency_key or str(uuid.uuid4())
+    say(f"Idempotency-Key: {key}")
+    path = path_of("workflows", workflow, "trigger")
+    answer = client_of(server, api_key).call("POST", path, payload_of(payload), {"Idempotency-Key": key})
+    if as_json:
+        print_json(answer)
+    else:
+        console().print(fields(_run_fields(json.loads(answer)["run"])))
+
+
+@app.command()
+def runs(
+    workflow: Name,
+    limit: Limit = None,
+    everything: Everything = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """List the runs of a workflow, newest fire time first."""
+    answer = client_of(server, api_key).page(path_of("workflows", workflow, "runs"), {"limit": limit}, everything)
+    if as_json:
+        print_json(answer)
+    else:
+        print_list(json.loads(answer), RUN_COLUMNS, _run_row)
+
+
+@app.command()
+def run(
+    workflow: Name, run: Run, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
+) -> None:
+    """Show one run with its nodes and how each is doing."""
+    answer = client_of(server, api_key).call("GET", path_of("workflows", workflow, "runs", run))
+    if as_json:
+        print_json(answer)
+    else:
+        _print_run(json.loads(answer))
+
+
+@app.command()
+def rerun(
+    workflow: Name,
+    run: Run,
+    node: Annotated[str, flag("--from", about="The node to begin with.", metavar="NODE")],
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Do a run again from a node on: that node and all that comes after it."""
+    path = path_of("workflows", workflow, "runs", run, "rerun")
+    answer = client_of(server, api_key).call("POST", path, {"from": node})
+    if as_json:
+        print_json(answer)
+    else:
+        _print_run(json.loads(answer)["run"])
+
+
+@app.command()
+def delete(
+    workflow: Name,
+    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask.")] = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Remove a workflow: what waits in its runs is cancelled, what runs finishes, its jobs stay."""
+    client = client_of(server, api_key)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise BadUsage(f"Deleting {workflow} needs a yes, and nobody is here to ask.", "Add --yes.")
+        typer.confirm(f"Delete the workflow {workflow} and cancel what waits?", abort=True, err=True)
+    client.call("DELETE", path_of("workflows", workflow))
+    say(f"Deleted {workflow}.")
+
+
+def _print_workflow(answer: bytes, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+        return
+    workflow = json.loads(answer)
+    console().print(fields(_fields(workflow)))
+    rows = [(node["name"], node["job"], ", ".join(node["after"])) for node in workflow["nodes"]]
+    console().print(table(NODE_COLUMNS, rows))
+
+
+def _row(workflow: Document) -> tuple[str, ...]:
+    shown = (workflow["name"], workflow["status"], schedule_text(workflow), str(len(workflow["nodes"])))
+    return (*shown, workflow["id"])
+
+
+def _fields(workflow: Document) -> Pairs:
+    return [
+        ("name", workflow["name"]),
+        ("id", workflow["id"]),
+        ("status", workflow["status"]),
+        ("note", workflow["note"] or ""),
+        ("schedule", schedule_text(workflow)),
+        ("queue", workflow["queue"]),
+        ("tags", ", ".join(workflow["tags"])),
+        ("version", str(workflow["version"])),
+        ("updated", instant(workflow["updatedAt"])),
+    ]
+
+
+def _run_row(run: Document) -> tuple[str, ...]:
+    return (run["id"], run["state"], instant(run["fireTime"]), instant(run["finishedAt"]))
+
+
+def _run_fields(run: Document) -> Pairs:
+    return [
+        ("run", run["id"]),
+        ("workflow", run["workflow"]),
+        ("state", run["state"]),
+        ("fire time", instant(run["fireTime"])),
+        ("finished", instant(run["finishedAt"])),
+    ]
+
+
+def _print_run(run: Document) -> None:
+    console().print(fields(_run_fields(run)))
+    rows = [
+        (
+            node["name"],
+            node["state"],
+            node["instanceId"],
+            ", ".join(node["after"]),
+            instant(node["startedAt"], exact=True),
+            instant(node["finishedAt"], exact=True),
+            node["errorCode"] or "",
+        )
+        for node in run["nodes"]
+    ]
+    if rows:
+        console().print(table(RUN_NODE_COLUMNS, rows))

@@ -1,0 +1,339 @@
+"""Runs of workflows: one function per statement of sql/runs.sql."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import asyncpg
+
+from horai.core.dag import RunState
+from horai.core.settings import SHARDS
+from horai.core.states import CancelReason, State
+from horai.db.catalog import sql
+from horai.db.claims import Woken
+from horai.db.pool import Connection
+from horai.db.workflows import NodeRow, WorkflowRow
+
+SLACK = timedelta(days=1)
+"""A node ends after its run began, by clocks that differ by less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What starts a run: an instance of its workflow's job."""
+
+    instance_id: int
+    fire_time: datetime
+    payload: str | None
+
+
+async def insert_run(connection: Connection, workflow: WorkflowRow, start: Start) -> bool:
+    """A new run; False when this instance has started it before."""
+    return (
+        await connection.fetchval(
+            sql("insert_run"), start.instance_id, workflow.id, start.fire_time, workflow.version, start.payload
+        )
+        is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NewNodes:
+    """Nodes whose instances are to be made. `ready` are due at once, the others wait for their parents."""
+
+    run: Start
+    nodes: Sequence[NodeRow]
+    ready: frozenset[str]
+    generation: int = 0
+
+
+async def make_nodes(connection: Connection, new: NewNodes) -> list[Woken]:
+    """An instance per node; those that may be claimed."""
+    rows = await connection.fetch(
+        sql("make_nodes"),
+        new.run.instance_id,
+        new.generation,
+        new.run.fire_time,
+        [row.node.name for row in new.nodes],
+        [row.job_id for row in new.nodes],
+        [row.node.name in new.ready for row in new.nodes],
+        [",".join(row.node.after) for row in new.nodes],
+        [row.node.payload for row in new.nodes],
+        new.run.payload,
+        SHARDS,
+    )
+    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRun:
+    """A run that is held while it is decided on. `is_given_up`: its workflow has been deleted."""
+
+    id: int
+    created_at: datetime
+    tenant_id: int
+    job_id: int
+    workflow: str
+    is_given_up: bool
+
+
+async def lock_runs(connection: Connection, run_ids: Collection[int]) -> list[HeldRun]:
+    """Those of the runs that are not over and that nobody holds, held until commit."""
+    return [HeldRun(*row.values()) for row in await connection.fetch(sql("lock_runs"), list(run_ids))]
+
+
+async def open_runs(connection: Connection, run_ids: Collection[int]) -> set[int]:
+    """Those of the runs that are not over, whoever holds them."""
+    return {row["id"] for row in await connection.fetch(sql("open_runs"), list(run_ids))}
+
+
+@dataclass(frozen=True, slots=True)
+class RunNode:
+    """A node of a run; `ended` is the final state its instance was seen in before."""
+
+    run_id: int
+    name: str
+    instance_id: int
+    after: tuple[str, ...]
+    ended: State | None = None
+
+
+async def nodes_of_runs(connection: Connection, run_ids: Collection[int]) -> list[RunNode]:
+    """The current nodes of runs."""
+    return [
+        RunNode(run_id, name, instance_id, tuple(after), None if ended is None else State(ended))
+        for run_id, name, instance_id, after, ended in await connection.fetch(sql("nodes_of_runs"), list(run_ids))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The state of an instance, and what it failed with."""
+
+    state: State
+    error_code: str | None = None
+
+
+GONE = Seen(State.DEAD, "GONE")
+"""An instance that is in neither table: somebody has taken it away, and nobody knows what it came to."""
+
+
+async def states_of(connection: Connection, instance_ids: Collection[int], since: datetime) -> dict[int, Seen]:
+    """The states of instances, none of which ended before `since`.
+
+    The live ones first, the rest by a later statement: a row that moves to history meanwhile is seen in one of the two.
+    """
+    if not instance_ids:
+        return {}
+    rows = await connection.fetch(sql("live_states"), list(instance_ids))
+    seen = {row["id"]: Seen(State(row["state"])) for row in rows}
+    if missing := [i for i in instance_ids if i not in seen]:
+        for row in await connection.fetch(sql("final_states"), missing, since - SLACK):
+            seen[row["id"]] = Seen(State(row["state"]), row["error_code"])
+    return {i: seen.get(i, GONE) for i in instance_ids}
+
+
+async def replays_of(connection: Connection, dead: Collection[int]) -> dict[int, int]:
+    """What was made anew of dead instances, those that were."""
+    rows = await connection.fetch(sql("replays_of"), list(dead)) if dead else ()
+    return {row["replay_of"]: row["id"] for row in rows}
+
+
+async def follow_replays(connection: Connection, replays: Mapping[int, int]) -> None:
+    """Nodes go on with the replays of their dead instances."""
+    await connection.execute(sql("follow_replays"), list(replays), list(replays.values()))
+
+
+async def note_ends(connection: Connection, ends: Mapping[int, State]) -> None:
+    """Keeps the final states that instances of nodes were seen in."""
+    await connection.execute(sql("note_ends"), list(ends), [int(state) for state in ends.values()])
+
+
+async def results_of(
+    connection: Connection, instance_ids: Collection[int], since: datetime, limit: int
+) -> dict[int, str]:
+    """The results of finished instances, those of at most `limit` bytes."""
+    rows = await connection.fetch(sql("results_of"), list(instance_ids), since - SLACK, limit)
+    return {row["id"]: row["result"] for row in rows}
+
+
+async def blocked_payloads(connection: Connection, instance_ids: Collection[int]) -> dict[int, str | None]:
+    """The payloads of instances that wait for their parents."""
+    rows = await connection.fetch(sql("blocked_payloads"), list(instance_ids))
+    return {row["id"]: row["payload"] for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Unblock:
+    """An instance whose parents are done; `payload` is None for the one it has."""
+
+    instance_id: int
+    run_id: int
+    payload: str | None = None
+
+
+async def unblock(connection: Connection, wishes: Sequence[Unblock]) -> list[Woken]:
+    """BLOCKED → INIT, those that nobody holds."""
+    rows = await connection.fetch(
+        sql("unblock"), [w.instance_id for w in wishes], [w.payload for w in wishes], [w.run_id for w in wishes]
+    )
+    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A node of a run that died; `data` is what the event tells, as JSON text."""
+
+    run: HeldRun
+    instance_id: int
+    data: str
+
+
+async def tell_blocked(connection: Connection, deaths: Sequence[Death]) -> None:
+    """Events WORKFLOW_BLOCKED."""
+    await connection.execute(
+        sql("tell_blocked"),
+        [death.run.tenant_id for death in deaths],
+        [death.run.job_id for death in deaths],
+        [death.instance_id for death in deaths],
+        [death.data for death in deaths],
+    )
+
+
+async def set_phases(connection: Connection, states: Mapping[int, RunState]) -> None:
+    """How each run is doing."""
+    await connection.execute(sql("set_phases"), list(states), [int(state) for state in states.values()])
+
+
+async def runs_of(connection: Connection, instance_ids: Collection[int]) -> set[int]:
+    """The runs that instances belong to: as a node, as the replay of one, or because they started it."""
+    rows = await connection.fetch(sql("runs_of"), list(instance_ids))
+    if strangers := set(instance_ids) - {row["instance_id"] for row in rows}:
+        rows += await connection.fetch(sql("runs_of_replays"), list(strangers))
+    return {row["run_id"] for row in rows}
+
+
+async def has_open_runs(connection: Connection) -> bool:
+    """Whether any run is not over."""
+    return await connection.fetchval(sql("has_open_runs"))
+
+
+async def stuck_runs(connection: Connection, after: int, limit: int, shards: Collection[int]) -> list[int]:
+    """A page of the runs of these shards with something to decide that nobody has decided."""
+    rows = await connection.fetch(sql("stuck_runs"), after, limit, list(shards), SHARDS, None)
+    return [row["id"] for row in rows]
+
+
+async def stuck_among(connection: Connection, run_ids: Collection[int]) -> list[int]:
+    """Those of the runs with something to decide that nobody has decided."""
+    rows = await connection.fetch(sql("stuck_runs"), -1, len(run_ids), [], SHARDS, list(run_ids))
+    return [row["id"] for row in rows]
+
+
+async def open_runs_of(connection: Connection, workflow_id: int, after: int, limit: int) -> list[int]:
+    """A page of the runs of a workflow that are not over."""
+    return [row["id"] for row in await connection.fetch(sql("open_runs_of"), workflow_id, after, limit)]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as it is stored."""
+
+    id: int
+    workflow_id: int
+    fire_time: datetime
+    state: RunState
+    generation: int
+    version: int
+    payload: str | None
+    created_at: datetime
+    finished_at: datetime | None
+
+
+def _run(row: asyncpg.Record) -> RunRow:
+    return RunRow(
+        row["id"],
+        row["workflow_id"],
+        row["fire_time"],
+        RunState(row["phase"]),
+        row["generation"],
+        row["version"],
+        row["payload"],
+        row["created_at"],
+        row["finished_at"],
+    )
+
+
+async def lock_run(connection: Connection, workflow_id: int, run_id: int) -> RunRow | None:
+    """A run, held until commit; waits for whoever decides on it."""
+    row = await connection.fetchrow(sql("lock_run"), run_id, workflow_id)
+    return _run(row) if row else None
+
+
+async def retire_nodes(
+    connection: Connection, run_id: int, names: Collection[str]
+) -> dict[str, tuple[int, str | None]]:
+    """Nodes that a rerun replaces: their instances and their own payloads."""
+    rows = await connection.fetch(sql("retire_nodes"), run_id, list(names))
+    return {row["name"]: (row["instance_id"], row["payload"]) for row in rows}
+
+
+async def reopen_run(connection: Connection, run_id: int) -> None:
+    """It goes on, one generation later."""
+    await connection.execute(sql("reopen_run"), run_id)
+
+
+async def find_run(connection: Connection, workflow_id: int, run_id: int) -> RunRow | None:
+    """One run of a workflow."""
+    row = await connection.fetchrow(sql("find_run"), run_id, workflow_id)
+    return _run(row) if row else None
+
+
+async def list_runs(connection: Connection, workflow_id: int, before: tuple[datetime, int], limit: int) -> list[RunRow]:
+    """A page of runs, newest fire time first, that starts after `before`."""
+    return [_run(row) for row in await connection.fetch(sql("list_runs"), workflow_id, *before, limit)]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNow:
+    """A node of a run with what is known of its instance."""
+
+    name: str
+    job: str
+    job_id: int
+    instance_id: int
+    after: tuple[str, ...]
+    generation: int
+    state: State
+    reason: CancelReason | None
+    attempt: int | None
+    error_code: str | None
+    error_msg: str | None
+    claimed_at: datetime | None
+    finished_at: datetime | None
+    result: str | None
+
+
+async def nodes_now(connection: Connection, run: RunRow) -> list[NodeNow]:
+    """The nodes of a run as they are; one whose instance is gone has the state it was last seen in."""
+    return [_node_now(row) for row in await connection.fetch(sql("run_nodes_now"), run.id, run.created_at - SLACK)]
+
+
+def _node_now(row: asyncpg.Record) -> NodeNow:
+    numbers = (row["state"], row["ended"], int(State.DEAD))
+    return NodeNow(
+        row["name"],
+        row["job"],
+        row["job_id"],
+        row["instance_id"],
+        tuple(row["after"]),
+        row["generation"],
+        State(next(number for number in numbers if number is not None)),
+        None if row["reason"] is None else CancelReason(row["reason"]),
+        row["attempt"],
+        row["error_code"],
+        row["error_msg"],
+        row["claimed_at"],
+        row["finished_at"],
+        row["result"],
+    )

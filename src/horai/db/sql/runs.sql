@@ -1,0 +1,183 @@
+-- Runs of workflows. Whoever decides on a run holds its row; nobody waits for it here. What its nodes came to is read in later
+-- statements, and what is BLOCKED is guarded by its own state as well: it is let go once.
+
+-- name: insert_run
+-- The id is that of the instance that starts it: whoever comes second finds it there, and makes nothing.
+insert into horai.workflow_run (id, workflow_id, fire_time, version, payload) values ($1, $2, $3, $4, $5)
+on conflict (id) do nothing returning id;
+
+-- name: make_nodes
+-- moves: -> INIT | BLOCKED
+-- An instance for each node of the run $1, of the generation $2 and the fire time $3: those without parents are due, the
+-- others wait. Payloads: the node's own ($8), else the run's ($9), else the job's.
+with job as materialized (
+    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
+    where id = any ($5::bigint[]) order by id for key share
+), fresh as materialized (
+    select nextval('horai.instance_id') as id, node.name, node.job_id, node.is_ready, string_to_array(node.after, ',') as after, node.payload
+    from unnest($4::text[], $5::bigint[], $6::boolean[], $7::text[], $8::json[]) as node(name, job_id, is_ready, after, payload)
+), made as (
+    insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload, state)
+    select fresh.id, job.id, job.tenant_id, case when fresh.is_ready then job.lane else 0 end, fresh.id % $10, $3, $3, $3,
+        greatest($3, clock_timestamp()), -fresh.id, coalesce(fresh.payload, $9::json, job.payload), case when fresh.is_ready then 0 else 6 end
+    from fresh join job on job.id = fresh.job_id
+    returning id, lane, due, state
+), noted as (
+    insert into horai.workflow_node (run_id, name, generation, job_id, instance_id, after, payload)
+    select $1, name, $2, job_id, id, after, payload from fresh
+)
+select id, lane, due from made where state = 0;
+
+-- name: lock_runs
+select run.id, run.created_at, workflow.tenant_id, workflow.job_id, workflow.name, workflow.deleted_at is not null as is_given_up
+from horai.workflow_run run join horai.workflow on workflow.id = run.workflow_id
+where run.id = any ($1::bigint[]) and run.finished_at is null
+order by run.id for no key update of run skip locked;
+
+-- name: open_runs
+-- Those of the runs that are not over, held by somebody or not.
+select id from horai.workflow_run where id = any ($1::bigint[]) and finished_at is null;
+
+-- name: nodes_of_runs
+select run_id, name, instance_id, after, ended from horai.workflow_node
+where run_id = any ($1::bigint[]) and is_current order by run_id, name;
+
+-- name: live_states
+select id, state from horai.instance_live where id = any ($1::bigint[]);
+
+-- name: final_states
+-- Asked after live_states, for what that did not have. $2: before which none of them can have ended.
+select id, state, error_code from horai.instance_history where id = any ($1::bigint[]) and finished_at >= $2;
+
+-- name: replays_of
+-- What was made of dead instances anew.
+select replay_of, max(id) as id from (
+    select replay_of, id from horai.instance_live where replay_of = any ($1::bigint[])
+    union all
+    select replay_of, id from horai.instance_history where replay_of = any ($1::bigint[])
+) replay group by replay_of;
+
+-- name: follow_replays
+-- A node goes on with the replay of its dead instance.
+update horai.workflow_node node set instance_id = replay.id, ended = null
+from unnest($1::bigint[], $2::bigint[]) as replay(dead, id) where node.instance_id = replay.dead;
+
+-- name: note_ends
+update horai.workflow_node node set ended = seen.final
+from unnest($1::bigint[], $2::smallint[]) as seen(id, final) where node.instance_id = seen.id and node.ended is null;
+
+-- name: results_of
+-- What the parents of a node came to, as far as it may be handed on: $3 bytes at most.
+select id, result from horai.instance_history
+where id = any ($1::bigint[]) and finished_at >= $2 and result is not null and octet_length(result::text) <= $3;
+
+-- name: blocked_payloads
+select id, payload from horai.instance_live where id = any ($1::bigint[]) and state = 6;
+
+-- name: unblock
+-- moves: BLOCKED -> INIT
+-- Its parents are done: due now, in its job's lane. The lock on the job orders this against a pause, which either parks the
+-- row later or is seen here. What somebody holds is left for the next look.
+with held as materialized (
+    select live.id, wish.payload, wish.run_id, case when job.status = 0 then job.lane_id else 0 end as lane, clock_timestamp() as at
+    from unnest($1::bigint[], $2::json[], $3::bigint[]) as wish(id, payload, run_id)
+    join horai.instance_live live on live.id = wish.id and live.state = 6
+    join horai.job on job.id = live.job_id
+    order by live.id for update of live skip locked for key share of job skip locked
+), freed as (
+    update horai.instance_live live
+    set state = 0, lane = held.lane, due = held.at, execute_time = held.at, payload = coalesce(held.payload, live.payload),
+        events = live.events + 1, updated_at = clock_timestamp()
+    from held where live.id = held.id
+    returning live.*, held.run_id
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events, 'INSTANCE_UNBLOCKED',
+        json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'run', run_id::text) from freed
+)
+select id, lane, due from freed;
+
+-- name: tell_blocked
+-- Nodes died: what waits for them stays BLOCKED until they are replayed.
+insert into horai.event (tenant_id, job_id, instance_id, kind, data)
+select tenant_id, job_id, instance_id, 'WORKFLOW_BLOCKED', data
+from unnest($1::integer[], $2::bigint[], $3::bigint[], $4::json[]) as dead(tenant_id, job_id, instance_id, data);
+
+-- name: set_phases
+update horai.workflow_run run
+set phase = seen.phase, finished_at = case when seen.phase in (2, 3) then clock_timestamp() end
+from unnest($1::bigint[], $2::smallint[]) as seen(id, phase) where run.id = seen.id and run.phase <> seen.phase;
+
+-- name: runs_of
+-- The runs that instances belong to: as a node, or because they started one.
+select run_id, instance_id from horai.workflow_node where instance_id = any ($1::bigint[]) and is_current
+union
+select id, id from horai.workflow_run where id = any ($1::bigint[]);
+
+-- name: runs_of_replays
+-- The same for replays whose node nobody has told yet.
+select node.run_id from (
+    select replay_of from horai.instance_live where id = any ($1::bigint[]) and replay_of is not null
+    union all
+    select replay_of from horai.instance_history where id = any ($1::bigint[]) and replay_of is not null
+) replay
+join horai.workflow_node node on node.instance_id = replay.replay_of and node.is_current;
+
+-- name: has_open_runs
+-- Where none is, nobody looks at instances.
+select exists (select from horai.workflow_run where finished_at is null) as is_any;
+
+-- name: stuck_runs
+-- Runs with something to decide that nobody has: a node ended, a dead one was replayed, or the workflow is gone. $1: after
+-- this id, $2 at most, of the shards $3 of $4; or, with $5, of these runs alone.
+select run.id from horai.workflow_run run
+where run.id > $1 and run.finished_at is null and ($5::bigint[] is null or run.id = any ($5))
+    and ($5 is not null or run.id % $4::bigint = any ($3::bigint[])) and (
+    exists (select from horai.workflow_node node where node.run_id = run.id and node.ended is null and node.is_current
+        and not exists (select from horai.instance_live live where live.id = node.instance_id))
+    or exists (select from horai.workflow_node node where node.run_id = run.id and node.ended = 4 and node.is_current and (
+        exists (select from horai.instance_live live where live.replay_of = node.instance_id)
+        or exists (select from horai.instance_history past where past.replay_of = node.instance_id)))
+    or exists (select from horai.workflow_node node join horai.instance_live live on live.id = node.instance_id
+        where node.run_id = run.id and node.ended is null and node.is_current and (
+            live.state <> 1 and (select workflow.deleted_at is not null from horai.workflow where workflow.id = run.workflow_id)
+            or live.state = 6 and not exists (select from horai.workflow_node parent
+                where parent.run_id = run.id and parent.is_current and parent.name = any (node.after) and parent.ended is distinct from 2))))
+order by run.id limit $2;
+
+-- name: lock_run
+-- Waits for it: for a rerun.
+select run.* from horai.workflow_run run where run.id = $1 and run.workflow_id = $2 for no key update;
+
+-- name: retire_nodes
+-- A rerun takes their place.
+update horai.workflow_node set is_current = false where run_id = $1 and name = any ($2::text[]) and is_current
+returning name, payload, instance_id;
+
+-- name: reopen_run
+update horai.workflow_run set phase = 0, generation = generation + 1, finished_at = null where id = $1;
+
+-- name: find_run
+select run.* from horai.workflow_run run where run.id = $1 and run.workflow_id = $2;
+
+-- name: list_runs
+select run.* from horai.workflow_run run
+where run.workflow_id = $1 and (run.fire_time, run.id) < ($2, $3) order by run.fire_time desc, run.id desc limit $4;
+
+-- name: run_nodes_now
+-- The nodes of a run with what is known of their instances, in one snapshot: a row that moves is in one of the two tables.
+select node.name, node.job_id, node.instance_id, node.after, node.generation, node.ended, job.name as job,
+    coalesce(live.state, past.state) as state, past.reason, coalesce(live.attempt, past.attempt) as attempt,
+    coalesce(live.error_code, past.error_code) as error_code, coalesce(live.error_msg, past.error_msg) as error_msg,
+    coalesce(live.claimed_at, past.claimed_at) as claimed_at, past.finished_at, past.result
+from horai.workflow_node node
+join horai.job on job.id = node.job_id
+left join horai.instance_live live on live.id = node.instance_id
+left join lateral (
+    select * from horai.instance_history history where history.id = node.instance_id and history.finished_at >= $2 limit 1
+) past on true
+where node.run_id = $1 and node.is_current order by node.name;
+
+-- name: open_runs_of
+-- A page of the runs of a workflow that are not over.
+select id from horai.workflow_run where workflow_id = $1 and finished_at is null and id > $2 order by id limit $3;

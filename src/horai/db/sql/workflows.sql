@@ -1,0 +1,46 @@
+-- Workflows as they are defined. Whoever puts a job into one holds the job FOR KEY SHARE; whoever deletes the job, FOR UPDATE.
+
+-- name: insert_workflow
+insert into horai.workflow (tenant_id, name, job_id, nodes) values ($1, $2, $3, $4)
+on conflict (tenant_id, name) where deleted_at is null do nothing
+returning id;
+
+-- name: workflow_by_id
+select * from horai.workflow where tenant_id = $1 and id = $2 and deleted_at is null;
+
+-- name: workflow_by_name
+select * from horai.workflow where tenant_id = $1 and name = $2 and deleted_at is null;
+
+-- name: workflow_of_job
+-- What the instances of a job start; deleted ones included.
+select * from horai.workflow where job_id = $1;
+
+-- name: lock_workflow
+-- Runs may be started meanwhile: one of a workflow that is being deleted is given up by the next sweep.
+select * from horai.workflow where id = $1 and deleted_at is null for no key update;
+
+-- name: update_workflow
+update horai.workflow set nodes = $2, version = version + 1, updated_at = clock_timestamp() where id = $1 returning *;
+
+-- name: delete_workflow
+update horai.workflow set deleted_at = clock_timestamp(), version = version + 1 where id = $1;
+
+-- name: list_workflows
+select * from horai.workflow where tenant_id = $1 and deleted_at is null and id > $2 order by id limit $3;
+
+-- name: share_node_jobs
+-- The jobs named, by id ($2) or by name ($3), held so that none of them is deleted before the workflow is there.
+select id, name, definition -> 'target' ->> 'handler' as handler from horai.job
+where tenant_id = $1 and deleted_at is null and (id = any ($2::bigint[]) or name = any ($3::text[]))
+order by id for key share;
+
+-- name: join_workflow
+insert into horai.workflow_job (workflow_id, job_id) select $1, unnest($2::bigint[]) on conflict do nothing;
+
+-- name: leave_workflow
+delete from horai.workflow_job where workflow_id = $1 and job_id <> all ($2::bigint[]);
+
+-- name: workflows_with
+-- The workflows that a job is a node of.
+select workflow.name from horai.workflow_job join horai.workflow on workflow.id = workflow_job.workflow_id
+where workflow_job.job_id = $1 and workflow.deleted_at is null order by workflow.name limit 10;

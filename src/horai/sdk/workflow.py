@@ -1,0 +1,81 @@
+"""A workflow: what `app.workflow` makes of jobs and the order they are to run in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from horai.accept import instances
+from horai.accept.requests import Once
+from horai.accept.workflows import WrittenWorkflow
+from horai.core import workflow
+from horai.core.definition import checked
+from horai.core.errors import Invalid
+from horai.core.workflow import checked_nodes, house_document
+from horai.sdk.declaration import Options, fields_of
+from horai.sdk.payloads import shape_of
+from horai.sdk.verbs import Home, Verbs
+
+NOT_FOR_WORKFLOWS = ("name", "retry", "timeout", "isolation", "overlap", "every_from")
+
+Named = Verbs[Any] | str
+"""A job, or the name of one that is declared elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A job in a workflow, and which nodes it comes after: jobs, or names of nodes. It has its job's name unless it says."""
+
+    job: Named
+    after: Sequence[Named] = ()
+    name: str | None = None
+    payload: object = None
+
+
+class Workflow:
+    """Jobs in the order of a graph, all for one fire time."""
+
+    def __init__(self, home: Home, name: str, nodes: Sequence[Node], options: Options) -> None:
+        self.name = name
+        self.written = _written(name, nodes, options)
+        self._home = home
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name!r}>"
+
+    async def trigger(self, payload: object = None, *, idempotency_key: str | None = None) -> int:
+        """Starts a run now, once per key; its id. The workflow must have been declared."""
+        scope = (await self._home.client()).scope
+        text = shape_of(Any).encode(payload)
+        once = Once(idempotency_key or str(uuid4()), (text or "null").encode())
+        return (await instances.trigger(scope, self.name, text, once)).id
+
+
+def _written(name: str, nodes: Sequence[Node], options: Options) -> WrittenWorkflow:
+    """Checked at once; `Invalid` names the workflow and what is wrong with it."""
+    given: Mapping[str, Any] = options
+    if strange := next((option for option in NOT_FOR_WORKFLOWS if given.get(option) is not None), None):
+        raise Invalid.field(strange, f"is not for workflows: {name!r} has it")
+    try:
+        document = {"name": name, **fields_of(options)}
+        checked(house_document(document))
+        return WrittenWorkflow(document, _nodes(nodes), shape_of(Any).encode(options.get("payload")))
+    except Invalid as error:
+        raise Invalid(f"The workflow {name!r}: {error.detail}", error.hint, error.errors) from error
+
+
+def _nodes(nodes: Sequence[Node]) -> tuple[workflow.Node, ...]:
+    documents = [
+        {"name": node.name or _name(node.job), "job": _name(node.job), "after": [_name(each) for each in node.after]}
+        for node in nodes
+    ]
+    return checked_nodes(documents, [_payload(node) for node in nodes])
+
+
+def _name(job: Named) -> str:
+    return job if isinstance(job, str) else job.name
+
+
+def _payload(node: Node) -> str | None:
+    shape = shape_of(Any) if isinstance(node.job, str) else node.job.declaration.signature.shape
+    return shape.encode(node.payload)

@@ -1,0 +1,153 @@
+"""Workflows on the wire."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from horai.wire.fields import Id, Model, Text
+from horai.wire.instances import InstanceOut, Reason, StateName
+from horai.wire.jobs import Dst, Misfire, MisfireName, OverlapName, PriorityName, ScheduleFields, StatusName, Tags
+
+RunStateName = Literal["PENDING", "RUNNING", "BLOCKED", "SUCCESS", "CANCELLED", "DEAD"]
+
+
+class NodeIn(Model):
+    """A node: it runs `job` (a name or an id; its own name by default) once all of `after` have succeeded."""
+
+    name: Text
+    job: Text | None = None
+    after: list[Text] | None = None
+    payload: Any = None
+
+
+class WorkflowFields(ScheduleFields):
+    """What a workflow may carry. At most one of cron and every; without either it runs when it is triggered."""
+
+    payload: Any = None
+    queue: Text | None = None
+    priority: PriorityName | None = None
+    misfire: MisfireName | Misfire | None = None
+    misfire_after: Text | None = None
+    overlap: OverlapName | None = None
+    jitter: Text | None = None
+    tags: Tags | None = None
+    status: StatusName | None = None
+
+
+class WorkflowIn(WorkflowFields):
+    """`POST /api/v1/workflows`."""
+
+    name: Text
+    nodes: Annotated[list[NodeIn], Field(json_schema_extra={"minItems": 1, "maxItems": 500})]
+
+
+class WorkflowPatch(WorkflowFields):
+    """`PATCH /api/v1/workflows/{workflow}`: what is given is changed, for the runs to come; null takes a field away."""
+
+    nodes: Annotated[list[NodeIn], Field(json_schema_extra={"minItems": 1, "maxItems": 500})] | None = None
+
+
+class RerunIn(Model):
+    """`POST /api/v1/workflows/{workflow}/runs/{run}/rerun`: the node from which on it is done again."""
+
+    from_: Annotated[Text, Field(alias="from")]
+
+
+class NodeOut(Model):
+    """A node of a workflow."""
+
+    name: str
+    job: str
+    job_id: Id
+    after: list[str]
+    payload: Any
+
+
+class WorkflowOut(Model):
+    """A workflow as it is."""
+
+    id: Id
+    name: str
+    job_id: Id
+    """The job that starts its runs: pause, next and explain of it are the workflow's."""
+    status: StatusName
+    cron: str | None = None
+    dialect: str | None = None
+    every: str | None = None
+    every_from: str | None = None
+    anchor: datetime | None = None
+    timezone: str | None = None
+    dst: Dst | None = None
+    calendar: list[str] | None = None
+    start_at: datetime | None = None
+    end_at: datetime | None = None
+    jitter: str | None = None
+    misfire: MisfireName | Misfire
+    misfire_after: str | None = None
+    overlap: OverlapName
+    queue: str
+    priority: PriorityName
+    tags: list[str]
+    payload: Any
+    note: str | None
+    nodes: list[NodeOut]
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class WorkflowList(Model):
+    """A page of workflows."""
+
+    items: list[WorkflowOut]
+    next_cursor: str | None
+
+
+class RunNodeOut(Model):
+    """A node of a run, with its instance. `generation` counts its reruns."""
+
+    name: str
+    job: str
+    job_id: Id
+    after: list[str]
+    instance_id: Id
+    generation: int
+    state: StateName
+    reason: Reason | None
+    attempt: int | None
+    error_code: str | None
+    error_msg: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: Any
+
+
+class RunOut(Model):
+    """A run; its id is that of the instance that starts it. PENDING: that has not run yet. DEAD: it could not be started."""
+
+    id: Id
+    workflow: str
+    workflow_id: Id
+    state: RunStateName
+    fire_time: datetime
+    created_at: datetime
+    finished_at: datetime | None
+    generation: int
+    version: int | None
+    payload: Any
+    nodes: list[RunNodeOut] | None = None
+
+
+class RunList(Model):
+    """A page of runs, newest fire time first."""
+
+    items: list[RunOut]
+    next_cursor: str | None
+
+
+class RunAnswer(Model):
+    """What a trigger and a rerun answer."""
+
+    run: RunOut
+    instance: InstanceOut | None = None
