@@ -20,6 +20,7 @@ from benchmarks import (
     own_sql,
     pinned,
     raw_limit,
+    refresh,
     same_second,
     sdk,
 )
@@ -49,6 +50,7 @@ ALL = (
     definitions.SCENARIO_OF_MILLIONS,
     cron.SCENARIO,
     forecast.SCENARIO,
+    refresh.SCENARIO,
 )
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in ALL}
 

@@ -22,6 +22,7 @@ RUN_ELSEWHERE = {
     ("docs/guides/events.md", "console"): "tests/sources/test_events_guide.py",
     ("docs/guides/events.md", "python"): "tests/sources/test_events_guide.py",
     ("docs/guides/sql.md", "sql"): "tests/db/test_sql_guide.py",
+    ("docs/guides/refresh.md", "sql"): "tests/db/test_follow_table.py",
     ("docs/guides/testing.md", "python"): "tests/testing/test_plugin.py",
 }
 NO_CODE = {"mermaid"}

@@ -22,6 +22,7 @@ _HOMES = {
     "Misfire": "sdk.declaration",
     "Node": "sdk.workflow",
     "NotFound": "core.errors",
+    "Refresh": "sdk.declaration",
     "Retry": "sdk.declaration",
     "RetryLater": "sdk.outcomes",
     "Unrecoverable": "sdk.outcomes",

@@ -4,6 +4,7 @@ from horai.core.errors import Invalid as Invalid
 from horai.core.errors import NotFound as NotFound
 from horai.sdk.app import Horai as Horai
 from horai.sdk.declaration import Misfire as Misfire
+from horai.sdk.declaration import Refresh as Refresh
 from horai.sdk.declaration import Retry as Retry
 from horai.sdk.handle import Handle as Handle
 from horai.sdk.handle import InstanceCancelled as InstanceCancelled

@@ -6,8 +6,8 @@ import ipaddress
 import os
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -20,19 +20,20 @@ from horai.api.app import create_app
 from horai.api.context import Context
 from horai.core.addresses import AddressPolicy
 from horai.core.errors import HoraiError
+from horai.core.refresh import REFRESH_HANDLER
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role
 from horai.core.vitals import Vitals
 from horai.core.workflow import WORKFLOW_HANDLER
 from horai.db import jobs, nodes
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
-from horai.db.line import Line
 from horai.db.migrate import migrate
-from horai.db.pool import Pool, acquire, close_pool, open_pool, opened
+from horai.db.pool import Connection, Pool, acquire, close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
 from horai.engine.attempts import Executor
 from horai.engine.engine import Engine
 from horai.engine.executors.http import HttpExecutor
+from horai.engine.executors.refresh import RefreshExecutor
 from horai.engine.executors.workflow import WorkflowExecutor
 
 log = structlog.get_logger(__name__)
@@ -88,7 +89,8 @@ async def run(
             stack.push_async_callback(company.end)
         vitals, wakeups = Vitals(), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
-        engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals))
+        house = _house(connections, wakeups)
+        engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals, house))
         server = None
         if listening is not None:
             context = Context(connections, wakeups, vitals, await _tenant(connections), "default", (KEYLESS,))
@@ -182,24 +184,36 @@ async def pool(url: str, application: str, idle_timeout: timedelta) -> AsyncGene
         await close_pool(opened_pool)
 
 
+def _house(connections: Pool, wakeups: Wakeups) -> Mapping[str, Executor]:
+    """Who runs what is Horai's own, by handler."""
+
+    def lend() -> AbstractAsyncContextManager[Connection]:
+        return acquire(connections)
+
+    return {
+        WORKFLOW_HANDLER: WorkflowExecutor(lend, wakeups),
+        REFRESH_HANDLER: RefreshExecutor(lend, wakeups),
+    }
+
+
 @asynccontextmanager
-async def _engine(url: str, settings: NodeSettings, wakeups: Wakeups, vitals: Vitals) -> AsyncGenerator[Engine]:
+async def _engine(
+    url: str, settings: NodeSettings, wakeups: Wakeups, vitals: Vitals, house: Mapping[str, Executor]
+) -> AsyncGenerator[Engine]:
+    """`house` runs what is our own to run, by handler."""
     http = HttpExecutor(
         AddressPolicy(settings.engine.callback_allow),
         per_host=settings.engine.per_host,
         is_held=lambda call: vitals.holds_lease(time.monotonic()) and call.node == vitals.incarnation,
     )
-    workflow = WorkflowExecutor(Line(url, "horai workflow"), wakeups)
     await http.open()
-    executors: dict[str, Executor] = {"": http, WORKFLOW_HANDLER: workflow}
-    engine = Engine(url, settings.name, executors, wakeups, vitals, settings.engine, settings.roles)
+    engine = Engine(url, settings.name, {"": http, **house}, wakeups, vitals, settings.engine, settings.roles)
     await engine.start()
     try:
         yield engine
     finally:
         await engine.stop()
         await http.close()
-        await workflow.close()
 
 
 async def _tenant(pool: Pool) -> int:

@@ -25,7 +25,7 @@ def nested(depth: int) -> bytes:
 BODIES: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "unknown field": (b'{"name":"x","max_retry":1}', ("max_retry: unknown field", "camelCase")),
     "unknown nested field": (b'{"name":"x","retry":{"max":1}}', ("retry.max: unknown field",)),
-    "refresh": (b'{"name":"x","every":"1h","refresh":{"window":"10d"}}', ("Not available", "refresh")),
+    "refresh": (b'{"name":"x","every":"1h","refresh":{"window":"soon"}}', ("refresh.window",)),
     "misfire without a schedule": (b'{"name":"x","misfire":"all"}', ("misfire: only means", "cron or every")),
     "misfire of no policy": (b'{"name":"x","every":"1h","misfire":"never"}', ("misfire",)),
     "misfire object of no policy": (b'{"name":"x","every":"1h","misfire":{"policy":"no"}}', ("misfire",)),

@@ -26,6 +26,7 @@ VERBS = {
     "source": {"nats", "jsonl", "parked", "retry", "discard"},
     "schedules": {"preview"},
     "backfills": {"list", "show", "pause", "resume", "cancel"},
+    "entities": {"import", "list", "add", "remove", "status"},
     "queues": {"list", "show", "set", "pause", "resume"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
     "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "delete"},

@@ -14,6 +14,7 @@ from horai.core.calls import Call
 from horai.core.errors import Conflict, Invalid
 from horai.core.settlement import Accepted, FailedUnrecoverable, Outcome, Succeeded
 from horai.core.workflow import WORKFLOW_HANDLER
+from horai.db.pool import acquire
 from horai.db.runs import Start
 from horai.engine.executors.workflow import WorkflowExecutor
 from stages import Workbench, forget_jobs, workbench
@@ -27,7 +28,7 @@ class Orchestra:
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
         self.conductor = bench.conductor()
-        self.starter = WorkflowExecutor(bench.line("workflow"), bench.scope.wakeups)
+        self.starter = WorkflowExecutor(lambda: acquire(bench.scope.pool), bench.scope.wakeups)
         self.dispatcher = bench.dispatcher(**{WORKFLOW_HANDLER: self.starter})
         bench.executor.gate.set()
 

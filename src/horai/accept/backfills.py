@@ -65,7 +65,7 @@ async def survey_backfill(scope: Scope, reference: str, wish: Wish) -> Survey:
 
 
 async def _survey(scope: Scope, job: JobRow, wish: Wish, now: datetime) -> Survey:
-    timing = jobs.definition_of(job.document).timing
+    timing = jobs.definition_of(job.document).own_timing
     schedule = check_range(wish, timing, now)
     until = wish.until or now
     first_instant, end = bounds(timing, wish.since, until)

@@ -113,6 +113,7 @@ async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> E
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             now = await nodes.database_time(connection)
             row = await require_job(connection, scope, reference)
+            row = await jobs.ticks_of(connection, row.id) or row  # the slots of a refresh job are its ticks
             return await _answer(_Asker(connection, scope, row, _job(row), now), moment)
 
 

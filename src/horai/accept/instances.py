@@ -10,7 +10,7 @@ from horai.accept.puts import Answer, Put, put_all
 from horai.accept.requests import Once
 from horai.accept.scope import Scope, job_not_found, require_job
 from horai.core.definition import is_house
-from horai.core.errors import AlreadyFinal, DispatcherDown, NotFound
+from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
 from horai.core.reschedule import Verdict
 from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
@@ -82,7 +82,7 @@ async def trigger(scope: Scope, reference: str, payload: str | None, once: Once)
     made: Woken | None = None
     row: InstanceRow | None = None
     async with transaction(scope.pool) as connection:
-        job = await _share(connection, scope, reference)
+        job = await _runs(connection, await _share(connection, scope, reference), payload)
         request = requests.request_key(scope, f"trigger:{job.id}", once)
         if await requests.take(connection, request):
             await _require_dispatcher(connection, job)
@@ -93,6 +93,16 @@ async def trigger(scope: Scope, reference: str, payload: str | None, once: Once)
         raise await requests.duplicate_of(scope.pool, request)
     scope.wakeups.announce([made])
     return row
+
+
+async def _runs(connection: Connection, job: JobRow, payload: str | None) -> JobRow:
+    """What is run when a job is: of a refresh job that is a tick, which loads what is due by now."""
+    ticks = None if job.document.get("refresh") is None else await jobs.ticks_of(connection, job.id)
+    if ticks is None:
+        return job
+    if payload is not None:
+        raise Invalid.field("payload", "means nothing to a tick", "Put an instance of a key to run one entity.")
+    return await jobs.share_job(connection, ticks.id) or job
 
 
 async def _require_dispatcher(connection: Connection, job: JobRow) -> None:

@@ -12,21 +12,22 @@ from horai.accept import catchups, gates, relanes, requests
 from horai.accept.catchups import Passed
 from horai.accept.requests import Once
 from horai.accept.scope import Scope, job_not_found, require_job
+from horai.core.amendment import amended
 from horai.core.cron import NO_NEXT_FIRE
 from horai.core.definition import Definition, JobStatus, checked, document_of, is_house, refuse_house
 from horai.core.errors import Conflict, Duplicate, Invalid, PreconditionFailed
+from horai.core.refresh import ticks_document
 from horai.core.schedule import next_after
-from horai.core.timing import BESIDE_BOTH, BESIDE_CRON, BESIDE_EVERY, NONE_BETWEEN, SCHEDULE_FIELDS, Timing
+from horai.core.timing import NONE_BETWEEN, Timing
 from horai.db import catchups as deferred
-from horai.db import jobs, nodes, plans, schedules, workflows
+from horai.db import entities, jobs, nodes, plans, schedules, workflows
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow, JobWrite
 from horai.db.plans import Place
-from horai.db.pool import Connection, transaction
+from horai.db.pool import Connection, acquire, transaction
 from horai.db.schedules import Cursor
 
-NESTED = ("retry", "dst")
-"""Fields whose members a PATCH changes one by one. A target is one value: its headers may hold what only its URL may see."""
+CLEARED_AT_ONCE = 10_000
 _MOMENT = timedelta(microseconds=1)
 
 
@@ -73,23 +74,42 @@ async def add_job(
 ) -> tuple[JobRow, Joined, list[Woken]]:
     """A new job in the caller's transaction; `Duplicate` when its name is taken. Announce it after the commit."""
     now = await nodes.database_time(connection)
-    _require_a_slot(definition.timing, now)
-    joined = await _join(connection, definition.timing, now)
-    write = JobWrite(
-        definition.status,
-        joined.schedule_id,
-        await jobs.lane_of(connection, scope.tenant_id, definition),
-        document_of(definition, written.document),
-        written.payload,
-        definition.tags,
-        now,
-        definition.timing,
-    )
+    write, joined = await _fresh(connection, scope.tenant_id, definition, written, now)
     job = await jobs.insert_job(connection, scope.tenant_id, definition.name, write)
     if job is None:
         raise await _name_taken(connection, scope, definition.name)
     await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CREATED", {"name": job.name})
+    if definition.refresh is not None:
+        return job, await _add_ticks(connection, job, now), []
     return job, joined, await _first_instances(connection, job, definition, now)
+
+
+async def _fresh(
+    connection: Connection, tenant_id: int, definition: Definition, written: Written, now: datetime
+) -> tuple[JobWrite, Joined]:
+    """What a new job is written as, with the schedule that it follows itself."""
+    _require_a_slot(definition.timing, now)
+    joined = await _join(connection, definition.own_timing, now)
+    write = JobWrite(
+        definition.status,
+        joined.schedule_id,
+        await jobs.lane_of(connection, tenant_id, definition),
+        document_of(definition, written.document),
+        written.payload,
+        definition.tags,
+        now,
+        definition.own_timing,
+    )
+    return write, joined
+
+
+async def _add_ticks(connection: Connection, job: JobRow, now: datetime) -> Joined:
+    """The job beside a refresh job that follows its schedule: its instances are the ticks."""
+    document = ticks_document({**job.document, "status": job.status.name})
+    definition = jobs.definition_of(document)
+    write, joined = await _fresh(connection, job.tenant_id, definition, Written(document, None), now)
+    await jobs.insert_ticks(connection, job, write)
+    return joined
 
 
 async def _first_instances(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> list[Woken]:
@@ -151,14 +171,15 @@ async def change_job(scope: Scope, reference: str, change: Change) -> JobRow:
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference, change.if_version)
         payload = change.payload if change.sets_payload else job.payload
-        document = merged(job, change.fields)
         refuse_house(job.document)
+        document = amended(job.document, job.status, change.fields)
         refuse_house(document)
+        ticks = await jobs.ticks_of(connection, job.id)
         changed, joined = await rewrite_job(connection, job, document, payload)
         fields = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": fields})
     announce(scope, joined, [])
-    await relanes.relane_now(scope, job.id)
+    await _relane(scope, job, ticks)
     return changed
 
 
@@ -169,6 +190,21 @@ async def rewrite_job(
 
     Under the same calendar its slots go on where they were; under another one they begin now.
     """
+    changed, joined = await _rewrite(connection, job, document, payload)
+    ticks = await jobs.lock_ticks(connection, job.id)
+    if changed.document.get("refresh") is None:
+        if ticks is not None:
+            await _withdraw(connection, ticks, "JOB_CHANGED")
+        return changed, joined
+    if ticks is None:
+        return changed, await _add_ticks(connection, changed, await nodes.database_time(connection))
+    told = ticks_document({**changed.document, "status": changed.status.name})
+    return changed, (await _rewrite(connection, ticks, told, None))[1]
+
+
+async def _rewrite(
+    connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
+) -> tuple[JobRow, Joined]:
     definition = jobs.definition_of(document)
     now = await nodes.database_time(connection)
     joined, active_from = await _rejoin(connection, job, definition, now)
@@ -180,7 +216,7 @@ async def rewrite_job(
         payload,
         definition.tags,
         active_from,
-        definition.timing,
+        definition.own_timing,
         _missed_from(job, joined.cursor) if definition.status is JobStatus.PAUSED else None,
         job.note,
     )
@@ -191,19 +227,19 @@ async def _rejoin(
     connection: Connection, job: JobRow, definition: Definition, now: datetime
 ) -> tuple[Joined, datetime]:
     """The schedule of a job that is written anew, and from when on its slots count; each of them is accounted for."""
-    before = jobs.definition_of(job.document).timing
-    if before != definition.timing:
-        _require_a_slot(definition.timing, now)
+    before, timing = jobs.definition_of(job.document).own_timing, definition.own_timing
+    if before != timing:
+        _require_a_slot(timing, now)
     left = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
-    joined = await _join(connection, definition.timing, now)
-    if joined.cursor is None or before.schedule != definition.timing.schedule:
+    joined = await _join(connection, timing, now)
+    if joined.cursor is None or before.schedule != timing.schedule:
         await deferred.give_up_catchups(connection, job.id, "JOB_CHANGED")
-        return joined, now if before.schedule != definition.timing.schedule else job.active_from
+        return joined, now if before.schedule != timing.schedule else job.active_from
     if _resumes(job, definition):
-        return await _make_up_for_pause(connection, job, definition.timing, joined, now), _decided_until(job, joined)
+        return await _make_up_for_pause(connection, job, timing, joined, now), _decided_until(job, joined)
     if left is None or job.status is JobStatus.PAUSED or joined.schedule_id == job.schedule_id:
         return joined, job.active_from
-    return await _change_over(connection, job, definition.timing, left, joined, now)
+    return await _change_over(connection, job, timing, left, joined, now)
 
 
 async def _change_over(
@@ -240,51 +276,28 @@ def _resumes(job: JobRow, definition: Definition) -> bool:
     return job.status is JobStatus.PAUSED and definition.status is JobStatus.ACTIVE
 
 
-def merged(job: JobRow, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored document with `fields` laid over it; a new schedule field takes the place of the old one.
-
-    What stands beside a cron or an every goes with it.
-    """
-    if "name" in fields and fields["name"] != job.name:
-        raise Invalid.field("name", "never changes", "Create another job under the new name and delete this one.")
-    for field in ("at", "delay"):
-        if field in fields:
-            raise Invalid.field(field, "cannot be changed", "Cancel its instance and create another job.")
-    takes_over = next((field for field in SCHEDULE_FIELDS if fields.get(field) is not None), None)
-    kept = {name: value for name, value in job.document.items() if not (takes_over and name in SCHEDULE_FIELDS)}
-    given = {name: _laid_over(kept.get(name), value) if name in NESTED else value for name, value in fields.items()}
-    whole = {**kept, "status": job.status.name, **given}
-    outlived = {name for name in _outlived(whole) if fields.get(name) is None}
-    return {name: value for name, value in whole.items() if value is not None and name not in outlived}
-
-
-def _outlived(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields that mean nothing beside the schedule there is now."""
-    if document.get("cron") is not None:
-        return BESIDE_EVERY
-    if document.get("every") is not None:
-        return BESIDE_CRON if document.get("calendar") else (*BESIDE_CRON, "timezone")
-    return (*BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH)
-
-
-def _laid_over(stored: Any, given: Any) -> Any:
-    """Member by member; null takes one away."""
-    if stored is None or given is None:
-        return given
-    return {name: value for name, value in {**stored, **given}.items() if value is not None}
-
-
 async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
     """No more slots, and what waits is held; what runs is left to finish. Pausing twice changes only the note."""
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference)
-        write = replace(_as_is(job), status=JobStatus.PAUSED, note=note)
-        cursor = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
-        write = replace(write, missed_from=_missed_from(job, cursor))
-        paused = await jobs.update_job(connection, job.id, write)
+        paused = await _pause(connection, job, note)
+        if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
+            await _pause(connection, ticks, note)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_PAUSED", {"note": note})
-    await relanes.relane_now(scope, job.id)
+    await _relane(scope, job, ticks)
     return paused
+
+
+async def _pause(connection: Connection, job: JobRow, note: str | None) -> JobRow:
+    cursor = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
+    write = replace(_as_is(job), status=JobStatus.PAUSED, note=note, missed_from=_missed_from(job, cursor))
+    return await jobs.update_job(connection, job.id, write)
+
+
+async def _relane(scope: Scope, job: JobRow, ticks: JobRow | None) -> None:
+    for each in (job, ticks):
+        if each is not None:
+            await relanes.relane_now(scope, each.id)
 
 
 def _missed_from(job: JobRow, cursor: Cursor | None) -> datetime | None:
@@ -301,19 +314,25 @@ def _not_made(job: JobRow, cursor: Cursor) -> datetime:
 
 async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
     """What was held goes on; the slots of the pause follow the misfire policy, as after a downtime."""
-    joined = Joined()
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, reference)
-        if job.status is JobStatus.PAUSED:
-            now = await nodes.database_time(connection)
-            timing = jobs.definition_of(job.document).timing
-            joined = await _make_up_for_pause(connection, job, timing, await _join(connection, timing, now), now)
-        write = replace(_as_is(job), status=JobStatus.ACTIVE, note=note, active_from=_decided_until(job, joined))
-        resumed = await jobs.update_job(connection, job.id, write)
+        resumed, joined = await _resume(connection, job, note)
+        if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
+            _, joined = await _resume(connection, ticks, note)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
     announce(scope, joined, [])
-    await relanes.relane_now(scope, job.id)
+    await _relane(scope, job, ticks)
     return resumed
+
+
+async def _resume(connection: Connection, job: JobRow, note: str | None) -> tuple[JobRow, Joined]:
+    joined = Joined()
+    if job.status is JobStatus.PAUSED:
+        now = await nodes.database_time(connection)
+        timing = jobs.definition_of(job.document).own_timing
+        joined = await _make_up_for_pause(connection, job, timing, await _join(connection, timing, now), now)
+    write = replace(_as_is(job), status=JobStatus.ACTIVE, note=note, active_from=_decided_until(job, joined))
+    return await jobs.update_job(connection, job.id, write), joined
 
 
 async def delete_job(scope: Scope, reference: str, if_version: int | None = None) -> None:
@@ -322,13 +341,22 @@ async def delete_job(scope: Scope, reference: str, if_version: int | None = None
         job = await _lock(connection, scope, reference, if_version)
         await _require_unused(connection, job)
         await remove_job(connection, job)
-    await relanes.relane_now(scope, job.id)
+        if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
+            await _withdraw(connection, ticks, "JOB_DELETED")
+    await _relane(scope, job, ticks)
+    async with acquire(scope.pool) as connection:
+        while await entities.clear_entities(connection, job.id, CLEARED_AT_ONCE):
+            pass
+
+
+async def _withdraw(connection: Connection, job: JobRow, reason: str) -> None:
+    await jobs.delete_job(connection, job.id)
+    await deferred.give_up_catchups(connection, job.id, reason)
 
 
 async def remove_job(connection: Connection, job: JobRow) -> None:
     """The same for a job that the caller holds, in its transaction: what waits is to be moved after the commit."""
-    await jobs.delete_job(connection, job.id)
-    await deferred.give_up_catchups(connection, job.id, "JOB_DELETED")
+    await _withdraw(connection, job, "JOB_DELETED")
     await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_DELETED", {"name": job.name})
 
 
@@ -355,7 +383,7 @@ def _as_is(job: JobRow) -> JobWrite:
         job.payload,
         job.tags,
         job.active_from,
-        jobs.definition_of(job.document).timing,
+        jobs.definition_of(job.document).own_timing,
         note=job.note,
     )
 
@@ -365,6 +393,10 @@ async def _lock(connection: Connection, scope: Scope, reference: str, if_version
     job = await jobs.lock_job(connection, found.id)
     if job is None:
         raise job_not_found(reference)
+    if job.ticks_for is not None:
+        raise Invalid(
+            f"The job {job.name!r} makes the ticks of another one.", "Change the refresh job that it is named after."
+        )
     if if_version is not None and job.version != if_version:
         raise PreconditionFailed(
             f"The job {job.name!r} has version {job.version}, not {if_version}.",

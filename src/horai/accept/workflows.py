@@ -13,6 +13,7 @@ from horai.accept.jobs import Joined, Written
 from horai.accept.requests import Once
 from horai.accept.runs import advance_runs
 from horai.accept.scope import Scope
+from horai.core.amendment import amended
 from horai.core.definition import HOUSE, checked
 from horai.core.errors import Duplicate, Invalid, NotFound, PreconditionFailed
 from horai.core.faults import Faults
@@ -115,7 +116,7 @@ async def change_workflow(scope: Scope, reference: str, change: WorkflowChange) 
     """Changes the runs to come; those under way go on as they began."""
 
     def document_of(job: JobRow) -> Mapping[str, Any]:
-        return jobs.merged(job, change.fields)
+        return amended(job.document, job.status, change.fields)
 
     return await _change(scope, reference, change, document_of)
 

@@ -16,6 +16,7 @@ from horai.api.guard import Guard
 from horai.api.routes import (
     backfills,
     dead_letters,
+    entities,
     explain,
     forecast,
     health,
@@ -28,6 +29,7 @@ from horai.api.routes import (
 )
 from horai.wire.backfills import BackfillIn
 from horai.wire.dead_letters import DiscardIn, ReplayIn
+from horai.wire.entities import EntitiesIn, EntityIn
 from horai.wire.health import Problem
 from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
 from horai.wire.jobs import JobIn, JobPatch, Noted
@@ -51,6 +53,8 @@ BODIES: tuple[type[BaseModel], ...] = (
     WorkflowIn,
     WorkflowPatch,
     RerunIn,
+    EntityIn,
+    EntitiesIn,
     Problem,
 )
 
@@ -79,6 +83,7 @@ def create_app(context: Context) -> FastAPI:
         dead_letters,
         backfills,
         workflows,
+        entities,
     )
     for module in routes:
         app.include_router(module.router)

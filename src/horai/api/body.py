@@ -24,7 +24,7 @@ WHITESPACE = b" \t\r\n"
 MEMBER_LIMIT = 50_000
 """Each field that does not belong is an error to be made: their number is bounded before."""
 
-NOT_BUILT = frozenset({"refresh", "encrypted"})
+NOT_BUILT = frozenset({"encrypted"})
 """Fields of the contract whose feature does not exist yet: refused, never stored and ignored."""
 
 

@@ -15,6 +15,7 @@ from horai.core.calls import millis
 from horai.core.errors import Invalid
 from horai.core.shards import Duty, lease_name
 from horai.db.chains import FIRST, NO_SEQ, ChainEntry, Link
+from horai.db.entities import EntityRow
 from horai.db.jobs import JobRow
 from horai.db.nodes import NodeInfo
 from horai.db.queues import QueueRow
@@ -210,6 +211,41 @@ def queue_page(rows: Sequence[QueueRow], limit: int) -> dict[str, Any]:
     return {"items": [queue_json(row) for row in rows], "nextCursor": cursor}
 
 
+def entity_json(entity: EntityRow) -> dict[str, Any]:
+    """An entity as it is."""
+    return {
+        "id": str(entity.id),
+        "key": entity.key,
+        "status": entity.status.name,
+        "startTime": entity.start_time,
+        "finishTime": entity.finish_time,
+        "refreshedAt": entity.fresh_at,
+        "remark": entity.remark,
+        "batchNo": None if entity.batch_no is None else str(entity.batch_no),
+        "instanceId": None if entity.instance_id is None else str(entity.instance_id),
+        "payload": raw(entity.payload),
+        "createTime": entity.create_time,
+        "updateTime": entity.update_time,
+    }
+
+
+def entity_page(rows: Sequence[EntityRow], limit: int) -> dict[str, Any]:
+    """A page of entities."""
+    cursor = page_cursor(rows[-1].key) if len(rows) == limit else None
+    return {"items": [entity_json(row) for row in rows], "nextCursor": cursor}
+
+
+def entity_cursor(cursor: str | None) -> str:
+    """Behind which key a page of entities begins."""
+    return "" if cursor is None else _without_nul(_decode(cursor, "utf-8"))
+
+
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        raise _bad_cursor()
+    return text
+
+
 def _micros(instant: datetime) -> int:
     return millis(instant) * 1000 + instant.microsecond % 1000
 
@@ -219,9 +255,9 @@ def page_cursor(text: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _decode(cursor: str) -> str:
+def _decode(cursor: str, encoding: str = "ascii") -> str:
     try:
-        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode(encoding)
     except (binascii.Error, ValueError) as error:
         raise _bad_cursor() from error
 

@@ -13,6 +13,7 @@
     backfills     verbs of backfills
     schedules     when a job would fire
     instances     verbs of instances; history is what happened to a key
+    entities      verbs of refresh jobs' entities
     dlq           verbs of dead letters
     workflows     verbs of workflows and their runs
     source        event sources; streaming takes from one that lasts, taking from a file and from what was parked

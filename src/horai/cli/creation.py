@@ -41,6 +41,9 @@ def create(
     catchup_window: time_flags.CatchupWindow = None,
     misfire_after: time_flags.MisfireAfter = None,
     overlap: time_flags.Overlap = None,
+    refresh: time_flags.Refresh = None,
+    refresh_limit: time_flags.RefreshLimit = None,
+    run_on_add: time_flags.RunOnAdd = None,
     url: Annotated[Text, flag("--url", about="HTTP target.", metavar="URL")] = None,
     method: Annotated[Text, flag("--method", about="Its method (POST).", metavar="METHOD")] = None,
     header: Annotated[list[str] | None, flag("--header", about="'Name: value', repeatable.", metavar="HEADER")] = None,
@@ -68,6 +71,7 @@ def create(
     document = {**(read_document(file) if file else {}), **flags, **payload_of(payload)}
     document |= _laid_over(document, "target", target and {"type": "worker" if handler else "http", **target})
     document |= _laid_over(document, "retry", given(maxRetry=max_retry))
+    document |= _laid_over(document, "refresh", given(window=refresh, limit=refresh_limit, runOnAdd=run_on_add))
     document |= _laid_over(document, "dst", given(gap=dst_gap, overlap=dst_overlap))
     once = {"Idempotency-Key": idempotency_key} if idempotency_key else None
     answer = client_of(server, api_key).call("POST", path_of("jobs"), document, once)

@@ -20,6 +20,7 @@ COMMANDS = {
     "jobs": "Jobs: what to do, and when.",
     "instances": "Instances: the planned and past executions of jobs.",
     "source": "Event sources: changes of mind that arrive by themselves.",
+    "entities": "Entities: what refresh jobs come back to, again and again.",
     "schedules": "Schedules: when a job would fire.",
     "forecast": "Show how many jobs will fire when, and what would level the peaks.",
     "workflows": "Workflows: jobs in the order of a graph, for one fire time.",

@@ -34,6 +34,12 @@ Overlap = Annotated[
     Text, flag("--overlap", about="Beside a run: allow (default), skip, queue or replace.", metavar="POLICY")
 ]
 
+Refresh = Annotated[
+    Text, flag("--refresh", about="A refresh job: its entities run again after this window.", metavar="WINDOW")
+]
+RefreshLimit = Annotated[int | None, flag("--refresh-limit", about="Entities loaded at a time (1000).", metavar="N")]
+RunOnAdd = Annotated[bool | None, flag("--run-on-add", about="A new entity runs at once.")]
+
 
 def given(**members: Any) -> dict[str, Any]:
     """Those that were."""

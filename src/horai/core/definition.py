@@ -16,6 +16,7 @@ from horai.core.calls import HTTP_TIMEOUT, HttpTarget, Target, WorkerTarget
 from horai.core.durations import format_duration, parse_duration
 from horai.core.errors import Invalid
 from horai.core.faults import Faults
+from horai.core.refresh import Refresh, read_refresh, refresh_document
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.schedule import CronSchedule
 from horai.core.settings import MAX_RETRY_LIMIT
@@ -77,11 +78,18 @@ class Definition:
     timeout: timedelta | None
     tags: tuple[str, ...]
     status: JobStatus
+    refresh: Refresh | None = None
+    """Of a job that has entities: its schedule is then that of its ticks, which another job makes."""
 
     @property
     def handler(self) -> str:
         """The handler part of its lane: empty for HTTP."""
         return self.target.handler if isinstance(self.target, WorkerTarget) else ""
+
+    @property
+    def own_timing(self) -> Timing:
+        """When it has slots of its own: never, where its schedule is that of its ticks."""
+        return self.timing if self.refresh is None else Timing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,7 @@ def checked(document: Mapping[str, Any]) -> Definition:
         timeout=timeout,
         tags=tuple(_matching("tags", tag, TAG, faults) for tag in document.get("tags") or ()),
         status=JobStatus[document.get("status") or "ACTIVE"],
+        refresh=read_refresh(document, faults),
     )
     if definition.name.isdigit():
         faults.add(
@@ -253,6 +262,8 @@ def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str,
     kept |= {field: _instant(kept[field]).astimezone(UTC).isoformat() for field in INSTANT_FIELDS if field in kept}
     if isinstance(definition.timing.schedule, CronSchedule):
         kept["timezone"] = definition.timing.schedule.timezone
+    if definition.refresh is not None:
+        kept["refresh"] = refresh_document(definition.refresh)
     if definition.priority is not None:
         kept["priority"] = definition.priority.name
     return {

@@ -13,6 +13,7 @@ import structlog
 from horai.core.definition import Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
 from horai.core.errors import HoraiError
 from horai.core.queues import QueueSettings, Rate
+from horai.core.refresh import ticks_name
 from horai.core.timing import Timing
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -45,6 +46,8 @@ class JobRow:
     created_at: datetime
     updated_at: datetime
     priority: Priority
+    ticks_for: int | None = None
+    """The refresh job whose ticks its instances are: nobody's but that job's to change."""
 
     @property
     def lane_now(self) -> int:
@@ -76,6 +79,7 @@ def _job(row: asyncpg.Record) -> JobRow:
         row["created_at"],
         row["updated_at"],
         Priority(row["priority"]),
+        row["ticks_for"],
     )
 
 
@@ -118,6 +122,25 @@ async def insert_job(connection: Connection, tenant_id: int, name: str, job: Job
     """A new job; None when the name is taken."""
     row = await connection.fetchrow(sql("insert_job"), tenant_id, name, *_columns(job))
     return _job(row) if row else None
+
+
+async def insert_ticks(connection: Connection, refreshed: JobRow, job: JobWrite) -> None:
+    """The job that makes a refresh job's ticks."""
+    made = await insert_job(connection, refreshed.tenant_id, ticks_name(refreshed.name), job)
+    assert made is not None  # noqa: S101 — its name belongs to the refresh job's, which is held
+    await connection.execute(sql("link_ticks"), made.id, refreshed.id)
+
+
+async def ticks_of(connection: Connection, job_id: int) -> JobRow | None:
+    """The job that makes a refresh job's ticks; None for any other."""
+    row = await connection.fetchrow(sql("ticks_of"), job_id)
+    return _job(row) if row else None
+
+
+async def lock_ticks(connection: Connection, job_id: int) -> JobRow | None:
+    """The same, held alone; None for a job that is no refresh job."""
+    found = await ticks_of(connection, job_id)
+    return None if found is None else await lock_job(connection, found.id)
 
 
 async def find_job(connection: Connection, tenant_id: int, reference: str) -> JobRow | None:

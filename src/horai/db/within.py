@@ -1,6 +1,6 @@
 """What is asked inside a transaction of the caller's: a question per statement of sql/within.sql, for any driver to ask."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -84,9 +84,26 @@ def cancel(job: str, key: str) -> Question[Cancelled | None]:
     return Question(sql("cancel_within"), (_plain("job", job), _plain("key", key)), _read_cancelled)
 
 
+def add_entities(job: str, items: Mapping[str, str | None]) -> Question[int]:
+    """Adds entities to a refresh job with their payloads; how many are new."""
+    keys = [_plain("key", key) for key in items]
+    payloads = [_plain("payload", payload) for payload in items.values()]
+    return Question(sql("add_entities_within"), (_plain("job", job), keys, payloads), _read_one)
+
+
+def remove_entity(job: str, key: str) -> Question[bool]:
+    """Takes an entity from a refresh job; whether it was one."""
+    return Question(sql("remove_entity_within"), (_plain("job", job), _plain("key", key)), _read_one)
+
+
 def now() -> Question[datetime]:
     """The database's time."""
     return Question(sql("now_within"), (), _read_now)
+
+
+def _read_one(rows: Sequence[Row]) -> Any:
+    ((answer,),) = rows
+    return answer
 
 
 def _read_now(rows: Sequence[Row]) -> datetime:

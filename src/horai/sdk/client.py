@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
-from horai.accept import enqueues, instances
+from horai.accept import enqueues, instances, refreshes
 from horai.accept.puts import Put
 from horai.accept.requests import Once
 from horai.accept.scope import Scope
@@ -92,6 +92,14 @@ class Client:
             if (made := first.extra.get("instanceId")) is None:
                 raise
             return int(made), False
+
+    async def add_entities(self, job: str, items: Mapping[str, str | None]) -> int:
+        """Adds entities with their payloads; how many are new."""
+        return await refreshes.add_entities(self.scope, job, items)
+
+    async def remove_entity(self, job: str, key: str) -> bool:
+        """Takes an entity away; whether it was one."""
+        return await refreshes.remove_entity(self.scope, job, key)
 
     async def _moment(self, when: When) -> datetime | None:
         """A delay counts from now, by the database's clock."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict
 from horai.core.definition import checked
 from horai.core.durations import format_duration
 from horai.core.errors import Invalid
+from horai.core.refresh import DEFAULT_LIMIT
 from horai.core.timing import Timing
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import Shape, Signature, result_shape_of, signature_of
@@ -44,6 +45,18 @@ class Misfire:
     window: Duration | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """A job with entities: each runs again when its last run ended a `window` before the job's tick.
+
+    `limit` of them are loaded at a time; with `run_on_add` a new one runs at once.
+    """
+
+    window: Duration
+    limit: int = DEFAULT_LIMIT
+    run_on_add: bool = False
+
+
 class Options(TypedDict, total=False):
     """What a job may say of itself. At most one of cron and every; what stands between them and payload is about these."""
 
@@ -62,6 +75,7 @@ class Options(TypedDict, total=False):
     misfire: Literal["skip", "once", "all"] | Misfire
     misfire_after: Duration
     overlap: Literal["allow", "skip", "queue", "replace"]
+    refresh: Refresh
     payload: object
     queue: str
     priority: Literal["core", "high", "normal", "low"]
@@ -117,6 +131,12 @@ def fields_of(options: Options) -> dict[str, Any]:
         document["dst"] = dict(dst)
     if misfire := options.get("misfire"):
         document["misfire"] = _misfire(misfire) if isinstance(misfire, Misfire) else misfire
+    if refresh := options.get("refresh"):
+        document["refresh"] = {
+            "window": _duration(refresh.window),
+            "limit": refresh.limit,
+            "runOnAdd": refresh.run_on_add,
+        }
     if retry := options.get("retry"):
         document["retry"] = _retry(retry)
     return document

@@ -6,7 +6,7 @@ where the caller is: it belongs to that thread.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import timedelta
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
@@ -115,6 +115,25 @@ def _handled(
     return call
 
 
+class SyncEntities:
+    """A refresh job's entities without `await`."""
+
+    def __init__(self, job: Verbs[Any]) -> None:
+        self.job = job
+
+    def add(self, key: str, payload: object = None, *, conn: Any = None) -> bool:
+        """Adds an entity, or changes its payload; whether it is new."""
+        return _add_entity(SyncVerbs(self.job), key, payload, conn=conn)
+
+    def add_many(self, items: Mapping[str, object] | Iterable[str], *, conn: Any = None) -> int:
+        """Adds many, with their payloads where it is a mapping; how many are new."""
+        return _add_entities(SyncVerbs(self.job), items, conn=conn)
+
+    def remove(self, key: str, *, conn: Any = None) -> bool:
+        """Takes an entity away; whether it was one."""
+        return _remove_entity(SyncVerbs(self.job), key, conn=conn)
+
+
 class SyncVerbs(Generic[R]):
     """A job's verbs without `await`."""
 
@@ -128,9 +147,29 @@ class SyncVerbs(Generic[R]):
     next = _blocking(Verbs[Any].next)
     explain = _blocking(Verbs[Any].explain)
 
+    @property
+    def entities(self) -> SyncEntities:
+        """What a refresh job comes back to."""
+        return SyncEntities(self.job)
+
     def enqueue_many(self, *arguments: Any, **named: Any) -> list[SyncHandle[R]]:
         """New instances, one per payload: all of them or none, in their order."""
         return [SyncHandle(handle) for handle in _many(self, *arguments, **named)]
 
 
 _many = _blocking(Verbs[Any].enqueue_many)
+
+
+@_blocking
+async def _add_entity(job: Verbs[Any], key: str, payload: object, *, conn: Any = None) -> bool:
+    return await job.entities.add(key, payload, conn=conn)
+
+
+@_blocking
+async def _add_entities(job: Verbs[Any], items: Mapping[str, object] | Iterable[str], *, conn: Any = None) -> int:
+    return await job.entities.add_many(items, conn=conn)
+
+
+@_blocking
+async def _remove_entity(job: Verbs[Any], key: str, *, conn: Any = None) -> bool:
+    return await job.entities.remove(key, conn=conn)

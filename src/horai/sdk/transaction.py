@@ -1,6 +1,6 @@
 """The verbs of a client in the caller's own transaction: theirs to commit, and only then is anybody woken."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -38,6 +38,14 @@ class CallersTransaction:
     async def cancel(self, job: str, key: str) -> bool:
         """Cancels the live instance of a key; False when it has none."""
         return await connections.fetch(self._conn, within.cancel(job, check_key(key))) is not None
+
+    async def add_entities(self, job: str, items: Mapping[str, str | None]) -> int:
+        """Adds entities with their payloads; how many are new."""
+        return await connections.fetch(self._conn, within.add_entities(job, items))
+
+    async def remove_entity(self, job: str, key: str) -> bool:
+        """Takes an entity away; whether it was one."""
+        return await connections.fetch(self._conn, within.remove_entity(job, key))
 
     async def _moment(self, when: When) -> datetime | None:
         """A delay counts from now, by the database's clock."""

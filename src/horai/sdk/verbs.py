@@ -13,9 +13,11 @@ from horai.core.reschedule import Intent, Verdict
 from horai.sdk.client import Client
 from horai.sdk.connections import is_sync
 from horai.sdk.declaration import Declaration, Duration
+from horai.sdk.entities import Entities
 from horai.sdk.explanations import Explanation, explanation
 from horai.sdk.handle import Awaiting, Handle, Handles
 from horai.sdk.outcomes import seconds_of
+from horai.sdk.payloads import shape_of
 from horai.sdk.transaction import CallersTransaction
 
 R = TypeVar("R")
@@ -45,6 +47,11 @@ class Verbs(Generic[R]):
         self.declaration = declaration
         self.name = declaration.name
 
+    @property
+    def entities(self) -> Entities:
+        """What a refresh job comes back to; `Invalid` for a job that is none."""
+        return Entities(self)
+
     async def enqueue(
         self,
         payload: object = None,
@@ -60,7 +67,7 @@ class Verbs(Generic[R]):
         """
         when, text = _when(at, delay), self._encode(payload)
         if idempotency_key is None:
-            return self._handle(await self._served(conn, lambda means: means.enqueue(self.name, when, text)))
+            return self._handle(await self.served(conn, lambda means: means.enqueue(self.name, when, text)))
         if conn is not None:
             raise Invalid.field("idempotency_key", "stands beside conn", "In a transaction of your own, put a key.")
         once = Once(idempotency_key, json.dumps([str(when), text]).encode())
@@ -77,7 +84,7 @@ class Verbs(Generic[R]):
     ) -> Handles[R]:
         """New instances, one per payload: all of them or none, in their order. The quickest way to add many."""
         when, given = _when(at, delay), list(payloads)
-        made = await self._served(conn, lambda means: means.enqueue_many(self.name, when, self._batches(given)))
+        made = await self.served(conn, lambda means: means.enqueue_many(self.name, when, self._batches(given)))
         return Handles(made, self._handle)
 
     def _batches(self, payloads: Sequence[object]) -> Iterator[list[str | None]]:
@@ -109,19 +116,25 @@ class Verbs(Generic[R]):
         A `version` lower than the last accepted one is ignored; `again` runs a key once more that has succeeded.
         """
         when, text, intent = _when(at, delay), self._encode(payload), Intent(version, again)
-        verdict, made = await self._served(conn, lambda means: means.put(self.name, key, when, text, intent))
+        verdict, made = await self.served(conn, lambda means: means.put(self.name, key, when, text, intent))
         return self._handle(made, verdict)
 
     async def cancel(self, key: str, *, conn: Any = None) -> bool:
         """Cancels the live instance of a key; False when it has none. What it has done stays done."""
-        return await self._served(conn, lambda means: means.cancel(self.name, key))
+        return await self.served(conn, lambda means: means.cancel(self.name, key))
 
     async def trigger(self, payload: object = None, *, idempotency_key: str | None = None) -> Handle[R]:
-        """Runs the job now, refused while nobody would run it; once per key, when there is one."""
+        """Runs the job now, refused while nobody would run it; once per key, when there is one.
+
+        Of a refresh job that is a tick: it loads what is due by now, and its result says how many that were.
+        """
         text = self._encode(payload)
         once = Once(idempotency_key or uuid4().hex, (text or "").encode())
         made, is_new = await self._asked(lambda client: client.trigger(self.name, text, once))
-        return self._handle(made, Verdict.INSERTED if is_new else Verdict.IGNORED)
+        verdict = Verdict.INSERTED if is_new else Verdict.IGNORED
+        if self.declaration.document.get("refresh") is not None:
+            return Handle(self.name, made, self.home, shape_of(Any), verdict)
+        return self._handle(made, verdict)
 
     async def next(self, count: int = 10, *, after: datetime | None = None) -> list[Fire]:
         """Its coming fires, as it is declared here: the first is strictly after `after`, or else after now.
@@ -141,7 +154,7 @@ class Verbs(Generic[R]):
         """
         return await self._asked(lambda client: explanation(client.scope, self.name, at))
 
-    async def _served(self, conn: Any, serve: Callable[[Client | CallersTransaction], Awaitable[T]]) -> T:
+    async def served(self, conn: Any, serve: Callable[[Client | CallersTransaction], Awaitable[T]]) -> T:
         """What the database answers: over the caller's connection, or else over one of ours."""
         if conn is None:
             return await self._asked(serve)

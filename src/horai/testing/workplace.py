@@ -5,13 +5,15 @@ database says what is due at each moment.
 """
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from horai import __version__
+from horai.core.definition import HOUSE
+from horai.core.refresh import REFRESH_HANDLER
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.states import FINAL, State
@@ -27,6 +29,7 @@ from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
 from horai.engine.conductor import Conductor
 from horai.engine.dispatcher import Bench, Dispatcher
+from horai.engine.executors.refresh import RefreshExecutor
 from horai.engine.executors.workflow import WorkflowExecutor
 from horai.engine.gatekeeper import Gatekeeper
 from horai.engine.handout import Handout
@@ -94,7 +97,7 @@ class Workplace:
         self._patience = patience
         self._line = Line(url, "horai test")
         self._payloads = Line(url, "horai test payloads")
-        self._workflows = WorkflowExecutor(Line(url, "horai test workflows"), self.wakeups)
+        self._house, self._in_house = Line(url, "horai test house"), asyncio.Lock()
         self._scribe = Scribe(self._line, clock)
         self.journal = Journal(clock, self._scribe)
         self._crew = Crew(CONCURRENCY, self.journal)
@@ -118,7 +121,17 @@ class Workplace:
         """All in this process, those that want a process of their own included, and what is Horai's own."""
         inner = {name: job.executor(self._crew) for name, job in app.jobs.items()}
         watched = {name: WatchedExecutor(executor, self.journal, self.mishaps) for name, executor in inner.items()}
-        return {**watched, WORKFLOW_HANDLER: self._workflows}
+        house = {
+            WORKFLOW_HANDLER: WorkflowExecutor(self._lent, self.wakeups),
+            REFRESH_HANDLER: RefreshExecutor(self._lent, self.wakeups),
+        }
+        return {**watched, **house}
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncGenerator[Connection]:
+        """For what is Horai's own to run, which has a connection of its own: one piece of it at a time."""
+        async with self._in_house:
+            yield await self._house.get()
 
     def _bench(self, keeper: Keeper, executors: Mapping[str, Executor]) -> Bench:
         clock, holdings, settler, book, vitals = self.clock, self._holdings, self._settler, FreshJobs(), Vitals()
@@ -162,7 +175,7 @@ class Workplace:
     @property
     def job_names(self) -> frozenset[str]:
         """Whose functions are run here."""
-        return self._dispatcher.bench.attempts.handlers - {WORKFLOW_HANDLER}
+        return frozenset(name for name in self._dispatcher.bench.attempts.handlers if not name.startswith(HOUSE))
 
     async def has_ended(self, instance_id: int) -> bool:
         """Whether an instance is final."""
@@ -261,7 +274,7 @@ class Workplace:
         self._crew.close()
         await self._line.close()
         await self._payloads.close()
-        await self._workflows.close()
+        await self._house.close()
 
 
 async def _register(connection: Connection) -> int:

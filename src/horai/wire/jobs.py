@@ -48,6 +48,14 @@ class Misfire(Model):
     window: Text | None = None
 
 
+class Refresh(Model):
+    """A job with entities, each of which runs again when its last run ended a `window` before the job's tick."""
+
+    window: Text | None = None
+    limit: int | None = None
+    run_on_add: bool | None = None
+
+
 class ScheduleFields(Model):
     """What says when: a cron or an interval, in a zone, but not on excluded dates."""
 
@@ -78,6 +86,7 @@ class JobFields(ScheduleFields):
     misfire_after: Text | None = None
     overlap: OverlapName | None = None
     jitter: Text | None = None
+    refresh: Refresh | None = None
     tags: Tags | None = None
     status: StatusName | None = None
 
@@ -119,6 +128,7 @@ class JobOut(Model):
     start_at: datetime | None = None
     end_at: datetime | None = None
     jitter: str | None = None
+    refresh: Refresh | None = None
     target: Target
     payload: Any = None
     payload_schema: dict[str, Any] | None = None

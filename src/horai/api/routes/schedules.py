@@ -19,7 +19,7 @@ from horai.core.spread import offset
 from horai.core.timing import Timing, read_timing
 from horai.db import nodes
 from horai.db.coming import waiting_slot
-from horai.db.jobs import JobRow, definition_of
+from horai.db.jobs import JobRow, definition_of, ticks_of
 from horai.db.pool import Connection, acquire
 from horai.wire.fields import Instant, Model
 from horai.wire.schedules import FEW, Count, FiresOut, PreviewIn
@@ -70,8 +70,9 @@ async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query(
         timing = definition_of(row.document).timing
         waiting = await _waiting(connection, row, timing, query)
         since = query.from_ or await nodes.database_time(connection)
+        ticks = await ticks_of(connection, row.id)
     fires = waiting if waiting is not None else await asyncio.to_thread(coming, timing, since - _MOMENT, query.count)
-    put_off = offset(row.id, timing.jitter)
+    put_off = offset(row.id if ticks is None else ticks.id, timing.jitter)
     return answer({"fires": [_fire_json(fire, put_off) for fire in fires], "note": _about(row, timing)})
 
 

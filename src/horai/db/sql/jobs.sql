@@ -18,6 +18,12 @@ select *, horai.priority_of(lane_id) as priority from horai.job where tenant_id 
 select *, horai.priority_of(lane_id) as priority from horai.job
 where tenant_id = $1 and name = any ($2::text[]) and deleted_at is null order by name;
 
+-- name: link_ticks
+update horai.job set ticks_for = $2 where id = $1;
+
+-- name: ticks_of
+select *, horai.priority_of(lane_id) as priority from horai.job where ticks_for = $1 and deleted_at is null;
+
 -- name: names_declared_by
 -- The jobs that an application's code has declared, at its last start or an earlier one.
 select name from horai.job
@@ -65,7 +71,7 @@ update horai.job set relane = false where id = $1 and version = $2;
 
 -- name: list_jobs
 select *, horai.priority_of(lane_id) as priority from horai.job
-where tenant_id = $1 and deleted_at is null and id > $2
+where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2
     and ($4::text is null or name = $4) and ($5::text is null or $5 = any (tags)) and ($6::smallint is null or status = $6)
     and ($7::text is null or lane_id in (select lane.id from horai.lane where lane.tenant_id = $1 and lane.queue = $7))
 order by id limit $3;

@@ -28,5 +28,11 @@ order by position;
 -- name: cancel_within
 select instance_id, was from horai.cancel_instance(cast($1 as text), cast($2 as text));
 
+-- name: add_entities_within
+select horai.add_entities(cast($1 as text), cast($2 as text[]), cast($3 as text[])::json[]) as added;
+
+-- name: remove_entity_within
+select horai.remove_entity(cast($1 as text), cast($2 as text)) as was_one;
+
 -- name: now_within
 select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now_micros;

@@ -12,10 +12,9 @@ import structlog
 from horai.accept.runs import start_run
 from horai.core.calls import Call
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Succeeded
-from horai.db.line import Line
-from horai.db.pool import GONE
 from horai.db.runs import Start
 from horai.db.wakeups import Wakeups
+from horai.engine.executors.house import HELD_UP, Lend
 
 log = structlog.get_logger(__name__)
 
@@ -24,32 +23,26 @@ NO_WORKFLOW = FailedUnrecoverable("WORKFLOW_GONE", "The workflow that this job s
 
 
 class WorkflowExecutor:
-    """Runs what `horai:workflow` stands for, one after the other on a line of its own."""
+    """Runs what `horai:workflow` stands for, one after the other."""
 
-    def __init__(self, line: Line, wakeups: Wakeups) -> None:
-        self._line = line
+    def __init__(self, lend: Lend, wakeups: Wakeups) -> None:
+        self._lend = lend
         self._wakeups = wakeups
         self._turn = asyncio.Lock()
 
     async def run(self, call: Call) -> Outcome:
         """The run's id, once all its instances are there."""
         start = Start(call.instance_id, call.fire_time, call.payload)
-        async with self._turn:
-            try:
-                woken = await start_run(await self._line.get(), call.job_id, start)
-            except GONE:
-                self._line.drop()
-                return NotSent(PAUSE)
-            except Exception as error:
-                self._line.drop()
-                log.warning("a run could not be started", instance=call.instance_id, error=repr(error))
-                return FailedRetryable("WORKFLOW_START", f"The run could not be started: {type(error).__name__}.")
+        try:
+            async with self._turn, self._lend() as connection:
+                woken = await start_run(connection, call.job_id, start)
+        except HELD_UP:
+            return NotSent(PAUSE)
+        except Exception as error:
+            log.warning("a run could not be started", instance=call.instance_id, error=repr(error))
+            return FailedRetryable("WORKFLOW_START", f"The run could not be started: {type(error).__name__}.")
         if woken is None:
             return NO_WORKFLOW
         self._wakeups.announce(woken)
         self._wakeups.runs_asked([call.instance_id])
         return Succeeded(json.dumps({"run": str(call.instance_id)}))
-
-    async def close(self) -> None:
-        """Ends the line."""
-        await self._line.close()

@@ -1,0 +1,164 @@
+"""`horai entities`: import, list, add, remove, status."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import msgspec
+import typer
+
+from horai.cli.client import client_of, path_of
+from horai.cli.documents import payload_of
+from horai.cli.errors import BadUsage
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Payload, Server, flag
+from horai.cli.lazy import new_app
+from horai.cli.show import console, fields, print_json, print_list, say
+from horai.cli.views import Document, Pairs, instant
+
+app = new_app("Entities: what refresh jobs come back to, again and again.")
+
+COLUMNS = ("KEY", "STATUS", "REFRESHED", "STARTED", "BATCH", "REMARK")
+BATCH = 5_000
+
+Job = Annotated[str, typer.Argument(help="A refresh job's name or id.")]
+Key = Annotated[str, typer.Argument(help="The entity's key.")]
+
+
+@app.command("import")
+def import_entities(
+    job: Job,
+    file: Annotated[Path, typer.Argument(help="CSV with a column `key`, or .jsonl of {key, payload?}; - is stdin.")],
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Add the entities of a file. Of a CSV the other columns are the payload; known entities get it too."""
+    client, added, known = client_of(server, api_key), 0, 0
+    items = _items(file)
+    while some := list(islice(items, BATCH)):
+        answer = json.loads(client.call("POST", path_of("jobs", job, "entities", "batch"), {"items": some}))
+        added, known = added + answer["added"], known + answer["known"]
+    say(f"{added} new, {known} known.")
+
+
+def _items(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with sys.stdin if str(file) == "-" else file.open(encoding="utf-8", newline="") as text:
+            yield from _of_lines(text) if file.suffix in {".jsonl", ".ndjson"} else _of_csv(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{file} cannot be read: {error}.") from error
+
+
+def _of_lines(text: TextIO) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(text, 1):
+        if line.strip():
+            try:
+                yield msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+            except msgspec.DecodeError as error:
+                raise BadUsage(f"Line {number} holds no JSON object: {error}.", 'Write {"key": "…"} a line.') from error
+
+
+def _of_csv(text: TextIO) -> Iterator[dict[str, Any]]:
+    rows = csv.DictReader(text)
+    if "key" not in (rows.fieldnames or ()):
+        raise BadUsage("The first line names no column `key`.", "Or give a .jsonl file.")
+    for row in rows:
+        payload = {name: value for name, value in row.items() if name != "key"}
+        yield {"key": row["key"], "payload": payload} if payload else {"key": row["key"]}
+
+
+@app.command("list")
+def list_entities(
+    job: Job,
+    prefix: Annotated[str | None, flag("--prefix", about="Only keys that begin so.", metavar="TEXT")] = None,
+    status: Annotated[
+        str | None, flag("--status", about="NOT_RUN, RUNNING, SUCCESS or FAILED.", metavar="STATUS")
+    ] = None,
+    older_than: Annotated[
+        str | None, flag("--older-than", about="Only those not refreshed for so long.", metavar="DURATION")
+    ] = None,
+    batch: Annotated[str | None, flag("--batch", about="Only those that this tick loaded.", metavar="ID")] = None,
+    limit: Limit = None,
+    everything: Everything = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """List a refresh job's entities, by key."""
+    only = {"prefix": prefix, "status": status and status.upper(), "olderThan": older_than, "batch": batch}
+    answer = client_of(server, api_key).page(path_of("jobs", job, "entities"), {**only, "limit": limit}, everything)
+    if as_json:
+        print_json(answer)
+    else:
+        print_list(json.loads(answer), COLUMNS, entity_row)
+
+
+def entity_row(entity: Document) -> tuple[str, ...]:
+    """An entity on one line, as in `COLUMNS`."""
+    return (
+        entity["key"],
+        entity["status"],
+        instant(entity["refreshedAt"]),
+        instant(entity["startTime"]),
+        entity["batchNo"] or "",
+        entity["remark"] or "",
+    )
+
+
+@app.command()
+def add(
+    job: Job,
+    key: Key,
+    payload: Payload = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Add an entity, or change its payload."""
+    answer = client_of(server, api_key).call("PUT", path_of("jobs", job, "entities", key), payload_of(payload))
+    if as_json:
+        print_json(answer)
+    else:
+        console().print(fields(_entity_fields(json.loads(answer))))
+
+
+def _entity_fields(entity: Document) -> Pairs:
+    return [*zip(("key", "status", "refreshed", "started", "batch", "remark"), entity_row(entity), strict=True)]
+
+
+@app.command()
+def remove(job: Job, key: Key, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Remove an entity: what waits is cancelled, what runs finishes."""
+    client_of(server, api_key).call("DELETE", path_of("jobs", job, "entities", key))
+    say(f"Removed {key}.")
+
+
+@app.command()
+def status(job: Job, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Show how fresh a refresh job's entities are."""
+    answer = client_of(server, api_key).call("GET", path_of("jobs", job, "refresh"))
+    if as_json:
+        print_json(answer)
+    else:
+        console().print(fields(_refresh_fields(json.loads(answer))))
+
+
+def _refresh_fields(found: Document) -> Pairs:
+    tick = found["lastTick"]
+    progress = "" if tick is None else f"{tick['loaded']} of {tick['due']} loaded, {tick['running']} running"
+    return [
+        ("job", found["job"]),
+        ("window", found["window"]),
+        ("entities", str(found["entities"])),
+        ("never run", str(found["neverRun"])),
+        ("running", str(found["running"])),
+        ("due", str(found["due"])),
+        ("coverage", "" if found["coverage"] is None else f"{found['coverage']:.1%}"),
+        ("greatest age", found["maxAge"] or ""),
+        ("last tick", "" if tick is None else f"{instant(tick['fireTime'])}: {progress}"),
+        ("next tick", instant(found["nextTick"])),
+        ("oldest", ", ".join(entity["key"] for entity in found["oldest"])),
+    ]

@@ -1,0 +1,148 @@
+-- The entities of refresh jobs. What a job's entities come to is told by its instances: finish_entities writes it down, at
+-- ticks and whenever somebody asks; nothing that runs or settles them knows of entities.
+
+-- name: keep_entities
+select horai.keep_entities(row($1::bigint, $2::integer, $3::integer, $4::json, null, null, null, null, null)::horai.wish, $5::text[], $6::json[]) as added;
+
+-- name: drop_entity
+select horai.drop_entity($1::bigint, $2::text) as was_one;
+
+-- name: clear_entities
+-- Some of those of a job that is deleted.
+with chosen as (
+    select key from horai.entity where job_id = $1 limit $2
+)
+delete from horai.entity using chosen where entity.job_id = $1 and entity.key = chosen.key returning 1;
+
+-- name: load_entities
+-- A tick takes up to $4 of what is due and marks it in the same statement: never run and there when the tick came ($2), or
+-- run last before $3. What another tick holds is its own. Longest unrefreshed first.
+with chosen as materialized (
+    select id, key, finish_time from horai.entity
+    where job_id = $1 and status <> 1 and coalesce(finish_time, '-infinity') <= $3 and (finish_time is not null or create_time <= $2)
+    order by coalesce(finish_time, '-infinity'), id limit $4 for update skip locked
+), loaded as (
+    update horai.entity
+    set status = 1, start_time = clock_timestamp(), finish_time = null, remark = null, update_time = clock_timestamp(), batch_no = $5
+    from chosen where entity.job_id = $1 and entity.key = chosen.key
+    returning entity.key, entity.payload, chosen.finish_time, chosen.id
+)
+select key, payload, finish_time from loaded order by finish_time nulls first, id;
+
+-- name: next_due_entity
+-- The first that load_entities would take.
+select key, finish_time from horai.entity
+where job_id = $1 and status <> 1 and coalesce(finish_time, '-infinity') <= $3 and (finish_time is not null or create_time <= $2)
+order by coalesce(finish_time, '-infinity'), id limit 1;
+
+-- name: count_due_entities
+select count(*) from horai.entity
+where job_id = $1 and status <> 1 and coalesce(finish_time, '-infinity') <= $3 and (finish_time is not null or create_time <= $2);
+
+-- name: bind_entities
+-- Which instances the loaded entities are run by.
+update horai.entity set instance_id = made.id
+from unnest($2::text[], $3::bigint[]) as made(key, id) where entity.job_id = $1 and entity.key = made.key;
+
+-- name: adopt_live
+-- Keys that had a live instance already: that one's end is theirs.
+update horai.entity set instance_id = live.id
+from horai.instance_live live
+where entity.job_id = $1 and entity.key = any ($2::text[]) and live.job_id = $1 and live.key = entity.key;
+
+-- name: finish_entities
+-- Writes down how the runs of some entities ended, after id $2: those whose keys have no live instance any more. What is
+-- neither live nor in history is gone for good and returned. Not within a minute of its loading: this statement may have
+-- waited for nobody, and yet look from before the row that it has just locked.
+with running as materialized (
+    select id, key, start_time, instance_id from horai.entity
+    where job_id = $1 and status = 1 and id > $2 order by id limit $3 for update skip locked
+), seen as (
+    select running.key, coalesce(live.id, running.instance_id) as instance_id, past.finished_at,
+        case when live.id is not null then 1 when past.state = 2 then 2 when past.state is not null then 3 else 0 end as status,
+        case past.state when 2 then '执行成功' when 5 then 'cancelled' else left(concat_ws(': ', past.error_code, past.error_msg), 2000) end as remark
+    from running
+    left join horai.instance_live live on live.job_id = $1 and live.key = running.key
+    left join lateral (
+        select gone.state, gone.finished_at, gone.error_code, gone.error_msg from horai.instance_history gone
+        where live.id is null and gone.job_id = $1 and gone.key = running.key and gone.finished_at >= running.start_time
+        order by gone.finished_at desc limit 1
+    ) past on true
+    where live.id is null and (past.state is not null or running.start_time < clock_timestamp() - interval '1 minute')
+        or live.id <> running.instance_id
+), written as (
+    update horai.entity
+    set status = seen.status, finish_time = seen.finished_at, remark = seen.remark, fresh_at = coalesce(seen.finished_at, entity.fresh_at),
+        instance_id = seen.instance_id, update_time = clock_timestamp()
+    from seen where entity.job_id = $1 and entity.key = seen.key
+    returning entity.status
+)
+select (select max(id) from running) as last_id, (select count(*) from running) as looked, (select count(*) from written where status <> 1) as ended;
+
+-- name: refreshes_waiting
+-- How many runs of a job's entities are due and not begun, up to $2. What was claimed and sent back, since its host had no
+-- room, is not begun: its time has not changed, as it does when a handler postpones it.
+select count(*) from (
+    select from horai.instance_live
+    where job_id = $1 and key is not null and state = 0 and (attempt = 0 or due > execute_time) and execute_time <= clock_timestamp() limit $2
+) waiting;
+
+-- name: refreshed_by
+-- The refresh job whose ticks the job $1 makes, held while instances are added to it.
+select job.id from horai.job ticks join horai.job on job.id = ticks.ticks_for and job.deleted_at is null
+where ticks.id = $1 for key share of job;
+
+-- name: lock_batch
+-- How far a tick has come, held alone: two attempts of it do not load side by side.
+select fire_time, due, loaded, started_at, ended_at, clock_timestamp() as now,
+    exists (select from horai.refresh_batch later where later.job_id = $1 and (later.fire_time, later.batch_no) > (batch.fire_time, batch.batch_no)) as is_followed
+from horai.refresh_batch batch where job_id = $1 and batch_no = $2 for update;
+
+-- name: begin_batch
+insert into horai.refresh_batch (job_id, batch_no, fire_time, due) values ($1, $2, $3, $4) on conflict do nothing;
+
+-- name: forget_batches
+-- All but the last hundred of a job.
+delete from horai.refresh_batch batch using (
+    select fire_time, batch_no from horai.refresh_batch where job_id = $1 order by fire_time desc, batch_no desc offset 100 limit 1
+) old
+where batch.job_id = $1 and (batch.fire_time, batch.batch_no) <= (old.fire_time, old.batch_no);
+
+-- name: note_loaded
+update horai.refresh_batch set loaded = loaded + $3 where job_id = $1 and batch_no = $2;
+
+-- name: end_batch
+update horai.refresh_batch set ended_at = coalesce(ended_at, clock_timestamp()) where job_id = $1 and batch_no = $2;
+
+-- name: batch_counts
+-- What has become of the entities that a tick loaded and no later one has.
+select count(*) filter (where status = 1) as running, count(*) filter (where status = 2) as succeeded, count(*) filter (where status = 3) as failed
+from horai.entity where job_id = $1 and batch_no = $2;
+
+-- name: last_batch
+select batch_no, fire_time, due, loaded, started_at, ended_at from horai.refresh_batch
+where job_id = $1 order by fire_time desc, batch_no desc limit 1;
+
+-- name: refresh_counts
+-- $2: before which what is finished is due; $3: since when what is fresh covers its window. Each count goes by an index.
+select (select count(*) from horai.entity where job_id = $1) as entities,
+    (select count(*) from horai.entity where job_id = $1 and fresh_at is null) as never_run,
+    (select count(*) from horai.entity where job_id = $1 and status = 1) as running,
+    (select count(*) from horai.entity where job_id = $1 and status <> 1 and coalesce(finish_time, '-infinity') <= $2) as due,
+    (select count(*) from horai.entity where job_id = $1 and fresh_at >= $3) as fresh;
+
+-- name: oldest_entities
+-- Whose last run ended longest ago, and of those that never ran the first ones: their age counts from when they were added.
+(select * from horai.entity where job_id = $1 and fresh_at is not null order by fresh_at, id limit $2)
+union all
+(select * from horai.entity where job_id = $1 and fresh_at is null order by id limit $2);
+
+-- name: entity_by_key
+select * from horai.entity where job_id = $1 and key = $2;
+
+-- name: list_entities
+-- A page by key, after $2; $4 a prefix, $5 a status, $6 not fresh since, $7 a batch.
+select * from horai.entity
+where job_id = $1 and key > $2 and ($4::text is null or key >= $4 and starts_with(key, $4)) and ($5::smallint is null or status = $5)
+    and ($6::timestamptz is null or coalesce(fresh_at, create_time) < $6) and ($7::bigint is null or batch_no = $7)
+order by key limit $3;

@@ -1,0 +1,38 @@
+"""Runs the ticks of refresh jobs: each attempt is one look, and a tick that is not over asks to be looked at later."""
+
+import json
+
+import structlog
+
+from horai.accept.ticks import Tick, look
+from horai.core.calls import Call
+from horai.core.refresh import LOOK
+from horai.core.settlement import FailedRetryable, Outcome, Postponed, Succeeded
+from horai.db.wakeups import Wakeups
+from horai.engine.executors.house import HELD_UP, Lend
+
+log = structlog.get_logger(__name__)
+
+
+class RefreshExecutor:
+    """Runs what `horai:refresh` stands for."""
+
+    def __init__(self, lend: Lend, wakeups: Wakeups) -> None:
+        self._lend = lend
+        self._wakeups = wakeups
+
+    async def run(self, call: Call) -> Outcome:
+        """One look of a tick."""
+        try:
+            async with self._lend() as connection:
+                looked = await look(connection, Tick(call.job_id, call.instance_id, call.fire_time))
+        except HELD_UP as error:
+            log.warning("a tick was held up", instance=call.instance_id, error=repr(error))
+            return Postponed(5 * LOOK)
+        except Exception as error:
+            log.error("a tick failed", instance=call.instance_id, error=repr(error))
+            return FailedRetryable("REFRESH_TICK", f"The tick could not be made: {type(error).__name__}: {error}"[:500])
+        self._wakeups.announce(looked.woken)
+        if looked.again is not None:
+            return Postponed(looked.again)
+        return Succeeded(json.dumps(looked.result))

@@ -1,0 +1,44 @@
+"""Seed 003 over three months: the stock of every product is looked up again within a window and a tick."""
+
+from datetime import timedelta
+
+from benchmarks.refresh import DAYS, START, TICK, WINDOW, fill, walk
+
+import entities as given
+import make
+from horai.db.pool import Dedicated
+
+COUNT = 20_000
+
+
+async def test_D16_D4_over_ninety_days_no_entity_gets_older_than_a_window_and_a_tick(url: str, connection: Dedicated):
+    """At every tick and for every run; each tick loads all that the seed's statement selects, failed ones included."""
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+    await fill(connection, job.id, COUNT)
+
+    told = await walk(connection, job.id, range(DAYS))
+
+    assert timedelta(0) < told.greatest_age <= WINDOW + TICK
+    assert told.runs >= COUNT * (DAYS // 11)
+    failed = await connection.fetchval("select count(*) from horai.entity where status = 3")
+    assert failed == COUNT // 10
+
+
+async def test_D16_entities_that_come_and_go_do_not_make_others_wait(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+    await fill(connection, job.id, 2_000)
+    await walk(connection, job.id, range(15), limit=100)
+    await connection.execute("delete from horai.entity where right(key, 1) in ('3', '4', '5')")
+    await connection.execute(
+        "insert into horai.entity (job_id, key, create_time) select $1, 'late-' || n, $2 from generate_series(1, 500) n",
+        job.id,
+        START + 14.5 * TICK,
+    )
+
+    told = await walk(connection, job.id, range(15, 60), limit=100)
+
+    assert told.greatest_age <= WINDOW + TICK
+    assert await connection.fetchval("select count(*) from horai.entity where status = 0") == 0
+    assert await connection.fetchval("select count(*) from horai.entity") == 1_900
