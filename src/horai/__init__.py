@@ -26,6 +26,7 @@ _HOMES = {
     "Retry": "sdk.declaration",
     "RetryLater": "sdk.outcomes",
     "Unrecoverable": "sdk.outcomes",
+    "Wanted": "sdk.reconciling",
     "Workflow": "sdk.workflow",
 }
 

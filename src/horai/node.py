@@ -20,6 +20,7 @@ from horai.api.app import create_app
 from horai.api.context import Context
 from horai.core.addresses import AddressPolicy
 from horai.core.errors import HoraiError
+from horai.core.reconcilers import RECONCILE_HANDLER
 from horai.core.refresh import REFRESH_HANDLER
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role
@@ -33,6 +34,7 @@ from horai.db.wakeups import Wakeups
 from horai.engine.attempts import Executor
 from horai.engine.engine import Engine
 from horai.engine.executors.http import HttpExecutor
+from horai.engine.executors.reconcile import ReconcileExecutor
 from horai.engine.executors.refresh import RefreshExecutor
 from horai.engine.executors.workflow import WorkflowExecutor
 
@@ -89,7 +91,7 @@ async def run(
             stack.push_async_callback(company.end)
         vitals, wakeups = Vitals(), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
-        house = _house(connections, wakeups)
+        house = await stack.enter_async_context(_house(connections, settings, wakeups))
         engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals, house))
         server = None
         if listening is not None:
@@ -184,16 +186,23 @@ async def pool(url: str, application: str, idle_timeout: timedelta) -> AsyncGene
         await close_pool(opened_pool)
 
 
-def _house(connections: Pool, wakeups: Wakeups) -> Mapping[str, Executor]:
+@asynccontextmanager
+async def _house(connections: Pool, settings: NodeSettings, wakeups: Wakeups) -> AsyncGenerator[Mapping[str, Executor]]:
     """Who runs what is Horai's own, by handler."""
 
     def lend() -> AbstractAsyncContextManager[Connection]:
         return acquire(connections)
 
-    return {
-        WORKFLOW_HANDLER: WorkflowExecutor(lend, wakeups),
-        REFRESH_HANDLER: RefreshExecutor(lend, wakeups),
-    }
+    reconcile = ReconcileExecutor(connections, wakeups, AddressPolicy(settings.engine.callback_allow))
+    await reconcile.open()
+    try:
+        yield {
+            WORKFLOW_HANDLER: WorkflowExecutor(lend, wakeups),
+            REFRESH_HANDLER: RefreshExecutor(lend, wakeups),
+            RECONCILE_HANDLER: reconcile,
+        }
+    finally:
+        await reconcile.close()
 
 
 @asynccontextmanager

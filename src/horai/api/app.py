@@ -24,6 +24,7 @@ from horai.api.routes import (
     instances,
     jobs,
     queues,
+    reconcilers,
     schedules,
     workflows,
 )
@@ -34,6 +35,7 @@ from horai.wire.health import Problem
 from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
 from horai.wire.jobs import JobIn, JobPatch, Noted
 from horai.wire.queues import QueueIn
+from horai.wire.reconcilers import ReconcilerIn
 from horai.wire.schedules import PreviewIn
 from horai.wire.workflows import RerunIn, WorkflowIn, WorkflowPatch
 
@@ -55,6 +57,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     RerunIn,
     EntityIn,
     EntitiesIn,
+    ReconcilerIn,
     Problem,
 )
 
@@ -84,6 +87,7 @@ def create_app(context: Context) -> FastAPI:
         backfills,
         workflows,
         entities,
+        reconcilers,
     )
     for module in routes:
         app.include_router(module.router)

@@ -27,6 +27,7 @@ COMMANDS = {
     "queues": "Queues: priority, limits, pace and pause of what is in them.",
     "dlq": "Dead letters: what was given up, to be replayed or discarded.",
     "backfills": "Backfills: slots of the past that are run again, or for the first time.",
+    "reconcilers": "Reconcilers: what creates the instances that the business misses.",
     "health": "Show how the scheduler is doing.",
 }
 """By name, which is also the module's; its help is the module's own, and a test holds them equal."""

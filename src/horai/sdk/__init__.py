@@ -15,5 +15,6 @@ facade       the same verbs without `await`
 functions    the executor: async functions in the loop, others in threads
 threads      the threads of functions that are not async
 isolation    functions in processes of their own
+reconciling  `@app.reconcile`: what a function wants, held against the instances of a job
 worker       all of it as a process that claims its lanes itself
 """

@@ -23,6 +23,7 @@ from horai.sdk.client import Client, open_client
 from horai.sdk.declaration import Options, declaration_of
 from horai.sdk.facade import PORTAL
 from horai.sdk.job import Job
+from horai.sdk.reconciling import Source, comparison_of
 from horai.sdk.verbs import Verbs
 from horai.sdk.workflow import Node, Workflow
 
@@ -91,6 +92,25 @@ class Horai:
             raise Invalid(f"The name {name!r} is declared twice in {self.name!r}.", "Name one of them otherwise.")
         made = self._workflows[name] = Workflow(self, name, nodes, options)
         return made
+
+    def reconcile(self, *, job: Verbs[Any], **options: Unpack[Options]) -> "Callable[[Source], Job[Any]]":
+        """Declares a reconciler: `@app.reconcile(every="5m", job=publish)` over a function that yields `Wanted(key, at)`.
+
+        What the business wants and `publish` has no instance of, live or ended, is created. The function takes nothing; async
+        or not, it yields what is wanted, or returns it.
+        """
+
+        def declare(function: Source) -> Job[Any]:
+            named: Options = {"name": function.__name__, "overlap": "skip", **options}
+            if "cron" not in options and "every" not in options:
+                named.pop("overlap", None)
+            return self._declare(named, comparison_of(self._client_now, function, job))
+
+        return declare
+
+    async def _client_now(self) -> Client:
+        """Asked when it is needed: a test harness lends another."""
+        return await self.client()
 
     async def client(self) -> Client:
         """What this event loop is connected with, opened at first need."""

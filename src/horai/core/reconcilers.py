@@ -1,0 +1,166 @@
+"""What a reconciler is: where the business keeps what it wants, how often that is looked at, and for which job.
+
+A source is an SQL query over any PostgreSQL, an HTTP address that answers in pages, or a function of an application.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from horai.core.callbacks import check_headers, check_url
+from horai.core.faults import Faults
+
+RECONCILE_HANDLER = "horai:reconcile"
+SCHEDULE = ("cron", "every", "timezone")
+QUERY_LIMIT = 20_000
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,127}")
+_HIDDEN = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlSource:
+    """Rows `key, execute_time[, payload[, version]]` of a query with `$1` (the last key) and `$2` (how many).
+
+    `url` is its own, or `variable` names the variable of the node's environment that has it.
+    """
+
+    query: str
+    url: str | None = None
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSource:
+    """Pages `{items: [{key, executeTime, payload?, version?}], nextCursor}` of `GET url?cursor=…&limit=…`."""
+
+    url: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSource:
+    """A function of an application: a worker runs it, and nothing of it is known here."""
+
+
+Source = SqlSource | HttpSource | PythonSource
+
+
+def job_document(name: str, schedule: Mapping[str, Any]) -> dict[str, Any]:
+    """The job of a reconciler: one run at a time, and of those that were missed only one is made up for."""
+    given = {field: schedule[field] for field in SCHEDULE if schedule.get(field) is not None}
+    policies = {"overlap": "skip", "misfire": "once"} if given.get("cron") or given.get("every") else {}
+    return {"name": name, **given, **policies, "target": {"type": "worker", "handler": RECONCILE_HANDLER}}
+
+
+def checked_source(document: Mapping[str, Any]) -> Source:
+    """The source that a document describes; `Invalid` names every wrong field."""
+    faults = Faults()
+    source = _sql(document, faults) if document.get("type") == "sql" else _http(document, faults)
+    faults.raise_if_any()
+    return source
+
+
+def stored_source(document: Mapping[str, Any]) -> Source:
+    """A source as it was stored; `Invalid` when it cannot be read any more."""
+    return PythonSource() if document.get("type") == "python" else checked_source(document)
+
+
+def _sql(document: Mapping[str, Any], faults: Faults) -> SqlSource:
+    _refuse_others(document, ("url", "headers"), "http", faults)
+    query, url, variable = document.get("query"), document.get("databaseUrl"), document.get("databaseUrlEnv")
+    if not query:
+        faults.add(
+            "source.query",
+            "is missing",
+            "select key, execute_time, payload from … where key > $1 order by key limit $2",
+        )
+    elif len(query) > QUERY_LIMIT:
+        faults.add("source.query", f"is longer than {QUERY_LIMIT} characters")
+    elif "$1" not in query or "$2" not in query:
+        faults.add(
+            "source.query",
+            "needs $1, the last key of the page before, and $2, how many rows: where key > $1 order by key limit $2",
+        )
+    if (url is None) == (variable is None):
+        faults.add(
+            "source.databaseUrl", "give it, or databaseUrlEnv: the name of the variable that has it, one of both"
+        )
+    if url is not None:
+        faults.reading("source.databaseUrl", lambda: check_database_url(url), None)
+    if variable is not None:
+        faults.reading("source.databaseUrlEnv", lambda: _check_variable(variable), None)
+    return SqlSource(query or "", url, variable)
+
+
+def _http(document: Mapping[str, Any], faults: Faults) -> HttpSource:
+    _refuse_others(document, ("query", "databaseUrl", "databaseUrlEnv"), "sql", faults)
+    url = document.get("url")
+    headers: Mapping[str, str] = document.get("headers") or {}
+    if not url:
+        faults.add("source.url", "is missing")
+    else:
+        faults.reading("source.url", lambda: check_url(url), None)
+    faults.reading("source.headers", lambda: check_headers(headers), None)
+    return HttpSource(url or "", headers)
+
+
+def _refuse_others(document: Mapping[str, Any], fields: tuple[str, ...], kind: str, faults: Faults) -> None:
+    for name in fields:
+        if document.get(name) is not None:
+            faults.add(f"source.{name}", f"belongs to a source of type {kind}")
+
+
+def check_database_url(url: str) -> None:
+    """ValueError for what is no address of a PostgreSQL over the network. Nothing of it is repeated: it has a password."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        is_named = parts.port is None or parts.port > 0
+    except ValueError:
+        raise ValueError("has no valid host and port: write postgresql://user:password@host:5432/name") from None
+    if parts.scheme not in {"postgresql", "postgres"} or not is_named:
+        raise ValueError("must begin with postgresql://")
+    named = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    if (
+        not host
+        or host.startswith("/")
+        or "%2f" in parts.netloc.lower()
+        or "," in parts.netloc
+        or named & {"host", "hostaddr", "port", "service", "passfile"}
+    ):
+        # A socket, or a name that nobody checked, could lead to a database that trusts whoever knocks: Horai's own.
+        raise ValueError(
+            "must name one host, and nothing of it among its options; an operator can name any in databaseUrlEnv"
+        )
+
+
+def _check_variable(name: str) -> None:
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(f"does not match {_VARIABLE.pattern}")
+    if name.startswith(("HORAI_", "PG")):
+        raise ValueError("belongs to Horai itself: give the business database a variable of its own")
+
+
+def shown_source(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A source as it is answered: without the password of its URL, and without what its headers say."""
+    shown = dict(document)
+    if isinstance(url := shown.get("databaseUrl"), str):
+        shown["databaseUrl"] = shown_url(url)
+    if headers := shown.get("headers"):
+        shown["headers"] = dict.fromkeys(headers, _HIDDEN)
+    return shown
+
+
+def shown_url(url: str) -> str:
+    """A database's URL without its password, wherever in it that stands."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    kept = [
+        (key, _HIDDEN if "pass" in key.lower() else value)
+        for key, value in parse_qsl(parts.query, keep_blank_values=True)
+    ]
+    netloc = f"{name}{':' + _HIDDEN if colon else ''}{at}{host}"
+    return urlunsplit((parts.scheme, netloc, parts.path, urlencode(kept, safe="*/"), ""))

@@ -1,0 +1,94 @@
+-- Reconcilers, their runs, and what a page of a source is held against. New instances are made by `insert_keyed`.
+
+-- name: insert_reconciler
+insert into horai.reconciler (tenant_id, job_id, target_id, source) values ($1, $2, $3, $4) returning id;
+
+-- name: bind_reconciler
+-- For a reconciler that code declares: there is one from its first run on.
+insert into horai.reconciler (tenant_id, job_id, target_id, source) values ($1, $2, $3, $4)
+on conflict (job_id) do update set target_id = excluded.target_id, source = excluded.source;
+
+-- name: list_reconcilers
+-- Newest first; those whose job was deleted are gone.
+select r.id, r.tenant_id, r.job_id, job.name, r.target_id, target.name as target, r.source, job.definition, job.status, r.created_at
+from horai.reconciler r join horai.job job on job.id = r.job_id join horai.job target on target.id = r.target_id
+where r.tenant_id = $1 and r.id < $2 and job.deleted_at is null order by r.id desc limit $3;
+
+-- name: find_reconciler
+-- By its id ($2) or its name ($3).
+select r.id, r.tenant_id, r.job_id, job.name, r.target_id, target.name as target, r.source, job.definition, job.status, r.created_at
+from horai.reconciler r join horai.job job on job.id = r.job_id join horai.job target on target.id = r.target_id
+where r.tenant_id = $1 and job.deleted_at is null and (r.id = $2::bigint or job.name = $3::text);
+
+-- name: reconciler_of_job
+select r.id, r.tenant_id, r.job_id, job.name, r.target_id, target.name as target, r.source, job.definition, job.status, r.created_at
+from horai.reconciler r join horai.job job on job.id = r.job_id join horai.job target on target.id = r.target_id
+where r.job_id = $1;
+
+-- name: begin_report
+-- The run's report, taken over by this attempt; nothing comes back to an attempt that is older than the one who has it.
+insert into horai.reconcile_report as report (reconciler_id, instance_id, attempt) values ($1, $2, $3)
+on conflict (instance_id) do update set attempt = excluded.attempt where report.attempt <= excluded.attempt
+returning *;
+
+-- name: rewind_report
+-- For a source that begins anew with each attempt: what was made stays told, what was read is read again.
+update horai.reconcile_report set cursor = null, is_read = false, pages = 0, found = 0, left_alone = 0, faulty = 0, live = 0
+where id = $1 and attempt = $2 and finished_at is null returning *;
+
+-- name: lock_report
+-- Held while a page is written; nothing comes back to an attempt that has lost its say, nor of a run that is over.
+select * from horai.reconcile_report where id = $1 and attempt = $2 and finished_at is null for update;
+
+-- name: write_report
+update horai.reconcile_report set cursor = $2::text, is_read = $2::text is null, pages = pages + 1, found = $3, missing = $4, created = $5, left_alone = $6, faulty = $7,
+    live = live + $8, examples = $9, error = null
+where id = $1;
+
+-- name: finish_report
+update horai.reconcile_report set finished_at = clock_timestamp(), surplus = $2, examples = $3, error = null where id = $1 returning *;
+
+-- name: fail_report
+update horai.reconcile_report set error = $3 where instance_id = $1 and attempt = $2 and finished_at is null;
+
+-- name: list_reports
+-- Newest first.
+select * from horai.reconcile_report where reconciler_id = $1 and id < $2 order by id desc limit $3;
+
+-- name: live_keys
+-- Which of the keys have a live instance. Nothing is locked: nobody waits for a comparison, and it waits for nobody.
+select key, id from horai.instance_live where job_id = $1 and key = any ($2::text[]);
+
+-- name: ends_of_keys
+-- How the keys have ended. Asked in a later statement than the one that saw no live row.
+select key, bool_or(state = 2) as succeeded, (array_agg(state order by finished_at desc, id desc))[1] as state,
+    (array_agg(reason order by finished_at desc, id desc))[1] as reason, max(version) as version, max(fence) as fence
+from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
+
+-- name: note_seen
+-- How many of them the run had not met before.
+with noted as (
+    insert into horai.reconcile_seen (report_id, instance_id) select $1, id from unnest($2::bigint[]) as met(id)
+    on conflict do nothing returning 1
+)
+select count(*) from noted;
+
+-- name: count_seen
+select count(*) from horai.reconcile_seen where report_id = $1;
+
+-- name: surplus_of
+-- Live instances with a key that were there before the run began and that it has not met; the first keys as examples.
+with extra as materialized (
+    select key from horai.instance_live live where job_id = $1 and key is not null and created_at < $3
+        and not exists (select from horai.reconcile_seen seen where seen.report_id = $2 and seen.instance_id = live.id)
+)
+select (select count(*) from extra) as surplus, array(select key from extra order by key limit $4) as keys;
+
+-- name: forget_seen
+-- Of this run, and of those before it that never came to their end.
+delete from horai.reconcile_seen seen using horai.reconcile_report report
+where seen.report_id = report.id and report.reconciler_id = $1 and report.id <= $2;
+
+-- name: wait_at_most
+-- For this transaction, or the part of it that is under way.
+select set_config('lock_timeout', $1, true);

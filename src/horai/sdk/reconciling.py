@@ -1,0 +1,114 @@
+"""`@app.reconcile`: a function that says what the business wants, held against the instances of a job."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any, cast
+
+from horai.accept import reconciles
+from horai.accept.reconciles import Comparison, Overtaken, counts_of
+from horai.accept.scope import Scope, require_job
+from horai.core import reconcile
+from horai.core.errors import Invalid
+from horai.core.reconcile import Faulty, Row, wanted_row
+from horai.db import reconcilers
+from horai.db.pool import acquire, transaction
+from horai.sdk.client import Client
+from horai.sdk.instance import Instance
+from horai.sdk.verbs import Verbs
+
+PAGE = 1_000
+ERROR_SHOWN = 500
+
+Source = Callable[[], Any]
+"""A function without arguments: a generator, async or not, or one that returns what it would yield."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The business wants this key of the job to be run at this time; without a payload, with the job's own."""
+
+    key: str
+    at: datetime
+    payload: Any = None
+    version: int | None = None
+
+
+def comparison_of(
+    client: Callable[[], Awaitable[Client]], function: Source, target: Verbs[Any]
+) -> Callable[[Instance[Any]], Awaitable[dict[str, Any] | None]]:
+    """A job's function that compares what `function` yields with the instances of `target`; its result is the report."""
+    if inspect.signature(function).parameters:
+        raise Invalid.field(
+            function.__name__, "takes something", "A source of a reconciler takes nothing: def wanted(): …"
+        )
+
+    async def compare(instance: Instance[Any]) -> dict[str, Any] | None:
+        scope = (await client()).scope
+        try:
+            comparison = await _begin(scope, instance, target)
+            return await _compare(comparison, function, target)
+        except Overtaken:
+            return None
+        except Exception as error:
+            async with acquire(scope.pool) as connection:
+                told = f"{type(error).__name__}: {error}"[:ERROR_SHOWN].replace("\x00", "")
+                await reconcilers.fail_report(connection, int(instance.id), instance.attempt, told)
+            raise
+
+    return compare
+
+
+async def _begin(scope: Scope, instance: Instance[Any], target: Verbs[Any]) -> Comparison:
+    """From its first run on the job is a reconciler, which REST shows with its reports."""
+    async with transaction(scope.pool) as connection:
+        job = await require_job(connection, scope, instance.job)
+        watched = await require_job(connection, scope, target.name)
+        await reconcilers.bind_reconciler(connection, scope.tenant_id, job.id, watched.id, {"type": "python"})
+        reconciler = await reconcilers.reconciler_of_job(connection, job.id)
+    assert reconciler is not None  # noqa: S101 — it was bound a moment ago
+    return await reconciles.begin_anew(scope.pool, scope.wakeups, reconciler, int(instance.id), instance.attempt)
+
+
+async def _compare(comparison: Comparison, function: Source, target: Verbs[Any]) -> dict[str, Any]:
+    report = comparison.report
+    if report.finished_at is None:
+        async for page in _pages(function):
+            await comparison.take([_row(one, target) for one in page], None)
+        report = await comparison.finish()
+    return {"reportId": str(report.id), **counts_of(report)}
+
+
+async def _pages(function: Source) -> AsyncGenerator[list[Any]]:
+    """What a function yields, or returns, in pages; one that is not async does not hold up the loop."""
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    source: Any = function() if is_async else await asyncio.to_thread(function)
+    if inspect.isawaitable(source):
+        source = await source
+    if isinstance(source, AsyncIterable):
+        page: list[Any] = []
+        async for one in cast("AsyncIterable[Any]", source):
+            page.append(one)
+            if len(page) == PAGE:
+                yield page
+                page = []
+        yield page
+        return
+    rest = iter(cast("Iterable[Any]", source))
+    while page := await asyncio.to_thread(lambda: list(islice(rest, PAGE))):
+        yield page
+
+
+def _row(one: object, target: Verbs[Any]) -> Row:
+    if not isinstance(one, Wanted):
+        return Faulty(None, f"is no Wanted but {type(one).__name__}")
+    row = wanted_row(one.key, one.at, None, one.version)
+    if isinstance(row, Faulty) or one.payload is None:
+        return row
+    try:
+        return replace(row, payload=target.declaration.signature.shape.encode(one.payload))
+    except (Invalid, ValueError) as error:
+        return Faulty(row.key, str(error)[: reconcile.TEXT_SHOWN])

@@ -1,0 +1,105 @@
+"""Reconcilers on the wire."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from horai.wire.fields import Id, Model, Text
+from horai.wire.jobs import StatusName
+
+
+class SourceIn(Model):
+    """Where the business keeps what it wants to be run.
+
+    `sql`: a query over any PostgreSQL that returns `key, execute_time` and perhaps `payload, version`, the rows behind `$1` in
+    the order of their keys, `$2` of them; its URL, or the name of the node's variable that has it. `http`: an address that
+    answers `GET ?cursor=…&limit=…` with `{items: [{key, executeTime, payload?, version?}], nextCursor}`.
+    """
+
+    type: Literal["sql", "http"]
+    query: Text | None = None
+    database_url: Text | None = None
+    database_url_env: Text | None = None
+    url: Text | None = None
+    headers: dict[Text, Text] | None = None
+
+
+class ReconcilerIn(Model):
+    """`POST /api/v1/reconcilers`: `every` or `cron` says how often; without either it runs when it is told to."""
+
+    name: Text
+    job: Text
+    source: SourceIn
+    every: Text | None = None
+    cron: Annotated[Text, Field(max_length=1_000)] | None = None
+    timezone: Text | None = None
+
+
+class ReconcilerOut(Model):
+    """A reconciler as it is; passwords and headers are not shown."""
+
+    id: Id
+    name: str
+    job: str
+    """The job that it watches over."""
+    job_id: Id
+    run_job_id: Id
+    """The job whose runs are its comparisons: pause, resume or change its schedule there."""
+    status: StatusName
+    every: str | None
+    cron: str | None
+    timezone: str | None
+    source: dict[str, Any]
+    created_at: datetime
+
+
+class ReconcilerList(Model):
+    """A page of reconcilers, the newest first."""
+
+    items: list[ReconcilerOut]
+    next_cursor: str | None
+
+
+class FaultOut(Model):
+    """A row of the source that cannot be an instance."""
+
+    key: str | None
+    why: str
+
+
+class ExamplesOut(Model):
+    """Some of what was counted, at most 20 of each."""
+
+    missing: list[str]
+    surplus: list[str]
+    faulty: list[FaultOut]
+
+
+class ReportOut(Model):
+    """What a comparison came to.
+
+    `found`: rows of the source. `missing`: those without an instance, live or ended. `created`: made for them. `surplus`:
+    live instances that the source does not have; null while, or when, it is not known. `leftAlone`: rows whose instance has
+    ended. `faulty`: rows that cannot be instances. `error`: why the last attempt broke off.
+    """
+
+    id: Id
+    instance_id: Id
+    started_at: datetime
+    finished_at: datetime | None
+    found: int
+    missing: int
+    created: int
+    surplus: int | None
+    left_alone: int
+    faulty: int
+    error: str | None
+    examples: ExamplesOut
+
+
+class ReportList(Model):
+    """A page of reports, the newest first."""
+
+    items: list[ReportOut]
+    next_cursor: str | None

@@ -1,0 +1,192 @@
+"""`/reconcilers`: over HTTP, against a node that compares by itself."""
+
+import os
+from typing import Any
+
+import pytest
+
+from api import expect, given
+from harness import Client
+from horai.db.pool import Dedicated
+
+ARTICLES = "select key, execute_time from article where desk = '{desk}' and key > $1 order by key limit $2"
+
+
+@pytest.fixture(autouse=True)
+def business(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node knows the database of the business by a variable of its own environment."""
+    monkeypatch.setitem(os.environ, "BUSINESS_DB_URL", database)
+
+
+async def desk(api: Client, db: Dedicated, articles: int = 3, **fields: Any) -> tuple[Any, str]:
+    """A job, and a desk with articles for it; the body that makes a reconciler of both, and the desk's name."""
+    job, name = await given.job(api), given.name("desk")
+    await db.execute("create table if not exists article (key text, desk text, execute_time timestamptz)")
+    await db.execute(
+        "insert into article select 'a:' || lpad(n::text, 5, '0'), $1, '2999-01-01Z' from generate_series(1, $2) n",
+        name,
+        articles,
+    )
+    source = {"type": "sql", "databaseUrlEnv": "BUSINESS_DB_URL", "query": ARTICLES.format(desk=name)}
+    return {"name": name, "job": job["name"], "source": source, **fields}, name
+
+
+async def reports(api: Client, name: str) -> list[Any]:
+    return (await api("GET", f"/api/v1/reconcilers/{name}/reports")).json["items"]
+
+
+async def test_B16_what_is_deleted_by_hand_is_back_within_one_period_once(api: Client, db: Dedicated) -> None:
+    body, name = await desk(api, db, 1_500, every="1s")
+    made = await api("POST", "/api/v1/reconcilers", body)
+    assert made.status == 201, made.json
+    own = "from horai.instance_live where job_id = $1"
+
+    async def is_complete() -> bool:
+        return await db.fetchval(
+            f"select count(*) = 1500 and count(distinct key) = 1500 {own}", int(made.json["jobId"])
+        )
+
+    await given.until(is_complete)
+    gone = await db.execute(
+        f"delete from horai.instance_live where id in (select id {own} order by random() limit 1000)",
+        int(made.json["jobId"]),
+    )
+    assert gone == "DELETE 1000"
+
+    await given.until(is_complete)  # 10 s at most: the period is one second
+
+    async def is_told() -> Any:
+        return next((one for one in await reports(api, name) if one["missing"] == 1_000 and one["finishedAt"]), None)
+
+    told = await given.until(is_told)
+    events = await db.fetchval(
+        "select count(*) from horai.event where kind = 'RECONCILE_DRIFT' and job_id = $1", int(made.json["jobId"])
+    )
+    await api("DELETE", f"/api/v1/reconcilers/{name}")
+    assert (told["found"], told["created"], told["surplus"], told["leftAlone"]) == (1_500, 1_000, 0, 0)
+    assert len(told["examples"]["missing"]) == 20
+    assert events == 2
+
+
+async def test_B16_a_reconciler_is_run_once_per_key_and_its_instance_says_what_it_came_to(
+    api: Client, db: Dedicated
+) -> None:
+    body, name = await desk(api, db)
+    made = (await api("POST", "/api/v1/reconcilers", body)).json
+    expect.problem(await api("POST", f"/api/v1/reconcilers/{name}/run"), 400, "SCH_400_IDEMPOTENCY_KEY_REQUIRED")
+
+    run = await api("POST", f"/api/v1/reconcilers/{made['id']}/run", Idempotency_Key="now")
+    again = await api("POST", f"/api/v1/reconcilers/{name}/run", Idempotency_Key="now")
+
+    assert run.status == 202
+    expect.problem(again, 409, "SCH_409_DUPLICATE")
+    ended = await api.until_state(run.json["instance"]["id"], "SUCCESS")
+    (report,) = await reports(api, name)
+    assert (ended["result"]["created"], ended["result"]["reportId"]) == (3, report["id"])
+    assert (report["instanceId"], report["error"]) == (ended["id"], None)
+    assert report["finishedAt"]
+
+
+async def test_B16_a_reconciler_is_listed_read_and_deleted_without_what_it_made(api: Client, db: Dedicated) -> None:
+    body, name = await desk(api, db, cron="0 3 * * *", timezone="Asia/Shanghai")
+    made = (await api("POST", "/api/v1/reconcilers", body, Idempotency_Key=name)).json
+    expect.problem(await api("POST", "/api/v1/reconcilers", body, Idempotency_Key=name), 409, "SCH_409_DUPLICATE")
+    expect.problem(await api("POST", "/api/v1/reconcilers", body), 409, "SCH_409_DUPLICATE", name)
+
+    listed = (await api("GET", "/api/v1/reconcilers?limit=1")).json
+    read = (await api("GET", f"/api/v1/reconcilers/{made['id']}")).json
+
+    assert listed["items"][0] == read == made
+    assert listed["nextCursor"]
+    assert (read["job"], read["cron"], read["timezone"], read["status"]) == (
+        body["job"],
+        "0 3 * * *",
+        "Asia/Shanghai",
+        "ACTIVE",
+    )
+    paused = await api("POST", f"/api/v1/jobs/{name}/pause")
+    assert paused.status == 200
+    assert (await api("GET", f"/api/v1/reconcilers/{name}")).json["status"] == "PAUSED"
+    assert (await api("DELETE", f"/api/v1/reconcilers/{name}")).status == 204
+    expect.problem(await api("GET", f"/api/v1/reconcilers/{name}"), 404, "SCH_404_NOT_FOUND", name)
+    expect.problem(await api("GET", f"/api/v1/reconcilers/{made['id']}/reports"), 404, "SCH_404_NOT_FOUND")
+
+
+async def test_B16_passwords_and_headers_of_a_source_are_never_shown(api: Client, db: Dedicated) -> None:
+    body, name = await desk(api, db)
+    source = {
+        "type": "sql",
+        "query": body["source"]["query"],
+        "databaseUrl": "postgresql://shop:hunter2@db.example.com:5432/shop?sslmode=require&sslpassword=hunter2",
+    }
+    made = await api("POST", "/api/v1/reconcilers", {**body, "source": source})
+    http = {"type": "http", "url": "https://example.com/wanted", "headers": {"Authorization": "Bearer hunter2"}}
+    other = await api("POST", "/api/v1/reconcilers", {**body, "name": given.name("desk"), "source": http})
+
+    assert (made.status, other.status) == (201, 201)
+    assert made.json["source"]["databaseUrl"] == (
+        "postgresql://shop:***@db.example.com:5432/shop?sslmode=require&sslpassword=***"
+    )
+    assert other.json["source"]["headers"] == {"Authorization": "***"}
+    seen = [
+        await api("GET", path) for path in ("/api/v1/reconcilers", f"/api/v1/jobs/{name}", "/api/v1/jobs?limit=500")
+    ]
+    assert not any("hunter2" in str(reply.json) for reply in seen)
+    told = await db.fetch("select data::text from horai.event")
+    assert not any("hunter2" in (row["data"] or "") for row in told)
+
+
+SQL = {"type": "sql", "query": ARTICLES, "databaseUrlEnv": "BUSINESS_DB_URL"}
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"type": "sql"}, ("source.query", "source.databaseUrl")),
+        ({**SQL, "query": "select 1"}, ("needs $1",)),
+        ({**SQL, "databaseUrl": "postgresql://h/d"}, ("one of both",)),
+        ({**SQL, "databaseUrlEnv": "HORAI_DATABASE_URL"}, ("belongs to Horai itself",)),
+        ({**SQL, "databaseUrlEnv": "lower case"}, ("does not match",)),
+        ({"type": "sql", "query": ARTICLES, "databaseUrl": "mysql://h/d"}, ("postgresql://",)),
+        ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql:///d?host=/tmp/socket"}, ("one host",)),
+        ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql://h/d?host=/tmp"}, ("one host",)),
+        ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql://%2Ftmp/d"}, ("one host",)),
+        ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql://a,b/d"}, ("one host",)),
+        ({"type": "http", "url": "ftp://h/"}, ("http://",)),
+        ({"type": "http", "url": "http://h/", "query": ARTICLES}, ("belongs to a source of type sql",)),
+        ({"type": "python"}, ("sql",)),
+    ],
+)
+async def test_B16_a_source_that_cannot_be_read_is_refused(
+    api: Client, db: Dedicated, source: Any, words: tuple[str, ...]
+) -> None:
+    body, name = await desk(api, db)
+
+    refused = await api("POST", "/api/v1/reconcilers", {**body, "source": source})
+
+    expect.invalid(refused, *words)
+    expect.problem(await api("GET", f"/api/v1/jobs/{name}"), 404, "SCH_404_NOT_FOUND")
+
+
+async def test_B16_an_unknown_job_is_not_watched_over(api: Client, db: Dedicated) -> None:
+    body, name = await desk(api, db)
+
+    refused = await api("POST", "/api/v1/reconcilers", {**body, "job": "nobody"})
+
+    expect.problem(refused, 404, "SCH_404_NOT_FOUND", "nobody")
+    expect.problem(await api("GET", f"/api/v1/jobs/{name}"), 404, "SCH_404_NOT_FOUND")
+
+
+async def test_the_handlers_of_the_house_are_nobodys_to_use(api: Client, db: Dedicated) -> None:
+    house = {"type": "worker", "handler": "horai:reconcile"}
+    body, name = await desk(api, db)
+    assert (await api("POST", "/api/v1/reconcilers", body)).status == 201
+    own = await given.job(api)
+
+    for refused in (
+        await api("POST", "/api/v1/jobs", {"name": given.name(), "target": house}),
+        await api("PATCH", f"/api/v1/jobs/{own['name']}", {"target": house}),
+        await api("PATCH", f"/api/v1/jobs/{name}", {"target": {"type": "worker", "handler": "mine"}}),
+    ):
+        expect.invalid(refused, "belongs to Horai itself")
+    assert (await api("PATCH", f"/api/v1/jobs/{name}", {"every": "5m"})).json["every"] == "5m"

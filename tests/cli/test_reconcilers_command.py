@@ -1,0 +1,46 @@
+"""`horai reconcilers`, against a server."""
+
+import json
+
+from terminal import Terminal
+
+from harness import HoraiProcess
+
+QUERY = "select key, execute_time from article where key > $1 order by key limit $2"
+
+
+def lines(out: str) -> list[list[str]]:
+    return [[part.strip() for part in line.split("  ") if part.strip()] for line in out.splitlines()]
+
+
+def test_C5_B16_a_reconciler_is_created_listed_shown_run_and_deleted(horai: Terminal, server: HoraiProcess) -> None:
+    horai("jobs", "create", "watched", "--url", f"{server.base}/healthz")
+    source = ("--query", QUERY, "--database-url-env", "NOWHERE_DB_URL")
+
+    made = horai("reconcilers", "create", "watcher", "--job", "watched", *source, "--every", "1h")
+    assert (made.code, made.err) == (0, "")
+    assert ["when", "every 1h"] in lines(made.out)
+    heading, row = lines(horai("reconcilers", "list").out)
+    assert heading == ["ID", "NAME", "JOB", "STATUS", "SOURCE", "WHEN"]
+    assert row[1:] == ["watcher", "watched", "ACTIVE", "sql", "every 1h"]
+    assert horai("reconcilers", "show", "watcher", "--json").json["source"]["databaseUrlEnv"] == "NOWHERE_DB_URL"
+
+    run = horai("reconcilers", "run", "watcher", "--json")
+    assert run.err.startswith("Idempotency-Key: ")
+    again = horai("reconcilers", "run", "watcher", "--idempotency-key", run.err.split()[1])
+    assert again.code == 1
+    assert horai("reconcilers", "reports", "watcher").code == 0
+    assert horai("reconcilers", "delete", "watcher").code == 0
+    assert horai("reconcilers", "show", "watcher").code == 1
+
+
+def test_C5_B16_a_reconciler_is_created_from_a_document(horai: Terminal, server: HoraiProcess) -> None:
+    horai("jobs", "create", "documented", "--url", f"{server.base}/healthz")
+    source = {"type": "http", "url": "https://example.com/wanted"}
+    document = json.dumps({"name": "by-file", "job": "documented", "source": source})
+
+    made = horai("reconcilers", "create", "-f", "-", "--cron", "0 3 * * *", "--json", stdin=document)
+
+    assert (made.json["name"], made.json["cron"], made.json["source"]) == ("by-file", "0 3 * * *", source)
+    assert horai("reconcilers", "create").code == 2
+    assert horai("reconcilers", "delete", "by-file").code == 0
