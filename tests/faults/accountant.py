@@ -75,11 +75,19 @@ class Accountant:
 
     async def look(self, connection: Dedicated) -> None:
         """At any time: one live row per key at most, and what is final stays as it was."""
+        await self.look_at_live(connection)
+        await self.look_at_past(connection)
+
+    async def look_at_live(self, connection: Dedicated) -> None:
+        """One live row per key at most."""
         live = await connection.fetch(
             "select key, count(*) from horai.instance_live where job_id = $1 group by key having count(*) > 1",
             self.job_id,
         )
         self.problems += [f"I4: key {row['key']} has {row['count']} live instances" for row in live]
+
+    async def look_at_past(self, connection: Dedicated) -> None:
+        """What is final stays as it was: every row that was seen, in all its columns."""
         for row in await connection.fetch("select * from horai.instance_history where job_id = $1", self.job_id):
             seen = self.finals.setdefault(row["id"], Ended(tuple(row.values())))
             if seen.values != tuple(row.values()):
@@ -101,8 +109,9 @@ class Accountant:
             self.job_id,
         )
         letters = await connection.fetch("select * from horai.dead_letter where job_id = $1", self.job_id)
+        moved = _reschedules(told)
         for key in {put.key for put in self.puts} | {row["key"] for row in past}:
-            self._audit_key(key, [row for row in past if row["key"] == key], _reschedules(told))
+            self._audit_key(key, [row for row in past if row["key"] == key], moved)
         self._audit_letters(past, {row["instance_id"]: row["replay_status"] for row in letters})
         self._audit_claims({row["id"]: row for row in past})
         tries = await connection.fetch("select * from horai.attempt where job_id = $1", self.job_id)

@@ -46,6 +46,8 @@ class LoggedHit:
     key: str
     attempt: int
     fence: int
+    is_effective: bool
+    """Whether the business took it: once for each unit."""
 
 
 class ReceiverProcess:
@@ -70,7 +72,15 @@ class ReceiverProcess:
         complete = self._log.read_text().rpartition("\n")[0]
         lines = [json.loads(line) for line in complete.splitlines()]
         return [
-            LoggedHit(line["at"], line["path"], line["unit"], line["key"], int(line["attempt"]), int(line["fence"]))
+            LoggedHit(
+                line["at"],
+                line["path"],
+                line["unit"],
+                line["key"],
+                int(line["attempt"]),
+                int(line["fence"]),
+                line["effective"],
+            )
             for line in lines
         ]
 
