@@ -16,11 +16,14 @@ from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
 from horai.db.pool import Dedicated, connect
+from memory import keep_files_in_memory
 
 pytest_plugins = ["requirements.plugin"]
 
 # A shell without job control starts what it runs in the background deaf to Ctrl-C, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+keep_files_in_memory()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,7 +43,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(scope="session")
 def short_place() -> Iterator[Path]:
     """A directory that an unprivileged PostgreSQL can enter; pytest's own are for root alone."""
-    place = Path(tempfile.mkdtemp(prefix="horai-tests-", dir="/tmp"))
+    place = Path(tempfile.mkdtemp(prefix="horai-tests-"))
     place.chmod(0o755)
     yield place
     shutil.rmtree(place, ignore_errors=True)
@@ -49,7 +52,8 @@ def short_place() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
     """The server of this test process, with a migrated template database."""
-    server = EmbeddedPostgres(EmbeddedSettings(short_place / "server", max_connections=300))
+    little = {"max_wal_size": "256MB", "min_wal_size": "80MB"}  # each new database is 10 MB of it
+    server = EmbeddedPostgres(EmbeddedSettings(short_place / "server", max_connections=300, extra=little))
 
     async def prepare() -> None:
         await server.start()
