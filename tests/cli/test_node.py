@@ -86,7 +86,7 @@ def test_a_node_that_is_killed_is_replaced_by_the_others_after_its_lease(url: st
         killed = time.monotonic()
 
         assert members(one.base, 1)["k1"]["shards"] == {"dispatch": SHARDS, "trigger": SHARDS}
-        assert time.monotonic() - killed < 3 + 2, "a lease and two seconds"
+        assert time.monotonic() - killed < 3 + 10, "a lease, and not the sweep of every 30 s"
         assert one.stop() == 0
 
 

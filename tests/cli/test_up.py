@@ -63,7 +63,7 @@ def test_a_first_ctrl_c_waits_for_what_runs_and_a_second_does_not(url: str) -> N
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(timeout=1)
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=5)
+            process.communicate(timeout=30)
 
     assert process.returncode == 130
 

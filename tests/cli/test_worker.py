@@ -67,7 +67,7 @@ async def test_a_second_ctrl_c_does_not_wait_even_for_a_function_that_blocks_the
                 worker.ends(within=0.5)
             worker.signal(signal.SIGINT)
 
-            assert worker.ends(within=2) == 130
+            assert worker.ends() == 130, "before its grace of 30 s is over"
     assert shop.noted() == [noted]
 
 

@@ -198,7 +198,7 @@ async def test_a_claim_counts_the_attempt_and_raises_the_fence(url: str, connect
 
 
 async def test_B3_eight_claimers_at_once_share_the_rows_and_wait_for_nobody(url: str, connection: Dedicated):
-    async with make.scope(url) as scope, rows.connections(url, 8, lock_timeout=0.05) as claimers:
+    async with make.scope(url) as scope, rows.connections(url, 8, lock_timeout=2) as claimers:
         await make.job(scope)
         ids = set(await make.many(scope, 2000))
         held = set(random.Random(1).sample(sorted(ids), 500))
@@ -306,7 +306,7 @@ async def test_a_row_that_somebody_holds_is_passed_over_and_the_others_are_settl
     job = await rows.job(connection, paused=True)
     locked = await rows.instance(connection, State.RUNNING, job_id=job)
     free = await rows.instance(connection, State.RUNNING, job_id=job)
-    async with rows.connections(url, 1, lock_timeout=0.2) as (holder,):
+    async with rows.connections(url, 1, lock_timeout=2) as (holder,):
         async with holder.transaction():
             await holder.execute("select from horai.instance_live where id = $1 for update", locked.id)
 
@@ -378,7 +378,7 @@ async def test_a_node_does_not_stop_under_its_own_claim(url: str, connection: De
 async def test_a_renewal_does_not_wait_for_a_claim(url: str, connection: Dedicated):
     await due_instance(url)
     node = await make.node(connection)
-    async with rows.connections(url, 2, lock_timeout=0.2) as (claiming, renewing):
+    async with rows.connections(url, 2, lock_timeout=2) as (claiming, renewing):
         async with claiming.transaction():
             await make.claim(claiming, node)
 

@@ -223,7 +223,7 @@ async def test_whether_a_slot_is_due_is_the_databases_to_say(url: str, connectio
 
 
 async def test_two_triggers_do_not_get_the_same_schedule(url: str):
-    async with make.scope(url) as scope, rows.connections(url, 2, lock_timeout=0.2) as (one, other):
+    async with make.scope(url) as scope, rows.connections(url, 2, lock_timeout=2) as (one, other):
         schedule_id = await follow(scope, 1)
         async with one.transaction():
             assert len(await schedules.lock_schedules(one, [schedule_id])) == 1

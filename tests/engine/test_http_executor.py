@@ -269,7 +269,7 @@ async def test_B8_hanging_callees_do_not_stop_other_jobs():
         for _ in range(25):
             fine += await asyncio.gather(*(http.run(call_to(healthy.url("/hook"))) for _ in range(4)))
         assert fine == [Succeeded()] * 100
-        assert time.monotonic() - begun < 2.0
+        assert time.monotonic() - begun < 4.0, "those that hang have 5 s"
         assert (http.in_flight, http.waiting) == (4, 4)
 
         sent_back = [task.result() for task in stuck if task.done()]

@@ -17,7 +17,7 @@ from harness import Client
 from horai.core.settings import SHARDS
 from horai.db.pool import Dedicated
 
-SECONDS, KILL_EVERY = (600, 20) if IS_LONG else (21, 7)
+SECONDS, KILL_EVERY = (600, 20) if IS_LONG else (15, 5)
 LEASE = 8.0 if IS_LONG else 2.0
 LEAD = timedelta(seconds=3)
 """From the making of the job to its first slot."""
