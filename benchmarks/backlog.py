@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.engines import NOOP
 from horai.accept import jobs
-from horai.accept.jobs import Written
+from horai.accept.definitions import Written
 from horai.accept.scope import Scope
 from horai.core.settings import SHARDS
 from horai.db.pool import Connection, open_pool

@@ -19,8 +19,8 @@ from benchmarks.engines import SETTINGS, NoOp, running_engine
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai.accept import instances, jobs
+from horai.accept.definitions import Written
 from horai.accept.instances import Item
-from horai.accept.jobs import Written
 from horai.accept.scope import Scope
 from horai.core.calls import Call
 from horai.core.settings import EngineSettings

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from horai.accept import instances, jobs
+from horai.accept.definitions import Written
 from horai.accept.instances import Item
-from horai.accept.jobs import Written
 from horai.accept.puts import Put
 from horai.accept.scope import Scope
 from horai.core.reschedule import Intent, Verdict

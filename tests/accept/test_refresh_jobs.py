@@ -10,8 +10,9 @@ import make
 from horai.accept import instances, jobs, refreshes
 from horai.accept.backfills import survey_backfill
 from horai.accept.declarations import Declared, declare
+from horai.accept.definitions import Written
 from horai.accept.explanations import explain_slot
-from horai.accept.jobs import Change, Written
+from horai.accept.jobs import Change
 from horai.accept.requests import Once
 from horai.accept.scope import Scope
 from horai.core.backfills import Wish

@@ -14,8 +14,10 @@ from enum import Enum, auto
 from typing import Any
 
 from horai.accept import relanes
-from horai.accept.jobs import Joined, Written, add_job, announce, rewrite_job
+from horai.accept.definitions import Written
+from horai.accept.jobs import add_job, rewrite_job
 from horai.accept.scope import Scope
+from horai.accept.slots import Joined, announce
 from horai.core.definition import Definition, checked, document_of, refuse_house, with_instants
 from horai.core.errors import Duplicate, FieldError, Invalid
 from horai.core.timing import INSTANT_FIELDS

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from horai.accept import instances, jobs, relanes, requests
-from horai.accept.jobs import Joined, Written
+from horai.accept import instances, jobs, relanes, requests, slots
+from horai.accept.definitions import Written
 from horai.accept.requests import Once
 from horai.accept.scope import Scope, require_job
+from horai.accept.slots import Joined
 from horai.core.definition import checked
 from horai.core.errors import Invalid, NotFound
 from horai.core.reconcilers import checked_source, job_document
@@ -46,7 +47,7 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
         raise await requests.duplicate_of(scope.pool, request)
-    jobs.announce(scope, joined, woken)
+    slots.announce(scope, joined, woken)
     return made
 
 

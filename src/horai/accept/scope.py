@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from horai.core.errors import NotFound
+from horai.core.errors import Invalid, NotFound, PreconditionFailed
 from horai.db import jobs
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, Pool
@@ -24,6 +24,24 @@ async def require_job(connection: Connection, scope: Scope, reference: str) -> J
     job = None if "\x00" in reference else await jobs.find_job(connection, scope.tenant_id, reference)
     if job is None:
         raise job_not_found(reference)
+    return job
+
+
+async def hold_job(connection: Connection, scope: Scope, reference: str, if_version: int | None = None) -> JobRow:
+    """The same, held alone for a change of it; whoever has seen another version than `if_version` may not."""
+    found = await require_job(connection, scope, reference)
+    job = await jobs.lock_job(connection, found.id)
+    if job is None:
+        raise job_not_found(reference)
+    if job.ticks_for is not None:
+        raise Invalid(
+            f"The job {job.name!r} makes the ticks of another one.", "Change the refresh job that it is named after."
+        )
+    if if_version is not None and job.version != if_version:
+        raise PreconditionFailed(
+            f"The job {job.name!r} has version {job.version}, not {if_version}.",
+            "Read it again, look at what changed, and send the new ETag in If-Match.",
+        )
     return job
 
 

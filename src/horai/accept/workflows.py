@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from horai.accept import jobs, relanes, requests
-from horai.accept.jobs import Joined, Written
+from horai.accept import jobs, relanes, requests, slots
+from horai.accept.definitions import Written
 from horai.accept.requests import Once
 from horai.accept.runs import advance_runs
 from horai.accept.scope import Scope
+from horai.accept.slots import Joined
 from horai.core.amendment import amended
 from horai.core.definition import HOUSE, checked
 from horai.core.errors import Duplicate, Invalid, NotFound, PreconditionFailed
@@ -64,7 +65,7 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
         raise await requests.duplicate_of(scope.pool, request)
-    jobs.announce(scope, joined, woken)
+    slots.announce(scope, joined, woken)
     return made
 
 
@@ -145,7 +146,7 @@ async def _change(
             [*change.fields, *(["nodes"] if change.nodes else []), *(["payload"] if change.sets_payload else [])]
         )
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_CHANGED", {"fields": fields})
-    jobs.announce(scope, joined, [])
+    slots.announce(scope, joined, [])
     await relanes.relane_now(scope, job.id)
     return Workflow(row, job)
 

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import ConfigDict, Field
 
 from horai.accept import jobs
-from horai.accept.jobs import Change, Written
+from horai.accept.definitions import Written
+from horai.accept.jobs import Change
 from horai.accept.scope import require_job
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
