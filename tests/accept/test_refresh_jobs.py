@@ -7,18 +7,22 @@ import pytest
 
 import entities as given
 import make
+import rows
 from horai.accept import instances, jobs, refreshes
 from horai.accept.backfills import survey_backfill
 from horai.accept.declarations import Declared, declare
 from horai.accept.definitions import Written
 from horai.accept.explanations import explain_slot
 from horai.accept.jobs import Change
+from horai.accept.relanes import relane_some
 from horai.accept.requests import Once
 from horai.accept.scope import Scope
 from horai.core.backfills import Wish
 from horai.core.definition import JobStatus
 from horai.core.errors import Invalid
+from horai.core.refresh import Status
 from horai.core.shards import EVERY_ROLE
+from horai.db import jobs as jobs_table
 from horai.db import nodes
 from horai.db.jobs import JobFilter, JobRow, list_jobs, ticks_of
 from horai.db.pool import Dedicated
@@ -101,6 +105,28 @@ async def test_D2_with_the_job_its_ticks_and_its_entities_go_and_its_name_is_fre
         assert await connection.fetchval("select count(*) from horai.entity") == 0
         assert await connection.fetchval("select count(*) from horai.instance_live") == 0
         assert (await given.refresh_job(scope)).id != job.id
+
+
+async def test_D2_a_deletion_that_is_broken_off_is_taken_up_by_who_tidies(url: str, connection: Dedicated):
+    """As by kill -9 after the commit: the job is gone and marked, its entities are there still."""
+    async with make.scope(url) as scope, rows.connections(url, 1) as (holder,):
+        job = await given.refresh_job(scope)
+        await given.add(scope, *given.names(2_500))
+        await jobs_table.delete_job(connection, job.id)
+        async with holder.transaction():
+            await holder.execute("select from horai.entity where key = 'sku-00007' for update")
+            await relane(connection, job)
+            held_back = await connection.fetch("select key from horai.entity")
+        await relane(connection, job)
+
+        assert [row["key"] for row in held_back] == ["sku-00007"]
+        assert await connection.fetchval("select count(*) from horai.entity") == 0
+        assert await jobs_table.jobs_to_relane(connection, job.id, 1) == []
+
+
+async def relane(connection: Dedicated, job: JobRow) -> None:
+    (marked,) = await jobs_table.jobs_to_relane(connection, job.id, 1)
+    await relane_some(connection, marked)
 
 
 async def test_what_makes_the_ticks_is_changed_by_nobody(url: str, connection: Dedicated):
@@ -208,6 +234,28 @@ async def test_D16_coverage_and_age_are_right_at_the_moment_they_are_asked_for(u
     assert (found.last_tick.due, found.last_tick.loaded, found.last_tick.fire_time) == (4, 4, now)
     assert (found.progress.running, found.progress.succeeded, found.progress.failed) == (2, 1, 1)
     assert found.next_tick is not None
+
+
+async def test_D16_who_is_older_than_a_window_and_a_tick_is_overdue(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+        await given.add(scope, "fresh", "due", "late", "failed late", "new", "forgotten")
+        now = await nodes.database_time(connection)
+        ages = {"fresh": 9.9, "due": 10.9, "late": 11.1, "failed late": 30}
+        for key, age in ages.items():
+            status = Status.FAILED if "failed" in key else Status.SUCCESS
+            await given.set_entity(connection, key, status, now - timedelta(days=age))
+        await connection.execute(
+            "update horai.entity set create_time = $1 where key = 'forgotten'", now - timedelta(days=12)
+        )
+
+        found = await refreshes.freshness(scope, job.name)
+        await jobs.pause_job(scope, job.name, None)
+        paused = await refreshes.freshness(scope, job.name)
+
+    assert (found.counts.due, found.counts.overdue, found.counts.fresh) == (5, 3, 1)
+    assert [entity.key for entity in found.oldest][:3] == ["failed late", "forgotten", "late"]
+    assert (paused.counts.overdue, paused.next_tick) == (3, None)
 
 
 async def test_the_past_of_a_refresh_job_is_not_backfilled(url: str):

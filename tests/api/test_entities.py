@@ -22,9 +22,15 @@ async def test_D3_a_refresh_job_shows_its_tick_and_its_window_as_its_own(api: Cl
 
     read = (await api("GET", path(job))).json
     assert (read["every"], read["refresh"]) == ("1d", {"window": "10d", "limit": 50, "runOnAdd": False})
-    listed = [each["name"] for each in await given.listed(api, "/api/v1/jobs")]
-    assert job["name"] in listed
-    assert not [name for name in listed if ":" in name]
+    plain = await given.job(api)
+    everyone, refreshed, others = [
+        [each["name"] for each in await given.listed(api, f"/api/v1/jobs{query}")]
+        for query in ("", "?refresh=true", "?refresh=false")
+    ]
+    assert not [name for name in everyone if ":" in name]
+    assert job["name"] in refreshed
+    assert plain["name"] in others
+    assert sorted(refreshed + others) == sorted(everyone)
     coming = (await api("GET", path(job, "next"))).json
     assert len(coming["fires"]) == 10
 
@@ -62,7 +68,7 @@ async def test_D1_ten_thousand_are_added_at_once_and_listed_page_by_page(api: Cl
     assert len((await api("GET", path(job, "entities") + "?olderThan=0s&limit=3")).json["items"]) == 3
 
 
-async def test_D11_D15_the_life_of_entities_from_tick_to_tick(api: Client, receiver: Receiver):
+async def test_D9_D15_the_life_of_entities_from_tick_to_tick(api: Client, receiver: Receiver):
     job = await given.scripted(api, receiver, every="1d", refresh={"window": "10d"})
     await api("POST", path(job, "entities", "batch"), {"items": [{"key": "a"}, {"key": "b"}]})
     fresh = (await api("GET", path(job, "refresh"))).json
@@ -74,7 +80,7 @@ async def test_D11_D15_the_life_of_entities_from_tick_to_tick(api: Client, recei
     told = (await api("GET", path(job, "refresh"))).json
     batch = ticked.json["instance"]["id"]
     assert (fresh["coverage"], fresh["neverRun"], fresh["lastTick"]) == (0.0, 2, None)
-    assert (told["coverage"], told["neverRun"], told["due"], told["running"]) == (1.0, 0, 0, 0)
+    assert (told["coverage"], told["neverRun"], told["due"], told["overdue"], told["running"]) == (1.0, 0, 0, 0, 0)
     assert (told["lastTick"]["batchNo"], told["lastTick"]["loaded"], told["lastTick"]["succeeded"]) == (batch, 2, 2)
     assert done["result"] == {"due": 2, "loaded": 2, "running": 0, "succeeded": 2, "failed": 0}
     loaded = await given.listed(api, path(job, "entities") + f"?batch={batch}")

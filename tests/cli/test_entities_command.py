@@ -31,9 +31,13 @@ def test_an_entity_is_added_and_removed_and_the_job_says_how_fresh_they_are(hora
     added = horai("entities", "add", "prices", "a", "--payload", '{"n": 1}', "--json")
     shown = horai("entities", "status", "prices")
     removed = horai("entities", "remove", "prices", "a")
+    horai("jobs", "create", "plain", "--every", "1d")
+    refreshed = [job["name"] for job in horai("jobs", "list", "--refresh", "--all", "--json").json["items"]]
 
     assert (added.json["status"], added.json["payload"]) == ("NOT_RUN", {"n": 1})
     assert ["never", "run", "1"] in [line.split() for line in shown.out.splitlines()]
+    assert "prices" in refreshed
+    assert "plain" not in refreshed
     assert (removed.code, removed.err) == (0, "Removed a.\n")
     assert horai("entities", "status", "prices", "--json").json["entities"] == 0
 

@@ -33,6 +33,7 @@ VERBS = {
     "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "delete"},
 }
 OTHERWISE_NAMED = {
+    "jobs list --refresh": "HORAI_REFRESH_JOBS",
     "jobs list --name": "HORAI_JOB_NAME",
     "instances put --version": "HORAI_INSTANCE_VERSION",
     "source nats --url": "HORAI_NATS_URL",

@@ -67,6 +67,41 @@ async def test_D4_D6_X9_a_tick_loads_what_the_seeds_statement_selects(url: str, 
         assert ends == sorted(ends)
 
 
+async def test_X9_a_load_that_is_full_has_taken_those_who_wait_longest(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+        await given.add(scope, "young", "old", "oldest", "never", "older")
+        await given.age(connection)
+        for key, ago in {"young": 10, "old": 12, "older": 13, "oldest": 14}.items():
+            await given.set_entity(connection, key, Status.FAILED if ago % 2 else Status.SUCCESS, TICK - days(ago))
+        due = DueSet(job.id, TICK, WINDOW)
+
+        loads = [await entities.load_entities(connection, due, 2, number) for number in range(1, 5)]
+
+        assert [[entity.due.key for entity in load] for load in loads] == [
+            ["never", "oldest"],
+            ["older", "old"],
+            ["young"],
+            [],
+        ]
+
+
+async def test_D7_those_who_came_after_a_tick_are_not_walked_over_by_its_looks(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+        await given.add(scope, *given.names(3_000))
+        await connection.execute("update horai.entity set create_time = $1", TICK + timedelta(hours=1))
+        await given.set_entity(connection, "sku-02999", Status.SUCCESS, TICK - days(11))
+        await connection.execute("vacuum analyze horai.entity")
+
+        for name, more in {"next_due_entity": (), "count_due_entities": (), "load_entities": (10, 1)}.items():
+            asked = f"explain (analyze, costs off) {sql(name)}"
+            lines = await connection.fetch(asked, job.id, TICK, TICK - WINDOW, *more)
+            plan = "\n".join(line[0] for line in lines)
+            assert "Removed by Filter" not in plan, plan
+            assert "entity_new" in plan, plan
+
+
 async def test_D5_a_late_tick_loads_the_same_set(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
@@ -206,13 +241,28 @@ async def test_a_run_that_was_superseded_is_followed_to_its_successor(url: str, 
         assert (await given.entity(connection, job, "a")).status is Status.SUCCESS
 
 
-async def test_D17_the_view_has_the_seeds_columns(connection: Dedicated):
-    found = await connection.fetch(
-        "select column_name from information_schema.columns where table_schema = 'horai' and table_name = 'refresh_entity'"
-    )
+async def test_D15_D17_a_batch_is_listed_in_the_view_with_the_seeds_columns(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+        await given.add(scope, "a", "b", "later")
+        await given.age(connection)
+        await given.set_entity(connection, "later", Status.SUCCESS, TICK)
+        await given.tick(connection, job, TICK, batch_no=7)
+        await given.end(connection, "b", 4)
+        await entities.finish_entities(connection, job.id, 0, 10)
 
-    seed = "task_id entity_key start_time finish_time task_status remark create_time update_time batch_no"
-    assert set(seed.split()) <= {row["column_name"] for row in found}
+        found = await connection.fetch(
+            "select task_id, entity_key, start_time, finish_time, task_status, remark, create_time, update_time, batch_no"
+            " from horai.refresh_entity where batch_no = 7 order by task_id"
+        )
+
+    running, failed = found
+    assert running["task_id"] < failed["task_id"]
+    assert [row["entity_key"] for row in found] == ["a", "b"]
+    assert [row["create_time"] for row in found] == [given.LONG_AGO] * 2
+    assert (running["task_status"], running["finish_time"], running["remark"]) == (1, None, None)
+    assert (failed["task_status"], failed["remark"]) == (3, "BROKEN: no answer")
+    assert running["start_time"] <= failed["finish_time"] <= failed["update_time"]
 
 
 async def test_every_question_about_very_many_entities_goes_by_an_index(url: str, connection: Dedicated):

@@ -1,5 +1,6 @@
 """Ticks of refresh jobs: what they load, how fast, and what they come to."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -69,6 +70,29 @@ async def test_D1_D14_a_tick_makes_an_instance_of_each_entity_that_is_due(url: s
         assert [row["key"] for row in made] == [*given.names(3)]
         assert {row["job_id"] for row in made} == {job.id}
         assert await given.keys_of_batch(bench.connection, call.instance_id) == [*given.names(3)]
+
+
+async def test_D14_two_ticks_at_once_load_disjoint_batches_that_add_up_to_what_is_due(url: str):
+    """Two nodes, each with a tick of its own for the same moment; one of them takes over what the other has left."""
+    async with shop(url, 90, limit=7) as (bench, _, call), workbench(url) as other:
+        long_ago = call.fire_time - timedelta(hours=20)
+        await bench.connection.execute("update horai.entity set create_time = $1", given.LONG_AGO)
+        await given.set_entity(bench.connection, "sku-00089", Status.SUCCESS, long_ago)
+        ticks = [call._replace(instance_id=number, fire_time=long_ago) for number in (1, 2)]
+        outcomes: list[Any] = [Postponed(LOOK)] * 2
+
+        async with asyncio.timeout(30):
+            while not all(isinstance(outcome, Succeeded) for outcome in outcomes):
+                looks = (refresher(each).run(tick) for each, tick in zip((bench, other), ticks, strict=True))
+                outcomes = await asyncio.gather(*looks)
+                await work_off(bench)
+
+        ran = await bench.connection.fetch("select key from horai.instance_history order by key")
+        assert [row["key"] for row in ran] == [*given.names(89)], "each once, and not the one that was fresh"
+        loaded = [await given.keys_of_batch(bench.connection, number) for number in (1, 2)]
+        counted = await bench.connection.fetch("select loaded from horai.refresh_batch order by batch_no")
+        assert [row["loaded"] for row in counted] == [len(keys) for keys in loaded]
+        assert all(loaded)
 
 
 async def test_its_result_is_told_when_all_that_it_loaded_has_ended(url: str):
@@ -199,7 +223,7 @@ async def test_D2_a_removed_entity_is_never_loaded_and_what_waits_for_it_is_canc
         assert await given.keys_of_batch(bench.connection, 2) == ["sku-00001", "sku-00003"]
 
 
-async def test_D11_a_new_entity_runs_at_once_where_the_job_says_so_and_D10_else_with_the_next_tick(url: str):
+async def test_D10_D11_a_new_entity_runs_at_once_where_the_job_says_so_and_else_with_the_next_tick(url: str):
     async with shop(url, 0) as (bench, job, call):
         await given.add(bench.scope, "later")
         assert await live(bench) == []
@@ -237,6 +261,26 @@ async def test_what_goes_wrong_is_an_outcome_and_no_exception(url: str):
 
         assert isinstance(outcome, FailedRetryable)
         assert "no such luck" in outcome.message
+
+
+async def test_D13_many_consumers_share_what_a_tick_has_loaded(url: str):
+    async with workbench(url, in_flight=10) as one, workbench(url, in_flight=10) as other:
+        job = await given.refresh_job(one.scope)
+        await given.add(one.scope, *given.names(15))
+        await given.age(one.connection)
+        await given.tick(one.connection, job, await nodes.database_time(one.connection) - days(1))
+
+        for bench in (one, other):
+            await bench.until_idle(bench.dispatcher())
+        shares = [{call.key for call in bench.executor.calls} for bench in (one, other)]
+        for bench in (one, other):
+            bench.executor.gate.set()
+            await bench.settle()
+        done = await given.refreshes.freshness(one.scope, job.name)
+
+        assert [len(share) for share in shares] == [10, 5]
+        assert shares[0] | shares[1] == set(given.names(15))
+        assert (done.counts.running, done.coverage) == (0, 1.0)
 
 
 async def test_D13_what_a_tick_makes_is_run_by_whoever_runs_the_job(url: str):

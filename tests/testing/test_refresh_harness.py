@@ -1,9 +1,11 @@
 """Refresh jobs in a virtual time: through every stage, on the product's SQL."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
+import asyncpg
 import pytest
 
 from horai import Horai, Instance, Refresh, Retry
@@ -16,7 +18,7 @@ START = datetime(2023, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-async def test_D16_every_entity_is_refreshed_again_within_a_window_and_a_tick() -> None:
+async def test_D6_D16_every_entity_is_refreshed_again_within_a_window_and_a_tick() -> None:
     app = Horai("shop")
     seen: dict[str, list[datetime]] = {}
 
@@ -100,3 +102,76 @@ async def test_D12_each_entity_is_a_call_of_its_own_and_the_rate_of_its_queue_ho
     assert sorted(each.key or "" for each in fired) == [f"sku-{n}" for n in range(6)]
     begun = [each.ran_at for each in fired]
     assert all(after - before >= timedelta(seconds=4.9) for before, after in pairwise(begun)), begun
+
+
+async def test_D5_a_tick_that_comes_late_finds_what_was_due_at_its_time() -> None:
+    app = Horai("shop")
+    seen: list[str | None] = []
+
+    @app.job(cron="0 2 * * *", refresh=Refresh(window="10d", run_on_add=True))
+    async def refresh_stock(instance: Instance[Any]) -> None:
+        seen.append(instance.key)
+
+    async with Harness(app, datetime(2023, 6, 1, 1, tzinfo=UTC)) as time:
+        await refresh_stock.entities.add("due")
+        await time.advance("3h")
+        await refresh_stock.entities.add("due two hours after the tick")
+        await time.advance_to("2023-06-11T01:30:00Z")
+        seen.clear()
+        await time.outage("12h")  # over the tick of two o'clock
+        late = [*seen]
+        await time.advance("1d")
+
+    assert late == ["due"]
+    assert seen == ["due", "due two hours after the tick"]
+
+
+@pytest.mark.parametrize("threads", [1, 4, None])
+async def test_D13_one_at_a_time_a_few_or_all_that_a_worker_has_room_for(threads: int | None) -> None:
+    """What a tick has left behind is due at once; how many run at once is the queue's to say."""
+    app = Horai("shop")
+    running, most = set[str | None](), 0
+
+    @app.job(every="1d", queue="stock", refresh=Refresh(window="10d"))
+    async def refresh_stock(instance: Instance[Any]) -> None:
+        nonlocal most
+        running.add(instance.key)
+        most = max(most, len(running))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        running.discard(instance.key)
+
+    async with Harness(app, START) as time:
+        await set_queue((await app.client()).scope, "stock", QueueSettings(max_concurrency=threads))
+        await refresh_stock.entities.add_many([f"sku-{n}" for n in range(12)])
+        await time.outage("30h")
+        await time.advance("1m")
+        fired = time.fired(refresh_stock)
+
+    assert sorted(each.key or "" for each in fired) == sorted(f"sku-{n}" for n in range(12))
+    assert most <= (threads or 12)
+    assert (most == 1) == (threads == 1)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_X8_an_entity_whose_worker_dies_is_run_again_and_not_left_running(
+    when: Literal["before", "after"],
+) -> None:
+    app = Horai("shop")
+
+    @app.job(cron="0 2 * * *", refresh=Refresh(window="10d"))
+    async def refresh_stock() -> None: ...
+
+    async with Harness(app, START) as time:
+        await refresh_stock.entities.add_many(["a", "b"])
+        time.crash(refresh_stock, when=when)
+        await time.advance("1d")
+        connection = await asyncpg.connect(time.database_url)
+        ended = await connection.fetch("select entity_key, task_status from horai.refresh_entity order by entity_key")
+        await connection.close()
+        await time.advance("11d")
+        fired = time.fired(refresh_stock)
+
+    assert [tuple(row) for row in ended] == [("a", 2), ("b", 2)]
+    assert sorted((each.key, each.state) for each in fired if each.error) in ([("a", "FAIL")], [("b", "FAIL")])
+    assert sorted(each.key or "" for each in fired if each.state == "SUCCESS") == ["a", "a", "b", "b"]

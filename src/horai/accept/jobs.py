@@ -17,13 +17,11 @@ from horai.accept.slots import Joined
 from horai.core.amendment import amended
 from horai.core.definition import Definition, JobStatus, checked, is_house, refuse_house
 from horai.core.errors import Conflict, Duplicate
-from horai.db import entities, jobs, nodes, plans, schedules, workflows
+from horai.db import jobs, nodes, plans, schedules, workflows
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow
 from horai.db.plans import Place
-from horai.db.pool import Connection, acquire, transaction
-
-CLEARED_AT_ONCE = 10_000
+from horai.db.pool import Connection, transaction
 
 
 async def create_job(scope: Scope, written: Written, once: Once | None = None) -> JobRow:
@@ -170,9 +168,6 @@ async def delete_job(scope: Scope, reference: str, if_version: int | None = None
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
             await definitions.withdraw(connection, ticks, "JOB_DELETED")
     await tick_jobs.relane_both(scope, job, ticks)
-    async with acquire(scope.pool) as connection:
-        while await entities.clear_entities(connection, job.id, CLEARED_AT_ONCE):
-            pass
 
 
 async def remove_job(connection: Connection, job: JobRow) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from horai.accept.scope import Scope, job_not_found, require_job
-from horai.accept.ticks import finish_some
-from horai.core.definition import JobStatus
+from horai.accept.ticks import finish_some, period_after
+from horai.core.definition import Definition, JobStatus
 from horai.core.errors import Invalid, NotFound
 from horai.core.refresh import Refresh
 from horai.core.timing import Timing
@@ -124,12 +124,20 @@ async def freshness(scope: Scope, reference: str) -> Freshness:
             job,
             definition.refresh,
             now,
-            await entities.refresh_counts(connection, job.id, now, definition.refresh.window),
+            await _counts(connection, job, definition, now),
             await entities.oldest_entities(connection, job.id, OLDEST),
             last,
             None if last is None else await entities.batch_counts(connection, job.id, last.batch_no),
             _next_tick(job, definition.timing, now),
         )
+
+
+async def _counts(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> RefreshCounts:
+    """Overdue is who is older than a window and a tick: that nobody is, is the promise."""
+    assert definition.refresh is not None  # noqa: S101 — it was required
+    window = definition.refresh.window
+    period = period_after(definition.timing, definition.timing.next_after(now) or now, window)
+    return await entities.refresh_counts(connection, job.id, now - window, now - window - period)
 
 
 def _next_tick(job: JobRow, timing: Timing, now: datetime) -> datetime | None:

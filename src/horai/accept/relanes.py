@@ -1,4 +1,4 @@
-"""Moves a job's waiting instances to where the job now wants them.
+"""Moves a job's waiting instances to where the job now wants them; a deleted job's entities go with them.
 
 A pause, a resume, another queue or a deletion only marks the job: the rows follow in batches, in short transactions
 that can be broken off anywhere and taken up again by the engine. Until then the dispatcher refuses what it claims of
@@ -7,7 +7,7 @@ a paused or deleted job.
 
 from horai.accept.scope import Scope
 from horai.core.states import CancelReason
-from horai.db import backfills, jobs, plans
+from horai.db import backfills, entities, jobs, plans
 from horai.db.claims import Woken
 from horai.db.jobs import Relane
 from horai.db.plans import Lanes
@@ -45,7 +45,7 @@ async def _relane(connection: Connection, relane: Relane, woken: list[Woken]) ->
             if not await jobs.share_version(connection, relane):
                 return True  # paused, resumed or deleted meanwhile: whoever did that moves the rows
             lanes = await _lanes(connection, relane)
-            moved = await (_cancel(connection, relane) if lanes is None else _move(connection, relane, lanes, woken))
+            moved = await (_take_away(connection, relane) if lanes is None else _move(connection, relane, lanes, woken))
             if not moved:
                 return await _mark_if_done(connection, relane, lanes)
     return False
@@ -66,15 +66,18 @@ async def _move(connection: Connection, relane: Relane, lanes: Lanes, woken: lis
     return len(moved)
 
 
-async def _cancel(connection: Connection, relane: Relane) -> int:
+async def _take_away(connection: Connection, relane: Relane) -> int:
     waiting = await plans.lock_waiting(connection, relane.job_id, BATCH)
-    return len(await plans.cancel_live(connection, waiting, CancelReason.JOB_DELETED, running=False))
+    cancelled = await plans.cancel_live(connection, waiting, CancelReason.JOB_DELETED, running=False)
+    return len(cancelled) + await entities.clear_entities(connection, relane.job_id, BATCH)
 
 
 async def _mark_if_done(connection: Connection, relane: Relane, lanes: Lanes | None) -> bool:
     """A row that somebody holds was passed over: then the mark stays, and the next round takes it."""
     if lanes is None:
-        is_left = await plans.has_waiting(connection, relane.job_id)
+        is_left = await plans.has_waiting(connection, relane.job_id) or await entities.has_entities(
+            connection, relane.job_id
+        )
     else:
         is_left = await plans.has_waiting_elsewhere(connection, relane.job_id, lanes)
     if not is_left:

@@ -12,6 +12,7 @@ from typing import Any
 
 from horai.core.definition import Definition
 from horai.core.refresh import LOOK, Pace, Refresh, until_begun, until_ended
+from horai.core.timing import Timing
 from horai.db import entities, jobs, plans
 from horai.db.claims import Woken
 from horai.db.entities import Batch, DueSet, Loaded
@@ -94,9 +95,13 @@ async def _begun(bench: _Bench) -> Batch:
 
 
 def _pace(definition: Definition, due: DueSet, count: int) -> Pace:
-    following = definition.timing.next_after(due.tick)
-    period = due.window if following is None else following - due.tick
-    return Pace(due.tick, period, due.window, count)
+    return Pace(due.tick, period_after(definition.timing, due.tick, due.window), due.window, count)
+
+
+def period_after(timing: Timing, tick: datetime, window: timedelta) -> timedelta:
+    """From a tick to the next; after the last one there is a window's time."""
+    following = timing.next_after(tick)
+    return window if following is None else following - tick
 
 
 async def _go_on(bench: _Bench, batch: Batch, pace: Pace) -> Looked:

@@ -156,6 +156,7 @@ def _refresh_fields(found: Document) -> Pairs:
         ("never run", str(found["neverRun"])),
         ("running", str(found["running"])),
         ("due", str(found["due"])),
+        ("overdue", str(found["overdue"])),
         ("coverage", "" if found["coverage"] is None else f"{found['coverage']:.1%}"),
         ("greatest age", found["maxAge"] or ""),
         ("last tick", "" if tick is None else f"{instant(tick['fireTime'])}: {progress}"),

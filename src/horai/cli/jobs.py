@@ -32,6 +32,7 @@ def list_jobs(
     tag: Annotated[str | None, flag("--tag", about="Only jobs with this tag.", metavar="TAG")] = None,
     status: Annotated[str | None, flag("--status", about="ACTIVE or PAUSED.", metavar="STATUS")] = None,
     queue: Annotated[str | None, flag("--queue", about="Only jobs of this queue.", metavar="QUEUE")] = None,
+    refresh: Annotated[bool, flag("--refresh", about="Only refresh jobs.", env="HORAI_REFRESH_JOBS")] = False,
     limit: Limit = None,
     everything: Everything = False,
     as_json: AsJson = False,
@@ -40,6 +41,7 @@ def list_jobs(
 ) -> None:
     """List jobs, oldest first."""
     only = {"name": name, "tag": tag, "status": status and status.upper(), "queue": queue, "limit": limit}
+    only["refresh"] = "true" if refresh else None
     answer = client_of(server, api_key).page(path_of("jobs"), only, everything)
     if as_json:
         print_json(answer)

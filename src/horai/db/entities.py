@@ -70,6 +70,11 @@ async def clear_entities(connection: Connection, job_id: int, limit: int) -> int
     return len(await connection.fetch(sql("clear_entities"), job_id, limit))
 
 
+async def has_entities(connection: Connection, job_id: int) -> bool:
+    """Whether a job has any."""
+    return await connection.fetchval(sql("has_entities"), job_id)
+
+
 @dataclass(frozen=True, slots=True)
 class DueSet:
     """What a tick of a job is after: what never ran and was there when it came, and what ended a window before."""
@@ -216,18 +221,24 @@ async def last_batch(connection: Connection, job_id: int) -> LastBatch | None:
 
 @dataclass(frozen=True, slots=True)
 class RefreshCounts:
-    """How many entities a job has, and how they are. `fresh`: run to an end within the window."""
+    """How many entities a job has, and how they are.
+
+    `due`: what a tick would load. `overdue`: older than is promised. `fresh`: run to an end within the window.
+    """
 
     entities: int
     never_run: int
     running: int
     due: int
+    overdue: int
     fresh: int
 
 
-async def refresh_counts(connection: Connection, job_id: int, now: datetime, window: timedelta) -> RefreshCounts:
-    """Counted by indexes: of a million in a tenth of a second or so."""
-    row = await connection.fetchrow(sql("refresh_counts"), job_id, now - window, now - window)
+async def refresh_counts(
+    connection: Connection, job_id: int, fresh_since: datetime, overdue_before: datetime
+) -> RefreshCounts:
+    """Counted by indexes: of a million in a fraction of a second."""
+    row = await connection.fetchrow(sql("refresh_counts"), job_id, fresh_since, overdue_before)
     assert row is not None  # noqa: S101 — it counts
     return RefreshCounts(*row.values())
 

@@ -235,13 +235,14 @@ class JobFilter:
     tag: str | None = None
     status: JobStatus | None = None
     queue: str | None = None
+    is_refresh: bool | None = None
 
 
 async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit: int, only: JobFilter) -> list[JobRow]:
     """A page of jobs by id."""
     status = None if only.status is None else int(only.status)
-    rows = await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, only.name, only.tag, status, only.queue)
-    return [_job(row) for row in rows]
+    narrowed = (only.name, only.tag, status, only.queue, only.is_refresh)
+    return [_job(row) for row in await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, *narrowed)]
 
 
 @dataclass(frozen=True, slots=True)

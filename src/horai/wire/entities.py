@@ -81,7 +81,8 @@ class RefreshOut(Model):
     """How fresh a job's entities are.
 
     `coverage`: the share whose last run ended within the window. `maxAge`: since the end of the last run of the one that
-    waits longest, or since it was added. `due`: those the next tick would load if it were now.
+    waits longest, or since it was added. `due`: those the next tick would load if it were now. `overdue`: those older than
+    a window and a tick.
     """
 
     job: str
@@ -91,6 +92,7 @@ class RefreshOut(Model):
     never_run: int
     running: int
     due: int
+    overdue: int
     coverage: float | None
     max_age: str | None
     oldest: list[EntityOut]

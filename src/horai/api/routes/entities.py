@@ -131,6 +131,7 @@ def _refresh_json(found: Freshness) -> dict[str, Any]:
         "neverRun": found.counts.never_run,
         "running": found.counts.running,
         "due": found.counts.due,
+        "overdue": found.counts.overdue,
         "coverage": found.coverage,
         "maxAge": None
         if found.max_age is None

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
 
 class JobQuery(Model):
-    """How a list of jobs is narrowed and paged."""
+    """How a list of jobs is narrowed and paged. `refresh`: only refresh jobs, or only others."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 
@@ -33,6 +33,7 @@ class JobQuery(Model):
     tag: Text | None = None
     status: StatusName | None = None
     queue: Text | None = None
+    refresh: bool | None = None
 
 
 def _shown(job: JobRow, status: int = 200) -> Response:
@@ -57,7 +58,7 @@ def _document(body: Body[JobIn]) -> dict[str, Any]:
 async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Response:
     """List jobs, oldest first."""
     status = JobStatus[query.status] if query.status else None
-    only = JobFilter(query.name, query.tag, status, query.queue)
+    only = JobFilter(query.name, query.tag, status, query.queue, query.refresh)
     async with acquire(scope.pool) as connection:
         rows = await list_jobs(connection, scope.tenant_id, job_cursor(query.cursor), query.limit, only)
     return answer(job_page(rows, query.limit))

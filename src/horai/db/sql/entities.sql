@@ -8,36 +8,45 @@ select horai.keep_entities(row($1::bigint, $2::integer, $3::integer, $4::json, n
 select horai.drop_entity($1::bigint, $2::text) as was_one;
 
 -- name: clear_entities
--- Some of those of a job that is deleted.
-with chosen as (
-    select key from horai.entity where job_id = $1 limit $2
+-- Some of those of a job that is deleted; what somebody holds is left for the next time.
+with chosen as materialized (
+    select key from horai.entity where job_id = $1 limit $2 for update skip locked
 )
 delete from horai.entity using chosen where entity.job_id = $1 and entity.key = chosen.key returning 1;
 
+-- name: has_entities
+select exists (select from horai.entity where job_id = $1);
+
 -- name: load_entities
--- A tick takes up to $4 of what is due and marks it in the same statement: never run and there when the tick came ($2), or
--- run last before $3. What another tick holds is its own. Longest unrefreshed first.
-with chosen as materialized (
-    select id, key, finish_time from horai.entity
-    where job_id = $1 and status <> 1 and coalesce(finish_time, '-infinity') <= $3 and (finish_time is not null or create_time <= $2)
-    order by coalesce(finish_time, '-infinity'), id limit $4 for update skip locked
+-- A tick takes up to $4 of what is due and marks it in the same statement: not run and there when the tick came ($2), or
+-- run last before $3. What another tick holds is its own. What has not run comes first, then who waits longest.
+with new as materialized (
+    select id, key, finish_time, create_time from horai.entity
+    where job_id = $1 and status = 0 and create_time <= $2
+    order by create_time, id limit $4 for update skip locked
+), old as materialized (
+    select id, key, finish_time, create_time from horai.entity
+    where job_id = $1 and status in (2, 3) and finish_time <= $3
+    order by finish_time, id limit $4::bigint - (select count(*) from new) for update skip locked
 ), loaded as (
     update horai.entity
     set status = 1, start_time = clock_timestamp(), finish_time = null, remark = null, update_time = clock_timestamp(), batch_no = $5
-    from chosen where entity.job_id = $1 and entity.key = chosen.key
-    returning entity.key, entity.payload, chosen.finish_time, chosen.id
+    from (select * from new union all select * from old) chosen where entity.job_id = $1 and entity.key = chosen.key
+    returning entity.key, entity.payload, chosen.finish_time, chosen.create_time, chosen.id
 )
-select key, payload, finish_time from loaded order by finish_time nulls first, id;
+select key, payload, finish_time from loaded order by finish_time nulls first, case when finish_time is null then create_time end, id;
 
 -- name: next_due_entity
 -- The first that load_entities would take.
-select key, finish_time from horai.entity
-where job_id = $1 and status <> 1 and coalesce(finish_time, '-infinity') <= $3 and (finish_time is not null or create_time <= $2)
-order by coalesce(finish_time, '-infinity'), id limit 1;
+select key, finish_time from (
+    (select key, finish_time from horai.entity where job_id = $1 and status = 0 and create_time <= $2 order by create_time, id limit 1)
+    union all
+    (select key, finish_time from horai.entity where job_id = $1 and status in (2, 3) and finish_time <= $3 order by finish_time, id limit 1)
+) due order by finish_time nulls first limit 1;
 
 -- name: count_due_entities
-select count(*) from horai.entity
-where job_id = $1 and status <> 1 and coalesce(finish_time, '-infinity') <= $3 and (finish_time is not null or create_time <= $2);
+select (select count(*) from horai.entity where job_id = $1 and status = 0 and create_time <= $2)
+    + (select count(*) from horai.entity where job_id = $1 and status in (2, 3) and finish_time <= $3);
 
 -- name: bind_entities
 -- Which instances the loaded entities are run by.
@@ -124,12 +133,16 @@ select batch_no, fire_time, due, loaded, started_at, ended_at from horai.refresh
 where job_id = $1 order by fire_time desc, batch_no desc limit 1;
 
 -- name: refresh_counts
--- $2: before which what is finished is due; $3: since when what is fresh covers its window. Each count goes by an index.
+-- $2: a window ago: what ended before is due, what ended since is fresh; $3: whose age counts from before is overdue. Each
+-- count goes by an index.
 select (select count(*) from horai.entity where job_id = $1) as entities,
     (select count(*) from horai.entity where job_id = $1 and fresh_at is null) as never_run,
     (select count(*) from horai.entity where job_id = $1 and status = 1) as running,
-    (select count(*) from horai.entity where job_id = $1 and status <> 1 and coalesce(finish_time, '-infinity') <= $2) as due,
-    (select count(*) from horai.entity where job_id = $1 and fresh_at >= $3) as fresh;
+    (select count(*) from horai.entity where job_id = $1 and status = 0)
+        + (select count(*) from horai.entity where job_id = $1 and status in (2, 3) and finish_time <= $2) as due,
+    (select count(*) from horai.entity where job_id = $1 and fresh_at < $3)
+        + (select count(*) from horai.entity where job_id = $1 and fresh_at is null and create_time < $3) as overdue,
+    (select count(*) from horai.entity where job_id = $1 and fresh_at >= $2) as fresh;
 
 -- name: oldest_entities
 -- Whose last run ended longest ago, and of those that never ran the first ones: their age counts from when they were added.

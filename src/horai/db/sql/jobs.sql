@@ -74,6 +74,7 @@ select *, horai.priority_of(lane_id) as priority from horai.job
 where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2
     and ($4::text is null or name = $4) and ($5::text is null or $5 = any (tags)) and ($6::smallint is null or status = $6)
     and ($7::text is null or lane_id in (select lane.id from horai.lane where lane.tenant_id = $1 and lane.queue = $7))
+    and ($8::boolean is null or $8 = (id in (select ticks.ticks_for from horai.job ticks where ticks.ticks_for is not null and ticks.deleted_at is null)))
 order by id limit $3;
 
 -- name: jobs_to_run
