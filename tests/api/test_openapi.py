@@ -57,6 +57,7 @@ ROUTES = {
     "/api/v1/workflows/{workflow}/runs": {"get"},
     "/api/v1/workflows/{workflow}/runs/{run}": {"get"},
     "/api/v1/workflows/{workflow}/runs/{run}/rerun": {"post"},
+    "/api/v1/workflows/{workflow}/runs/{run}/cancel": {"post"},
     "/api/v1/schedules/preview": {"post"},
     "/api/v1/forecast": {"get"},
     "/api/v1/scheduler/health": {"get"},

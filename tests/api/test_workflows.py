@@ -213,6 +213,91 @@ async def test_a_deleted_workflow_is_gone_and_its_name_is_free(api: Client, rece
     assert (await chain(api, receiver, name=flow["name"]))["id"] != flow["id"]
 
 
+async def test_a_blocked_run_is_given_up(api: Client, receiver: Receiver) -> None:
+    flow = await chain(api, receiver, answers={"second": DEAD})
+    run = (await trigger(api, flow)).json["run"]
+    await run_in(api, flow, run, "BLOCKED")
+
+    for _ in range(2):
+        given_up = await api("POST", f"{FLOWS}/{flow['id']}/runs/{run['id']}/cancel")
+        assert (given_up.status, given_up.json["run"]["state"]) == (200, "CANCELLED"), given_up.json
+    assert states(given_up.json["run"]) == {"first": "SUCCESS", "second": "DEAD", "third": "CANCELLED"}
+    expect.problem(await api("POST", f"{FLOWS}/{flow['id']}/runs/0/cancel"), 404, "SCH_404_NOT_FOUND")
+
+
+async def test_C6_a_run_tells_what_it_takes_to_draw_it(api: Client, receiver: Receiver) -> None:
+    flow = await chain(api, receiver, answers={"second": DEAD})
+    run = (await trigger(api, flow)).json["run"]
+    first, second, third = (await run_in(api, flow, run, "BLOCKED"))["nodes"]
+
+    assert [(node["name"], node["after"]) for node in (first, second, third)] == [
+        ("first", []), ("second", ["first"]), ("third", ["second"]),
+    ]  # fmt: skip
+    assert [node["errorCode"] for node in (first, second, third)] == [None, "HTTP_400", None]
+    assert first["startedAt"] <= first["finishedAt"] <= second["startedAt"] <= second["finishedAt"]
+    assert all(isinstance(node["durationMs"], int) for node in (first, second))
+    assert (third["startedAt"], third["finishedAt"], third["durationMs"]) == (None, None, None)
+    for node in (first, second, third):
+        assert (await api("GET", f"/api/v1/instances/{node['instanceId']}")).json["state"] == node["state"]
+
+
+async def test_C6_the_list_has_each_workflows_last_run_and_next_fire(api: Client, receiver: Receiver) -> None:
+    idle = await chain(api, receiver)
+    busy = await chain(api, receiver, cron="0 2 * * *", timezone="Asia/Shanghai")
+    late = await chain(api, receiver, cron="0 2 * * *", timezone="Asia/Shanghai", startAt="2099-01-01T00:00:00Z")
+    over = await chain(api, receiver, every="24h")
+    assert (idle["lastRun"], idle["nextFire"]) == (None, None)
+    for _ in range(2):
+        run = await run_in(api, busy, (await trigger(api, busy)).json["run"], "SUCCESS")
+    await api("POST", f"{FLOWS}/{over['id']}/pause")
+
+    listed = {each["id"]: each for each in await given.listed(api, FLOWS)}
+
+    last = listed[busy["id"]]["lastRun"]
+    assert {name: last[name] for name in ("id", "state", "fireTime", "finishedAt", "durationMs")} == {
+        name: run[name] for name in ("id", "state", "fireTime", "finishedAt", "durationMs")
+    }
+    fires = (await api("GET", f"/api/v1/jobs/{busy['name']}/next?count=1")).json["fires"]
+    assert listed[busy["id"]]["nextFire"] == fires[0]["fireTime"]
+    assert listed[late["id"]]["nextFire"] == "2099-01-01T18:00:00Z", "its schedule's next slot is before it begins"
+    assert (over["nextFire"] is None, listed[over["id"]]["nextFire"]) == (False, None), "paused"
+    assert listed[idle["id"]] == (await api("GET", f"{FLOWS}/{idle['id']}")).json
+
+
+async def test_C6_runs_are_listed_by_state_page_by_page(api: Client, receiver: Receiver) -> None:
+    flow = await chain(api, receiver, answers={"first": Answer(200)})
+    done = [(await trigger(api, flow)).json["run"] for _ in range(3)]
+    for run in done:
+        await run_in(api, flow, run, "SUCCESS")
+    receiver.on(f"/{flow['nodes'][0]['job']}", DEAD)
+    blocked = (await trigger(api, flow)).json["run"]
+    await run_in(api, flow, blocked, "BLOCKED")
+    runs = f"{FLOWS}/{flow['id']}/runs"
+
+    async def ids(query: str) -> list[str]:
+        return [each["id"] for each in await given.listed(api, f"{runs}?{query}")]
+
+    assert sorted(await ids("limit=1&state=SUCCESS"), key=int) == sorted((run["id"] for run in done), key=int)
+    assert await ids("state=BLOCKED") == [blocked["id"]]
+    assert await ids("state=RUNNING") == []
+    assert len(await ids("limit=2")) == 4
+    expect.invalid(await api("GET", f"{runs}?state=LATE"))
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "a,b", "../a", "a" * 200, "é", "", "ａ", "-a"])
+async def test_hostile_names_are_refused_in_words(api: Client, name: str) -> None:
+    job = await given.job(api)
+    nodes = [{"name": "ok", "job": job["name"]}]
+
+    for document in (
+        {"name": name, "nodes": nodes},
+        {"name": given.name("flow"), "nodes": [{"name": name, "job": job["name"]}]},
+        {"name": given.name("flow"), "nodes": [{"name": "ok", "job": name or "-"}]},
+        {"name": given.name("flow"), "nodes": [*nodes, {"name": "two", "job": job["name"], "after": [name]}]},
+    ):
+        expect.invalid(await api("POST", FLOWS, document))
+
+
 async def test_a_run_of_another_workflow_is_not_found(api: Client, receiver: Receiver) -> None:
     one, other = await chain(api, receiver), await chain(api, receiver)
     run = (await trigger(api, one)).json["run"]

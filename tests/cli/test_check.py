@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from terminal import Terminal
 
-from horai import Horai
+from horai import Horai, Node
 from horai.db.pool import Dedicated
 
 NOWHERE = {"HORAI_DATA_DIR": "/nonexistent"}
@@ -180,7 +180,7 @@ def test_a_fault_in_a_job_is_told_with_its_place(shop: Terminal, tmp_path: Path)
     write(
         tmp_path,
         """\
-        from horai import Horai
+        from horai import Horai, Node
         app = Horai()
 
         @app.job(cron="61 * * * *")
@@ -259,3 +259,85 @@ def test_a_slip_in_the_name_is_bad_usage_with_a_way_out(
     write(tmp_path / "store", "", "jobs")
 
     assert shop("check", reference).failed_with(2, *lines)
+
+
+NIGHTLY = """
+    from horai import Horai, Node
+
+    app = Horai("nightly")
+
+    @app.job
+    async def load(): ...
+
+    @app.job
+    async def report(): ...
+
+    app.workflow("books", [Node(load), Node(report, after=[load])], cron="0 2 * * *")
+    app.workflow("papers", [Node(load)], queue="slow")
+"""
+
+
+def test_C6_workflows_are_shown_beside_the_jobs(alone: Terminal, tmp_path: Path) -> None:
+    write(tmp_path, NIGHTLY, "nightly")
+    shop = alone.at(tmp_path)
+
+    checked = shop("check", "nightly", **NOWHERE)
+    found = shop("check", "nightly", "--json", **NOWHERE).json
+
+    assert checked.code == 0, checked.err
+    assert [cells(line) for line in checked.out.splitlines()[3:]] == [
+        ["books", "0 2 * * * (UTC)", "default", "workflow of 2 nodes", "any"],
+        ["papers", "on demand", "slow", "workflow of 1 node", "any"],
+    ]
+    assert found["workflows"][0] == {
+        "name": "books",
+        "schedule": "0 2 * * * (UTC)",
+        "queue": "default",
+        "nodes": ["load", "report"],
+    }
+
+
+async def test_C6_workflows_are_compared_with_those_stored_and_nothing_is_written(
+    alone: Terminal, tmp_path: Path, url: str, connection: Dedicated
+) -> None:
+    write(tmp_path, NIGHTLY, "nightly")
+    shop = alone.at(tmp_path)
+    before = Horai("nightly", database_url=url)
+
+    @before.job
+    async def load() -> None: ...
+
+    before.workflow("books", [Node(load)], cron="0 2 * * *")
+    before.workflow("papers", [Node(load)], queue="slow")
+    before.workflow("retired", [Node(load)])
+    await declared(before)
+    known = await connection.fetch("select * from horai.workflow order by id")
+
+    found = shop("check", "nightly", "--json", "--database-url", url)
+
+    assert found.json["deploy"] == {
+        "create": ["report"],
+        "change": ["books"],
+        "leave": ["load", "papers"],
+        "notInCode": ["retired"],
+    }
+    assert await connection.fetch("select * from horai.workflow order by id") == known
+
+
+async def test_C6_what_would_keep_a_workflow_from_being_deployed_is_a_problem(
+    alone: Terminal, tmp_path: Path, url: str
+) -> None:
+    write(tmp_path, NIGHTLY + "    app.workflow('lost', [Node('nobody')])\n", "nightly")
+    shop = alone.at(tmp_path)
+    other = Horai("elsewhere", database_url=url)
+
+    @other.job(name="papers")
+    async def job() -> None: ...
+
+    other.workflow("books", [Node(job)])
+    await declared(other)
+
+    found = shop("check", "nightly", "--json", "--database-url", url)
+
+    assert found.code == 1
+    assert [problem.split(":")[0] for problem in found.json["problems"]] == ["books", "papers", "lost.nodes.0.job"]

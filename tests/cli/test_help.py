@@ -30,7 +30,7 @@ VERBS = {
     "reconcilers": {"list", "show", "create", "run", "reports", "delete"},
     "queues": {"list", "show", "set", "pause", "resume"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
-    "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "delete"},
+    "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "cancel", "delete"},
 }
 OTHERWISE_NAMED = {
     "jobs list --refresh": "HORAI_REFRESH_JOBS",

@@ -48,6 +48,8 @@ def test_a_workflow_is_created_triggered_followed_and_done_again(horai: Terminal
     assert [(node["name"], node["state"]) for node in done["nodes"]] == [("extract", "SUCCESS"), ("publish", "SUCCESS")]
     assert [each["id"] for each in horai("workflows", "runs", "books", "--json").json["items"]] == [run]
     assert [run, "SUCCESS"] in [line.split()[:2] for line in horai("workflows", "runs", "books").out.splitlines()]
+    assert horai("workflows", "runs", "books", "--state", "blocked", "--json").json["items"] == []
+    assert "SUCCESS" in next(line for line in horai("workflows", "list").out.splitlines() if line.startswith("books"))
 
     again = horai("workflows", "rerun", "books", run, "--from", "publish")
     assert (again.code, again.err) == (0, "")

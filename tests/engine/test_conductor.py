@@ -1,5 +1,6 @@
 """Runs of workflows, step by step: who is let go when, and what a death, a cancel, a replay and a rerun make of them."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -11,11 +12,13 @@ from horai.accept import dead_letters, instances, reruns, workflows
 from horai.accept import jobs as accepted
 from horai.accept.runs import start_run
 from horai.core.calls import Call
-from horai.core.errors import Conflict, Invalid
+from horai.core.errors import AlreadyFinal, Conflict, Invalid
 from horai.core.settlement import Accepted, FailedUnrecoverable, Outcome, Succeeded
-from horai.core.workflow import WORKFLOW_HANDLER
-from horai.db.pool import acquire
+from horai.core.workflow import WORKFLOW_HANDLER, checked_nodes
+from horai.db import runs
+from horai.db.pool import Connection, acquire
 from horai.db.runs import Start
+from horai.engine.conductor import LOOK_PAUSE
 from horai.engine.executors.workflow import WorkflowExecutor
 from stages import Workbench, forget_jobs, workbench
 
@@ -164,7 +167,7 @@ async def test_a_replay_that_ended_before_anybody_knew_of_it_counts_however_ofte
         assert await flows.phase(bench.connection, run) == "SUCCESS"
 
 
-async def test_a_cancelled_parent_cancels_its_descendants_with_the_reason_parent(url: str):
+async def test_C6_a_cancelled_parent_cancels_its_descendants_with_the_reason_parent(url: str):
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         run = await flows.start(bench.scope, bench.connection, made)
@@ -180,7 +183,7 @@ async def test_a_cancelled_parent_cancels_its_descendants_with_the_reason_parent
         assert band.played == []
 
 
-async def test_small_results_are_handed_to_the_children(url: str):
+async def test_C6_small_results_are_handed_to_the_children(url: str):
     async with workbench(url) as bench:
         made = await flows.workflow(bench.scope, payloads={"right": [1], "report": {"to": "ann"}}, payload={"day": 1})
         band = Orchestra(bench)
@@ -288,11 +291,25 @@ async def test_a_run_is_started_once_however_often_its_instance_is_tried(url: st
         assert sorted(band.played) == sorted(flows.DIAMOND)
 
 
+INSERT_REPLAY = """
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, replay_of)
+select fresh.id, job_id, tenant_id, lane, fresh.id % 32, fire_time, fire_time, fire_time, clock_timestamp(), -fresh.id, past.id
+from horai.instance_history past, (select nextval('horai.instance_id') as id) fresh where past.id = $1
+"""
+
+
+async def until_waiting(connection: Connection) -> None:
+    """Returns when somebody waits for a lock."""
+    async with asyncio.timeout(10):
+        while not await connection.fetchval("select exists (select from pg_locks where not granted)"):
+            await asyncio.sleep(0.01)
+
+
 async def rerun(bench: Workbench, run: int, first: str) -> reruns.RunView:
     return await reruns.rerun(bench.scope, "nightly", run, first)
 
 
-async def test_a_rerun_makes_new_instances_from_its_node_on_and_keeps_the_old_ones(url: str):
+async def test_C6_a_rerun_makes_new_instances_from_its_node_on_and_keeps_the_old_ones(url: str):
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         band.answer(load=1, left=2)
@@ -338,6 +355,163 @@ async def test_a_rerun_of_what_runs_is_refused_with_a_hint(url: str):
         assert caught.value.hint is not None
         with pytest.raises(Invalid, match="there is no node 'nobody'"):
             await rerun(bench, run, "nobody")
+
+
+async def test_a_rerun_beside_a_replay_of_the_same_death_is_refused(url: str):
+    """Both would do the work. It does not matter whether anybody has told the run of the replay."""
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        band.answer("left")
+        run = await flows.start(bench.scope, bench.connection, made)
+        await band.play()
+        band.answer()
+        again = await replay(bench, await flows.instance_of(bench.connection, run, "left"))
+        band.conductor._heard.clear()
+
+        with pytest.raises(Conflict, match="'left' is INIT"):
+            await rerun(bench, run, "left")
+        await band.play()
+
+        assert await flows.instance_of(bench.connection, run, "left") == again
+        assert await flows.phase(bench.connection, run) == "SUCCESS"
+        assert len(band.calls_of("left")) == 2
+
+
+async def test_a_rerun_waits_for_a_replay_under_way_and_is_refused_then(url: str):
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        band.answer("left")
+        run = await flows.start(bench.scope, bench.connection, made)
+        await band.play()
+        dead = await flows.instance_of(bench.connection, run, "left")
+        async with make.scope(url) as other, other.pool.acquire() as holder:
+            async with holder.transaction():
+                await holder.execute("select from horai.dead_letter where instance_id = $1 for update", dead)
+                asked = asyncio.create_task(rerun(bench, run, "left"))
+                await until_waiting(holder)
+                await holder.execute(
+                    "update horai.dead_letter set replay_status = 'REPLAYED' where instance_id = $1", dead
+                )
+                await holder.execute(INSERT_REPLAY, dead)
+        with pytest.raises(Conflict, match="is being replayed"):
+            await asked
+
+        assert (await flows.states(bench.connection, run))["left"] == "DEAD"
+
+
+async def test_a_rerun_with_a_job_that_was_deleted_since_is_refused(url: str):
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        run = await flows.start(bench.scope, bench.connection, made)
+        await band.play()
+        change = workflows.WorkflowChange({}, checked_nodes([{"name": "load"}], [None]))
+        await workflows.change_workflow(bench.scope, "nightly", change)
+        await accepted.delete_job(bench.scope, "report")
+
+        with pytest.raises(Conflict, match="'report' has been deleted"):
+            await rerun(bench, run, "left")
+
+        assert await flows.phase(bench.connection, run) == "SUCCESS"
+        assert await bench.connection.fetchval("select count(*) from horai.instance_live") == 0
+
+
+async def test_a_job_that_left_the_workflow_and_is_deleted_cancels_what_waits_in_older_runs(url: str):
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        run = await flows.start(bench.scope, bench.connection, made)
+        change = workflows.WorkflowChange({}, checked_nodes([{"name": "load"}], [None]))
+        await workflows.change_workflow(bench.scope, "nightly", change)
+        await accepted.delete_job(bench.scope, "left")
+        band.conductor.look_everywhere()
+        await band.play()
+
+        assert await flows.states(bench.connection, run) == {
+            "load": "SUCCESS", "left": "CANCELLED", "right": "SUCCESS", "report": "CANCELLED",
+        }  # fmt: skip
+        assert await flows.phase(bench.connection, run) == "CANCELLED"
+
+
+@pytest.mark.parametrize("node", ["right", "report"])
+async def test_a_blocked_node_that_is_cancelled_by_hand_takes_its_descendants_along(url: str, node: str):
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        run = await flows.start(bench.scope, bench.connection, made)
+        await instances.cancel_by_id(bench.scope, await flows.instance_of(bench.connection, run, node))
+        await band.play()
+
+        states = await flows.states(bench.connection, run)
+        assert (states["load"], states["left"], states["report"]) == ("SUCCESS", "SUCCESS", "CANCELLED")
+        assert await flows.phase(bench.connection, run) == "CANCELLED"
+
+
+async def test_results_of_more_than_64_kb_are_not_handed_on_and_the_child_runs_all_the_same(url: str):
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        band.answer(load=1, left="x" * 40_000, right="y" * 40_000)
+        run = await flows.start(bench.scope, bench.connection, made, payload={"day": 1})
+        await band.play()
+
+        assert json.loads(band.calls_of("left")[0].payload or "") == {"day": 1, "parents": {"load": 1}}
+        assert json.loads(band.calls_of("report")[0].payload or "") == {"day": 1}
+        assert await flows.phase(bench.connection, run) == "SUCCESS"
+
+
+async def test_runs_under_way_are_looked_at_ever_more_seldom_while_nothing_is_heard(url: str):
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        await flows.start(bench.scope, bench.connection, made)
+        now = bench.clock.now()
+        for _ in range(2):
+            again = await band.conductor.step(now)
+        looks: list[float] = []
+        while sum(looks) < 600:
+            looks.append((again - now).total_seconds())
+            now, again = again, await band.conductor.step(again)
+
+        assert looks[0] == LOOK_PAUSE.total_seconds()
+        assert len(looks) <= 2 * 600 / bench.settings.sweep.total_seconds() + 10
+        band.conductor.hear([1])
+        assert await band.conductor.step(now) <= now + bench.settings.sweep
+
+
+async def test_a_run_that_is_given_up_ends_when_what_runs_has_and_a_rerun_takes_it_up_again(url: str):
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        bench.executor.gate.clear()
+        run = await flows.start(bench.scope, bench.connection, made)
+        await bench.until_idle(band.dispatcher)
+        for _ in range(2):
+            view = await reruns.cancel_run(bench.scope, "nightly", run)
+        assert view.row is not None
+        assert {node.name: (node.state.name, node.reason and node.reason.name) for node in view.nodes} == {
+            "load": ("RUNNING", None), "left": ("CANCELLED", "USER"), "right": ("CANCELLED", "USER"),
+            "report": ("CANCELLED", "USER"),
+        }  # fmt: skip
+        bench.executor.gate.set()
+        await band.play()
+        assert (await flows.phase(bench.connection, run), band.played) == ("CANCELLED", ["load"])
+        assert len(await told(bench, "WORKFLOW_CANCELLED")) == 1
+
+        await rerun(bench, run, "load")
+        await band.play()
+        assert await flows.phase(bench.connection, run) == "SUCCESS"
+        with pytest.raises(AlreadyFinal):
+            await reruns.cancel_run(bench.scope, "nightly", run)
+
+
+async def test_a_blocked_run_that_is_given_up_is_over(url: str):
+    """Otherwise it would stay open, and be looked at by every sweep, for good."""
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        band.answer("report")
+        run = await flows.start(bench.scope, bench.connection, made)
+        await band.play()
+        assert await flows.phase(bench.connection, run) == "BLOCKED"
+
+        await reruns.cancel_run(bench.scope, "nightly", run)
+
+        assert await flows.phase(bench.connection, run) == "CANCELLED"
+        assert not await runs.has_open_runs(bench.connection)
 
 
 async def test_a_deleted_workflow_starts_no_more_and_what_waits_in_its_runs_is_cancelled(url: str):

@@ -87,3 +87,19 @@ def test_what_is_wrong_is_told_when_it_is_declared() -> None:
         app.workflow("odd", [Node(load)], retry=Retry())
     with pytest.raises(Invalid, match="is declared twice"):
         app.workflow("load", [Node(load)])
+
+
+async def test_a_workflow_that_another_application_declares_is_not_touched() -> None:
+    app, load, report = shop()
+    app.workflow("nightly", [Node(load), Node(report, after=[load])])
+
+    async with Harness(app, START):
+        scope = (await app.client()).scope
+        before = await workflows.read_workflow(scope, "nightly")
+        other = Horai("other")
+        other.workflow("nightly", [Node("load")])
+        with pytest.raises(Invalid, match="the application 'shop' declares"):
+            await other.declare_to(scope)
+
+        assert await workflows.read_workflow(scope, "nightly") == before
+        assert (await app.declare()).removed == ()

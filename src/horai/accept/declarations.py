@@ -50,6 +50,15 @@ class Applied:
     unchanged: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
+    def __add__(self, more: "Applied") -> "Applied":
+        """What became of both."""
+        return Applied(
+            self.created + more.created,
+            self.changed + more.changed,
+            self.unchanged + more.unchanged,
+            self.removed + more.removed,
+        )
+
 
 class _Fate(Enum):
     created = auto()

@@ -1,5 +1,6 @@
-"""Runs of workflows as people see them, and how one is done again from a node on."""
+"""Runs of workflows as people see them, how one is done again from a node on, and how one is given up."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from horai.accept.instances import read_one
@@ -7,15 +8,17 @@ from horai.accept.runs import advance_runs
 from horai.accept.scope import Scope
 from horai.accept.workflows import Workflow, require_workflow
 from horai.core import dag
-from horai.core.dag import NoRerun
-from horai.core.errors import Conflict, Invalid, NotFound
+from horai.core.dag import NoRerun, RunState
+from horai.core.errors import AlreadyFinal, Conflict, Invalid, NotFound
+from horai.core.states import State
 from horai.core.workflow import Node
-from horai.db import jobs, plans, runs
+from horai.db import jobs, plans, reruns, runs
 from horai.db.claims import Woken
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.db.reads import InstanceRow
-from horai.db.runs import NewNodes, NodeNow, RunRow, Start
-from horai.db.workflows import NodeRow
+from horai.db.reruns import NodeNow, RunRow
+from horai.db.runs import NewNodes, Start
+from horai.db.workflows import NodeRow, share_node_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,9 @@ async def read_run(scope: Scope, reference: str, run_id: int) -> RunView:
     """One run of a workflow, with its nodes as they are."""
     async with acquire(scope.pool) as connection:
         workflow = await require_workflow(connection, scope, reference)
-        row = await runs.find_run(connection, workflow.row.id, run_id)
+        row = await reruns.find_run(connection, workflow.row.id, run_id)
         if row is not None:
-            return RunView(workflow, None, row, tuple(await runs.nodes_now(connection, row)))
+            return RunView(workflow, None, row, tuple(await reruns.nodes_now(connection, row)))
         instance = await read_one(connection, scope, run_id)
         if instance.job_id != workflow.row.job_id:
             raise _no_run(reference, run_id)
@@ -62,10 +65,11 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
 
 async def _rerun(connection: Connection, workflow: Workflow, run_id: int, first: str) -> tuple[list[Woken], list[int]]:
     """Those that may be claimed, and the instances that were replaced."""
-    row = await runs.lock_run(connection, workflow.row.id, run_id)
+    row = await reruns.lock_run(connection, workflow.row.id, run_id)
     if row is None:
         raise _no_run(workflow.row.name, run_id)
-    nodes = {node.name: node for node in await runs.nodes_now(connection, row)}
+    woken = (await advance_runs(connection, [run_id])).woken  # a dead node that was replayed meanwhile is not dead
+    nodes = {node.name: node for node in await reruns.nodes_now(connection, row)}
     if first not in nodes:
         raise Invalid.field("from", f"there is no node {first[:128]!r} in this run", f"There are: {', '.join(nodes)}.")
     graph = {name: node.after for name, node in nodes.items()}
@@ -73,16 +77,61 @@ async def _rerun(connection: Connection, workflow: Workflow, run_id: int, first:
         plan = dag.rerun_from(graph, {name: node.state for name, node in nodes.items()}, first)
     except NoRerun as error:
         raise Conflict(f"The run {run_id} cannot be done again from {first!r}: {error}.", error.hint) from error
-    retired = await runs.retire_nodes(connection, run_id, plan.again)
-    await runs.reopen_run(connection, run_id)
-    await plans.supersede_dead_letters(connection, [instance_id for instance_id, _ in retired.values()])
+    await _require_jobs(connection, workflow, [nodes[name] for name in plan.again])
+    await _require_letters(connection, [nodes[name] for name in plan.again])
+    retired = await reruns.retire_nodes(connection, run_id, plan.again)
+    await reruns.reopen_run(connection, run_id)
     again = [
         NodeRow(Node(name, nodes[name].job, graph[name], retired[name][1]), nodes[name].job_id) for name in plan.again
     ]
     start = Start(run_id, row.fire_time, row.payload)
     ready = frozenset[str]() if graph[first] else frozenset({first})
-    woken = await runs.make_nodes(connection, NewNodes(start, again, ready, row.generation + 1))
+    woken += await runs.make_nodes(connection, NewNodes(start, again, ready, row.generation + 1))
     woken += (await advance_runs(connection, [run_id])).woken  # with what its parents came to
     told = {"workflow": workflow.row.name, "run": str(run_id), "from": first, "nodes": list(plan.again)}
     await jobs.insert_event(connection, workflow.row.tenant_id, workflow.row.job_id, "WORKFLOW_RERUN", told)
     return woken, [instance_id for instance_id, _ in retired.values()]
+
+
+async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
+    """Gives a run up: what waits in it is cancelled, what runs finishes. Again, it changes nothing; a rerun takes it up again."""
+
+    async def attempt() -> None:
+        async with transaction(scope.pool) as connection:
+            await _cancel(connection, await require_workflow(connection, scope, reference), run_id)
+
+    await retrying(attempt)
+    scope.wakeups.runs_asked([run_id])
+    return await read_run(scope, reference, run_id)
+
+
+async def _cancel(connection: Connection, workflow: Workflow, run_id: int) -> None:
+    row = await reruns.lock_run(connection, workflow.row.id, run_id)
+    if row is None:
+        raise _no_run(workflow.row.name, run_id)
+    if row.state is RunState.SUCCESS:
+        raise AlreadyFinal(f"The run {run_id} is SUCCESS: it cannot be cancelled any more.")
+    if row.finished_at is None and not row.is_given_up:
+        await reruns.give_up_run(connection, run_id)
+        await advance_runs(connection, [run_id])
+        told = {"workflow": workflow.row.name, "run": str(run_id)}
+        await jobs.insert_event(connection, workflow.row.tenant_id, workflow.row.job_id, "WORKFLOW_CANCELLED", told)
+
+
+async def _require_jobs(connection: Connection, workflow: Workflow, nodes: Sequence[NodeNow]) -> None:
+    """A job that left the workflow may have been deleted since; those that are there stay until commit."""
+    ids = [str(node.job_id) for node in nodes]
+    there = {job.id for job in (await share_node_jobs(connection, workflow.row.tenant_id, ids)).values()}
+    if gone := next((node for node in nodes if node.job_id not in there), None):
+        raise Conflict(
+            f"The job {gone.job!r} of the node {gone.name!r} has been deleted.",
+            "Trigger the workflow instead: a new run has the jobs that the workflow has now.",
+        )
+
+
+async def _require_letters(connection: Connection, nodes: Sequence[NodeNow]) -> None:
+    """Their dead letters need no replay any more, and none of them has had one: else both would do the work."""
+    dead = [node.instance_id for node in nodes if node.state is State.DEAD]
+    await plans.supersede_dead_letters(connection, dead)
+    if await runs.replays_of(connection, dead):
+        raise Conflict("A dead letter of this run is being replayed.", "Wait until that has ended, then ask again.")

@@ -150,12 +150,14 @@ def _told(run: _Run, node: RunNode, seen: Seen) -> dict[str, object]:
 
 
 async def _cancel(connection: Connection, decided: Sequence[_Run]) -> list[int]:
-    """What ends with a cancelled parent, or with its workflow; the instances that were cancelled."""
+    """What ends with a cancelled parent, with its run, or with its workflow; the instances that were cancelled."""
+    by_reason: dict[CancelReason, list[int]] = defaultdict(list)
+    for run in decided:
+        by_reason[run.held.reason] += run.ids(run.decision.cancelled)
     cancelled: list[int] = []
-    for is_given_up, reason in ((False, CancelReason.PARENT), (True, CancelReason.JOB_DELETED)):
-        some = [run for run in decided if run.held.is_given_up is is_given_up]
-        if ids := [i for run in some for i in run.ids(run.decision.cancelled)]:
-            rows = await plans.cancel_live(connection, sorted(ids), reason, running=False)
+    for reason in sorted(by_reason):
+        if ids := sorted(by_reason[reason]):
+            rows = await plans.cancel_live(connection, ids, reason, running=False)
             cancelled += [row.id for row in rows]
     return cancelled
 

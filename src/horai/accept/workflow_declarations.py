@@ -5,51 +5,128 @@ says writes nothing.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from horai.accept import workflows
 from horai.accept.declarations import Applied
 from horai.accept.scope import Scope
 from horai.accept.workflows import Workflow, WrittenWorkflow
 from horai.core.definition import checked, document_of
-from horai.core.errors import Duplicate, NotFound
+from horai.core.errors import Duplicate, FieldError, Invalid, NotFound
 from horai.core.workflow import house_document
-from horai.db.pool import retrying
+from horai.db import jobs
+from horai.db.jobs import JobRow
+from horai.db.pool import acquire, retrying
 
 TRIES = 5
 
 
-async def declare_workflows(scope: Scope, declared: Sequence[WrittenWorkflow]) -> Applied:
-    """Makes the workflows what the code says; whether one is paused is the operator's. Another one's is not touched."""
-    fates: dict[str, list[str]] = {"created": [], "changed": [], "unchanged": []}
-    for written in sorted(declared, key=_name):
-        fates[await _apply(scope, written)].append(_name(written))
-    return Applied(tuple(fates["created"]), tuple(fates["changed"]), tuple(fates["unchanged"]))
+async def declare_workflows(scope: Scope, app: str, declared: Sequence[WrittenWorkflow]) -> Applied:
+    """Makes the workflows what the code says; whether one is paused is the operator's.
+
+    One made by hand is taken over. Another application's is not: `Invalid`, and then nothing was written.
+    """
+    wishes = _wishes(app, declared)
+    stored, removed = await _look(scope, app, wishes)
+    _refuse([fault for wish in wishes.values() for fault in _conflicts(stored.get(_name(wish)), app)])
+    fates = {name: await _apply(scope, wish) for name, wish in wishes.items()}
+    return _applied(fates, removed)
+
+
+async def compare_workflows(
+    scope: Scope, app: str, declared: Sequence[WrittenWorkflow], coming: Collection[str]
+) -> Applied:
+    """What `declare_workflows` would do, without doing it, once the jobs that are `coming` are there."""
+    wishes = _wishes(app, declared)
+    stored, removed = await _look(scope, app, wishes)
+    missing = await _missing_jobs(scope, wishes.values(), coming)
+    taken = await _taken(scope, [name for name in wishes if name not in stored])
+    faults = [fault for wish in wishes.values() for fault in _conflicts(stored.get(_name(wish)), app)]
+    _refuse([*faults, *taken, *missing])
+    return _applied({name: _fate(stored.get(name), wish) for name, wish in wishes.items()}, removed)
+
+
+def _wishes(app: str, declared: Sequence[WrittenWorkflow]) -> dict[str, WrittenWorkflow]:
+    """As they will be stored, in the order of their names, in which every process writes them."""
+    owned = [replace(written, document={**written.document, "declaredBy": app}) for written in declared]
+    return {_name(written): written for written in sorted(owned, key=_name)}
 
 
 def _name(written: WrittenWorkflow) -> str:
     return str(written.document["name"])
 
 
+def _applied(fates: Mapping[str, str], removed: Sequence[str]) -> Applied:
+    by_fate = {fate: tuple(name for name, own in fates.items() if own == fate) for fate in set(fates.values())}
+    return Applied(by_fate.get("created", ()), by_fate.get("changed", ()), by_fate.get("unchanged", ()), tuple(removed))
+
+
+async def _look(scope: Scope, app: str, wishes: Mapping[str, WrittenWorkflow]) -> tuple[dict[str, Workflow], list[str]]:
+    """The workflows of these names, and the names of those that the code no longer has."""
+    async with acquire(scope.pool) as connection:
+        found = [await workflows.find(connection, scope, name) for name in wishes]
+        known = await jobs.names_declared_by(connection, scope.tenant_id, app, workflows=True)
+    return {each.row.name: each for each in found if each}, [name for name in known if name not in wishes]
+
+
+def _refuse(faults: Sequence[FieldError]) -> None:
+    if faults:
+        raise Invalid("; ".join(f"{fault.field}: {fault.message}" for fault in faults), None, faults)
+
+
+def _conflicts(there: Workflow | None, app: str) -> list[FieldError]:
+    owner = None if there is None else there.job.document.get("declaredBy")
+    if there is None or owner is None or owner == app:
+        return []
+    told = f"is a workflow that the application {owner!r} declares: name one of the two otherwise"
+    return [FieldError(there.row.name, told)]
+
+
+async def _taken(scope: Scope, names: Sequence[str]) -> list[FieldError]:
+    """Jobs that are no workflows and have the names of workflows to come."""
+    async with acquire(scope.pool) as connection:
+        found = await jobs.jobs_by_name(connection, scope.tenant_id, names)
+    return [FieldError(name, "is a job already: name the workflow otherwise, or delete the job") for name in found]
+
+
+async def _missing_jobs(scope: Scope, wishes: Collection[WrittenWorkflow], coming: Collection[str]) -> list[FieldError]:
+    """Nodes whose jobs are neither there nor coming."""
+    named = {node.job for wish in wishes for node in wish.nodes} - set(coming)
+    async with acquire(scope.pool) as connection:
+        found: dict[str, JobRow | None] = {
+            name: await jobs.find_job(connection, scope.tenant_id, name) for name in sorted(named)
+        }
+    return [
+        FieldError(f"{_name(wish)}.nodes.{number}.job", f"there is no job {node.job!r}")
+        for wish in wishes
+        for number, node in enumerate(wish.nodes)
+        if node.job in found and found[node.job] is None
+    ]
+
+
+def _fate(there: Workflow | None, written: WrittenWorkflow) -> str:
+    if there is None:
+        return "created"
+    return "unchanged" if _is_as_written(there, written) else "changed"
+
+
 async def _apply(scope: Scope, written: WrittenWorkflow) -> str:
     """Whoever comes second finds it as it should be, and writes nothing."""
     for left in reversed(range(TRIES)):
+        async with acquire(scope.pool) as connection:
+            there = await workflows.find(connection, scope, _name(written))
+        fate = _fate(there, written)
         try:
-            there = await workflows.read_workflow(scope, _name(written))
-        except NotFound:
-            there = None
-        if there is not None and _is_as_written(there, written):
-            return "unchanged"
-        try:
-            if there is None:
+            if fate == "created":
                 await retrying(lambda: workflows.create_workflow(scope, written))
-                return "created"
-            await retrying(lambda: workflows.replace_workflow(scope, _name(written), written))
+            elif fate == "changed":
+                await retrying(lambda: workflows.replace_workflow(scope, _name(written), written))
         except (Duplicate, NotFound):  # another process was quicker: now there is something else to compare with
             if left == 0:
                 raise
             continue
-        return "changed"
+        return fate
     raise AssertionError("there is at least one try")
 
 

@@ -184,11 +184,17 @@ async def read_workflow(scope: Scope, reference: str) -> Workflow:
 
 async def require_workflow(connection: Connection, scope: Scope, reference: str) -> Workflow:
     """The same, over a connection at hand."""
+    found = await find(connection, scope, reference)
+    if found is None:
+        raise _not_found(reference)
+    return found
+
+
+async def find(connection: Connection, scope: Scope, reference: str) -> Workflow | None:
+    """The same; None when there is none."""
     row = None if "\x00" in reference else await workflows.find_workflow(connection, scope.tenant_id, reference)
     job = None if row is None else await stored_jobs.find_job(connection, scope.tenant_id, str(row.job_id))
-    if row is None or job is None:
-        raise _not_found(reference)
-    return Workflow(row, job)
+    return None if row is None or job is None else Workflow(row, job)
 
 
 async def list_workflows(scope: Scope, after_id: int, limit: int) -> list[Workflow]:

@@ -1,23 +1,25 @@
 """Workflows and their runs as public JSON. Payloads and results pass through to the letter, never parsed."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from horai.accept.reruns import RunView
+from horai.accept.workflow_views import WorkflowView
 from horai.accept.workflows import Workflow
 from horai.api.present import cursor_after, job_json, page_cursor, raw
 from horai.core.states import State
 from horai.db.reads import InstanceRow
-from horai.db.runs import NodeNow, RunRow
+from horai.db.reruns import NodeNow, RunRow
 from horai.db.workflows import NodeRow
 
 NOT_OF_A_WORKFLOW = frozenset({"target", "retry", "timeout", "at", "delay"})
 _PENDING = {State.DEAD: "DEAD", State.CANCELLED: "CANCELLED"}
 
 
-def workflow_json(workflow: Workflow) -> dict[str, Any]:
+def workflow_json(view: WorkflowView) -> dict[str, Any]:
     """A workflow as it is; what says when is its job's."""
-    row, job = workflow.row, workflow.job
+    row, job = view.workflow.row, view.workflow.job
     shown = {name: value for name, value in job_json(job).items() if name not in NOT_OF_A_WORKFLOW}
     return {
         **shown,
@@ -27,7 +29,25 @@ def workflow_json(workflow: Workflow) -> dict[str, Any]:
         "version": row.version,
         "createdAt": row.created_at,
         "updatedAt": max(row.updated_at, job.updated_at),
+        "lastRun": None if view.last_run is None else _last_run_json(view.last_run),
+        "nextFire": view.next_fire,
     }
+
+
+def _last_run_json(run: RunRow) -> dict[str, Any]:
+    return {
+        "id": str(run.id),
+        "state": run.state.name,
+        "fireTime": run.fire_time,
+        "createdAt": run.created_at,
+        "finishedAt": run.finished_at,
+        "durationMs": _took(run.created_at, run.finished_at),
+    }
+
+
+def _took(began: datetime | None, ended: datetime | None) -> int | None:
+    """Milliseconds; None while it goes on. Both instants are the database's, by clocks of one machine."""
+    return None if began is None or ended is None else max((ended - began) // timedelta(milliseconds=1), 0)
 
 
 def _node_json(row: NodeRow) -> dict[str, Any]:
@@ -41,10 +61,10 @@ def _node_json(row: NodeRow) -> dict[str, Any]:
     }
 
 
-def workflow_page(found: Sequence[Workflow], limit: int) -> dict[str, Any]:
+def workflow_page(found: Sequence[WorkflowView], limit: int) -> dict[str, Any]:
     """A page of workflows."""
-    cursor = page_cursor(str(found[-1].row.id)) if len(found) == limit else None
-    return {"items": [workflow_json(workflow) for workflow in found], "nextCursor": cursor}
+    cursor = page_cursor(str(found[-1].workflow.row.id)) if len(found) == limit else None
+    return {"items": [workflow_json(view) for view in found], "nextCursor": cursor}
 
 
 def run_json(workflow: Workflow, row: RunRow) -> dict[str, Any]:
@@ -57,6 +77,7 @@ def run_json(workflow: Workflow, row: RunRow) -> dict[str, Any]:
         "fireTime": row.fire_time,
         "createdAt": row.created_at,
         "finishedAt": row.finished_at,
+        "durationMs": _took(row.created_at, row.finished_at),
         "generation": row.generation,
         "version": row.version,
         "payload": raw(row.payload),
@@ -73,6 +94,7 @@ def pending_json(workflow: Workflow, instance: InstanceRow) -> dict[str, Any]:
         "fireTime": instance.fire_time,
         "createdAt": instance.created_at,
         "finishedAt": instance.finished_at,
+        "durationMs": None,
         "generation": 0,
         "version": None,
         "payload": raw(instance.payload),
@@ -103,6 +125,7 @@ def _run_node_json(node: NodeNow) -> dict[str, Any]:
         "errorMsg": node.error_msg,
         "startedAt": node.claimed_at,
         "finishedAt": node.finished_at,
+        "durationMs": _took(node.claimed_at, node.finished_at),
         "result": raw(node.result),
     }
 

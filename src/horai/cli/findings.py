@@ -9,7 +9,7 @@ import typer
 from horai.accept.declarations import Applied
 from horai.cli.errors import CommandFailed
 from horai.cli.show import console, say, table
-from horai.cli.survey import Findings
+from horai.cli.survey import Findings, WorkflowFound
 
 COLUMNS = ("JOB", "SCHEDULE", "QUEUE", "FUNCTION", "PAYLOAD")
 
@@ -33,6 +33,7 @@ def _document(findings: Findings) -> dict[str, object]:
     return {
         "application": findings.application,
         "jobs": [asdict(job) for job in findings.jobs],
+        "workflows": [asdict(workflow) for workflow in findings.workflows],
         "problems": list(findings.problems),
         "migrations": list(findings.migrations),
         "deploy": deploy,
@@ -49,9 +50,10 @@ def _fates(deploy: Applied) -> dict[str, tuple[str, ...]]:
 
 
 def _print_jobs(findings: Findings) -> None:
-    if not findings.jobs:
+    rows = [(job.name, job.schedule, job.queue, job.function, job.payload) for job in findings.jobs]
+    rows += [(each.name, each.schedule, each.queue, _nodes(each), "any") for each in findings.workflows]
+    if not rows:
         return
-    rows = ((job.name, job.schedule, job.queue, job.function, job.payload) for job in findings.jobs)
     if findings.deploy is None:
         console().print(table(COLUMNS, rows))
         return
@@ -59,6 +61,11 @@ def _print_jobs(findings: Findings) -> None:
     judged = ((*row, fate_of[row[0]]) for row in rows)
     gone = ((name, *("" for _ in COLUMNS[1:]), "not in the code") for name in findings.deploy.removed)
     console().print(table((*COLUMNS, "DEPLOY"), chain(judged, gone)))
+
+
+def _nodes(workflow: WorkflowFound) -> str:
+    count = len(workflow.nodes)
+    return f"workflow of {count} node{'' if count == 1 else 's'}"
 
 
 def _say_what_was_compared(findings: Findings) -> None:

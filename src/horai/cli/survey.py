@@ -1,11 +1,11 @@
-"""What `horai check` finds: the jobs of an application, what is wrong with them, what a deploy would do to a database."""
+"""What `horai check` finds: the jobs and workflows of an application, what is wrong with them, what a deploy would do to a database."""
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from horai.accept.declarations import Applied, compare
+from horai.accept.declarations import Applied
 from horai.accept.scope import Scope
 from horai.core.errors import Invalid
 from horai.db.migrate import migrations, pending_migrations
@@ -15,6 +15,7 @@ from horai.sdk.app import Horai
 from horai.sdk.client import TENANT, tenant_id
 from horai.sdk.job import Job
 from horai.sdk.payloads import Form
+from horai.sdk.workflow import Workflow
 
 ON_DEMAND = "on demand"
 
@@ -31,11 +32,22 @@ class JobFound:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkflowFound:
+    """A workflow as its code has it; `nodes` by name."""
+
+    name: str
+    schedule: str
+    queue: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """Without `deploy`, nothing was compared. `migrations` are those that the database lacks."""
 
     application: str
     jobs: tuple[JobFound, ...]
+    workflows: tuple[WorkflowFound, ...] = ()
     problems: tuple[str, ...] = ()
     hint: str | None = None
     deploy: Applied | None = None
@@ -44,17 +56,18 @@ class Findings:
 
 async def survey(app: Horai, url: str | None) -> Findings:
     """Looks the application over, and compares it with the database of the URL; writes nothing."""
-    found = tuple(described(job) for job in app.jobs.values())
-    if not found:
-        return Findings(app.name, (), (f"The application {app.name!r} has no jobs.",), "Declare one: @app.job.")
+    jobs = tuple(described(job) for job in app.jobs.values())
+    found = Findings(app.name, jobs, tuple(_workflow(workflow) for workflow in app.workflows.values()))
+    if not found.jobs and not found.workflows:
+        return replace(found, problems=(f"The application {app.name!r} has no jobs.",), hint="Declare one: @app.job.")
     if url is None:
-        return Findings(app.name, found)
+        return found
     try:
         lacking, deploy = await _compared(app, url)
     except Invalid as error:
         faults = tuple(f"{fault.field}: {fault.message}" for fault in error.errors) or (error.detail,)
-        return Findings(app.name, found, faults, error.hint)
-    return Findings(app.name, found, deploy=deploy, migrations=lacking)
+        return replace(found, problems=faults, hint=error.hint)
+    return replace(found, deploy=deploy, migrations=lacking)
 
 
 async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], Applied | None]:
@@ -64,11 +77,11 @@ async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], Applied | No
     if lacking:
         is_empty = len(lacking) == len(migrations())
         names = tuple(f"{migration.number:04d}_{migration.name}" for migration in lacking)
-        return names, Applied(created=tuple(app.jobs)) if is_empty else None
+        return names, Applied(created=(*app.jobs, *app.workflows)) if is_empty else None
     pool = await open_pool(url, "horai check", 1)
     try:
         scope = Scope(pool, Wakeups(), await tenant_id(pool), TENANT)
-        return (), await compare(scope, app.name, app.declared())
+        return (), await app.compare_to(scope)
     finally:
         await close_pool(pool)
 
@@ -77,6 +90,12 @@ def described(job: Job[Any]) -> JobFound:
     """A job in a few words."""
     document = job.declaration.document
     return JobFound(job.name, _schedule(document), document.get("queue", "default"), _function(job), _payload_type(job))
+
+
+def _workflow(workflow: Workflow) -> WorkflowFound:
+    document, nodes = workflow.written.document, workflow.written.nodes
+    queue = document.get("queue", "default")
+    return WorkflowFound(workflow.name, _schedule(document), queue, tuple(node.name for node in nodes))
 
 
 def _schedule(document: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`horai workflows`: list, show, create, trigger, runs, run, rerun, delete."""
+"""`horai workflows`: list, show, create, trigger, runs, run, rerun, cancel, delete."""
 
 import json
 import sys
@@ -18,8 +18,8 @@ from horai.cli.views import Document, Pairs, instant, schedule_text
 
 app = new_app("Workflows: jobs in the order of a graph, for one fire time.")
 
-COLUMNS = ("NAME", "STATUS", "SCHEDULE", "NODES", "ID")
-RUN_COLUMNS = ("RUN", "STATE", "FIRE TIME", "FINISHED")
+COLUMNS = ("NAME", "STATUS", "SCHEDULE", "NODES", "LAST RUN", "NEXT", "ID")
+RUN_COLUMNS = ("RUN", "STATE", "FIRE TIME", "FINISHED", "TOOK")
 NODE_COLUMNS = ("NODE", "JOB", "AFTER")
 RUN_NODE_COLUMNS = ("NODE", "STATE", "INSTANCE", "AFTER", "STARTED", "FINISHED", "ERROR")
 
@@ -89,6 +89,9 @@ def trigger(
 @app.command()
 def runs(
     workflow: Name,
+    state: Annotated[
+        str | None, flag("--state", about="RUNNING, BLOCKED, SUCCESS or CANCELLED.", metavar="STATE")
+    ] = None,
     limit: Limit = None,
     everything: Everything = False,
     as_json: AsJson = False,
@@ -96,7 +99,8 @@ def runs(
     api_key: ApiKey = None,
 ) -> None:
     """List the runs of a workflow, newest fire time first."""
-    answer = client_of(server, api_key).page(path_of("workflows", workflow, "runs"), {"limit": limit}, everything)
+    only = {"limit": limit, "state": state and state.upper()}
+    answer = client_of(server, api_key).page(path_of("workflows", workflow, "runs"), only, everything)
     if as_json:
         print_json(answer)
     else:
@@ -134,6 +138,18 @@ def rerun(
 
 
 @app.command()
+def cancel(
+    workflow: Name, run: Run, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
+) -> None:
+    """Give a run up: what waits in it is cancelled, what runs finishes."""
+    answer = client_of(server, api_key).call("POST", path_of("workflows", workflow, "runs", run, "cancel"))
+    if as_json:
+        print_json(answer)
+    else:
+        _print_run(json.loads(answer)["run"])
+
+
+@app.command()
 def delete(
     workflow: Name,
     yes: Annotated[bool, flag("--yes", "-y", about="Do not ask.")] = False,
@@ -161,8 +177,16 @@ def _print_workflow(answer: bytes, as_json: bool) -> None:
 
 
 def _row(workflow: Document) -> tuple[str, ...]:
-    shown = (workflow["name"], workflow["status"], schedule_text(workflow), str(len(workflow["nodes"])))
-    return (*shown, workflow["id"])
+    last = workflow["lastRun"]
+    return (
+        workflow["name"],
+        workflow["status"],
+        schedule_text(workflow),
+        str(len(workflow["nodes"])),
+        last["state"] if last else "",
+        instant(workflow["nextFire"]),
+        workflow["id"],
+    )
 
 
 def _fields(workflow: Document) -> Pairs:
@@ -176,11 +200,22 @@ def _fields(workflow: Document) -> Pairs:
         ("tags", ", ".join(workflow["tags"])),
         ("version", str(workflow["version"])),
         ("updated", instant(workflow["updatedAt"])),
+        ("next", instant(workflow["nextFire"])),
+        ("last run", _last(workflow["lastRun"])),
     ]
 
 
+def _last(run: Document | None) -> str:
+    return "" if run is None else f"{run['id']} {run['state']} {instant(run['fireTime'])}"
+
+
 def _run_row(run: Document) -> tuple[str, ...]:
-    return (run["id"], run["state"], instant(run["fireTime"]), instant(run["finishedAt"]))
+    return (run["id"], run["state"], instant(run["fireTime"]), instant(run["finishedAt"]), _took(run))
+
+
+def _took(run: Document) -> str:
+    took = run["durationMs"]
+    return "" if took is None else f"{took / 1000:.3f} s"
 
 
 def _run_fields(run: Document) -> Pairs:
@@ -190,6 +225,7 @@ def _run_fields(run: Document) -> Pairs:
         ("state", run["state"]),
         ("fire time", instant(run["fireTime"])),
         ("finished", instant(run["finishedAt"])),
+        ("took", _took(run)),
     ]
 
 

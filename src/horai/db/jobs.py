@@ -159,9 +159,9 @@ async def jobs_by_name(connection: Connection, tenant_id: int, names: Sequence[s
     return {row["name"]: _job(row) for row in await connection.fetch(sql("jobs_by_name"), tenant_id, list(names))}
 
 
-async def names_declared_by(connection: Connection, tenant_id: int, app: str) -> list[str]:
-    """The names of the jobs that an application's code has declared."""
-    return [row["name"] for row in await connection.fetch(sql("names_declared_by"), tenant_id, app)]
+async def names_declared_by(connection: Connection, tenant_id: int, app: str, *, workflows: bool = False) -> list[str]:
+    """The names of the jobs that an application's code has declared; or of its workflows."""
+    return [row["name"] for row in await connection.fetch(sql("names_declared_by"), tenant_id, app, workflows)]
 
 
 async def lock_job(connection: Connection, job_id: int) -> JobRow | None:

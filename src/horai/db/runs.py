@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import asyncpg
-
 from horai.core.dag import RunState
 from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
@@ -67,14 +65,28 @@ async def make_nodes(connection: Connection, new: NewNodes) -> list[Woken]:
 
 @dataclass(frozen=True, slots=True)
 class HeldRun:
-    """A run that is held while it is decided on. `is_given_up`: its workflow has been deleted."""
+    """A run that is held while it is decided on."""
 
     id: int
     created_at: datetime
     tenant_id: int
     job_id: int
     workflow: str
-    is_given_up: bool
+    was_given_up: bool
+    is_deleted: bool
+    """Its workflow is."""
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether nothing that does not run shall run any more."""
+        return self.was_given_up or self.is_deleted
+
+    @property
+    def reason(self) -> CancelReason:
+        """Why what is cancelled in it is."""
+        if self.is_deleted:
+            return CancelReason.JOB_DELETED
+        return CancelReason.USER if self.was_given_up else CancelReason.PARENT
 
 
 async def lock_runs(connection: Connection, run_ids: Collection[int]) -> list[HeldRun]:
@@ -233,107 +245,3 @@ async def stuck_among(connection: Connection, run_ids: Collection[int]) -> list[
 async def open_runs_of(connection: Connection, workflow_id: int, after: int, limit: int) -> list[int]:
     """A page of the runs of a workflow that are not over."""
     return [row["id"] for row in await connection.fetch(sql("open_runs_of"), workflow_id, after, limit)]
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """A run as it is stored."""
-
-    id: int
-    workflow_id: int
-    fire_time: datetime
-    state: RunState
-    generation: int
-    version: int
-    payload: str | None
-    created_at: datetime
-    finished_at: datetime | None
-
-
-def _run(row: asyncpg.Record) -> RunRow:
-    return RunRow(
-        row["id"],
-        row["workflow_id"],
-        row["fire_time"],
-        RunState(row["phase"]),
-        row["generation"],
-        row["version"],
-        row["payload"],
-        row["created_at"],
-        row["finished_at"],
-    )
-
-
-async def lock_run(connection: Connection, workflow_id: int, run_id: int) -> RunRow | None:
-    """A run, held until commit; waits for whoever decides on it."""
-    row = await connection.fetchrow(sql("lock_run"), run_id, workflow_id)
-    return _run(row) if row else None
-
-
-async def retire_nodes(
-    connection: Connection, run_id: int, names: Collection[str]
-) -> dict[str, tuple[int, str | None]]:
-    """Nodes that a rerun replaces: their instances and their own payloads."""
-    rows = await connection.fetch(sql("retire_nodes"), run_id, list(names))
-    return {row["name"]: (row["instance_id"], row["payload"]) for row in rows}
-
-
-async def reopen_run(connection: Connection, run_id: int) -> None:
-    """It goes on, one generation later."""
-    await connection.execute(sql("reopen_run"), run_id)
-
-
-async def find_run(connection: Connection, workflow_id: int, run_id: int) -> RunRow | None:
-    """One run of a workflow."""
-    row = await connection.fetchrow(sql("find_run"), run_id, workflow_id)
-    return _run(row) if row else None
-
-
-async def list_runs(connection: Connection, workflow_id: int, before: tuple[datetime, int], limit: int) -> list[RunRow]:
-    """A page of runs, newest fire time first, that starts after `before`."""
-    return [_run(row) for row in await connection.fetch(sql("list_runs"), workflow_id, *before, limit)]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeNow:
-    """A node of a run with what is known of its instance."""
-
-    name: str
-    job: str
-    job_id: int
-    instance_id: int
-    after: tuple[str, ...]
-    generation: int
-    state: State
-    reason: CancelReason | None
-    attempt: int | None
-    error_code: str | None
-    error_msg: str | None
-    claimed_at: datetime | None
-    finished_at: datetime | None
-    result: str | None
-
-
-async def nodes_now(connection: Connection, run: RunRow) -> list[NodeNow]:
-    """The nodes of a run as they are; one whose instance is gone has the state it was last seen in."""
-    return [_node_now(row) for row in await connection.fetch(sql("run_nodes_now"), run.id, run.created_at - SLACK)]
-
-
-def _node_now(row: asyncpg.Record) -> NodeNow:
-    numbers = (row["state"], row["ended"], int(State.DEAD))
-    return NodeNow(
-        row["name"],
-        row["job"],
-        row["job_id"],
-        row["instance_id"],
-        tuple(row["after"]),
-        row["generation"],
-        State(next(number for number in numbers if number is not None)),
-        None if row["reason"] is None else CancelReason(row["reason"]),
-        row["attempt"],
-        row["error_code"],
-        row["error_msg"],
-        row["claimed_at"],
-        row["finished_at"],
-        row["result"],
-    )

@@ -1,8 +1,8 @@
 """Leads runs of workflows on: lets go what has all its parents behind it, and ends what has lost one.
 
 It is asked whenever an instance ends here that may be a node of a run. What it could not decide, because somebody held
-the run, it looks at again at once; runs that it knows to be under way, every second, for nodes that ended elsewhere; and
-a sweep finds what nobody asked about.
+the run, it looks at again at once; runs that it knows to be under way, after a second and then ever more seldom, for nodes that
+ended elsewhere; and a sweep finds what nobody asked about.
 """
 
 import asyncio
@@ -21,10 +21,11 @@ from horai.engine.keeper import Keeper
 AT_ONCE = 200
 BUSY_PAUSE = timedelta(milliseconds=20)
 LOOK_PAUSE = timedelta(seconds=1)
+"""Until the first look at runs under way; each look that follows without anything heard comes twice as late, up to a sweep."""
 SELDOM = timedelta(minutes=2)
 """When no run is open anywhere, the next sweep comes so much later."""
 KNOWN_LIMIT = 10_000
-"""So many runs under way are looked at every second; the others are left to the sweep."""
+"""So many runs under way are looked at by themselves; the others are left to the sweep."""
 
 
 class Conductor:
@@ -42,6 +43,7 @@ class Conductor:
         self._asked: set[int] = set()
         self._under_way: set[int] = set()
         self._look_at = now
+        self._look_pause = LOOK_PAUSE
         self._sweep_at = now
         self._is_sweep_due = False
 
@@ -63,8 +65,12 @@ class Conductor:
             self._sweep_at = now + (self._settings.sweep if await self._sweep() else SELDOM)
         if now >= self._look_at and self._under_way:
             self._asked.update(await runs.stuck_among(await self.line.get(), self._under_way))
-            self._look_at = now + LOOK_PAUSE
+            self._look_at = now + self._look_pause
+            self._look_pause = min(self._look_pause * 2, self._settings.sweep)
         await self._find_runs()
+        if self._asked:
+            self._look_pause = LOOK_PAUSE
+            self._look_at = min(self._look_at, now + LOOK_PAUSE)
         busy: set[int] = set()
         while self._asked:
             some = {self._asked.pop() for _ in range(min(AT_ONCE, len(self._asked)))}

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 from horai.accept import declarations
 from horai.accept.declarations import Applied, Declared
 from horai.accept.scope import Scope
-from horai.accept.workflow_declarations import declare_workflows
+from horai.accept.workflow_declarations import compare_workflows, declare_workflows
+from horai.accept.workflows import WrittenWorkflow
 from horai.core.errors import Invalid
 from horai.db import jobs as stored_jobs
 from horai.db.places import Place, choose_database
@@ -52,6 +53,11 @@ class Horai:
     def jobs(self) -> Mapping[str, Job[Any]]:
         """Its jobs by name."""
         return MappingProxyType(self._jobs)
+
+    @property
+    def workflows(self) -> Mapping[str, Workflow]:
+        """Its workflows by name."""
+        return MappingProxyType(self._workflows)
 
     @property
     def place(self) -> Place:
@@ -131,15 +137,12 @@ class Horai:
     async def declare_to(self, scope: Scope) -> Applied:
         """The same, with the means of somebody else. Workflows come after the jobs that they are made of."""
         applied = await declarations.declare(scope, self.name, self.declared())
-        if not self._workflows:
-            return applied
-        more = await declare_workflows(scope, [workflow.written for workflow in self._workflows.values()])
-        return Applied(
-            applied.created + more.created,
-            applied.changed + more.changed,
-            applied.unchanged + more.unchanged,
-            applied.removed,
-        )
+        return applied + await declare_workflows(scope, self.name, self.declared_workflows())
+
+    async def compare_to(self, scope: Scope) -> Applied:
+        """What `declare_to` would do, without doing it."""
+        applied = await declarations.compare(scope, self.name, self.declared())
+        return applied + await compare_workflows(scope, self.name, self.declared_workflows(), self._jobs)
 
     async def declare_missing(self, job: Verbs[Any]) -> bool:
         """Makes a job known to the database that does not know it; False when it does. Others are left as they are."""
@@ -153,6 +156,10 @@ class Horai:
     def declared(self) -> list[Declared]:
         """Its jobs, as they are declared."""
         return [_declared(job) for job in self._jobs.values()]
+
+    def declared_workflows(self) -> list[WrittenWorkflow]:
+        """Its workflows, as they are declared."""
+        return [workflow.written for workflow in self._workflows.values()]
 
     async def close(self) -> None:
         """Lets go of what this event loop is connected with."""

@@ -9,6 +9,7 @@ from horai.wire.fields import Id, Model, Text
 from horai.wire.instances import InstanceOut, Reason, StateName
 from horai.wire.jobs import Dst, Misfire, MisfireName, OverlapName, PriorityName, ScheduleFields, StatusName, Tags
 
+StartedStateName = Literal["RUNNING", "BLOCKED", "SUCCESS", "CANCELLED"]
 RunStateName = Literal["PENDING", "RUNNING", "BLOCKED", "SUCCESS", "CANCELLED", "DEAD"]
 
 
@@ -64,6 +65,17 @@ class NodeOut(Model):
     payload: Any
 
 
+class LastRun(Model):
+    """The run of a workflow's newest fire time."""
+
+    id: Id
+    state: StartedStateName
+    fire_time: datetime
+    created_at: datetime
+    finished_at: datetime | None
+    duration_ms: int | None
+
+
 class WorkflowOut(Model):
     """A workflow as it is."""
 
@@ -91,10 +103,14 @@ class WorkflowOut(Model):
     tags: list[str]
     payload: Any
     note: str | None
+    declared_by: str | None = None
     nodes: list[NodeOut]
     version: int
     created_at: datetime
     updated_at: datetime
+    last_run: LastRun | None
+    next_fire: datetime | None
+    """Null while it is paused, and for one that runs when it is triggered."""
 
 
 class WorkflowList(Model):
@@ -120,6 +136,8 @@ class RunNodeOut(Model):
     error_msg: str | None
     started_at: datetime | None
     finished_at: datetime | None
+    duration_ms: int | None
+    """Of its last attempt; null until it has ended."""
     result: Any
 
 
@@ -133,6 +151,8 @@ class RunOut(Model):
     fire_time: datetime
     created_at: datetime
     finished_at: datetime | None
+    duration_ms: int | None
+    """From its first instant to its end; null until then."""
     generation: int
     version: int | None
     payload: Any

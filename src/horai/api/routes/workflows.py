@@ -8,16 +8,19 @@ from pydantic import ConfigDict, Field
 
 from horai.accept import instances, reruns, workflows
 from horai.accept.requests import Once
+from horai.accept.scope import Scope
+from horai.accept.workflow_views import view, views
 from horai.accept.workflows import Workflow, WorkflowChange, WrittenWorkflow
 from horai.api.body import Body, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
 from horai.api.present import answer, instance_cursor, instance_json, job_cursor
 from horai.api.workflow_json import pending_json, run_page, view_json, workflow_json, workflow_page
+from horai.core.dag import RunState
 from horai.core.errors import IdempotencyKeyRequired, NotFound
 from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
 from horai.core.workflow import Node, checked_nodes
 from horai.db.pool import acquire
-from horai.db.runs import list_runs
+from horai.db.reruns import RunPage, list_runs
 from horai.wire.fields import Model
 from horai.wire.instances import TriggerIn
 from horai.wire.jobs import Noted
@@ -26,6 +29,7 @@ from horai.wire.workflows import (
     RunAnswer,
     RunList,
     RunOut,
+    StartedStateName,
     WorkflowIn,
     WorkflowList,
     WorkflowOut,
@@ -44,8 +48,14 @@ class PageQuery(Model):
     cursor: str | None = None
 
 
-def _shown(workflow: Workflow) -> Response:
-    return answer(workflow_json(workflow), headers={"ETag": f'"{workflow.row.version}"'})
+class RunQuery(PageQuery):
+    """How a list of runs is narrowed."""
+
+    state: StartedStateName | None = None
+
+
+async def _shown(scope: Scope, workflow: Workflow) -> Response:
+    return answer(workflow_json(await view(scope, workflow)), headers={"ETag": f'"{workflow.row.version}"'})
 
 
 class _RawNode(msgspec.Struct):
@@ -77,20 +87,20 @@ async def create_workflow(
     written = WrittenWorkflow(document, _nodes(body), body.text_of("payload"))
     made = await workflows.create_workflow(scope, written, once_of(idempotency_key, body.raw))
     headers = {"ETag": f'"{made.row.version}"', "Location": f"/api/v1/workflows/{made.row.id}"}
-    return answer(workflow_json(made), 201, headers)
+    return answer(workflow_json(await view(scope, made)), 201, headers)
 
 
 @router.get("", responses={200: {"model": WorkflowList}})
 async def get_workflows(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List workflows, oldest first."""
     found = await workflows.list_workflows(scope, job_cursor(query.cursor), query.limit)
-    return answer(workflow_page(found, query.limit))
+    return answer(workflow_page(await views(scope, found), query.limit))
 
 
 @router.get("/{workflow}", responses={200: {"model": WorkflowOut}})
 async def get_workflow(scope: ScopeDep, workflow: str) -> Response:
     """Read a workflow by id or name."""
-    return _shown(await workflows.read_workflow(scope, workflow))
+    return await _shown(scope, await workflows.read_workflow(scope, workflow))
 
 
 @router.patch("/{workflow}", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(WorkflowPatch))
@@ -103,7 +113,7 @@ async def patch_workflow(
     """Change a workflow, for the runs to come."""
     nodes = None if body.shape.nodes is None else _nodes(body)
     change = WorkflowChange(_fields(body.given()), nodes, body.text_of("payload"), body.has_payload, if_version)
-    return _shown(await workflows.change_workflow(scope, workflow, change))
+    return await _shown(scope, await workflows.change_workflow(scope, workflow, change))
 
 
 @router.delete("/{workflow}", status_code=204)
@@ -118,7 +128,7 @@ async def pause_workflow(
     scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
     """Hold a workflow: no new runs. Those under way go on; a node is held by pausing its job."""
-    return _shown(await workflows.set_paused(scope, workflow, body.shape.note, paused=True))
+    return await _shown(scope, await workflows.set_paused(scope, workflow, body.shape.note, paused=True))
 
 
 @router.post("/{workflow}/resume", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(Noted, required=False))
@@ -126,7 +136,7 @@ async def resume_workflow(
     scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
     """Let a held workflow go on."""
-    return _shown(await workflows.set_paused(scope, workflow, body.shape.note, paused=False))
+    return await _shown(scope, await workflows.set_paused(scope, workflow, body.shape.note, paused=False))
 
 
 @router.post(
@@ -155,12 +165,12 @@ async def trigger_workflow(
 
 
 @router.get("/{workflow}/runs", responses={200: {"model": RunList}})
-async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[PageQuery, Query()]) -> Response:
-    """List the runs of a workflow, newest fire time first."""
-    before = instance_cursor(query.cursor)
+async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[RunQuery, Query()]) -> Response:
+    """List the runs of a workflow that have begun, newest fire time first."""
+    page = RunPage(instance_cursor(query.cursor), query.limit, RunState[query.state] if query.state else None)
     async with acquire(scope.pool) as connection:
         found = await workflows.require_workflow(connection, scope, workflow)
-        rows = await list_runs(connection, found.row.id, before, query.limit)
+        rows = await list_runs(connection, found.row.id, page)
     return answer(run_page(found, rows, query.limit))
 
 
@@ -176,6 +186,12 @@ async def rerun(
 ) -> Response:
     """Do a run again from a node on: that node and all that comes after it."""
     return answer({"run": view_json(await reruns.rerun(scope, workflow, _run_id(run), body.shape.from_))})
+
+
+@router.post("/{workflow}/runs/{run}/cancel", responses={200: {"model": RunAnswer}})
+async def cancel_run(scope: ScopeDep, workflow: str, run: str) -> Response:
+    """Give a run up: what waits in it is cancelled, what runs finishes. Once more, it changes nothing."""
+    return answer({"run": view_json(await reruns.cancel_run(scope, workflow, _run_id(run)))})
 
 
 def _run_id(text: str) -> int:

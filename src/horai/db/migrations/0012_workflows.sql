@@ -24,7 +24,7 @@ create table horai.workflow_job (
 create index workflow_job_workflow on horai.workflow_job (workflow_id);
 
 -- A run has the id of the instance that started it: it is started once. phase: 0 RUNNING, 1 BLOCKED (nothing is under way,
--- and something died), 2 SUCCESS, 3 CANCELLED. generation counts its reruns.
+-- and something died), 2 SUCCESS, 3 CANCELLED. generation counts its reruns. given_up: nothing that does not run shall run.
 create table horai.workflow_run (
     id bigint primary key,
     workflow_id bigint not null references horai.workflow,
@@ -32,13 +32,16 @@ create table horai.workflow_run (
     phase smallint not null default 0 check (phase between 0 and 3),
     generation integer not null default 0,
     version bigint not null,
+    given_up boolean not null default false,
     payload json,
     created_at timestamptz not null default clock_timestamp(),
     finished_at timestamptz,
     constraint workflow_run_finished_when_final check ((phase in (2, 3)) = (finished_at is not null))
 ) with (fillfactor = 80);
 create index workflow_run_list on horai.workflow_run (workflow_id, fire_time, id);
+create index workflow_run_phase on horai.workflow_run (workflow_id, phase, fire_time, id);
 create index workflow_run_open on horai.workflow_run (id) where finished_at is null;
+create index workflow_run_open_of on horai.workflow_run (workflow_id, id) where finished_at is null;
 
 -- Which instance is which node of a run. ended: the final state its instance was seen in; null while nobody has. A dead one
 -- that is replayed is followed by its replay. A rerun makes new rows; those before are not current any more.

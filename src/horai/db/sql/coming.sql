@@ -1,3 +1,8 @@
+-- name: next_slots
+-- The slot that the schedule of each job makes next, for those that are not paused.
+select job.id, schedule.fire_time from horai.job join horai.schedule on schedule.id = job.schedule_id
+where job.id = any ($1::bigint[]) and job.status = 0 and job.deleted_at is null and schedule.fire_time is not null;
+
 -- name: waiting_slot
 -- The slot of a job that has not begun yet; one that counts from the end of its runs has at most one.
 select fire_time from horai.instance_live

@@ -25,9 +25,10 @@ update horai.job set ticks_for = $2 where id = $1;
 select *, horai.priority_of(lane_id) as priority from horai.job where ticks_for = $1 and deleted_at is null;
 
 -- name: names_declared_by
--- The jobs that an application's code has declared, at its last start or an earlier one.
+-- The jobs ($3: the workflows) that an application's code has declared, at its last start or an earlier one.
 select name from horai.job
-where tenant_id = $1 and deleted_at is null and definition ->> 'declaredBy' = $2::text order by name;
+where tenant_id = $1 and deleted_at is null and definition ->> 'declaredBy' = $2::text
+    and $3::boolean = exists (select from horai.workflow where workflow.job_id = job.id) order by name;
 
 -- name: lock_job
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for update;

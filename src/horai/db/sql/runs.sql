@@ -29,7 +29,7 @@ with job as materialized (
 select id, lane, due from made where state = 0;
 
 -- name: lock_runs
-select run.id, run.created_at, workflow.tenant_id, workflow.job_id, workflow.name, workflow.deleted_at is not null as is_given_up
+select run.id, run.created_at, workflow.tenant_id, workflow.job_id, workflow.name, run.given_up, workflow.deleted_at is not null as is_deleted
 from horai.workflow_run run join horai.workflow on workflow.id = run.workflow_id
 where run.id = any ($1::bigint[]) and run.finished_at is null
 order by run.id for no key update of run skip locked;
@@ -128,55 +128,24 @@ join horai.workflow_node node on node.instance_id = replay.replay_of and node.is
 select exists (select from horai.workflow_run where finished_at is null) as is_any;
 
 -- name: stuck_runs
--- Runs with something to decide that nobody has: a node ended, a dead one was replayed, or the workflow is gone. $1: after
--- this id, $2 at most, of the shards $3 of $4; or, with $5, of these runs alone.
+-- Runs with something to decide that nobody has: a node ended, a dead one was replayed, one waits that shall not or need not
+-- wait any more. $1: after this id, $2 at most, of the shards $3 of $4; or, with $5, of these runs alone. Each look is a
+-- scalar one, which a planner cannot turn into one over whole tables.
 select run.id from horai.workflow_run run
 where run.id > $1 and run.finished_at is null and ($5::bigint[] is null or run.id = any ($5))
     and ($5 is not null or run.id % $4::bigint = any ($3::bigint[])) and (
-    exists (select from horai.workflow_node node where node.run_id = run.id and node.ended is null and node.is_current
-        and not exists (select from horai.instance_live live where live.id = node.instance_id))
-    or exists (select from horai.workflow_node node where node.run_id = run.id and node.ended = 4 and node.is_current and (
-        exists (select from horai.instance_live live where live.replay_of = node.instance_id)
-        or exists (select from horai.instance_history past where past.replay_of = node.instance_id)))
-    or exists (select from horai.workflow_node node join horai.instance_live live on live.id = node.instance_id
+    (select true from horai.workflow_node node where node.run_id = run.id and node.ended is null and node.is_current
+        and (select true from horai.instance_live live where live.id = node.instance_id) is null limit 1)
+    or (select true from horai.workflow_node node where node.run_id = run.id and node.ended = 4 and node.is_current and (
+        (select true from horai.instance_live live where live.replay_of = node.instance_id limit 1)
+        or (select true from horai.instance_history past where past.replay_of = node.instance_id limit 1)) limit 1)
+    or (select true from horai.workflow_node node
+        cross join lateral (select state from horai.instance_live where id = node.instance_id limit 1) live
         where node.run_id = run.id and node.ended is null and node.is_current and (
-            live.state <> 1 and (select workflow.deleted_at is not null from horai.workflow where workflow.id = run.workflow_id)
-            or live.state = 6 and not exists (select from horai.workflow_node parent
-                where parent.run_id = run.id and parent.is_current and parent.name = any (node.after) and parent.ended is distinct from 2))))
+            live.state <> 1 and (run.given_up or (select deleted_at is not null from horai.workflow where id = run.workflow_id))
+            or live.state = 6 and (select true from horai.workflow_node parent where parent.run_id = run.id and parent.is_current
+                and parent.name = any (node.after) and parent.ended is distinct from 2 limit 1) is null) limit 1))
 order by run.id limit $2;
-
--- name: lock_run
--- Waits for it: for a rerun.
-select run.* from horai.workflow_run run where run.id = $1 and run.workflow_id = $2 for no key update;
-
--- name: retire_nodes
--- A rerun takes their place.
-update horai.workflow_node set is_current = false where run_id = $1 and name = any ($2::text[]) and is_current
-returning name, payload, instance_id;
-
--- name: reopen_run
-update horai.workflow_run set phase = 0, generation = generation + 1, finished_at = null where id = $1;
-
--- name: find_run
-select run.* from horai.workflow_run run where run.id = $1 and run.workflow_id = $2;
-
--- name: list_runs
-select run.* from horai.workflow_run run
-where run.workflow_id = $1 and (run.fire_time, run.id) < ($2, $3) order by run.fire_time desc, run.id desc limit $4;
-
--- name: run_nodes_now
--- The nodes of a run with what is known of their instances, in one snapshot: a row that moves is in one of the two tables.
-select node.name, node.job_id, node.instance_id, node.after, node.generation, node.ended, job.name as job,
-    coalesce(live.state, past.state) as state, past.reason, coalesce(live.attempt, past.attempt) as attempt,
-    coalesce(live.error_code, past.error_code) as error_code, coalesce(live.error_msg, past.error_msg) as error_msg,
-    coalesce(live.claimed_at, past.claimed_at) as claimed_at, past.finished_at, past.result
-from horai.workflow_node node
-join horai.job on job.id = node.job_id
-left join horai.instance_live live on live.id = node.instance_id
-left join lateral (
-    select * from horai.instance_history history where history.id = node.instance_id and history.finished_at >= $2 limit 1
-) past on true
-where node.run_id = $1 and node.is_current order by node.name;
 
 -- name: open_runs_of
 -- A page of the runs of a workflow that are not over.

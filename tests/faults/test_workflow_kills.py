@@ -1,0 +1,185 @@
+"""kill -9 in the middle of workflows: while nodes of runs are at work, and between the start of a run and its settlement.
+
+Each node of each run takes effect exactly once, in its order, and every run ends in success.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+import flows
+from faults.cluster import Cluster, cluster
+from faults.load import RETRY
+from faults.outside import IS_LONG, ReceiverProcess, job_document, lost_attempts, receiving, until, violations
+from harness import Client
+from horai.db.pool import Dedicated
+
+LEASE = 2.0
+RUNS = 100 if IS_LONG else 8
+ROUNDS = 10 if IS_LONG else 1
+HELD = 4711
+"""The advisory lock that a settlement waits for."""
+HOLD_TICKS = f"""
+create function hold_ticks() returns trigger language plpgsql as $$
+begin
+    if exists (select from horai.workflow where job_id = new.job_id) then perform pg_advisory_xact_lock({HELD}); end if;
+    return new;
+end $$;
+create trigger hold_ticks before insert on horai.instance_history for each row execute function hold_ticks();
+"""
+LET_TICKS_GO = "drop trigger hold_ticks on horai.instance_history; drop function hold_ticks();"
+
+
+@asynccontextmanager
+async def speaking(nodes: Cluster) -> AsyncGenerator[Client]:
+    """To the first of the nodes."""
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15)) as session:
+        yield Client(next(iter(nodes.doors.values())), session)
+
+
+async def define(api: Client, receiver: ReceiverProcess, delay: float) -> None:
+    """The diamond, each of whose nodes calls the receiver."""
+    for name in flows.DIAMOND:
+        target = receiver.url(f"/{name}?delay={delay:g}")
+        made = await api("POST", "/api/v1/jobs", job_document(name, target, timeout="10s", retry=RETRY))
+        assert made.status == 201, made.json
+    nodes = [{"name": name, "after": list(after)} for name, after in flows.DIAMOND.items()]
+    made = await api("POST", "/api/v1/workflows", {"name": "nightly", "nodes": nodes})
+    assert made.status == 201, made.json
+
+
+async def trigger(api: Client, count: int, stem: str = "run") -> list[int]:
+    """So many runs; their ids."""
+    replies = await asyncio.gather(
+        *(api("POST", "/api/v1/workflows/nightly/trigger", Idempotency_Key=f"{stem}-{n}") for n in range(count))
+    )
+    assert {reply.status for reply in replies} == {202}
+    return [int(reply.json["run"]["id"]) for reply in replies]
+
+
+async def all_succeeded(connection: Dedicated, runs: Sequence[int], within: float) -> None:
+    async def are() -> bool:
+        found = await connection.fetchval(
+            "select count(*) from horai.workflow_run where id = any ($1::bigint[]) and phase = 2", list(runs)
+        )
+        return found == len(runs)
+
+    await until(are, within, f"{len(runs)} runs end in success")
+
+
+async def faults(connection: Dedicated, receiver: ReceiverProcess, runs: Sequence[int]) -> list[str]:
+    """What speaks against each node of each run having taken effect exactly once."""
+    rows: Sequence[Any] = await connection.fetch(
+        "select node.run_id, node.name, node.generation, instance.idem_key, instance.state from horai.workflow_node node"
+        " join horai.job_instance instance on instance.instance_id = node.instance_id"
+    )
+    names = sorted((row["run_id"], row["name"]) for row in rows)
+    hits, lost = receiver.by_key(), await lost_attempts(connection)
+    effects = {row["idem_key"]: sum(hit.is_effective for hit in hits.get(row["idem_key"], ())) for row in rows}
+    return [
+        *(["a run has other nodes"] if names != sorted((run, name) for run in runs for name in flows.DIAMOND) else []),
+        *(f"{row['name']} of {row['run_id']} is {row['state']}" for row in rows if row["state"] != "SUCCESS"),
+        *(f"{key} took effect {times} times" for key, times in effects.items() if times != 1),
+        *(f"called and unknown: {key}" for key in hits.keys() - effects.keys()),
+        *(f"called too often: {key}" for key, calls in hits.items() if len(calls) - 1 > lost.get(key, 0)),
+        *await violations(connection),
+    ]
+
+
+@pytest.mark.timeout(900 if IS_LONG else 120)
+async def test_C6_C35_nodes_of_runs_that_were_at_work_when_their_process_was_killed_take_effect_once(
+    short_place: Path, url: str, connection: Dedicated
+) -> None:
+    runs: list[int] = []
+    with receiving(short_place / "flows.hits") as receiver:
+        async with cluster(short_place, url, "one", "two", lease=LEASE) as nodes:
+            async with speaking(nodes) as api:
+                await define(api, receiver, delay=0.3)
+            for number in range(ROUNDS):
+                async with speaking(nodes) as api:
+                    runs += await trigger(api, RUNS, f"round {number}")
+                await until(lambda: in_flight(connection), 30, "nodes of runs are at work on both")
+                victim = ("one", "two")[number % 2]
+                await nodes.kill(victim)
+                await all_succeeded(connection, runs, 60)
+                if number + 1 < ROUNDS:
+                    await nodes.start(victim)
+            lost = await lost_attempts(connection)
+            found = await faults(connection, receiver, runs)
+    print(f"{ROUNDS} kills: {len(runs)} runs, {len(lost)} attempts lost with their process")
+    assert found == []
+    assert lost != {}, "nothing was in flight, and this would prove nothing"
+
+
+async def in_flight(connection: Dedicated) -> bool:
+    """Whether each process is at work on the second row of a diamond."""
+    return (
+        await connection.fetchval(
+            "select count(distinct live.node) from horai.workflow_node node"
+            " join horai.instance_live live on live.id = node.instance_id"
+            " where live.state = 1 and node.name in ('left', 'right')"
+        )
+        == 2
+    )
+
+
+@pytest.mark.timeout(120)
+async def test_C6_C35_a_run_whose_process_was_killed_before_its_start_was_settled_is_not_started_again(
+    short_place: Path, url: str, connection: Dedicated
+) -> None:
+    with receiving(short_place / "starts.hits") as receiver:
+        async with cluster(short_place, url, "one", lease=LEASE) as nodes:
+            async with speaking(nodes) as api:
+                await define(api, receiver, delay=0)
+                await connection.execute(HOLD_TICKS)
+                await connection.execute("select pg_advisory_lock($1)", HELD)
+                runs = await trigger(api, 3)
+            await until(lambda: are_started_and_not_settled(connection, runs), 30, "the runs are there")
+            await nodes.kill("one")
+            await end_what_the_dead_asked(connection)
+            await connection.execute("select pg_advisory_unlock($1)", HELD)
+            await connection.execute(LET_TICKS_GO)
+            await nodes.start("two")
+            await all_succeeded(connection, runs, 60)
+            await until(lambda: are_settled(connection, runs), 30, "the instances that started them are settled")
+            found = await faults(connection, receiver, runs)
+    assert found == []
+    attempts = await connection.fetch("select attempt from horai.instance_history where id = any ($1::bigint[])", runs)
+    assert [row["attempt"] for row in attempts] == [2] * len(runs), "each was tried again, and found its run there"
+
+
+async def are_started_and_not_settled(connection: Dedicated, runs: Sequence[int]) -> bool:
+    """Each run is there, the instance that started it RUNNING, and somebody waits to settle one."""
+    row = await connection.fetchrow(
+        "select (select count(*) from horai.workflow_run) as started,"
+        " (select count(*) from horai.instance_live where id = any ($1::bigint[]) and state = 1) as running,"
+        " exists (select from pg_locks where locktype = 'advisory' and not granted) as is_held",
+        list(runs),
+    )
+    assert row is not None
+    return (row["started"], row["running"], row["is_held"]) == (len(runs), len(runs), True)
+
+
+async def end_what_the_dead_asked(connection: Dedicated) -> None:
+    """A server learns of a client's death when it answers: what is held up would be done after all."""
+    await connection.execute(
+        "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and not granted"
+    )
+
+    async def is_gone() -> bool:
+        return not await connection.fetchval(
+            "select exists (select from pg_locks where locktype = 'advisory' and not granted)"
+        )
+
+    await until(is_gone, 10, "the settlement is broken off")
+
+
+async def are_settled(connection: Dedicated, runs: Sequence[int]) -> bool:
+    return not await connection.fetchval(
+        "select exists (select from horai.instance_live where id = any ($1::bigint[]))", list(runs)
+    )
