@@ -24,8 +24,8 @@ LOOK_PAUSE = timedelta(seconds=1)
 """Until the first look at runs under way; each look that follows without anything heard comes twice as late, up to a sweep."""
 SELDOM = timedelta(minutes=2)
 """When no run is open anywhere, the next sweep comes so much later."""
-KNOWN_LIMIT = 10_000
-"""So many runs under way are looked at by themselves; the others are left to the sweep."""
+KNOWN_LIMIT = 1_000
+"""So many runs under way are looked at by themselves, which costs some 20 ms; the others are left to the sweep."""
 
 
 class Conductor:
