@@ -99,7 +99,7 @@ async def desk(
         )
         await executor.open()
         try:
-            yield Desk(scope, connection, executor, made)
+            yield Desk(scope, connection, executor, made.row)
         finally:
             await executor.close()
             connection.terminate()

@@ -104,12 +104,87 @@ async def test_B16_a_reconciler_is_listed_read_and_deleted_without_what_it_made(
         "Asia/Shanghai",
         "ACTIVE",
     )
-    paused = await api("POST", f"/api/v1/jobs/{name}/pause")
-    assert paused.status == 200
-    assert (await api("GET", f"/api/v1/reconcilers/{name}")).json["status"] == "PAUSED"
     assert (await api("DELETE", f"/api/v1/reconcilers/{name}")).status == 204
     expect.problem(await api("GET", f"/api/v1/reconcilers/{name}"), 404, "SCH_404_NOT_FOUND", name)
     expect.problem(await api("GET", f"/api/v1/reconcilers/{made['id']}/reports"), 404, "SCH_404_NOT_FOUND")
+
+
+async def test_B16_the_list_tells_what_each_came_to_last_and_when_it_looks_next(api: Client, db: Dedicated) -> None:
+    body, name = await desk(api, db, cron="0 3 * * *")
+    made = await api("POST", "/api/v1/reconcilers", body)
+    assert (made.json["lastReport"], made.json["nextFire"][11:16]) == (None, "03:00")
+    run = await api("POST", f"/api/v1/reconcilers/{name}/run", Idempotency_Key="now")
+    await api.until_state(run.json["instance"]["id"], "SUCCESS")
+
+    listed = (await api("GET", "/api/v1/reconcilers?limit=1")).json["items"][0]
+
+    (report,) = await reports(api, name)
+    fields = ("id", "startedAt", "finishedAt", "found", "missing", "created", "surplus", "error")
+    assert listed["lastReport"] == {field: report[field] for field in fields}
+    assert (listed["lastReport"]["created"], listed["nextFire"]) == (3, made.json["nextFire"])
+
+
+async def test_B16_a_reconciler_is_held_and_let_go_on(api: Client, db: Dedicated) -> None:
+    body, name = await desk(api, db, every="1h")
+    made = (await api("POST", "/api/v1/reconcilers", body)).json
+
+    held = await api("POST", f"/api/v1/reconcilers/{name}/pause", {"note": "moving house"})
+    resumed = await api("POST", f"/api/v1/reconcilers/{made['id']}/resume")
+
+    assert (held.status, resumed.status) == (200, 200)
+    assert (held.json["status"], held.json["note"], held.json["nextFire"]) == ("PAUSED", "moving house", None)
+    assert (resumed.json["status"], resumed.json["note"]) == ("ACTIVE", None)
+    assert resumed.json["nextFire"]
+    expect.problem(await api("POST", "/api/v1/reconcilers/nobody/pause"), 404, "SCH_404_NOT_FOUND")
+
+
+async def test_B16_a_reconcilers_times_and_source_are_changed_by_who_has_read_it(api: Client, db: Dedicated) -> None:
+    body, name = await desk(api, db)
+    made = await api("POST", "/api/v1/reconcilers", body)
+    path = f"/api/v1/reconcilers/{name}"
+    http = {"type": "http", "url": "https://example.com/wanted", "headers": {"Authorization": "hunter2"}}
+
+    timed = await api("PATCH", path, {"every": "1h"}, If_Match=made.headers["ETag"])
+    stale = await api("PATCH", path, {"every": "2h"}, If_Match=made.headers["ETag"])
+    moved = await api("PATCH", path, {"source": http, "cron": "0 3 * * *", "timezone": "Asia/Shanghai"})
+    freed = await api("PATCH", path, {"cron": None, "timezone": None})
+
+    assert timed.status == 200, timed.json
+    assert (timed.json["every"], timed.json["version"]) == ("1h", made.json["version"] + 1)
+    assert timed.headers["ETag"] == f'"{timed.json["version"]}"'
+    expect.problem(stale, 412, "SCH_412_PRECONDITION", name)
+    assert (moved.json["every"], moved.json["cron"], moved.json["timezone"]) == (None, "0 3 * * *", "Asia/Shanghai")
+    assert moved.json["source"] == {**http, "headers": {"Authorization": "***"}}
+    assert (freed.json["cron"], freed.json["nextFire"], freed.json["source"]["type"]) == (None, None, "http")
+    changes = await db.fetch(
+        "select data::text from horai.event where kind = 'RECONCILER_CHANGED' and job_id = $1 order by at",
+        int(made.json["runJobId"]),
+    )
+    assert len(changes) == 3
+    assert not any("hunter2" in row["data"] for row in changes)
+    expect.problem(await api("DELETE", path, If_Match=made.headers["ETag"]), 412, "SCH_412_PRECONDITION")
+    assert (await api("DELETE", path, If_Match=freed.headers["ETag"])).status == 204
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"every": "soon"}, ("every",)),
+        ({"source": None}, ("cannot be taken away",)),
+        ({"source": {"type": "sql"}}, ("source.query", "source.databaseUrl")),
+        ({"name": "other"}, ("name",)),
+        ({"job": "other"}, ("job",)),
+    ],
+)
+async def test_B16_a_change_that_makes_no_sense_is_refused_whole(
+    api: Client, db: Dedicated, change: Any, words: tuple[str, ...]
+) -> None:
+    body, name = await desk(api, db, every="1h")
+    made = (await api("POST", "/api/v1/reconcilers", body)).json
+
+    expect.invalid(await api("PATCH", f"/api/v1/reconcilers/{name}", change), *words)
+
+    assert (await api("GET", f"/api/v1/reconcilers/{name}")).json["version"] == made["version"]
 
 
 async def test_B16_passwords_and_headers_of_a_source_are_never_shown(api: Client, db: Dedicated) -> None:
@@ -152,6 +227,8 @@ SQL = {"type": "sql", "query": ARTICLES, "databaseUrlEnv": "BUSINESS_DB_URL"}
         ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql://h/d?host=/tmp"}, ("one host",)),
         ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql://%2Ftmp/d"}, ("one host",)),
         ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql://a,b/d"}, ("one host",)),
+        ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql://u:p@inside@h/d"}, ("one host",)),
+        ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql://h/d?sslkey=/etc/key"}, ("files",)),
         ({"type": "http", "url": "ftp://h/"}, ("http://",)),
         ({"type": "http", "url": "http://h/", "query": ARTICLES}, ("belongs to a source of type sql",)),
         ({"type": "python"}, ("sql",)),
@@ -189,4 +266,5 @@ async def test_the_handlers_of_the_house_are_nobodys_to_use(api: Client, db: Ded
         await api("PATCH", f"/api/v1/jobs/{name}", {"target": {"type": "worker", "handler": "mine"}}),
     ):
         expect.invalid(refused, "belongs to Horai itself")
-    assert (await api("PATCH", f"/api/v1/jobs/{name}", {"every": "5m"})).json["every"] == "5m"
+    expect.invalid(await api("PATCH", f"/api/v1/jobs/{name}", {"every": "5m"}), "belongs to Horai itself")
+    expect.problem(await api("DELETE", f"/api/v1/jobs/{name}"), 409, "SCH_409_CONFLICT")

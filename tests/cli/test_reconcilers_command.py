@@ -21,8 +21,8 @@ def test_C5_B16_a_reconciler_is_created_listed_shown_run_and_deleted(horai: Term
     assert (made.code, made.err) == (0, "")
     assert ["when", "every 1h"] in lines(made.out)
     heading, row = lines(horai("reconcilers", "list").out)
-    assert heading == ["ID", "NAME", "JOB", "STATUS", "SOURCE", "WHEN"]
-    assert row[1:] == ["watcher", "watched", "ACTIVE", "sql", "every 1h"]
+    assert heading[:7] == ["ID", "NAME", "JOB", "STATUS", "SOURCE", "WHEN", "NEXT"]
+    assert row[1:6] == ["watcher", "watched", "ACTIVE", "sql", "every 1h"]
     assert horai("reconcilers", "show", "watcher", "--json").json["source"]["databaseUrlEnv"] == "NOWHERE_DB_URL"
 
     run = horai("reconcilers", "run", "watcher", "--json")
@@ -32,6 +32,24 @@ def test_C5_B16_a_reconciler_is_created_listed_shown_run_and_deleted(horai: Term
     assert horai("reconcilers", "reports", "watcher").code == 0
     assert horai("reconcilers", "delete", "watcher").code == 0
     assert horai("reconcilers", "show", "watcher").code == 1
+
+
+def test_C5_B16_a_reconciler_is_held_let_go_on_and_changed(horai: Terminal, server: HoraiProcess) -> None:
+    horai("jobs", "create", "held", "--url", f"{server.base}/healthz")
+    source = ("--query", QUERY, "--database-url-env", "NOWHERE_DB_URL")
+    horai("reconcilers", "create", "holder", "--job", "held", *source, "--every", "1h")
+
+    held = horai("reconcilers", "pause", "holder", "--note", "moving house")
+    assert ["status", "PAUSED"] in lines(held.out)
+    assert ["note", "moving house"] in lines(held.out)
+    assert ["status", "ACTIVE"] in lines(horai("reconcilers", "resume", "holder").out)
+    changed = horai("reconcilers", "change", "holder", "--every", "2h", "--source-url", "https://example.com/w")
+    assert ["when", "every 2h"] in lines(changed.out)
+    assert horai("reconcilers", "change", "holder", "--on-demand", "--json").json["nextFire"] is None
+    by_file = horai("reconcilers", "change", "holder", "-f", "-", "--json", stdin=json.dumps({"cron": "0 3 * * *"}))
+    assert (by_file.json["cron"], by_file.json["source"]["type"]) == ("0 3 * * *", "http")
+    assert horai("reconcilers", "change", "holder").code == 2
+    assert horai("reconcilers", "delete", "holder").code == 0
 
 
 def test_C5_B16_a_reconciler_is_created_from_a_document(horai: Terminal, server: HoraiProcess) -> None:

@@ -3,9 +3,10 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from horai.core.definition import JobStatus
 from horai.core.reconcile import (
     MOST_EXAMPLES,
     Choice,
@@ -18,7 +19,7 @@ from horai.core.reconcile import (
     sort_rows,
     tally_of,
 )
-from horai.core.reconcilers import job_document, shown_url
+from horai.core.reconcilers import changed_document, job_document, shown_url
 from horai.core.states import FINAL, CancelReason, State
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -61,6 +62,7 @@ json_values = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(["key", "executeTime", "payload", "version", "other"]), json_values))
 def test_B16_no_row_makes_the_reader_fail(row: dict[str, object]) -> None:
     assert isinstance(read_row(row), Wanted | Faulty)
@@ -87,6 +89,17 @@ def test_B16_counts_add_up_and_examples_are_the_first_few() -> None:
 def test_a_reconciler_without_a_schedule_has_no_policies_about_slots() -> None:
     assert "overlap" not in job_document("a", {})
     assert job_document("a", {"every": "5m"})["overlap"] == "skip"
+
+
+def test_a_changed_schedule_brings_its_policies_and_takes_them_along() -> None:
+    on_demand = job_document("a", {})
+
+    scheduled = changed_document(on_demand, JobStatus.PAUSED, {"every": "5m"})
+    by_cron = changed_document(scheduled, JobStatus.PAUSED, {"cron": "0 3 * * *", "timezone": "Asia/Shanghai"})
+
+    assert scheduled == {**job_document("a", {"every": "5m"}), "status": "PAUSED"}
+    assert by_cron == {**job_document("a", {"cron": "0 3 * * *", "timezone": "Asia/Shanghai"}), "status": "PAUSED"}
+    assert changed_document(by_cron, JobStatus.ACTIVE, {"cron": None}) == {**on_demand, "status": "ACTIVE"}
 
 
 @pytest.mark.parametrize(

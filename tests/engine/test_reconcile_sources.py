@@ -182,11 +182,8 @@ async def test_B16_a_database_that_cannot_be_reached_is_told_without_its_passwor
         ("select key, execute_time, pg_sleep(60)::text as payload from article where key > $1 limit $2", "longer than"),
     ],
 )
-async def test_B16_a_query_that_cannot_be_asked_fails_the_attempt(
-    url: str, query: str, told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("horai.db.business.STATEMENT_TIMEOUT", timedelta(milliseconds=500))
-    async with desk(url, sql(query)) as at:
+async def test_B16_a_query_that_cannot_be_asked_fails_the_attempt(url: str, query: str, told: str) -> None:
+    async with desk(url, sql(query), Bounds(statement=timedelta(milliseconds=500))) as at:
         await at.write("article:1")
         outcome = await at.compare()
         report = await at.report()

@@ -52,7 +52,9 @@ async def test_B16_what_a_function_wants_is_created_within_one_period_and_runs_o
     second, first = told
     assert (first.tally.found, first.tally.created, first.surplus) == (2_500, 2_500, 0)
     assert second.tally.missing == second.tally.created > 1_000
-    assert (listed.target, listed.source) == ("publish", {"type": "python"})
+    assert (listed.row.target, listed.row.source) == ("publish", {"type": "python"})
+    assert listed.last is not None
+    assert (listed.last.id, listed.next_fire) == (second.id, START + timedelta(hours=3))
     assert sorted(published) == sorted(f"n{number}" for number in range(2_500))
     assert (last[0].tally.missing, last[0].tally.left_alone) == (0, 2_500)
 

@@ -1,7 +1,9 @@
-"""Reconcilers by request: made, looked at, run now, taken away. What compares is accept/reconciles.py."""
+"""Reconcilers by request: made, looked at, changed, held, run now, taken away. What compares is accept/reconciles.py."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from horai.accept import instances, jobs, relanes, requests, slots
@@ -9,12 +11,13 @@ from horai.accept.definitions import Written
 from horai.accept.requests import Once
 from horai.accept.scope import Scope, require_job
 from horai.accept.slots import Joined
-from horai.core.definition import checked
-from horai.core.errors import Invalid, NotFound
-from horai.core.reconcilers import checked_source, job_document
+from horai.core.definition import JobStatus, checked
+from horai.core.errors import Invalid, NotFound, PreconditionFailed
+from horai.core.reconcilers import changed_document, checked_source, job_document
 from horai.db import jobs as stored_jobs
-from horai.db import reconcilers
+from horai.db import nodes, reconcilers
 from horai.db.claims import Woken
+from horai.db.jobs import JobRow
 from horai.db.pool import Connection, acquire, transaction
 from horai.db.reads import InstanceRow
 from horai.db.reconcilers import ReconcilerRow, Report
@@ -30,7 +33,16 @@ class ReconcilerWish:
     schedule: Mapping[str, Any]
 
 
-async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | None = None) -> ReconcilerRow:
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A reconciler with what it came to last, and when it looks next; None while it is paused, or on demand."""
+
+    row: ReconcilerRow
+    last: Report | None
+    next_fire: datetime | None
+
+
+async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | None = None) -> Overview:
     """A new one, with the job that runs it. Durable when it returns."""
     checked_source(wish.source)
     document = job_document(wish.name, wish.schedule)
@@ -43,7 +55,7 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
             job, joined, woken = await jobs.add_job(connection, scope, definition, Written(document, None))
             await reconcilers.insert_reconciler(connection, scope.tenant_id, job.id, target.id, wish.source)
             await requests.bind(connection, request, job.id, None)
-            made = await reconcilers.reconciler_of_job(connection, job.id)
+            made = await _overview_of(connection, job.id)
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
         raise await requests.duplicate_of(scope.pool, request)
@@ -51,23 +63,49 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
     return made
 
 
-async def read_reconciler(scope: Scope, reference: str) -> ReconcilerRow:
+async def read_reconciler(scope: Scope, reference: str) -> Overview:
     """One of the tenant's, by its id or its name; `NotFound` otherwise."""
     async with acquire(scope.pool) as connection:
-        return await _require(connection, scope, reference)
+        row = await _require(connection, scope, reference)
+        return (await _overviews(connection, [row]))[0]
 
 
 async def _require(connection: Connection, scope: Scope, reference: str) -> ReconcilerRow:
     found = await reconcilers.find_reconciler(connection, scope.tenant_id, reference)
     if found is None:
-        raise NotFound(f"There is no reconciler {reference[:128]!r}.", "GET /api/v1/reconcilers lists them.")
+        raise _not_found(reference)
     return found
 
 
-async def list_reconcilers(scope: Scope, before: int, limit: int) -> Sequence[ReconcilerRow]:
+def _not_found(reference: str) -> NotFound:
+    return NotFound(f"There is no reconciler {reference[:128]!r}.", "GET /api/v1/reconcilers lists them.")
+
+
+async def _overview_of(connection: Connection, job_id: int) -> Overview:
+    """The reconciler of a job that the caller holds."""
+    row = await reconcilers.reconciler_of_job(connection, job_id)
+    assert row is not None  # noqa: S101 — they come and go together
+    return (await _overviews(connection, [row]))[0]
+
+
+async def _overviews(connection: Connection, rows: Sequence[ReconcilerRow]) -> list[Overview]:
+    now = await nodes.database_time(connection)
+    last = await reconcilers.last_reports(connection, [row.id for row in rows])
+    fires = await asyncio.to_thread(lambda: [_next_fire(row, now) for row in rows])  # rare days are far to seek
+    return [Overview(row, last.get(row.id), fire) for row, fire in zip(rows, fires, strict=True)]
+
+
+def _next_fire(row: ReconcilerRow, now: datetime) -> datetime | None:
+    if row.status is JobStatus.PAUSED:
+        return None
+    return stored_jobs.definition_of(row.document).timing.next_after(now)
+
+
+async def list_reconcilers(scope: Scope, before: int, limit: int) -> list[Overview]:
     """A page, the newest first."""
     async with acquire(scope.pool) as connection:
-        return await reconcilers.list_reconcilers(connection, scope.tenant_id, before, limit)
+        rows = await reconcilers.list_reconcilers(connection, scope.tenant_id, before, limit)
+        return await _overviews(connection, rows)
 
 
 async def list_reports(scope: Scope, reference: str, before: int, limit: int) -> Sequence[Report]:
@@ -79,19 +117,71 @@ async def list_reports(scope: Scope, reference: str, before: int, limit: int) ->
 
 async def run_reconciler(scope: Scope, reference: str, once: Once) -> InstanceRow:
     """Compares now, once per key."""
-    reconciler = await read_reconciler(scope, reference)
+    async with acquire(scope.pool) as connection:
+        reconciler = await _require(connection, scope, reference)
     return await instances.trigger(scope, str(reconciler.job_id), None, once)
 
 
-async def delete_reconciler(scope: Scope, reference: str) -> None:
-    """It looks no more; what it has made stays, and so do its reports in the database."""
-    reconciler = await read_reconciler(scope, reference)
-    if reconciler.document.get("declaredBy") is not None:
-        raise Invalid(
-            f"The reconciler {reconciler.name!r} is declared by the application {reconciler.document['declaredBy']!r}.",
-            "Take it out of the code, then delete its job: DELETE /api/v1/jobs/{job}.",
-        )
+@dataclass(frozen=True, slots=True)
+class ReconcilerChange:
+    """What a PATCH brings: times to merge (None takes one away), and another source, whole."""
+
+    schedule: Mapping[str, Any]
+    source: Mapping[str, Any] | None = None
+    if_version: int | None = None
+
+
+async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChange) -> Overview:
+    """Other times, or another source; a run under way reads that from its beginning."""
+    if change.source is not None:
+        checked_source(change.source)
     async with transaction(scope.pool) as connection:
-        if (job := await stored_jobs.lock_job(connection, reconciler.job_id)) is not None:
-            await jobs.remove_job(connection, job)
-    await relanes.relane_now(scope, reconciler.job_id)
+        row, job = await _lock(connection, scope, reference, change.if_version)
+        document = changed_document(job.document, job.status, change.schedule)
+        _, joined = await jobs.rewrite_job(connection, job, document, job.payload)
+        if change.source is not None:
+            await reconcilers.change_source(connection, row.id, change.source)
+        fields = sorted([*change.schedule, *(["source"] if change.source is not None else [])])
+        await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "RECONCILER_CHANGED", {"fields": fields})
+        changed = await _overview_of(connection, job.id)
+    slots.announce(scope, joined, [])
+    await relanes.relane_now(scope, job.id)
+    return changed
+
+
+async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> Overview:
+    """Holds a reconciler, or lets it go on; a run under way is left to finish."""
+    async with acquire(scope.pool) as connection:
+        row = await _require(connection, scope, reference)
+    act = jobs.pause_job if paused else jobs.resume_job
+    await act(scope, str(row.job_id), note)
+    return await read_reconciler(scope, str(row.id))
+
+
+async def delete_reconciler(scope: Scope, reference: str, if_version: int | None = None) -> None:
+    """It looks no more; what it has made stays, and so do its reports in the database."""
+    async with transaction(scope.pool) as connection:
+        row, job = await _lock(connection, scope, reference, if_version)
+        await jobs.remove_job(connection, job)
+    await relanes.relane_now(scope, row.job_id)
+
+
+async def _lock(
+    connection: Connection, scope: Scope, reference: str, if_version: int | None
+) -> tuple[ReconcilerRow, JobRow]:
+    """One that is the API's to change, held by its job."""
+    row = await _require(connection, scope, reference)
+    if row.declared_by is not None:
+        raise Invalid(
+            f"The reconciler {row.name!r} is declared by the application {row.declared_by!r}.",
+            "Change it in the code. Once it is gone from there, delete its job: DELETE /api/v1/jobs/{job}.",
+        )
+    job = await stored_jobs.lock_job(connection, row.job_id)
+    if job is None:
+        raise _not_found(reference)
+    if if_version is not None and job.version != if_version:
+        raise PreconditionFailed(
+            f"The reconciler {row.name!r} has version {job.version}, not {if_version}.",
+            "Read it again, look at what changed, and send the new ETag in If-Match.",
+        )
+    return row, job

@@ -1,15 +1,16 @@
 """A run of a reconciler, page by page: what is missing is created, once, whoever else puts, finishes or deletes meanwhile.
 
 Each page is one transaction with the report that counts it, so that a run that is cut short goes on behind its last page. A
-newer attempt takes the report over, and an older one writes nothing any more.
+newer attempt takes the report over, and an older one writes nothing any more; nor does one whose source was changed.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from horai.accept.scope import job_not_found
 from horai.core.errors import HoraiError
-from horai.core.reconcile import Choice, Row, Sorted, Tally, Wanted, choose, sort_rows, tally_of
+from horai.core.reconcile import REPORTS_KEPT, Choice, Row, Sorted, Tally, Wanted, choose, sort_rows, tally_of
 from horai.core.reschedule import Past
 from horai.db import jobs, plans, reconcilers
 from horai.db.claims import Woken
@@ -20,10 +21,12 @@ from horai.db.wakeups import Wakeups
 
 HELD_FOR = timedelta(milliseconds=200)
 """How long a key may be held by somebody's open transaction: then it is being put, and is not missing."""
+REPORTS_FORGOTTEN_AT_ONCE = 100
+"""By a run, as it begins: each adds one."""
 
 
 class Overtaken(HoraiError):
-    """Another attempt of the same run has the report now, or the run is over."""
+    """Another attempt of the same run has the report now, the source is another one, or the run is over."""
 
     code = "SCH_409_OVERTAKEN"
     status = 409
@@ -90,28 +93,40 @@ class Comparison:
         return await reconcilers.surplus_of(connection, self._reconciler.target_id, report)
 
 
-async def begin(pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, instance_id: int, attempt: int) -> Comparison:
-    """Takes a run over, where the attempt before has left it; `Overtaken` when a later one has it."""
-    async with acquire(pool) as connection:
-        report = await reconcilers.begin_report(connection, reconciler.id, instance_id, attempt)
-    if report is None:
-        raise Overtaken(f"The run {instance_id} is in the hands of a later attempt.")
-    return Comparison(pool, wakeups, reconciler, report)
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt of an instance. `begins_anew`: its source is read from its beginning with every attempt."""
+
+    instance_id: int
+    attempt: int
+    begins_anew: bool = False
 
 
-async def begin_anew(
-    pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, instance_id: int, attempt: int
+async def begin(
+    pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, run: Run, kept: int = REPORTS_KEPT
 ) -> Comparison:
-    """The same for a source that is read from its beginning with every attempt."""
-    comparison = await begin(pool, wakeups, reconciler, instance_id, attempt)
-    if comparison.report.finished_at is not None:
-        return comparison
+    """Takes a run over, where the attempt before has left it; `Overtaken` when a later one has it.
+
+    A source that was changed since is read from its beginning. A new run clears away what old ones have left.
+    """
     async with transaction(pool) as connection:
-        await reconcilers.forget_seen(connection, comparison.report)
-        report = await reconcilers.rewind_report(connection, comparison.report)
+        report = await reconcilers.begin_report(connection, reconciler, run.instance_id, run.attempt)
+        if report is not None and _is_to_rewind(report, reconciler, run):
+            await reconcilers.forget_seen(connection, report)
+            report = await reconcilers.rewind_report(connection, report, reconciler.source_version)
     if report is None:
-        raise Overtaken(f"The run {instance_id} is in the hands of a later attempt.")
+        raise Overtaken(f"The run {run.instance_id} is in the hands of a later attempt.")
+    if report.pages == 0:
+        async with acquire(pool) as connection:
+            await reconcilers.forget_seen_before(connection, report)
+            await reconcilers.forget_reports(connection, report, kept, REPORTS_FORGOTTEN_AT_ONCE)
     return Comparison(pool, wakeups, reconciler, report)
+
+
+def _is_to_rewind(report: Report, reconciler: ReconcilerRow, run: Run) -> bool:
+    if report.finished_at is not None:
+        return False
+    return run.begins_anew or report.source_version != reconciler.source_version
 
 
 def counts_of(report: Report) -> dict[str, int | None]:

@@ -1,4 +1,4 @@
-"""`horai reconcilers`: list, show, create, run, reports, delete."""
+"""`horai reconcilers`: list, show, create, change, pause, resume, run, reports, delete."""
 
 import json
 import uuid
@@ -19,10 +19,17 @@ from horai.cli.views import Document, instant
 
 app = new_app("Reconcilers: what creates the instances that the business misses.")
 
-COLUMNS = ("ID", "NAME", "JOB", "STATUS", "SOURCE", "WHEN")
+COLUMNS = ("ID", "NAME", "JOB", "STATUS", "SOURCE", "WHEN", "NEXT", "LAST", "MISSING", "CREATED", "ERROR")
 REPORT_COLUMNS = ("ID", "STARTED", "FINISHED", "FOUND", "MISSING", "CREATED", "SURPLUS", "LEFT", "FAULTY", "ERROR")
 
 Reconciler = Annotated[str, typer.Argument(help="A reconciler's name or id.")]
+Query = Annotated[Text, flag("--query", about="SQL: key, execute_time[, payload]; $1, $2.", metavar="SQL")]
+DatabaseUrlEnv = Annotated[
+    Text, flag("--database-url-env", about="The node's variable with its database.", metavar="NAME")
+]
+SourceUrl = Annotated[Text, flag("--source-url", about="An HTTP source instead.", metavar="URL")]
+Note = Annotated[str | None, flag("--note", about="Why; shown with the reconciler.", metavar="TEXT")]
+ON_DEMAND = {"every": None, "cron": None}
 
 
 @app.command("list")
@@ -54,11 +61,9 @@ def create(
     name: Annotated[Text, typer.Argument(help="The reconciler's name, for good.")] = None,
     file: Annotated[Path | None, flag("--file", "-f", about="JSON definition; - is stdin.", metavar="FILE")] = None,
     job: Annotated[Text, flag("--job", about="The job whose instances it creates.", metavar="JOB")] = None,
-    query: Annotated[Text, flag("--query", about="SQL: key, execute_time[, payload]; $1, $2.", metavar="SQL")] = None,
-    database_url_env: Annotated[
-        Text, flag("--database-url-env", about="The node's variable with its database.", metavar="NAME")
-    ] = None,
-    source_url: Annotated[Text, flag("--source-url", about="An HTTP source instead.", metavar="URL")] = None,
+    query: Query = None,
+    database_url_env: DatabaseUrlEnv = None,
+    source_url: SourceUrl = None,
     every: time_flags.Every = None,
     cron: time_flags.Cron = None,
     timezone: time_flags.Timezone = None,
@@ -69,12 +74,63 @@ def create(
     """Create a reconciler, by flags or from a file; flags win over the file."""
     if name is None and file is None:
         raise BadUsage("A reconciler needs a name.", "horai reconcilers create NAME, or -f FILE with one in it.")
-    source = given(query=query, databaseUrlEnv=database_url_env, url=source_url)
-    flags = given(name=name, job=job, every=every, cron=cron, timezone=timezone)
-    if source:
-        flags["source"] = {"type": "http" if source_url else "sql", **source}
+    source = _source(query, database_url_env, source_url)
+    flags = given(name=name, job=job, every=every, cron=cron, timezone=timezone, source=source)
     document = {**(read_document(file) if file else {}), **flags}
     _print(client_of(server, api_key).call("POST", path_of("reconcilers"), document), as_json)
+
+
+@app.command()
+def change(
+    reconciler: Reconciler,
+    file: Annotated[Path | None, flag("--file", "-f", about="JSON changes; - is stdin.", metavar="FILE")] = None,
+    query: Query = None,
+    database_url_env: DatabaseUrlEnv = None,
+    source_url: SourceUrl = None,
+    every: time_flags.Every = None,
+    cron: time_flags.Cron = None,
+    timezone: time_flags.Timezone = None,
+    on_demand: Annotated[bool, flag("--on-demand", about="It runs only when it is told to.")] = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Change when a reconciler looks, or its source, which is given whole; flags win over the file."""
+    source = _source(query, database_url_env, source_url)
+    flags = given(every=every, cron=cron, timezone=timezone, source=source)
+    changes = {**(read_document(file) if file else {}), **(ON_DEMAND if on_demand else {}), **flags}
+    if not changes:
+        raise BadUsage("There is nothing to change.", "Say what: --every 10m, --query SQL, --on-demand, or -f FILE.")
+    client = client_of(server, api_key)
+    read: Document = json.loads(client.call("GET", path_of("reconcilers", reconciler)))
+    as_read = {"If-Match": f'"{read["version"]}"'}
+    _print(client.call("PATCH", path_of("reconcilers", read["id"]), changes, as_read), as_json)
+
+
+@app.command()
+def pause(
+    reconciler: Reconciler,
+    note: Note = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Hold a reconciler: no new runs; one under way is left to finish."""
+    path = path_of("reconcilers", reconciler, "pause")
+    _print(client_of(server, api_key).call("POST", path, {"note": note}), as_json)
+
+
+@app.command()
+def resume(
+    reconciler: Reconciler,
+    note: Note = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Let a held reconciler go on."""
+    path = path_of("reconcilers", reconciler, "resume")
+    _print(client_of(server, api_key).call("POST", path, {"note": note}), as_json)
 
 
 @app.command()
@@ -134,8 +190,13 @@ def _print(answer: bytes, as_json: bool) -> None:
         fields(
             [
                 *zip(("id", "name", "job", "status"), _row(shown), strict=False),
+                ("note", shown["note"] or ""),
                 ("source", source),
                 ("when", _when(shown)),
+                ("next", instant(shown["nextFire"])),
+                *zip(("last run", "missing", "created", "error"), _last(shown), strict=True),
+                ("declared by", shown["declaredBy"] or ""),
+                ("version", str(shown["version"])),
             ]
         )
     )
@@ -149,7 +210,24 @@ def _row(reconciler: Document) -> tuple[str, ...]:
         reconciler["status"],
         reconciler["source"]["type"],
         _when(reconciler),
+        instant(reconciler["nextFire"]),
+        *_last(reconciler),
     )
+
+
+def _last(reconciler: Document) -> tuple[str, str, str, str]:
+    """What it came to last: when that was, what was missing, what was created, and what went wrong."""
+    report: Document | None = reconciler["lastReport"]
+    if report is None:
+        return ("", "", "", "")
+    counts = (str(report["missing"]), str(report["created"]))
+    return (instant(report["finishedAt"] or report["startedAt"]), *counts, report["error"] or "")
+
+
+def _source(query: str | None, database_url_env: str | None, source_url: str | None) -> Document | None:
+    """The source that the flags describe, whole; None without any."""
+    source = given(query=query, databaseUrlEnv=database_url_env, url=source_url)
+    return {"type": "http" if source_url else "sql", **source} if source else None
 
 
 def _when(reconciler: Document) -> str:

@@ -18,6 +18,8 @@ from horai.core.settings import PAYLOAD_LIMIT
 from horai.core.states import CancelReason, State
 
 MOST_EXAMPLES = 20
+REPORTS_KEPT = 1_000
+"""Of each reconciler, the newest."""
 TEXT_SHOWN = 200
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)

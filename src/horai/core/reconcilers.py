@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from horai.core.amendment import amended
 from horai.core.callbacks import check_headers, check_url
+from horai.core.definition import JobStatus
 from horai.core.faults import Faults
 
 RECONCILE_HANDLER = "horai:reconcile"
@@ -17,6 +19,7 @@ SCHEDULE = ("cron", "every", "timezone")
 QUERY_LIMIT = 20_000
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,127}")
 _HIDDEN = "***"
+_FILES = frozenset({"passfile", "servicefile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "gsslib"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,12 @@ def job_document(name: str, schedule: Mapping[str, Any]) -> dict[str, Any]:
     given = {field: schedule[field] for field in SCHEDULE if schedule.get(field) is not None}
     policies = {"overlap": "skip", "misfire": "once"} if given.get("cron") or given.get("every") else {}
     return {"name": name, **given, **policies, "target": {"type": "worker", "handler": RECONCILE_HANDLER}}
+
+
+def changed_document(document: Mapping[str, Any], status: JobStatus, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The job of a reconciler with other times; None takes one away."""
+    merged = amended(document, status, fields)
+    return {**merged, **job_document(merged["name"], merged)}
 
 
 def checked_source(document: Mapping[str, Any]) -> Source:
@@ -128,12 +137,15 @@ def check_database_url(url: str) -> None:
         or host.startswith("/")
         or "%2f" in parts.netloc.lower()
         or "," in parts.netloc
-        or named & {"host", "hostaddr", "port", "service", "passfile"}
+        or parts.netloc.count("@") > 1
+        or named & {"host", "hostaddr", "port", "service"}
     ):
         # A socket, or a name that nobody checked, could lead to a database that trusts whoever knocks: Horai's own.
         raise ValueError(
             "must name one host, and nothing of it among its options; an operator can name any in databaseUrlEnv"
         )
+    if named & _FILES:
+        raise ValueError("must not name files of the nodes; an operator can name them in databaseUrlEnv")
 
 
 def _check_variable(name: str) -> None:

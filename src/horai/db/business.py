@@ -7,18 +7,20 @@ import json
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import asyncpg
 from asyncpg.cursor import Cursor
 
 from horai.core.reconcile import Faulty, Row, wanted_row
 from horai.core.settings import PAYLOAD_LIMIT
+from horai.db.pinned import dialling
 from horai.db.pool import GONE, Dedicated, close
 
 CONNECT_TIMEOUT = 10.0
-STATEMENT_TIMEOUT = timedelta(seconds=30)
 PAGE_BYTES = 64 * 1024 * 1024
 FETCHED_AT_ONCE = 50
 """Rows: what one fetch may cost is bounded by the largest payloads that the database lets through."""
@@ -41,12 +43,21 @@ class SourceFault(Exception):
     """The source cannot be read: what is wrong with it, in words that anybody may see."""
 
 
-class BusinessTable:
-    """The rows of a query over a business database."""
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A database of the business, by its URL. `addresses`: those of its host that were checked; None trusts the URL."""
 
-    def __init__(self, connection: Dedicated, query: str) -> None:
+    url: str
+    addresses: tuple[str, ...] | None = None
+
+
+class BusinessTable:
+    """The rows of a query over a business database; `patience` is for a page."""
+
+    def __init__(self, connection: Dedicated, query: str, patience: timedelta) -> None:
         self._connection = connection
         self._query = query
+        self._patience = patience
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[Row], str | None]:
         """Up to `limit` rows behind the key `cursor`, and the key to go on from; None behind the last."""
@@ -54,7 +65,7 @@ class BusinessTable:
             async with self._connection.transaction(readonly=True):
                 records = await self._fetch(cursor, limit)
         except asyncpg.QueryCanceledError as error:
-            raise SourceFault(f"the query took longer than {STATEMENT_TIMEOUT.total_seconds():g} s") from error
+            raise SourceFault(f"the query took longer than {self._patience.total_seconds():g} s") from error
         except asyncpg.PostgresError as error:
             raise SourceFault(f"the query failed: {type(error).__name__} ({error.sqlstate})") from error
         except (UnicodeError, ValueError, OverflowError, asyncpg.InterfaceError, *GONE) as error:
@@ -125,26 +136,37 @@ def _faulty(key: object, why: str) -> Row:
 
 
 @asynccontextmanager
-async def business_table(url: str, query: str) -> AsyncGenerator[BusinessTable]:
+async def business_table(database: Database, query: str, patience: timedelta) -> AsyncGenerator[BusinessTable]:
     """A connection for one run; every statement in it is bounded, and nothing can be written."""
+    milliseconds = str(patience // timedelta(milliseconds=1))
     settings = {
         "application_name": "horai reconcile",
         "timezone": "UTC",
         "default_transaction_read_only": "on",
-        "statement_timeout": str(int(STATEMENT_TIMEOUT.total_seconds() * 1000)),
-        "idle_in_transaction_session_timeout": str(int(STATEMENT_TIMEOUT.total_seconds() * 1000)),
+        "statement_timeout": milliseconds,
+        "idle_in_transaction_session_timeout": milliseconds,
     }
     try:
         connection: Dedicated = await asyncpg.connect(
-            url,
+            database.url,
             timeout=CONNECT_TIMEOUT,
-            command_timeout=STATEMENT_TIMEOUT.total_seconds() + 5,
+            command_timeout=patience.total_seconds() + 5,
             server_settings=settings,
             statement_cache_size=0,  # a pooler in between may not know what was prepared
+            **_checked(database),
         )
     except (ValueError, UnicodeError, asyncpg.PostgresError, *GONE) as error:
         raise SourceFault(f"the database cannot be reached: {type(error).__name__}") from error
     try:
-        yield BusinessTable(connection, query)
+        yield BusinessTable(connection, query, patience)
     finally:
         await close(connection)
+
+
+def _checked(database: Database) -> dict[str, Any]:
+    """For a URL that is not the operator's: nothing else is dialled, and no password of the node's own environment is sent."""
+    if database.addresses is None:
+        return {}
+    parts = urlsplit(database.url)
+    password = unquote(parts.password) if parts.password else parse_qs(parts.query).get("password", [""])[-1]
+    return {"loop": dialling(database.addresses), "password": password}

@@ -28,9 +28,19 @@ class ReconcilerRow:
     target_id: int
     target: str
     source: Mapping[str, Any]
+    source_version: int
     document: Mapping[str, Any]
     status: JobStatus
+    note: str | None
+    version: int
+    """That of its job: each change of either is one."""
     created_at: datetime
+    updated_at: datetime
+
+    @property
+    def declared_by(self) -> str | None:
+        """The application whose code declares it."""
+        return self.document.get("declaredBy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,7 @@ class Report:
     reconciler_id: int
     instance_id: int
     attempt: int
+    source_version: int
     started_at: datetime
     finished_at: datetime | None
     cursor: str | None
@@ -62,9 +73,13 @@ def _reconciler(row: asyncpg.Record) -> ReconcilerRow:
         row["target_id"],
         row["target"],
         json.loads(row["source"]),
+        row["source_version"],
         json.loads(row["definition"]),
         JobStatus(row["status"]),
+        row["note"],
+        row["version"],
         row["created_at"],
+        row["updated_at"],
     )
 
 
@@ -84,6 +99,7 @@ def _report(row: asyncpg.Record) -> Report:
         row["reconciler_id"],
         row["instance_id"],
         row["attempt"],
+        row["source_version"],
         row["started_at"],
         row["finished_at"],
         row["cursor"],
@@ -138,15 +154,23 @@ async def reconciler_of_job(connection: Connection, job_id: int) -> ReconcilerRo
     return _reconciler(row) if row else None
 
 
-async def begin_report(connection: Connection, reconciler_id: int, instance_id: int, attempt: int) -> Report | None:
+async def change_source(connection: Connection, reconciler_id: int, source: Mapping[str, Any]) -> None:
+    """Another source, from its beginning, for the runs under way too."""
+    await connection.execute(sql("change_source"), reconciler_id, json.dumps(source))
+
+
+async def begin_report(
+    connection: Connection, reconciler: ReconcilerRow, instance_id: int, attempt: int
+) -> Report | None:
     """The run's report, as far as it is; None for an attempt that has been overtaken."""
-    row = await connection.fetchrow(sql("begin_report"), reconciler_id, instance_id, attempt)
+    values = (reconciler.id, instance_id, attempt, reconciler.source_version)
+    row = await connection.fetchrow(sql("begin_report"), *values)
     return _report(row) if row else None
 
 
-async def rewind_report(connection: Connection, report: Report) -> Report | None:
-    """Begins to read anew."""
-    row = await connection.fetchrow(sql("rewind_report"), report.id, report.attempt)
+async def rewind_report(connection: Connection, report: Report, source_version: int) -> Report | None:
+    """Begins to read anew, a source of this version; None for an attempt that has been overtaken."""
+    row = await connection.fetchrow(sql("rewind_report"), report.id, report.attempt, source_version)
     return _report(row) if row else None
 
 
@@ -181,6 +205,18 @@ async def fail_report(connection: Connection, instance_id: int, attempt: int, er
 async def list_reports(connection: Connection, reconciler_id: int, before: int, limit: int) -> list[Report]:
     """A page of a reconciler's reports, the newest first."""
     return [_report(row) for row in await connection.fetch(sql("list_reports"), reconciler_id, before, limit)]
+
+
+async def last_reports(connection: Connection, reconciler_ids: Sequence[int]) -> dict[int, Report]:
+    """The newest report of each of the reconcilers that have one."""
+    rows = await connection.fetch(sql("last_reports"), list(reconciler_ids))
+    return {row["reconciler_id"]: _report(row) for row in rows}
+
+
+async def forget_reports(connection: Connection, report: Report, keep: int, most: int) -> int:
+    """Deletes up to `most` of the reports that lie behind the newest `keep` up to this one; how many."""
+    done = await connection.execute(sql("forget_reports"), report.reconciler_id, report.id, keep, most)
+    return int(done.rpartition(" ")[2])
 
 
 async def live_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, int]:
@@ -221,8 +257,13 @@ async def surplus_of(connection: Connection, job_id: int, report: Report) -> tup
 
 
 async def forget_seen(connection: Connection, report: Report) -> None:
-    """Nothing that this run, or one before it, has met is needed any more."""
-    await connection.execute(sql("forget_seen"), report.reconciler_id, report.id)
+    """Nothing that this run has met is needed any more."""
+    await connection.execute(sql("forget_seen"), report.id)
+
+
+async def forget_seen_before(connection: Connection, report: Report) -> None:
+    """The same of the runs before it that have ended without a result."""
+    await connection.execute(sql("forget_seen_before"), report.reconciler_id, report.id)
 
 
 async def insert_unless_held(

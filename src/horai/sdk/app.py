@@ -24,7 +24,7 @@ from horai.sdk.client import Client, open_client
 from horai.sdk.declaration import Options, declaration_of
 from horai.sdk.facade import PORTAL
 from horai.sdk.job import Job
-from horai.sdk.reconciling import Source, comparison_of
+from horai.sdk.reconciling import Source, bind_declared, comparison_of
 from horai.sdk.verbs import Verbs
 from horai.sdk.workflow import Node, Workflow
 
@@ -47,6 +47,7 @@ class Horai:
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._jobs: dict[str, Job[Any]] = {}
         self._workflows: dict[str, Workflow] = {}
+        self._watched: dict[str, Verbs[Any]] = {}
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = WeakKeyDictionary()
 
     @property
@@ -110,7 +111,9 @@ class Horai:
             named: Options = {"name": function.__name__, "overlap": "skip", **options}
             if "cron" not in options and "every" not in options:
                 named.pop("overlap", None)
-            return self._declare(named, comparison_of(self._client_now, function, job))
+            made = self._declare(named, comparison_of(self._client_now, function, job))
+            self._watched[made.name] = job
+            return made
 
         return declare
 
@@ -135,8 +138,9 @@ class Horai:
         return await self.declare_to((await self.client()).scope)
 
     async def declare_to(self, scope: Scope) -> Applied:
-        """The same, with the means of somebody else. Workflows come after the jobs that they are made of."""
+        """The same, with the means of somebody else. Reconcilers and workflows come after the jobs that they are made of."""
         applied = await declarations.declare(scope, self.name, self.declared())
+        await bind_declared(scope, self._watched)
         return applied + await declare_workflows(scope, self.name, self.declared_workflows())
 
     async def compare_to(self, scope: Scope) -> Applied:

@@ -2,20 +2,22 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, cast
 
 from horai.accept import reconciles
-from horai.accept.reconciles import Comparison, Overtaken, counts_of
+from horai.accept.reconciles import Comparison, Overtaken, Run, counts_of
 from horai.accept.scope import Scope, require_job
 from horai.core import reconcile
-from horai.core.errors import Invalid
+from horai.core.errors import Invalid, NotFound
 from horai.core.reconcile import Faulty, Row, wanted_row
 from horai.db import reconcilers
-from horai.db.pool import acquire, transaction
+from horai.db.pool import Connection, acquire, transaction
+from horai.db.reconcilers import ReconcilerRow
 from horai.sdk.client import Client
 from horai.sdk.instance import Instance
 from horai.sdk.verbs import Verbs
@@ -62,15 +64,29 @@ def comparison_of(
     return compare
 
 
-async def _begin(scope: Scope, instance: Instance[Any], target: Verbs[Any]) -> Comparison:
-    """From its first run on the job is a reconciler, which REST shows with its reports."""
-    async with transaction(scope.pool) as connection:
-        job = await require_job(connection, scope, instance.job)
-        watched = await require_job(connection, scope, target.name)
-        await reconcilers.bind_reconciler(connection, scope.tenant_id, job.id, watched.id, {"type": "python"})
-        reconciler = await reconcilers.reconciler_of_job(connection, job.id)
+async def bind_declared(scope: Scope, targets: Mapping[str, Verbs[Any]]) -> None:
+    """Makes the jobs of these names reconcilers, which REST shows; one whose target is not there yet is left to its first run."""
+    for name, target in targets.items():
+        async with transaction(scope.pool) as connection:
+            with suppress(NotFound):
+                await _bind(connection, scope, name, target)
+
+
+async def _bind(connection: Connection, scope: Scope, name: str, target: Verbs[Any]) -> ReconcilerRow:
+    job = await require_job(connection, scope, name)
+    watched = await require_job(connection, scope, target.name)
+    await reconcilers.bind_reconciler(connection, scope.tenant_id, job.id, watched.id, {"type": "python"})
+    reconciler = await reconcilers.reconciler_of_job(connection, job.id)
     assert reconciler is not None  # noqa: S101 — it was bound a moment ago
-    return await reconciles.begin_anew(scope.pool, scope.wakeups, reconciler, int(instance.id), instance.attempt)
+    return reconciler
+
+
+async def _begin(scope: Scope, instance: Instance[Any], target: Verbs[Any]) -> Comparison:
+    """Bound again: its code may be newer than what the database was told last."""
+    async with transaction(scope.pool) as connection:
+        reconciler = await _bind(connection, scope, instance.job, target)
+    run = Run(int(instance.id), instance.attempt, begins_anew=True)
+    return await reconciles.begin(scope.pool, scope.wakeups, reconciler, run)
 
 
 async def _compare(comparison: Comparison, function: Source, target: Verbs[Any]) -> dict[str, Any]:

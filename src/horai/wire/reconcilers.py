@@ -25,15 +25,39 @@ class SourceIn(Model):
     headers: dict[Text, Text] | None = None
 
 
-class ReconcilerIn(Model):
+class ReconcilerFields(Model):
+    """When a reconciler looks."""
+
+    every: Text | None = None
+    cron: Annotated[Text, Field(max_length=1_000)] | None = None
+    timezone: Text | None = None
+
+
+class ReconcilerIn(ReconcilerFields):
     """`POST /api/v1/reconcilers`: `every` or `cron` says how often; without either it runs when it is told to."""
 
     name: Text
     job: Text
     source: SourceIn
-    every: Text | None = None
-    cron: Annotated[Text, Field(max_length=1_000)] | None = None
-    timezone: Text | None = None
+
+
+class ReconcilerPatch(ReconcilerFields):
+    """`PATCH /api/v1/reconcilers/{reconciler}`: what is given is changed; null takes a time away, a source is given whole."""
+
+    source: SourceIn | None = None
+
+
+class ReportSummary(Model):
+    """What the last comparison came to, or has so far."""
+
+    id: Id
+    started_at: datetime
+    finished_at: datetime | None
+    found: int
+    missing: int
+    created: int
+    surplus: int | None
+    error: str | None
 
 
 class ReconcilerOut(Model):
@@ -45,13 +69,21 @@ class ReconcilerOut(Model):
     """The job that it watches over."""
     job_id: Id
     run_job_id: Id
-    """The job whose runs are its comparisons: pause, resume or change its schedule there."""
+    """The job whose runs are its comparisons: next and explain of it are the reconciler's."""
     status: StatusName
+    note: str | None
     every: str | None
     cron: str | None
     timezone: str | None
     source: dict[str, Any]
+    declared_by: str | None
+    """The application whose code declares it, and alone changes it."""
+    next_fire: datetime | None
+    """When it looks next; null while it is paused, or when it only runs on demand."""
+    last_report: ReportSummary | None
+    version: int
     created_at: datetime
+    updated_at: datetime
 
 
 class ReconcilerList(Model):

@@ -3,17 +3,16 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import ConfigDict, Field
 
 from horai.accept.scope import require_job
 from horai.api.context import ScopeDep
+from horai.api.paging import PageQuery
 from horai.api.present import answer, chain_cursor, chain_page
 from horai.core.errors import NotFound
 from horai.core.reschedule import check_key
-from horai.core.settings import KEY_LIMIT, PAGE_DEFAULT, PAGE_LIMIT
+from horai.core.settings import KEY_LIMIT
 from horai.db.chains import FIRST, chain_of_key
 from horai.db.pool import acquire
-from horai.wire.fields import Model
 from horai.wire.history import HistoryList
 
 router = APIRouter(prefix="/api/v1", tags=["instances"])
@@ -21,17 +20,8 @@ router = APIRouter(prefix="/api/v1", tags=["instances"])
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 
-class HistoryQuery(Model):
-    """How a history is paged."""
-
-    model_config = ConfigDict(strict=False, populate_by_name=False)
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
-
-
 @router.get("/jobs/{job}/instances/{key:path}/history", responses={200: {"model": HistoryList}})
-async def get_history(scope: ScopeDep, job: str, key: KeyPath, query: Annotated[HistoryQuery, Query()]) -> Response:
+async def get_history(scope: ScopeDep, job: str, key: KeyPath, query: Annotated[PageQuery, Query()]) -> Response:
     """Read what happened to a key over all of its instances, as one chain, oldest first."""
     after = chain_cursor(query.cursor)
     async with acquire(scope.pool) as connection:

@@ -1,44 +1,32 @@
 """Reconcilers."""
 
-import base64
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import ConfigDict, Field
 
 from horai.accept import reconcilers
-from horai.accept.reconcilers import ReconcilerWish
-from horai.accept.reconciles import counts_of
+from horai.accept.reconcilers import Overview, ReconcilerChange, ReconcilerWish
 from horai.accept.requests import Once
 from horai.api.body import Body, body_of
-from horai.api.context import IdempotencyKey, ScopeDep, once_of, takes
-from horai.api.present import answer, instance_json, job_cursor
-from horai.core.errors import IdempotencyKeyRequired
-from horai.core.reconcilers import shown_source
-from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
-from horai.db.reconcilers import ReconcilerRow, Report, examples_of
-from horai.wire.fields import Model
+from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.paging import PageQuery
+from horai.api.present import answer, instance_json
+from horai.api.reconciler_json import reconciler_json, reconciler_page, report_page
+from horai.core.errors import IdempotencyKeyRequired, Invalid
 from horai.wire.instances import InstanceAnswer
-from horai.wire.reconcilers import ReconcilerIn, ReconcilerList, ReconcilerOut, ReportList
+from horai.wire.jobs import Noted
+from horai.wire.reconcilers import ReconcilerIn, ReconcilerList, ReconcilerOut, ReconcilerPatch, ReportList
 
 router = APIRouter(prefix="/api/v1/reconcilers", tags=["reconcilers"])
 
-LAST = 2**63 - 1
+
+def _shown(overview: Overview, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return answer(reconciler_json(overview), status, {"ETag": f'"{overview.row.version}"', **(headers or {})})
 
 
-class PageQuery(Model):
-    """How a list is paged."""
-
-    model_config = ConfigDict(strict=False, populate_by_name=False)
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
-
-    @property
-    def before(self) -> int:
-        """The id that the page lies behind."""
-        return LAST if self.cursor is None else job_cursor(self.cursor)
+def _source(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given["source"].items() if value is not None}
 
 
 @router.post("", status_code=201, responses={201: {"model": ReconcilerOut}}, openapi_extra=takes(ReconcilerIn))
@@ -49,31 +37,66 @@ async def create_reconciler(
 ) -> Response:
     """Create a reconciler: it compares a source of the business with the instances of a job, and creates what is missing."""
     given = body.given()
-    source = {name: value for name, value in given["source"].items() if value is not None}
-    wish = ReconcilerWish(given["name"], given["job"], source, given)
+    wish = ReconcilerWish(given["name"], given["job"], _source(given), given)
     made = await reconcilers.create_reconciler(scope, wish, once_of(idempotency_key, body.raw))
-    return answer(reconciler_json(made), 201, {"Location": f"/api/v1/reconcilers/{made.id}"})
+    return _shown(made, 201, {"Location": f"/api/v1/reconcilers/{made.row.id}"})
 
 
 @router.get("", responses={200: {"model": ReconcilerList}})
 async def get_reconcilers(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
-    """List reconcilers, newest first."""
-    rows = await reconcilers.list_reconcilers(scope, query.before, query.limit)
-    cursor = _cursor([row.id for row in rows], query.limit)
-    return answer({"items": [reconciler_json(row) for row in rows], "nextCursor": cursor})
+    """List reconcilers, newest first, each with its last report and its next fire."""
+    return answer(reconciler_page(await reconcilers.list_reconcilers(scope, query.before, query.limit), query.limit))
 
 
 @router.get("/{reconciler}", responses={200: {"model": ReconcilerOut}})
 async def get_reconciler(scope: ScopeDep, reconciler: str) -> Response:
     """Read a reconciler by id or name."""
-    return answer(reconciler_json(await reconcilers.read_reconciler(scope, reconciler)))
+    return _shown(await reconcilers.read_reconciler(scope, reconciler))
+
+
+@router.patch("/{reconciler}", responses={200: {"model": ReconcilerOut}}, openapi_extra=takes(ReconcilerPatch))
+async def patch_reconciler(
+    scope: ScopeDep,
+    reconciler: str,
+    body: Annotated[Body[ReconcilerPatch], Depends(body_of(ReconcilerPatch))],
+    if_version: VersionDep,
+) -> Response:
+    """Change when a reconciler looks, or its source, which is given whole; a run under way reads that from its beginning."""
+    given = body.given()
+    if "source" in given and given["source"] is None:
+        raise Invalid.field("source", "cannot be taken away", "Give another one, whole, or delete the reconciler.")
+    source = _source(given) if "source" in given else None
+    schedule = {name: value for name, value in given.items() if name != "source"}
+    return _shown(
+        await reconcilers.change_reconciler(scope, reconciler, ReconcilerChange(schedule, source, if_version))
+    )
 
 
 @router.delete("/{reconciler}", status_code=204)
-async def delete_reconciler(scope: ScopeDep, reconciler: str) -> Response:
+async def delete_reconciler(scope: ScopeDep, reconciler: str, if_version: VersionDep) -> Response:
     """Remove a reconciler; what it has created stays."""
-    await reconcilers.delete_reconciler(scope, reconciler)
+    await reconcilers.delete_reconciler(scope, reconciler, if_version)
     return Response(status_code=204)
+
+
+@router.post(
+    "/{reconciler}/pause", responses={200: {"model": ReconcilerOut}}, openapi_extra=takes(Noted, required=False)
+)
+async def pause_reconciler(
+    scope: ScopeDep, reconciler: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
+) -> Response:
+    """Hold a reconciler: no new runs. One under way is left to finish."""
+    return _shown(await reconcilers.set_paused(scope, reconciler, body.shape.note, paused=True))
+
+
+@router.post(
+    "/{reconciler}/resume", responses={200: {"model": ReconcilerOut}}, openapi_extra=takes(Noted, required=False)
+)
+async def resume_reconciler(
+    scope: ScopeDep, reconciler: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
+) -> Response:
+    """Let a held reconciler go on; of the runs that it missed one is made up for."""
+    return _shown(await reconcilers.set_paused(scope, reconciler, body.shape.note, paused=False))
 
 
 @router.post("/{reconciler}/run", status_code=202, responses={202: {"model": InstanceAnswer}})
@@ -90,44 +113,6 @@ async def run_reconciler(scope: ScopeDep, reconciler: str, idempotency_key: Idem
 
 @router.get("/{reconciler}/reports", responses={200: {"model": ReportList}})
 async def get_reports(scope: ScopeDep, reconciler: str, query: Annotated[PageQuery, Query()]) -> Response:
-    """List what the comparisons came to, newest first."""
+    """List what the comparisons came to, newest first: the last 1,000 are kept."""
     rows = await reconcilers.list_reports(scope, reconciler, query.before, query.limit)
-    cursor = _cursor([row.id for row in rows], query.limit)
-    return answer({"items": [report_json(row) for row in rows], "nextCursor": cursor})
-
-
-def _cursor(ids: Sequence[int], limit: int) -> str | None:
-    """Where the next page begins; None on the last."""
-    if len(ids) < limit:
-        return None
-    return base64.urlsafe_b64encode(str(ids[-1]).encode()).decode().rstrip("=")
-
-
-def reconciler_json(row: ReconcilerRow) -> dict[str, Any]:
-    """A reconciler as it is, without its secrets."""
-    return {
-        "id": str(row.id),
-        "name": row.name,
-        "job": row.target,
-        "jobId": str(row.target_id),
-        "runJobId": str(row.job_id),
-        "status": row.status.name,
-        "every": row.document.get("every"),
-        "cron": row.document.get("cron"),
-        "timezone": row.document.get("timezone"),
-        "source": shown_source(row.source),
-        "createdAt": row.created_at,
-    }
-
-
-def report_json(report: Report) -> dict[str, Any]:
-    """What a comparison came to."""
-    return {
-        "id": str(report.id),
-        "instanceId": str(report.instance_id),
-        "startedAt": report.started_at,
-        "finishedAt": report.finished_at,
-        **counts_of(report),
-        "error": report.error,
-        "examples": examples_of(report.tally, report.surplus_keys),
-    }
+    return answer(report_page(rows, query.limit))

@@ -4,7 +4,6 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import ConfigDict, Field
 
 from horai.accept import instances, reruns, workflows
 from horai.accept.requests import Once
@@ -13,15 +12,14 @@ from horai.accept.workflow_views import view, views
 from horai.accept.workflows import Workflow, WorkflowChange, WrittenWorkflow
 from horai.api.body import Body, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_cursor, instance_json, job_cursor
 from horai.api.workflow_json import pending_json, run_page, view_json, workflow_json, workflow_page
 from horai.core.dag import RunState
 from horai.core.errors import IdempotencyKeyRequired, NotFound
-from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
 from horai.core.workflow import Node, checked_nodes
 from horai.db.pool import acquire
 from horai.db.reruns import RunPage, list_runs
-from horai.wire.fields import Model
 from horai.wire.instances import TriggerIn
 from horai.wire.jobs import Noted
 from horai.wire.workflows import (
@@ -37,15 +35,6 @@ from horai.wire.workflows import (
 )
 
 router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"])
-
-
-class PageQuery(Model):
-    """How a list of workflows or runs is paged."""
-
-    model_config = ConfigDict(strict=False, populate_by_name=False)
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
 
 
 class RunQuery(PageQuery):

@@ -1,13 +1,15 @@
 -- Reconcilers: a source of the business is compared with the instances of a job, again and again.
 
 -- job_id: the job whose runs are the comparisons; its name is the reconciler's, and it is gone with it.
--- target_id: the job whose instances are compared. source: where the business keeps what it wants.
+-- target_id: the job whose instances are compared. source: where the business keeps what it wants; source_version counts
+-- its changes, and a run that began under another one begins anew.
 create table horai.reconciler (
     id bigint generated always as identity primary key,
     tenant_id integer not null references horai.tenant,
     job_id bigint not null unique references horai.job,
     target_id bigint not null references horai.job,
     source json not null,
+    source_version integer not null default 1,
     created_at timestamptz not null default clock_timestamp()
 );
 create index reconciler_tenant on horai.reconciler (tenant_id, id);
@@ -21,6 +23,7 @@ create table horai.reconcile_report (
     reconciler_id bigint not null references horai.reconciler,
     instance_id bigint not null unique,
     attempt integer not null,
+    source_version integer not null,
     started_at timestamptz not null default clock_timestamp(),
     finished_at timestamptz,
     cursor text,

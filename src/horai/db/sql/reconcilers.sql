@@ -10,35 +10,47 @@ on conflict (job_id) do update set target_id = excluded.target_id, source = excl
 
 -- name: list_reconcilers
 -- Newest first; those whose job was deleted are gone.
-select r.id, r.tenant_id, r.job_id, job.name, r.target_id, target.name as target, r.source, job.definition, job.status, r.created_at
+select r.*, job.name, target.name as target, job.definition, job.status, job.note, job.version, job.updated_at
 from horai.reconciler r join horai.job job on job.id = r.job_id join horai.job target on target.id = r.target_id
 where r.tenant_id = $1 and r.id < $2 and job.deleted_at is null order by r.id desc limit $3;
 
 -- name: find_reconciler
 -- By its id ($2) or its name ($3).
-select r.id, r.tenant_id, r.job_id, job.name, r.target_id, target.name as target, r.source, job.definition, job.status, r.created_at
+select r.*, job.name, target.name as target, job.definition, job.status, job.note, job.version, job.updated_at
 from horai.reconciler r join horai.job job on job.id = r.job_id join horai.job target on target.id = r.target_id
 where r.tenant_id = $1 and job.deleted_at is null and (r.id = $2::bigint or job.name = $3::text);
 
 -- name: reconciler_of_job
-select r.id, r.tenant_id, r.job_id, job.name, r.target_id, target.name as target, r.source, job.definition, job.status, r.created_at
+select r.*, job.name, target.name as target, job.definition, job.status, job.note, job.version, job.updated_at
 from horai.reconciler r join horai.job job on job.id = r.job_id join horai.job target on target.id = r.target_id
 where r.job_id = $1;
 
+-- name: change_source
+-- Runs under way notice by its version.
+update horai.reconciler set source = $2, source_version = source_version + 1 where id = $1;
+
+-- name: last_reports
+-- The newest of each reconciler: one probe of the index for each.
+select report.* from unnest($1::bigint[]) as wanted(id)
+cross join lateral (select * from horai.reconcile_report where reconciler_id = wanted.id order by id desc limit 1) report;
+
 -- name: begin_report
 -- The run's report, taken over by this attempt; nothing comes back to an attempt that is older than the one who has it.
-insert into horai.reconcile_report as report (reconciler_id, instance_id, attempt) values ($1, $2, $3)
+insert into horai.reconcile_report as report (reconciler_id, instance_id, attempt, source_version) values ($1, $2, $3, $4)
 on conflict (instance_id) do update set attempt = excluded.attempt where report.attempt <= excluded.attempt
 returning *;
 
 -- name: rewind_report
--- For a source that begins anew with each attempt: what was made stays told, what was read is read again.
-update horai.reconcile_report set cursor = null, is_read = false, pages = 0, found = 0, left_alone = 0, faulty = 0, live = 0
+-- For a source that begins anew, with each attempt or because it was changed: what was made stays told, what was read is read again.
+update horai.reconcile_report set source_version = $3, cursor = null, is_read = false, pages = 0, found = 0, left_alone = 0, faulty = 0, live = 0
 where id = $1 and attempt = $2 and finished_at is null returning *;
 
 -- name: lock_report
--- Held while a page is written; nothing comes back to an attempt that has lost its say, nor of a run that is over.
-select * from horai.reconcile_report where id = $1 and attempt = $2 and finished_at is null for update;
+-- Held while a page is written; nothing comes back to an attempt that has lost its say or reads a
+-- source that was changed, nor of a run that is over.
+select report.* from horai.reconcile_report report
+join horai.reconciler r on r.id = report.reconciler_id and r.source_version = report.source_version
+where report.id = $1 and report.attempt = $2 and report.finished_at is null for update of report;
 
 -- name: write_report
 update horai.reconcile_report set cursor = $2::text, is_read = $2::text is null, pages = pages + 1, found = $3, missing = $4, created = $5, left_alone = $6, faulty = $7,
@@ -85,9 +97,23 @@ with extra as materialized (
 select (select count(*) from extra) as surplus, array(select key from extra order by key limit $4) as keys;
 
 -- name: forget_seen
--- Of this run, and of those before it that never came to their end.
+delete from horai.reconcile_seen where report_id = $1;
+
+-- name: forget_seen_before
+-- Of the runs before $2 that never came to their end, and never will.
 delete from horai.reconcile_seen seen using horai.reconcile_report report
-where seen.report_id = report.id and report.reconciler_id = $1 and report.id <= $2;
+where seen.report_id = report.id and report.reconciler_id = $1 and report.id < $2
+    and not exists (select from horai.instance_live live where live.id = report.instance_id);
+
+-- name: forget_reports
+-- Up to $4 of a reconciler's reports that lie behind its newest $3, the oldest first. One whose run is not over is kept.
+delete from horai.reconcile_report where id in (
+    select id from horai.reconcile_report report
+    where reconciler_id = $1 and id < (
+        select id from horai.reconcile_report where reconciler_id = $1 and id <= $2 order by id desc offset $3 - 1 limit 1
+    ) and not exists (select from horai.instance_live live where live.id = report.instance_id)
+    order by id limit $4
+);
 
 -- name: wait_at_most
 -- For this transaction, or the part of it that is under way.

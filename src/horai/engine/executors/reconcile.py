@@ -5,7 +5,6 @@ A run that takes long gives its turn back and goes on behind its last page; so d
 
 import asyncio
 import os
-import socket
 import traceback
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,25 +18,26 @@ import asyncpg
 import msgspec
 import structlog
 
-from horai.accept.reconciles import Comparison, Overtaken, begin, counts_of
+from horai.accept.reconciles import Comparison, Overtaken, Run, begin, counts_of
 from horai.core.addresses import AddressPolicy
 from horai.core.calls import Call
 from horai.core.errors import HoraiError, NotFound
-from horai.core.reconcile import Row
+from horai.core.reconcile import REPORTS_KEPT, Row
 from horai.core.reconcilers import HttpSource, PythonSource, Source, SqlSource, stored_source
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded
 from horai.db import reconcilers
-from horai.db.business import SourceFault, business_table
+from horai.db.business import Database, SourceFault, business_table
 from horai.db.pool import GONE, Pool, acquire
 from horai.db.reconcilers import ReconcilerRow, Report
 from horai.db.wakeups import Wakeups
-from horai.engine.executors.dial import callback_session
+from horai.engine.executors.dial import AddressRefused, CheckedResolver, callback_session
 from horai.engine.executors.pages import PagedAddress
 
 log = structlog.get_logger(__name__)
 
 NOT_OURS = NotSent()
 GO_ON = Postponed(timedelta(0))
+STOPPING = "the node is stopping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,9 @@ class Bounds:
     pages: int = 20_000
     at_once: int = 4
     """Runs of one node; the others wait. Each has a connection to its source, and takes one of the API's for each page."""
+    statement: timedelta = timedelta(seconds=30)
+    """How long a database of the business may take for a page."""
+    reports: int = REPORTS_KEPT
 
 
 class Pages(Protocol):
@@ -78,12 +81,15 @@ class ReconcileExecutor:
         self._places = asyncio.Semaphore(self._bounds.at_once)
         self._resources = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
+        self._resolver: CheckedResolver | None = None
 
     async def open(self) -> None:
+        self._resolver = CheckedResolver(self._policy)
+        self._resources.push_async_callback(self._resolver.close)
         self._session = await self._resources.enter_async_context(callback_session(self._policy))
 
     async def close(self) -> None:
-        self._session = None
+        self._session = self._resolver = None
         await self._resources.aclose()
 
     async def run(self, call: Call) -> Outcome:
@@ -129,7 +135,8 @@ class ReconcileExecutor:
             reconciler = await reconcilers.reconciler_of_job(connection, call.job_id)
         if reconciler is None:
             return FailedUnrecoverable("NO_RECONCILER", "the job is no reconciler's")
-        comparison = await begin(self._pool, self._wakeups, reconciler, call.instance_id, call.attempt)
+        run = Run(call.instance_id, call.attempt)
+        comparison = await begin(self._pool, self._wakeups, reconciler, run, self._bounds.reports)
         if comparison.report.finished_at is not None:
             return _told(comparison.report)
         async with self._source(reconciler) as source:
@@ -157,36 +164,38 @@ class ReconcileExecutor:
         source: Source = stored_source(reconciler.source)
         match source:
             case SqlSource():
-                async with business_table(await self._address(source), source.query) as table:
+                database = await self._database(source)
+                async with business_table(database, source.query, self._bounds.statement) as table:
                     yield table
             case HttpSource():
                 if self._session is None:
-                    raise SourceFault("the node is stopping")
+                    raise SourceFault(STOPPING)
                 yield PagedAddress(self._session, source)
             case PythonSource():
                 raise SourceFault("a worker of its application runs it")
             case _:
                 assert_never(source)
 
-    async def _address(self, source: SqlSource) -> str:
-        """An address of the operator's is taken as it is; any other has to be where callbacks may go."""
+    async def _database(self, source: SqlSource) -> Database:
+        """One of the operator's is taken as it is; any other has to be where callbacks may go, and is dialled there."""
         if source.variable is not None:
             found = self._environment.get(source.variable, "")
             if not found.startswith(("postgresql://", "postgres://")):
                 raise SourceFault(f"the node has no variable {source.variable} with the URL of a PostgreSQL")
-            return found
+            return Database(found)
         assert source.url is not None  # noqa: S101 — one of both, by its check
-        host = urlsplit(source.url).hostname or ""
+        if self._resolver is None:
+            raise SourceFault(STOPPING)
         try:
-            answers = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
+            answers = await self._resolver.resolve(urlsplit(source.url).hostname or "")
+        except OSError as error:
             raise SourceFault("the name of the database's host could not be resolved") from error
-        if not answers or not all(self._policy.permits(str(address[0])) for *_, address in answers):
+        except AddressRefused as error:
             raise SourceFault(
                 "the database is not at a public address; an operator can allow its network with --callback-allow CIDR, "
                 "or name it in a variable for databaseUrlEnv"
-            )
-        return source.url
+            ) from error
+        return Database(source.url, tuple(answer["host"] for answer in answers))
 
 
 def _told(report: Report) -> Succeeded:

@@ -5,10 +5,15 @@ import json
 import random
 from datetime import timedelta
 
+import pytest
+
 import drift
 import make
 from drift import TOMORROW, desk
 from horai.accept import instances
+from horai.accept.reconcilers import ReconcilerChange, change_reconciler
+from horai.accept.reconciles import Overtaken, Run, begin
+from horai.core.reconcile import Wanted
 from horai.core.settlement import FailedUnrecoverable, NotSent, Postponed, Succeeded
 from horai.core.states import CancelReason
 from horai.db import plans
@@ -143,6 +148,59 @@ async def test_B16_a_long_run_goes_on_behind_its_last_page_and_counts_every_row_
     assert [type(outcome) for outcome in outcomes] == [Postponed] * 9 + [Succeeded]
     assert (report.tally.found, report.tally.created, report.pages, reports) == (950, 950, 10, 1)
     assert repeated == outcomes[-1]
+
+
+async def test_B16_a_run_whose_source_is_changed_reads_the_new_one_from_its_beginning(url: str) -> None:
+    async with desk(url, bounds=Bounds(page=1, slice=timedelta(0))) as at:
+        await at.write("b", "c", "d")
+        assert isinstance(await at.compare(42, 1), Postponed)
+        await at.write("a")
+        other = drift.QUERY.replace("state = 'waiting'", "state <> 'gone'")
+
+        await change_reconciler(at.scope, "articles", ReconcilerChange({}, {**drift.SQL, "query": other}))
+        outcomes = [await at.compare(42, attempt) for attempt in range(2, 7)]
+
+        report, live = await at.report(), await at.live()
+    assert [type(outcome) for outcome in outcomes] == [Postponed] * 4 + [Succeeded]
+    assert set(live) == {"a", "b", "c", "d"}
+    assert (report.tally.found, report.tally.created, report.surplus) == (4, 4, 0)
+
+
+async def test_B16_a_page_of_a_source_that_was_changed_meanwhile_is_not_counted(url: str) -> None:
+    async with desk(url) as at:
+        run = Run(42, 1)
+        comparison = await begin(at.scope.pool, at.scope.wakeups, at.reconciler, run)
+        await change_reconciler(at.scope, "articles", ReconcilerChange({}, drift.SQL))
+
+        with pytest.raises(Overtaken):
+            await comparison.take([Wanted("stale", TOMORROW)], "stale")
+
+        live = await at.live()
+    assert live == {}
+
+
+async def test_B16_the_newest_reports_are_kept_and_that_of_a_run_under_way(url: str) -> None:
+    async with desk(url, bounds=Bounds(reports=3)) as at:
+        await at.write("article:1")
+        (running,) = await make.many(at.scope, 1)
+        await begin(at.scope.pool, at.scope.wakeups, at.reconciler, Run(running, 1))
+
+        kept = [(await at.compared()).id for _ in range(6)][-3:]
+
+        rows = await at.connection.fetch("select id, instance_id from horai.reconcile_report order by id")
+    assert [row["id"] for row in rows][1:] == kept
+    assert rows[0]["instance_id"] == running
+
+
+async def test_B16_what_a_broken_run_has_met_is_forgotten_by_the_next(url: str) -> None:
+    async with desk(url, bounds=Bounds(page=1, slice=timedelta(0))) as at:
+        await at.write("article:1", "article:2", "article:3")
+        assert isinstance(await at.compare(41, 1), Postponed)  # and it never goes on
+
+        assert isinstance(await at.compare(42, 1), Postponed)
+
+        seen = await at.connection.fetch("select report_id from horai.reconcile_seen")
+    assert len(seen) == 1
 
 
 async def test_B16_an_attempt_that_was_overtaken_writes_nothing(url: str) -> None:

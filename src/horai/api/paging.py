@@ -1,0 +1,26 @@
+"""How lists are paged that are not narrowed."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from horai.api.present import job_cursor
+from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
+from horai.wire.fields import Model
+
+LAST = 2**63 - 1
+"""Above every id."""
+
+
+class PageQuery(Model):
+    """How a list is paged."""
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
+
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
+    cursor: str | None = None
+
+    @property
+    def before(self) -> int:
+        """The id that a page lies behind, in a list whose newest come first."""
+        return LAST if self.cursor is None else job_cursor(self.cursor)
