@@ -27,7 +27,7 @@ VERBS = {
     "schedules": {"preview"},
     "backfills": {"list", "show", "pause", "resume", "cancel"},
     "entities": {"import", "list", "add", "remove", "status"},
-    "reconcilers": {"list", "show", "create", "run", "reports", "delete"},
+    "reconcilers": {"list", "show", "create", "change", "pause", "resume", "run", "reports", "delete"},
     "queues": {"list", "show", "set", "pause", "resume"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
     "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "cancel", "delete"},

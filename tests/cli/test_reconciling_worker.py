@@ -38,9 +38,10 @@ async def test_B16_a_worker_compares_what_its_function_wants_and_creates_what_is
         with shop.worker(url) as worker:
             worker.started()
             before = await reconcilers.read_reconciler(scope, "announcements")
-            first = await (await job("announcements").enqueue()).result(timeout=20)
+            announcements = job("announcements")
+            first = await (await announcements.enqueue()).result(timeout=20)
             await connection.execute("delete from horai.instance_live where key = 'article:summer'")
-            second = await (await job("announcements").enqueue()).result(timeout=20)
+            second = await (await announcements.enqueue()).result(timeout=20)
         after = await reconcilers.read_reconciler(scope, "announcements")
     keys = await connection.fetch("select key from horai.instance_live where key is not null order by key")
     assert (before.row.target, before.row.declared_by, before.last) == ("announce", "shop", None)

@@ -179,9 +179,7 @@ async def remove_job(connection: Connection, job: JobRow) -> None:
 async def _require_unused(connection: Connection, job: JobRow) -> None:
     """Whoever makes it part of a workflow holds it meanwhile, so that this look comes before or after."""
     if is_house(job.document):
-        raise Conflict(
-            f"The job {job.name!r} belongs to Horai itself.", "Delete what it belongs to: its workflow, for example."
-        )
+        raise Conflict(f"The job {job.name!r} belongs to Horai itself.", "Delete its workflow or reconciler.")
     if names := await workflows.workflows_with(connection, job.id):
         raise Conflict(
             f"The job {job.name!r} is a node of the workflow {names[0]!r}.",

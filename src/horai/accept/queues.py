@@ -1,7 +1,7 @@
 """Reading and setting queues."""
 
-from horai.accept.scope import Scope
-from horai.core.errors import NotFound, PreconditionFailed
+from horai.accept.scope import Scope, require_version
+from horai.core.errors import NotFound
 from horai.core.queues import QueueSettings, checked_name
 from horai.db import jobs, queues
 from horai.db.pool import Connection, acquire, retrying, transaction
@@ -49,11 +49,7 @@ async def _lock(connection: Connection, scope: Scope, name: str, if_version: int
     await queues.make_queue(connection, scope.tenant_id, name)
     queue = await queues.lock_queue(connection, scope.tenant_id, name)
     assert queue is not None  # noqa: S101 — it was made, and queues are never deleted
-    if if_version is not None and queue.version != if_version:
-        raise PreconditionFailed(
-            f"The queue {name!r} has version {queue.version}, not {if_version}.",
-            "Read it again, look at what changed, and send the new ETag in If-Match.",
-        )
+    require_version(f"queue {name!r}", queue.version, if_version)
     return queue
 
 

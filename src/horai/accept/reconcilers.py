@@ -9,10 +9,10 @@ from typing import Any
 from horai.accept import instances, jobs, relanes, requests, slots
 from horai.accept.definitions import Written
 from horai.accept.requests import Once
-from horai.accept.scope import Scope, require_job
+from horai.accept.scope import Scope, require_job, require_version
 from horai.accept.slots import Joined
 from horai.core.definition import JobStatus, checked
-from horai.core.errors import Invalid, NotFound, PreconditionFailed
+from horai.core.errors import Invalid, NotFound
 from horai.core.reconcilers import changed_document, checked_source, job_document
 from horai.db import jobs as stored_jobs
 from horai.db import nodes, reconcilers
@@ -179,9 +179,5 @@ async def _lock(
     job = await stored_jobs.lock_job(connection, row.job_id)
     if job is None:
         raise _not_found(reference)
-    if if_version is not None and job.version != if_version:
-        raise PreconditionFailed(
-            f"The reconciler {row.name!r} has version {job.version}, not {if_version}.",
-            "Read it again, look at what changed, and send the new ETag in If-Match.",
-        )
+    require_version(f"reconciler {row.name!r}", job.version, if_version)
     return row, job

@@ -1,4 +1,4 @@
-"""Who asks, and with what at hand."""
+"""Who asks, with what at hand, and having read what."""
 
 from dataclasses import dataclass
 
@@ -37,14 +37,19 @@ async def hold_job(connection: Connection, scope: Scope, reference: str, if_vers
         raise Invalid(
             f"The job {job.name!r} makes the ticks of another one.", "Change the refresh job that it is named after."
         )
-    if if_version is not None and job.version != if_version:
-        raise PreconditionFailed(
-            f"The job {job.name!r} has version {job.version}, not {if_version}.",
-            "Read it again, look at what changed, and send the new ETag in If-Match.",
-        )
+    require_version(f"job {job.name!r}", job.version, if_version)
     return job
 
 
 def job_not_found(reference: str) -> NotFound:
     """One answer for a job that never was, is gone, or is somebody else's."""
     return NotFound(f"There is no job {reference[:128]!r}.", "GET /api/v1/jobs lists the jobs of this tenant.")
+
+
+def require_version(what: str, version: int, if_version: int | None) -> None:
+    """`PreconditionFailed` for whoever has read another version of it; None has read none, and does not mind."""
+    if if_version is not None and version != if_version:
+        raise PreconditionFailed(
+            f"The {what} has version {version}, not {if_version}.",
+            "Read it again, look at what changed, and send the new ETag in If-Match.",
+        )

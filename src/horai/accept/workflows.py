@@ -12,11 +12,11 @@ from horai.accept import jobs, relanes, requests, slots
 from horai.accept.definitions import Written
 from horai.accept.requests import Once
 from horai.accept.runs import advance_runs
-from horai.accept.scope import Scope
+from horai.accept.scope import Scope, require_version
 from horai.accept.slots import Joined
 from horai.core.amendment import amended
 from horai.core.definition import HOUSE, checked
-from horai.core.errors import Duplicate, Invalid, NotFound, PreconditionFailed
+from horai.core.errors import Duplicate, Invalid, NotFound
 from horai.core.faults import Faults
 from horai.core.overlap import Overlap
 from horai.core.timing import Timing
@@ -210,11 +210,7 @@ async def _lock(connection: Connection, scope: Scope, reference: str, if_version
     row = await workflows.lock_workflow(connection, found.row.id)
     if row is None:
         raise _not_found(reference)
-    if if_version is not None and row.version != if_version:
-        raise PreconditionFailed(
-            f"The workflow {row.name!r} has version {row.version}, not {if_version}.",
-            "Read it again, look at what changed, and send the new ETag in If-Match.",
-        )
+    require_version(f"workflow {row.name!r}", row.version, if_version)
     return row
 
 

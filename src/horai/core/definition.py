@@ -139,7 +139,9 @@ def refuse_house(document: Mapping[str, Any]) -> None:
     """`Invalid` for a job that only Horai itself may make or change."""
     if is_house(document):
         raise Invalid.field(
-            "target.handler", "belongs to Horai itself", "Change what the job belongs to: its workflow, for example."
+            "target.handler",
+            "belongs to Horai itself",
+            "Change what the job belongs to: its workflow or its reconciler.",
         )
 
 
