@@ -108,7 +108,7 @@ class ExamplesOut(Model):
     faulty: list[FaultOut]
 
 
-class ReportOut(Model):
+class ReportOut(ReportSummary):
     """What a comparison came to.
 
     `found`: rows of the source. `missing`: those without an instance, live or ended. `created`: made for them. `surplus`:
@@ -116,17 +116,9 @@ class ReportOut(Model):
     ended. `faulty`: rows that cannot be instances. `error`: why the last attempt broke off.
     """
 
-    id: Id
     instance_id: Id
-    started_at: datetime
-    finished_at: datetime | None
-    found: int
-    missing: int
-    created: int
-    surplus: int | None
     left_alone: int
     faulty: int
-    error: str | None
     examples: ExamplesOut
 
 
