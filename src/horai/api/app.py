@@ -35,7 +35,7 @@ from horai.wire.health import Problem
 from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
 from horai.wire.jobs import JobIn, JobPatch, Noted
 from horai.wire.queues import QueueIn
-from horai.wire.reconcilers import ReconcilerIn
+from horai.wire.reconcilers import ReconcilerIn, ReconcilerPatch
 from horai.wire.schedules import PreviewIn
 from horai.wire.workflows import RerunIn, WorkflowIn, WorkflowPatch
 
@@ -58,6 +58,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     EntityIn,
     EntitiesIn,
     ReconcilerIn,
+    ReconcilerPatch,
     Problem,
 )
 
