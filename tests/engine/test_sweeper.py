@@ -232,7 +232,7 @@ async def test_a_sweep_goes_on_past_a_page_of_rows_that_are_in_hand(url: str):
 # How often, and what it costs
 
 
-async def test_an_idle_sweep_is_one_statement_for_every_thousand_places(url: str):
+async def test_E7_an_idle_sweep_is_one_statement_for_every_thousand_places(url: str):
     async with workbench(url) as bench:
         for number in range(40):
             await make.job(bench.scope, f"job-{number}", queue=f"queue-{number}")

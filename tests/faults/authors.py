@@ -11,7 +11,7 @@ from harness import Client
 from horai.core.reschedule import Verdict
 
 CLIENTS = 3
-SAID = ((-900, -600), (-350, -50), (-150, 250))
+SAID = ((-900, -600), (-350, -50), (-150, 1_100))
 """When each of a client's wishes is said: between so many milliseconds from the unit's own moment."""
 MEANT = range(-50, 400)
 """What a wish may mean, in milliseconds from the unit's own moment."""

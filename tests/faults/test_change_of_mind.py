@@ -24,12 +24,15 @@ from horai.db.claims import Held
 from horai.db.pool import Dedicated, connect
 
 NODES = ("one", "two", "three")
-UNITS = 2_000 if IS_LONG else 150
-PER_SECOND = 16
+UNITS = 2_000 if IS_LONG else 100
+AT_ONCE = 25
+"""Units whose moment is near: on a slow machine the race takes longer, and stays one."""
+AHEAD = timedelta(seconds=1)
+"""From when a unit is taken up to its moment, later than its first words."""
 PAST_EVERY = 20
 """The past grows, and the clients have only so much of this process: it is read at one in so many looks."""
 JOB = "publish"
-HOOK = "/publish?delay=0.15"
+HOOK = "/publish?delay=0.3"
 """Long enough for a change of mind to come while the call is under way."""
 
 Past = Sequence[asyncpg.Record]
@@ -60,7 +63,7 @@ async def test_A12_A14_X18_changes_of_mind_around_the_due_instant_fire_the_last_
     assert len(accountant.puts) == UNITS * CLIENTS * len(SAID)
     assert verdicts[Verdict.INSERTED] == UNITS
     for verdict in (Verdict.UPDATED, Verdict.SUPERSEDED, Verdict.IGNORED):
-        assert verdicts[verdict] > UNITS / 4  # else the changes came too early or too late, and this proves nothing
+        assert verdicts[verdict] > UNITS / 10  # else the changes came too early or too late, and this proves nothing
     assert each_succeeded_once(past) == []
     assert too_early(past, hits) == []
     assert effects(receiver) == {f"default:{JOB}:{key_of(number)}": 1 for number in range(UNITS)}
@@ -72,13 +75,17 @@ def key_of(unit: int) -> str:
 
 async def race(doors: Sequence[Client], accountant: Accountant) -> None:
     """Every unit has its own moment; a client of it stays at its own door."""
-    dice = random.Random(6)
-    begin = (datetime.now(UTC) + timedelta(seconds=2)).replace(microsecond=0)
+    dice, numbers = random.Random(6), iter(range(UNITS))
+
+    async def one_after_the_other() -> None:
+        for number in numbers:
+            minds = wishes(datetime.now(UTC) + AHEAD, dice)
+            authors = [Author(door, JOB, key_of(number), accountant) for door in doors]
+            await asyncio.gather(*(author.say(mind) for author, mind in zip(authors, minds, strict=True)))
+
     async with asyncio.TaskGroup() as group:
-        for number in range(UNITS):
-            moment = begin + timedelta(milliseconds=round(1000 * number / PER_SECOND))
-            for door, mind in zip(doors, wishes(moment, dice), strict=True):
-                group.create_task(Author(door, JOB, key_of(number), accountant).say(mind))
+        for _ in range(AT_ONCE):
+            group.create_task(one_after_the_other())
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """Seed 002 §18, example 6: a parent of a DAG fails, all its children are blocked, and it is told; a rerun repairs it."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -21,13 +22,12 @@ async def _job(api: Client, receiver: Receiver, name: str, *answers: Answer) -> 
 
 
 async def _until(api: Client, run: Any, state: str) -> Any:
-    async def look() -> Any:
-        return (await api("GET", f"{FLOWS}/settlement/runs/{run['id']}")).json
-
-    found = await look()
-    while found["state"] != state:
-        found = await look()
-    return found
+    async with asyncio.timeout(20):
+        while True:
+            found = (await api("GET", f"{FLOWS}/settlement/runs/{run['id']}")).json
+            if found["state"] == state:
+                return found
+            await asyncio.sleep(0.02)
 
 
 async def test_C59_example_6_a_failed_parent_blocks_all_its_children_and_is_told(url: str) -> None:
