@@ -129,6 +129,50 @@ async def in_flight(connection: Dedicated) -> bool:
 
 
 @pytest.mark.timeout(120)
+async def test_C6_C35_what_a_killed_process_had_settled_and_not_decided_on_is_taken_up_with_its_shards(
+    short_place: Path, url: str, connection: Dedicated
+) -> None:
+    """The other process has never heard of these runs, and saw none open when it last swept."""
+    with receiving(short_place / "undecided.hits") as receiver:
+        async with cluster(short_place, url, "one", "two", lease=LEASE) as nodes:
+            async with speaking(nodes) as api:
+                await define(api, receiver, delay=1)
+                runs = await trigger(api, 16)
+            await until(lambda: are_there(connection, runs), 30, "the runs are there")
+            async with connection.transaction():
+                await connection.execute("select from horai.workflow_run for update")  # nobody decides
+                await until(lambda: have_loaded(connection, runs), 30, "every first node is settled")
+                unheard = await known_to(connection, "one")
+                await nodes.kill("one")
+            await all_succeeded(connection, runs, LEASE + 25)
+            found = await faults(connection, receiver, runs)
+    assert found == []
+    assert unheard > 0, "the other process knew them all, and this would prove nothing"
+
+
+async def are_there(connection: Dedicated, runs: Sequence[int]) -> bool:
+    return len(runs) == await connection.fetchval("select count(*) from horai.workflow_run")
+
+
+async def have_loaded(connection: Dedicated, runs: Sequence[int]) -> bool:
+    """Whether the first node of each run has succeeded; its own transaction sees what others commit."""
+    return len(runs) == await connection.fetchval(
+        "select count(*) from horai.workflow_node node join horai.instance_history past on past.id = node.instance_id"
+        " where node.name = 'load' and past.state = 2"
+    )
+
+
+async def known_to(connection: Dedicated, name: str) -> int:
+    """How many runs were started by a process that ran their first node too."""
+    return await connection.fetchval(
+        "select count(*) from horai.workflow_node node join horai.instance_history past on past.id = node.instance_id"
+        " join horai.instance_history tick on tick.id = node.run_id join horai.node own on own.incarnation = tick.node"
+        " where node.name = 'load' and past.node = tick.node and own.name = $1",
+        name,
+    )
+
+
+@pytest.mark.timeout(120)
 async def test_C6_C35_a_run_whose_process_was_killed_before_its_start_was_settled_is_not_started_again(
     short_place: Path, url: str, connection: Dedicated
 ) -> None:

@@ -167,6 +167,8 @@ class Engine:
         conductor = Conductor(line, self.keeper, self._wakeups, self._settings, self.clock.now())
         self._wakeups.listen_to_runs(conductor.hear)
         self._wakeups.listen_to_relanes(conductor.look_everywhere)
+        self.keeper.on_change.append(conductor.look_everywhere)  # who held them may have died before it could ask
+        self.keeper.on_lost_node.append(conductor.look_everywhere)
         return conductor
 
     async def watch(self) -> None:
