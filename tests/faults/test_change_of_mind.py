@@ -24,7 +24,7 @@ from horai.db.claims import Held
 from horai.db.pool import Dedicated, connect
 
 NODES = ("one", "two", "three")
-UNITS = 2_000 if IS_LONG else 100
+UNITS = 2_000 if IS_LONG else 75
 AT_ONCE = 25
 """Units whose moment is near: on a slow machine the race takes longer, and stays one."""
 AHEAD = timedelta(seconds=1)
