@@ -223,7 +223,7 @@ async def last_batch(connection: Connection, job_id: int) -> LastBatch | None:
 class RefreshCounts:
     """How many entities a job has, and how they are.
 
-    `due`: what a tick would load. `overdue`: older than is promised. `fresh`: run to an end within the window.
+    `due`: what a tick would load. `overdue`: older than is promised. `stale`: run to an end, but not within the window.
     """
 
     entities: int
@@ -231,13 +231,18 @@ class RefreshCounts:
     running: int
     due: int
     overdue: int
-    fresh: int
+    stale: int
+
+    @property
+    def fresh(self) -> int:
+        """Run to an end within the window."""
+        return self.entities - self.never_run - self.stale
 
 
 async def refresh_counts(
     connection: Connection, job_id: int, fresh_since: datetime, overdue_before: datetime
 ) -> RefreshCounts:
-    """Counted by indexes: of a million in a fraction of a second."""
+    """Counted by indexes: of a million in about a second."""
     row = await connection.fetchrow(sql("refresh_counts"), job_id, fresh_since, overdue_before)
     assert row is not None  # noqa: S101 — it counts
     return RefreshCounts(*row.values())
