@@ -11,7 +11,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from databases import TEMPLATE, fresh_database, url_for
+from databases import TEMPLATE, admin_of, fresh_database, url_for
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
@@ -67,6 +67,7 @@ def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
 
     asyncio.run(prepare())
     yield server
+    admin_of(server).close()
     asyncio.run(server.stop())
 
 

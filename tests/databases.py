@@ -4,10 +4,12 @@ import asyncio
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 
 import asyncpg
 
 from horai.db.embedded import EmbeddedPostgres
+from horai.db.pool import Dedicated
 
 TEMPLATE = "horai_template"
 
@@ -17,18 +19,36 @@ def url_for(server: EmbeddedPostgres, database: str) -> str:
     return server.url.replace("/horai?", f"/{database}?")
 
 
+class Admin:
+    """One connection for all that makes and drops databases, in a loop that stands still in between.
+
+    A new one each time, and a loop with it, would take as long as the statement.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._connection: Dedicated = self._runner.run(asyncpg.connect(url))
+
+    def execute(self, statement: str) -> None:
+        self._runner.run(self._connection.execute(statement))
+
+    def close(self) -> None:
+        self._runner.run(self._connection.close())
+        self._runner.close()
+
+
+@cache
+def admin_of(server: EmbeddedPostgres) -> Admin:
+    """The one of this server; whoever stops the server closes it first."""
+    return Admin(server.url)
+
+
 @contextmanager
 def fresh_database(server: EmbeddedPostgres, template: str = TEMPLATE) -> Generator[str]:
     """The URL of a new database, which is dropped afterwards."""
-    name = f"t{os.urandom(6).hex()}"
-
-    async def admin(statement: str) -> None:
-        connection = await asyncpg.connect(server.url)
-        await connection.execute(statement)
-        await connection.close()
-
-    asyncio.run(admin(f"create database {name} template {template}"))
+    name, admin = f"t{os.urandom(6).hex()}", admin_of(server)
+    admin.execute(f"create database {name} template {template}")
     try:
         yield url_for(server, name)
     finally:
-        asyncio.run(admin(f"drop database if exists {name} with (force)"))
+        admin.execute(f"drop database if exists {name} with (force)")
