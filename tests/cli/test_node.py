@@ -27,7 +27,7 @@ def get(base: str, path: str) -> Any:
         return json.load(response)
 
 
-def until(told: Callable[[], Any], within: float = 30.0) -> Any:
+def until(told: Callable[[], Any], within: float = 60.0) -> Any:
     """What it tells once that is something."""
     end = time.monotonic() + within
     while time.monotonic() < end:

@@ -170,6 +170,7 @@ async def test_up_with_an_application_runs_its_schedules(shop: Shop, short_place
         assert READY.format("n-worker") in up.log.read_text()
         children = psutil.Process(up.pid).children(recursive=True)
     finally:
+        print(up.log.read_text())
         assert up.stop() == 0
     assert not any(child.is_running() for child in children)
 

@@ -137,7 +137,7 @@ class WorkerProcess:
     def signal(self, number: signal.Signals) -> None:
         os.kill(self._process.pid, number)
 
-    def ends(self, within: float = 20.0) -> int:
+    def ends(self, within: float = 25.0) -> int:
         """Its exit code."""
         return self._process.wait(within)
 
@@ -151,7 +151,7 @@ class WorkerProcess:
             return
 
 
-async def until(told: Callable[[], Any], within: float = 20.0) -> None:
+async def until(told: Callable[[], Any], within: float = 60.0) -> None:
     """Returns once it tells something; meanwhile wakes are sent."""
     async with asyncio.timeout(within):
         while not told():
