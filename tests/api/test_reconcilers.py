@@ -274,3 +274,15 @@ async def test_the_handlers_of_the_house_are_nobodys_to_use(api: Client, db: Ded
         expect.invalid(refused, "belongs to Horai itself")
     expect.invalid(await api("PATCH", f"/api/v1/jobs/{name}", {"every": "5m"}), "belongs to Horai itself")
     expect.problem(await api("DELETE", f"/api/v1/jobs/{name}"), 409, "SCH_409_CONFLICT")
+
+
+async def test_a_job_that_is_watched_over_is_not_deleted_before_its_reconciler(api: Client, db: Dedicated) -> None:
+    body, name = await desk(api, db)
+    assert (await api("POST", "/api/v1/reconcilers", body)).status == 201
+
+    refused = await api("DELETE", f"/api/v1/jobs/{body['job']}")
+    assert (refused.status, refused.json["reconciler"]) == (409, name)
+    assert (await api("GET", f"/api/v1/jobs/{body['job']}")).status == 200
+
+    assert (await api("DELETE", f"/api/v1/reconcilers/{name}")).status == 204
+    assert (await api("DELETE", f"/api/v1/jobs/{body['job']}")).status == 204

@@ -17,7 +17,7 @@ from horai.accept.slots import Joined
 from horai.core.amendment import amended
 from horai.core.definition import Definition, JobStatus, checked, is_house, refuse_house
 from horai.core.errors import Conflict, Duplicate
-from horai.db import jobs, nodes, plans, schedules, workflows
+from horai.db import jobs, nodes, plans, reconcilers, schedules, workflows
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow
 from horai.db.plans import Place
@@ -177,7 +177,7 @@ async def remove_job(connection: Connection, job: JobRow) -> None:
 
 
 async def _require_unused(connection: Connection, job: JobRow) -> None:
-    """Whoever makes it part of a workflow holds it meanwhile, so that this look comes before or after."""
+    """Whoever makes it part of a workflow or has it watched holds it meanwhile: this look comes before or after."""
     if is_house(job.document):
         raise Conflict(f"The job {job.name!r} belongs to Horai itself.", "Delete its workflow or reconciler.")
     if names := await workflows.workflows_with(connection, job.id):
@@ -185,4 +185,10 @@ async def _require_unused(connection: Connection, job: JobRow) -> None:
             f"The job {job.name!r} is a node of the workflow {names[0]!r}.",
             "Take it out of its workflows first: PATCH or DELETE /api/v1/workflows/{workflow}.",
             extra={"workflow": names[0]},
+        )
+    if names := await reconcilers.reconcilers_of_target(connection, job.id):
+        raise Conflict(
+            f"The job {job.name!r} is watched over by the reconciler {names[0]!r}.",
+            "Delete its reconcilers first: DELETE /api/v1/reconcilers/{reconciler}.",
+            extra={"reconciler": names[0]},
         )

@@ -9,7 +9,7 @@ from typing import Any
 from horai.accept import instances, jobs, relanes, requests, slots
 from horai.accept.definitions import Written
 from horai.accept.requests import Once
-from horai.accept.scope import Scope, require_job, require_version
+from horai.accept.scope import Scope, job_not_found, require_job, require_version
 from horai.accept.slots import Joined
 from horai.core.definition import JobStatus, checked
 from horai.core.errors import Invalid, NotFound
@@ -51,7 +51,7 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
     made, joined, woken = None, Joined(), list[Woken]()
     async with transaction(scope.pool) as connection:
         if await requests.take(connection, request):
-            target = await require_job(connection, scope, wish.job)
+            target = await _share_target(connection, scope, wish.job)
             job, joined, woken = await jobs.add_job(connection, scope, definition, Written(document, None))
             await reconcilers.insert_reconciler(connection, scope.tenant_id, job.id, target.id, wish.source)
             await requests.bind(connection, request, job.id, None)
@@ -61,6 +61,15 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
         raise await requests.duplicate_of(scope.pool, request)
     slots.announce(scope, joined, woken)
     return made
+
+
+async def _share_target(connection: Connection, scope: Scope, reference: str) -> JobRow:
+    """The job to watch over, held until commit: it is not deleted meanwhile."""
+    found = await require_job(connection, scope, reference)
+    target = await stored_jobs.share_job(connection, found.id)
+    if target is None:
+        raise job_not_found(reference)
+    return target
 
 
 async def read_reconciler(scope: Scope, reference: str) -> Overview:

@@ -154,6 +154,11 @@ async def reconciler_of_job(connection: Connection, job_id: int) -> ReconcilerRo
     return _reconciler(row) if row else None
 
 
+async def reconcilers_of_target(connection: Connection, job_id: int) -> list[str]:
+    """The names of those that watch over this job."""
+    return [row["name"] for row in await connection.fetch(sql("reconcilers_of_target"), job_id)]
+
+
 async def change_source(connection: Connection, reconciler_id: int, source: Mapping[str, Any]) -> None:
     """Another source, from its beginning, for the runs under way too."""
     await connection.execute(sql("change_source"), reconciler_id, json.dumps(source))

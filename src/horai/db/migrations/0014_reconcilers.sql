@@ -13,6 +13,7 @@ create table horai.reconciler (
     created_at timestamptz not null default clock_timestamp()
 );
 create index reconciler_tenant on horai.reconciler (tenant_id, id);
+create index reconciler_target on horai.reconciler (target_id);
 
 -- One per run. attempt: whoever runs it now; an older one writes nothing any more. cursor: where its next page begins.
 -- is_read: the source has no further page.

@@ -25,6 +25,11 @@ select r.*, job.name, target.name as target, job.definition, job.status, job.not
 from horai.reconciler r join horai.job job on job.id = r.job_id join horai.job target on target.id = r.target_id
 where r.job_id = $1;
 
+-- name: reconcilers_of_target
+-- Those that watch over a job.
+select job.name from horai.reconciler r join horai.job job on job.id = r.job_id
+where r.target_id = $1 and job.deleted_at is null order by job.name;
+
 -- name: change_source
 -- Runs under way notice by its version.
 update horai.reconciler set source = $2, source_version = source_version + 1 where id = $1;
