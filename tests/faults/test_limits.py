@@ -15,7 +15,7 @@ import pytest
 from faults.cluster import Cluster, cluster, incarnation_of
 from faults.gauge import Claim, Gauge, Limits
 from faults.load import RETRY
-from faults.outside import IS_LONG, job_document, lost_attempts, until, violations
+from faults.outside import BUSY, IS_LONG, job_document, lost_attempts, until, violations
 from harness import Client
 from horai.db.pool import Dedicated, connect
 
@@ -58,7 +58,11 @@ class Field:
                 if waiting < BACKLOG:
                     with suppress(aiohttp.ClientError):  # it was killed a moment ago
                         body = {"items": [{}] * BACKLOG}
-                        assert (await self.api("POST", "/api/v1/jobs/narrow/instances/batch", body)).status == 200
+                        fed = await self.api("POST", "/api/v1/jobs/narrow/instances/batch", body)
+                        assert fed.status in {
+                            200,
+                            503,
+                        }  # whoever was frozen in the middle of it has lost its transaction
                 await asyncio.sleep(0.1)
 
     async def sample(self, url: str) -> None:
@@ -202,4 +206,4 @@ async def test_a_queue_limit_is_never_exceeded_over_kills_take_overs_freezes_and
     assert on.limits.exceeded(gauge.entries, await claims(connection)) == []
     assert (on.sampled, found, taken) == ([], [], 0)  # no slot is leaked
     assert lost  # else no slot was taken back, and this would prove nothing
-    assert gauge.longest_pause() < LEASE + 2
+    assert gauge.longest_pause() < LEASE + 2 + BUSY

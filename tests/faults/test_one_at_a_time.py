@@ -23,7 +23,7 @@ LEASE = 8.0 if IS_LONG else 2.0
 KILLS = 8 if IS_LONG else 1
 JOBS = 8 if IS_LONG else 3
 """Of each policy."""
-CALLS = 60 if IS_LONG else 5
+CALLS = 60 if IS_LONG else 3
 """So many calls of each job between two kills."""
 SEED = int(os.environ.get("HORAI_TEST_SEED") or random.SystemRandom().randrange(2**32))
 

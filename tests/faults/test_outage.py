@@ -28,7 +28,7 @@ STEP, OUTAGE = 600, 6 * 3600
 MISSED = OUTAGE // STEP
 PHASES = range(180, 481, 30 if IS_LONG else 150)
 """Seconds from now to the coming slots; those before them are two to seven minutes past."""
-COPIES = 55 if IS_LONG else 12
+COPIES = 55 if IS_LONG else 6
 YOUNG = 3 * 3600
 """So many seconds ago each fifth job was made: in the middle of the outage."""
 FRESH_EVERY = 0.05
