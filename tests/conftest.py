@@ -17,6 +17,7 @@ from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
 from horai.db.pool import Dedicated, connect
 from memory import keep_files_in_memory
+from terminal import cool_down
 
 pytest_plugins = ["requirements.plugin"]
 
@@ -38,6 +39,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     else:
         asyncio.run(pyfuncitem.obj(**arguments))
     return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cooled_down() -> Iterator[None]:
+    yield
+    cool_down()
 
 
 @pytest.fixture(scope="session")

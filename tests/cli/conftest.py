@@ -4,15 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from terminal import Terminal, cool_down
 
 from harness import HoraiProcess
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _cooled_down() -> Iterator[None]:
-    yield
-    cool_down()
+from terminal import Terminal
 
 
 @pytest.fixture(scope="session")
