@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks import (
+    backfill,
     cron,
     definitions,
     drain,
@@ -46,6 +47,7 @@ ALL = (
     inserts.SCENARIO,
     http_calls.SCENARIO,
     fairness.SCENARIO,
+    backfill.SCENARIO,
     definitions.SCENARIO,
     definitions.SCENARIO_OF_MILLIONS,
     cron.SCENARIO,

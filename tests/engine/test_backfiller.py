@@ -19,7 +19,7 @@ from horai.core.settlement import Accepted, FailedUnrecoverable, Outcome, Succee
 from horai.db.backfills import BackfillRow
 from horai.db.catalog import sql
 from horai.db.verify import verify
-from horai.engine.backfiller import Backfiller
+from horai.engine.backfiller import PORTION, Backfiller
 from horai.engine.dispatcher import Dispatcher
 from stages import Workbench, workbench
 
@@ -198,6 +198,19 @@ async def test_C21_no_more_than_the_cap_is_under_way(url: str):
 
         assert most == 7
         assert await made(bench) == [(slot, 0) for slot in minutes(50)]
+
+
+async def test_C62_one_step_makes_no_more_than_a_portion_however_high_the_cap(url: str):
+    async with workbench(url) as bench:
+        place = await yard(bench)
+        await started(bench, 3 * PORTION, max_concurrency=2 * PORTION + 1)
+        sizes = list[int]()
+        async with asyncio.timeout(20):
+            while await place.backfiller.step(now := bench.clock.now()) <= now:
+                sizes.append(len(await made(bench)))
+
+        assert sizes == [PORTION, 2 * PORTION]
+        assert await made(bench) == [(slot, 0) for slot in minutes(2 * PORTION + 1)]
 
 
 async def test_C21_C62_four_nodes_at_once_make_each_slot_once_and_keep_the_cap(url: str):

@@ -29,6 +29,8 @@ log = structlog.get_logger(__name__)
 
 FEW, PAGE = 50, 1_000
 """Slots looked at in one step: few at first, more when none of them is to be run."""
+PORTION = 100
+"""Slots made in one step: what is due now waits for no more of them than that, whatever the cap."""
 QUICK, SLOW = timedelta(milliseconds=10), timedelta(seconds=1)
 """How soon to look again: quickly while something ends at each look, slowly while nothing does."""
 IDLE = timedelta(minutes=2)
@@ -104,7 +106,7 @@ class Backfiller:
         if row.status is not BackfillStatus.RUNNING or taken.is_job_paused or taken.is_job_deleted:
             return _Look(row, row.next_time, row.next_start, row.status if not taken.is_job_deleted else _ended(row))
         room = row.max_concurrency - row.progress.running + ends.count
-        begin_at = starts(row.rate, row.next_start, row.now, min(room, PAGE))
+        begin_at = starts(row.rate, row.next_start, row.now, min(room, PORTION))
         if row.next_time is None or not begin_at:
             return _Look(row, row.next_time, row.next_start)
         size = max(self._pages.get(row.id, FEW), len(begin_at))
@@ -115,7 +117,7 @@ class Backfiller:
         next_time = choice.stopped_at or following
         skipped = choice.skipped + len(choice.chosen) - len(woken)
         next_start = after(row.rate, begin_at[: len(choice.chosen)], row.next_start)
-        has_room = len(choice.chosen) < len(begin_at) or len(begin_at) == PAGE
+        has_room = len(choice.chosen) < len(begin_at) or len(begin_at) == PORTION < room
         goes_on = next_time is not None and has_room
         return _Look(row, next_time, next_start, row.status, woken, skipped, goes_on)
 
