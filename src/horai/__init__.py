@@ -9,6 +9,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Backfill": "sdk.backfills",
+    "BackfillPlan": "sdk.backfills",
+    "BackfillProgress": "sdk.backfills",
     "Cancelled": "sdk.instance",
     "Fire": "core.coming",
     "Handle": "sdk.handle",

@@ -3,6 +3,9 @@ from horai.core.errors import HoraiError as HoraiError
 from horai.core.errors import Invalid as Invalid
 from horai.core.errors import NotFound as NotFound
 from horai.sdk.app import Horai as Horai
+from horai.sdk.backfills import Backfill as Backfill
+from horai.sdk.backfills import BackfillPlan as BackfillPlan
+from horai.sdk.backfills import BackfillProgress as BackfillProgress
 from horai.sdk.declaration import Misfire as Misfire
 from horai.sdk.declaration import Refresh as Refresh
 from horai.sdk.declaration import Retry as Retry

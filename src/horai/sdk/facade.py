@@ -7,15 +7,16 @@ where the caller is: it belongs to that thread.
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
 from horai.core.errors import Invalid, NotFound
 from horai.core.reschedule import Verdict
+from horai.sdk.backfills import Backfill, BackfillPlan, BackfillProgress
 from horai.sdk.connections import is_sync
 from horai.sdk.handle import Handle
-from horai.sdk.verbs import Verbs
+from horai.sdk.verbs import ModeName, Verbs
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -115,6 +116,48 @@ def _handled(
     return call
 
 
+class SyncBackfill:
+    """A backfill that is looked at, changed and waited for without `await`."""
+
+    __slots__ = ("_backfill",)
+
+    def __init__(self, backfill: Backfill) -> None:
+        self._backfill = backfill
+
+    def __repr__(self) -> str:
+        return repr(self._backfill)
+
+    @property
+    def id(self) -> str:
+        """The backfill's id."""
+        return self._backfill.id
+
+    @property
+    def total(self) -> int:
+        """How many slots it was to run."""
+        return self._backfill.total
+
+    def progress(self) -> BackfillProgress:
+        """How far it is now."""
+        return PORTAL.run(self._backfill.progress())
+
+    def pause(self, note: str | None = None) -> BackfillProgress:
+        """No further slots; those that were made go on."""
+        return PORTAL.run(self._backfill.pause(note))
+
+    def resume(self, note: str | None = None) -> BackfillProgress:
+        """Goes on where it stopped."""
+        return PORTAL.run(self._backfill.resume(note))
+
+    def cancel(self, note: str | None = None) -> BackfillProgress:
+        """No further slots, and those that wait are cancelled; what runs finishes."""
+        return PORTAL.run(self._backfill.cancel(note))
+
+    def wait(self, timeout: float | str | timedelta | None = None) -> BackfillProgress:
+        """What it came to, once nothing of it is under way."""
+        return PORTAL.run(self._backfill.wait(timeout))
+
+
 class SyncEntities:
     """A refresh job's entities without `await`."""
 
@@ -146,6 +189,29 @@ class SyncVerbs(Generic[R]):
     cancel = _blocking(Verbs[Any].cancel)
     next = _blocking(Verbs[Any].next)
     explain = _blocking(Verbs[Any].explain)
+
+    @overload
+    def backfill(
+        self,
+        from_: datetime,
+        to: datetime | None = None,
+        *,
+        mode: ModeName = "missing",
+        rate: str | int | None = None,
+        max_concurrency: int | None = None,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: Literal[False] = False,
+    ) -> SyncBackfill: ...
+    @overload
+    def backfill(
+        self, from_: datetime, to: datetime | None = None, *, mode: ModeName = "missing", dry_run: Literal[True]
+    ) -> BackfillPlan: ...
+    def backfill(self, *arguments: Any, **named: Any) -> SyncBackfill | BackfillPlan:
+        """Runs slots of its past beside its work of now; a dry run only counts them."""
+        verb: Callable[..., Coroutine[Any, Any, Backfill | BackfillPlan]] = self.job.backfill
+        made = PORTAL.run(verb(*arguments, **named))
+        return SyncBackfill(made) if isinstance(made, Backfill) else made
 
     @property
     def entities(self) -> SyncEntities:

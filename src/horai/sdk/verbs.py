@@ -3,13 +3,15 @@
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, overload
 from uuid import uuid4
 
+from horai.accept.backfills import start_backfill, survey_backfill
 from horai.accept.requests import Once
 from horai.core.coming import MOST_FIRES, Fire, coming
 from horai.core.errors import Invalid, NotFound
 from horai.core.reschedule import Intent, Verdict
+from horai.sdk.backfills import Backfill, BackfillPlan, plan_of, wish_of
 from horai.sdk.client import Client
 from horai.sdk.connections import is_sync
 from horai.sdk.declaration import Declaration, Duration
@@ -22,6 +24,8 @@ from horai.sdk.transaction import CallersTransaction
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+ModeName: TypeAlias = Literal["missing", "failed", "all"]
 
 BATCH, BATCH_SIZE = 2_000, 8 * 1024 * 1024
 """Instances, and characters of payload, in one statement of `enqueue_many`."""
@@ -153,6 +157,50 @@ class Verbs(Generic[R]):
         `at` is an instant, or without an offset a time by the clock of the job's zone, which may come twice or never.
         """
         return await self._asked(lambda client: explanation(client.scope, self.name, at))
+
+    @overload
+    async def backfill(
+        self,
+        from_: datetime,
+        to: datetime | None = None,
+        *,
+        mode: ModeName = "missing",
+        rate: str | int | None = None,
+        max_concurrency: int | None = None,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: Literal[False] = False,
+    ) -> Backfill: ...
+    @overload
+    async def backfill(
+        self, from_: datetime, to: datetime | None = None, *, mode: ModeName = "missing", dry_run: Literal[True]
+    ) -> BackfillPlan: ...
+    async def backfill(
+        self,
+        from_: datetime,
+        to: datetime | None = None,
+        *,
+        mode: ModeName = "missing",
+        rate: str | int | None = None,
+        max_concurrency: int | None = None,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Backfill | BackfillPlan:
+        """Runs slots of its past, those from `from_` on and before `to` (now), beside its work of now.
+
+        `missing` runs those that were never made, `failed` those whose last run is dead, `all` every one; a dry run only
+        counts them. With an `idempotency_key` a repeated call gets the first backfill.
+        """
+        given = {"from": from_, "to": to, "mode": mode, "rate": rate, "maxConcurrency": max_concurrency}
+        wish = wish_of(given)
+        if dry_run:
+            return plan_of(await self._asked(lambda client: survey_backfill(client.scope, self.name, wish)))
+        text = json.dumps({**given, "note": note}, default=str)
+        once = None if idempotency_key is None else Once(idempotency_key, text.encode())
+        client = await self.home.client()
+        made = await self._asked(lambda client: start_backfill(client.scope, self.name, wish, once, note))
+        return Backfill(client.scope, made)
 
     async def served(self, conn: Any, serve: Callable[[Client | CallersTransaction], Awaitable[T]]) -> T:
         """What the database answers: over the caller's connection, or else over one of ours."""

@@ -1,0 +1,127 @@
+"""`job.backfill(…)`: slots of the past, and what is known of them while they run."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from horai.accept import backfills
+from horai.accept.backfills import Survey
+from horai.accept.scope import Scope
+from horai.core.backfills import BackfillStatus, Mode, Wish, checked
+from horai.core.errors import Invalid
+from horai.db.backfills import BackfillRow
+from horai.sdk.outcomes import seconds_of
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPlan:
+    """What a backfill would run, to the slot, as things are now: `total` of the `slots` of its range."""
+
+    slots: int
+    total: int
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillProgress:
+    """How far a backfill is. `total` slots were to be run, `made` of them are, and `running` of these have not ended.
+
+    `rate_per_second` is its pace of late, `eta` when it will be done at that; None where it cannot be told.
+    """
+
+    status: BackfillStatus
+    slots: int
+    total: int
+    made: int
+    skipped: int
+    running: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    percent: float
+    rate_per_second: float | None
+    eta: datetime | None
+    is_over: bool
+    """Nothing is left to be made, and nothing of it is under way."""
+
+
+class Backfill:
+    """One backfill, as whoever asked for it sees it. `total`: how many slots it was to run."""
+
+    __slots__ = ("_scope", "id", "job", "total")
+
+    def __init__(self, scope: Scope, row: BackfillRow) -> None:
+        self._scope = scope
+        self.id = str(row.id)
+        self.job = row.job
+        self.total = row.progress.total
+
+    def __repr__(self) -> str:
+        return f"<Backfill {self.id} of {self.job!r}>"
+
+    async def progress(self) -> BackfillProgress:
+        """How far it is now."""
+        return _shown(await backfills.read_backfill(self._scope, int(self.id)))
+
+    async def pause(self, note: str | None = None) -> BackfillProgress:
+        """No further slots; those that were made go on."""
+        return _shown(await backfills.pause_backfill(self._scope, int(self.id), note))
+
+    async def resume(self, note: str | None = None) -> BackfillProgress:
+        """Goes on where it stopped."""
+        return _shown(await backfills.resume_backfill(self._scope, int(self.id), note))
+
+    async def cancel(self, note: str | None = None) -> BackfillProgress:
+        """No further slots, and those that wait are cancelled; what runs finishes."""
+        return _shown(await backfills.cancel_backfill(self._scope, int(self.id), note))
+
+    async def wait(self, timeout: float | str | timedelta | None = None) -> BackfillProgress:
+        """What it came to, once nothing of it is under way; TimeoutError when that takes longer than `timeout`.
+
+        Slots that failed are counted, not raised. One that is paused is waited for.
+        """
+        pause = FIRST_PAUSE
+        async with asyncio.timeout(None if timeout is None else seconds_of(timeout).total_seconds()):
+            while not (progress := await self.progress()).is_over:
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, LONGEST_PAUSE)
+        return progress
+
+
+def wish_of(given: Mapping[str, Any]) -> Wish:
+    """What the arguments ask for, under the names that REST gives them; `Invalid` names what is wrong."""
+    for name in ("from", "to"):
+        if (instant := given.get(name)) is not None and instant.tzinfo is None:
+            raise Invalid.field(name, "has no UTC offset", "Write datetime(…, tzinfo=UTC).")
+    if given["mode"] not in Mode.__members__:
+        raise Invalid.field("mode", f"{given['mode']!r} is no mode", f"Known: {', '.join(Mode.__members__)}.")
+    return checked({name: value for name, value in given.items() if value is not None})
+
+
+def plan_of(survey: Survey) -> BackfillPlan:
+    """What a dry run answers."""
+    return BackfillPlan(survey.slots, survey.total, survey.first, survey.last)
+
+
+def _shown(row: BackfillRow) -> BackfillProgress:
+    told = row.progress
+    return BackfillProgress(
+        row.status,
+        told.slots,
+        told.total,
+        told.made,
+        told.skipped,
+        told.running,
+        told.succeeded,
+        told.failed,
+        told.cancelled,
+        told.percent(row.status),
+        told.pace,
+        told.eta(row.status, row.now, row.rate),
+        row.finished_at is not None,
+    )
