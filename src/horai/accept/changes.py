@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import asyncpg
 
@@ -57,10 +57,17 @@ class Applied:
     effect: Effect
     instance_id: int | None
 
+    @property
+    def word(self) -> str:
+        """What it is counted as; so with every fate."""
+        return self.effect.value
+
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
     """The event has taken effect before: nothing was done."""
+
+    word: ClassVar[str] = "REPEATED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,7 @@ class PutAside:
     """The message is parked, with its reason."""
 
     reason: str
+    word: ClassVar[str] = "PARKED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,7 @@ class NotNow:
     """Nothing was done: the database, or whoever holds the key, did not let us. To be tried again."""
 
     reason: str
+    word: ClassVar[str] = "DELAYED"
 
 
 Fate: TypeAlias = Applied | Repeated | PutAside | NotNow

@@ -23,6 +23,7 @@ from horai.api.routes import (
     history,
     instances,
     jobs,
+    parked,
     queues,
     reconcilers,
     schedules,
@@ -34,6 +35,7 @@ from horai.wire.entities import EntitiesIn, EntityIn
 from horai.wire.health import Problem
 from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
 from horai.wire.jobs import JobIn, JobPatch, Noted
+from horai.wire.parked import RetryIn
 from horai.wire.queues import QueueIn
 from horai.wire.reconcilers import ReconcilerIn, ReconcilerPatch
 from horai.wire.schedules import PreviewIn
@@ -59,6 +61,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     EntitiesIn,
     ReconcilerIn,
     ReconcilerPatch,
+    RetryIn,
     Problem,
 )
 
@@ -89,6 +92,7 @@ def create_app(context: Context) -> FastAPI:
         workflows,
         entities,
         reconcilers,
+        parked,
     )
     for module in routes:
         app.include_router(module.router)

@@ -137,6 +137,7 @@ def retry(
 @app.command()
 def discard(
     ids: Ids = None,
+    reason: Annotated[str | None, flag("--reason", about="Why; kept in the log of events.", metavar="TEXT")] = None,
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -145,4 +146,4 @@ def discard(
         raise BadUsage("Which events?", "Give their ids: `horai source parked` lists them.")
     from horai.cli.taking import discard_parked  # noqa: PLC0415
 
-    asyncio.run(discard_parked(choose_database(database_url, data_dir, os.environ), ids))
+    asyncio.run(discard_parked(choose_database(database_url, data_dir, os.environ), ids, reason))

@@ -4,23 +4,22 @@ import asyncio
 import json
 import logging
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
 from pathlib import Path
 
+from horai.accept import parked
 from horai.accept.scope import Scope
 from horai.cli.errors import CommandFailed
 from horai.cli.logs import talk_on_stderr
 from horai.cli.show import console, say, table
-from horai.db import sources
 from horai.db.places import Place
-from horai.db.pool import acquire
 from horai.db.sources import Parked
 from horai.sdk.client import open_client
 from horai.sources.intake import Intake, IntakeSettings, told
 from horai.sources.jsonl import JsonLines
-from horai.sources.parked import ParkedMessages
 
 PAGE = 500
 COLUMNS = ("ID", "SOURCE", "SUBJECT", "AT", "BYTES", "REASON")
@@ -55,7 +54,7 @@ async def show_parked(place: Place, source: str | None, *, as_json: bool) -> Non
     """Everything that was put aside."""
     talk_on_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
-        found = await _parked(scope, source)
+        found = await _everything(scope, source)
     if as_json:
         print(json.dumps({"items": [_json(one) for one in found], "nextCursor": None}, ensure_ascii=False))
     elif found:
@@ -68,36 +67,29 @@ async def retry_parked(place: Place, source: str | None, ids: Sequence[int] | No
     """Tries what was put aside once more, by the source it came from."""
     talk_on_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
-        found = [one for one in await _parked(scope, source) if not ids or one.id in ids]
+        found = [one for one in await _everything(scope, source) if not ids or one.id in ids]
         whole = sorted((one for one in found if one.is_whole), key=lambda one: (one.source, one.id))
-        for _, group in groupby(whole, key=lambda one: one.source):
-            again = ParkedMessages(scope.pool, scope.tenant_id, list(group))
-            intake = Intake(scope, again, settings)
-            await intake.run(asyncio.Event())
-            say(f"{again.name}: {told(intake.counts)}.")
+        for name, group in groupby(whole, key=lambda one: one.source):
+            fates = await parked.retry_all(scope, list(group), settings.job)
+            say(f"{name}: {told(Counter(fate.word for fate in fates))}.")
     if cut := len(found) - len(whole):
         say(f"{cut} are longer than what is kept of them, and cannot be read again.")
     if not found:
         say("None.")
 
 
-async def discard_parked(place: Place, ids: Sequence[int]) -> None:
-    """Lets go of what was put aside."""
+async def discard_parked(place: Place, ids: Sequence[int], reason: str | None) -> None:
+    """Lets go of what was put aside; of all of them or none."""
     talk_on_stderr(logging.WARNING)
-    async with opened_scope(place) as scope, acquire(scope.pool) as connection:
-        gone = await sources.drop_parked(connection, scope.tenant_id, ids)
-    if missing := sorted(set(ids) - gone):
-        raise CommandFailed(f"No parked event has the id {missing[0]}.", "`horai source parked` lists them.")
+    async with opened_scope(place) as scope:
+        gone = await parked.discard(scope, ids, reason)
     say(f"Discarded {len(gone)}.")
 
 
-async def _parked(scope: Scope, source: str | None) -> list[Parked]:
+async def _everything(scope: Scope, source: str | None) -> list[Parked]:
     found: list[Parked] = []
-    async with acquire(scope.pool) as connection:
-        while page := await sources.parked_events(
-            connection, scope.tenant_id, source, found[-1].id if found else 0, PAGE
-        ):
-            found += page
+    while page := await parked.read_page(scope, source, found[-1].id if found else 0, PAGE):
+        found += page
     return found
 
 

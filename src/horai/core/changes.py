@@ -12,7 +12,7 @@ nothing is guessed, as a change that was misread would move somebody's work.
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, cast
@@ -88,6 +88,17 @@ def parse_change(body: bytes, headers: Mapping[str, str]) -> Change:
         event_id=_event_id(document, envelope, named.get(MESSAGE_ID)),
         occurred_at=None if envelope.time is None else _instant("time", envelope.time),
     )
+
+
+def read_change(body: bytes, headers: Mapping[str, str], job: str | None) -> Change | Poison:
+    """What a message says, of the job that all of its source are for (None: each names its own)."""
+    try:
+        change = parse_change(body, headers)
+    except Poison as poison:
+        return poison
+    if job is not None and change.job not in {None, job}:
+        return Poison(f"job: names {change.job!r}, and this source is for {job!r}")
+    return replace(change, job=change.job or job)
 
 
 def short_id(event_id: str) -> str:

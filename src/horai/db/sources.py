@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+import asyncpg
+
 from horai.core.changes import Change, Effect
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -99,15 +101,23 @@ async def parked_events(
     connection: Connection, tenant_id: int, source: str | None, after: int, limit: int
 ) -> list[Parked]:
     """A page of what was put aside, oldest first."""
-    rows = await connection.fetch(sql("parked_events"), tenant_id, after, source, limit)
-    return [
-        Parked(id_, of, place, subject, json.loads(headers), *rest) for id_, of, place, subject, headers, *rest in rows
-    ]
+    return [_parked(row) for row in await connection.fetch(sql("parked_events"), tenant_id, after, source, limit)]
 
 
-async def drop_parked(connection: Connection, tenant_id: int, ids: Sequence[int]) -> set[int]:
-    """Lets go of what was put aside; the ids that were."""
-    return {row["id"] for row in await connection.fetch(sql("drop_parked"), tenant_id, list(ids))}
+async def parked_event(connection: Connection, tenant_id: int, parked_id: int) -> Parked | None:
+    """One message that was put aside."""
+    row = await connection.fetchrow(sql("parked_event"), tenant_id, parked_id)
+    return None if row is None else _parked(row)
+
+
+def _parked(row: asyncpg.Record) -> Parked:
+    id_, source, place, subject, headers, *rest = row
+    return Parked(id_, source, place, subject, json.loads(headers), *rest)
+
+
+async def drop_parked(connection: Connection, tenant_id: int, ids: Sequence[int]) -> list[Parked]:
+    """Lets go of what was put aside; those that were."""
+    return [_parked(row) for row in await connection.fetch(sql("drop_parked"), tenant_id, list(ids))]
 
 
 async def forget_events(connection: Connection, older_than: timedelta, limit: int) -> None:

@@ -4,5 +4,4 @@ source     what an adapter has to be able to do; tests/sources/contract.py holds
 intake     takes from a source what it has, and tells it what became of each message
 nats       a NATS JetStream consumer
 jsonl      a file of changes, one a line
-parked     what was put aside, to be tried once more
 """

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import assert_never
 
@@ -13,8 +13,7 @@ import structlog
 
 from horai.accept.changes import Applied, Arrival, Fate, NotNow, PutAside, Repeated, accept_changes
 from horai.accept.scope import Scope
-from horai.core.changes import Change, parse_change
-from horai.core.cloudevents import Poison
+from horai.core.changes import read_change
 from horai.core.errors import DatabaseUnavailable
 from horai.db import sources
 from horai.db.pool import GONE, acquire
@@ -79,32 +78,18 @@ class Intake:
         return None if is_stuck else True
 
     def _read(self, message: Message) -> Arrival:
-        return Arrival(message.place, message.subject, message.headers, message.body, self._change(message))
-
-    def _change(self, message: Message) -> Change | Poison:
-        try:
-            change = parse_change(message.body, message.headers)
-        except Poison as poison:
-            return poison
-        job = self._settings.job
-        if job is not None and change.job not in {None, job}:
-            return Poison(f"job: names {change.job!r}, and this source is for {job!r}")
-        return replace(change, job=change.job or job)
+        read = read_change(message.body, message.headers, self._settings.job)
+        return Arrival(message.place, message.subject, message.headers, message.body, read)
 
     async def _settle(self, message: Message, fate: Fate) -> None:
+        self.counts[fate.word] += 1
         match fate:
-            case Applied(effect):
-                self.counts[effect] += 1
-                await self._source.ack(message)
-            case Repeated():
-                self.counts["REPEATED"] += 1
+            case Applied() | Repeated():
                 await self._source.ack(message)
             case PutAside(reason):
-                self.counts["PARKED"] += 1
                 log.warning("an event was parked", source=self._source.name, place=message.place, reason=reason)
                 await self._source.park(message)
             case NotNow(reason):
-                self.counts["DELAYED"] += 1
                 log.info("an event waits", source=self._source.name, place=message.place, reason=reason)
                 await self._source.nak(message, delay_of(message.deliveries))
             case _:
@@ -126,7 +111,7 @@ def delay_of(deliveries: int) -> timedelta:
 
 
 def told(counts: Mapping[str, int]) -> str:
-    """What came of an intake, in words."""
+    """What came of some messages, in words."""
     return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "nothing came"
 
 

@@ -32,8 +32,12 @@ on conflict (tenant_id, source, place) do nothing;
 select id, source, place, subject, headers, body, size, reason, at from horai.parked_event
 where tenant_id = $1 and id > $2 and ($3::text is null or source = $3) order by id limit $4;
 
+-- name: parked_event
+select id, source, place, subject, headers, body, size, reason, at from horai.parked_event where tenant_id = $1 and id = $2;
+
 -- name: drop_parked
-delete from horai.parked_event where tenant_id = $1 and id = any ($2::bigint[]) returning id;
+delete from horai.parked_event where tenant_id = $1 and id = any ($2::bigint[])
+returning id, source, place, subject, headers, body, size, reason, at;
 
 -- name: forget_events
 -- A batch of the events that nobody will repeat any more.
