@@ -57,4 +57,6 @@ async def serve() -> None:
 if __name__ == "__main__":
     sys.path[0] = str(Path.cwd())
     asyncio.run(serve(), debug=False)
+    if testing := sys.modules.get("horai.testing.server"):
+        testing.SERVER.stop()  # the end below is too sudden for its own way of going with the process
     os._exit(0)
