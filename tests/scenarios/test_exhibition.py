@@ -28,7 +28,7 @@ ASKED = re.compile(r"^\S+ \S+ UTC \[\d+\] (horai[^\n]*?) LOG:  (?:statement|exec
 
 @pytest.fixture(scope="module")
 def horai(short_place: Path) -> Iterator[HoraiProcess]:
-    process = HoraiProcess(short_place / "exhibition", "--app", APP, PYTHONPATH=str(ROOT)).start()
+    process = HoraiProcess(short_place / "exhibition", "--app", APP, PYTHONPATH=f"{ROOT}:{ROOT / 'src'}").start()
     yield process
     assert process.stop() == 0, process.log.read_text()
 

@@ -32,7 +32,7 @@ async def test_poison_reaches_the_dead_letters_after_its_retries_and_its_neighbo
         await poison.enqueue_many([None] * 3)
         await quick.enqueue_many([None] * 300)
         await inside.enqueue_many([None] * 300)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while await connection.fetchval("select count(*) from horai.instance_live"):
                 await asyncio.sleep(0.05)
     rows = await connection.fetch(
