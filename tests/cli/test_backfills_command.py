@@ -1,8 +1,7 @@
 """`horai jobs backfill` and `horai backfills`, against a server."""
 
-from terminal import Terminal
-
 from harness import HoraiProcess
+from terminal import Terminal
 
 HOUR = ("--from", "2026-01-10T00:00:00Z", "--to", "2026-01-10T01:00:00Z")
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from terminal import Terminal
 
 from harness import HoraiProcess
 from horai.cli.flags import words
 from horai.db.places import BadPlace, Place, choose_database, secret
+from terminal import Terminal
 
 OURS = {"HORAI_DATABASE_URL": "postgresql://ours", "DATABASE_URL": "postgresql://theirs", "HORAI_DATA_DIR": "/d"}
 

@@ -6,10 +6,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from terminal import Terminal
-
 from harness import HoraiProcess
 from horai.cli.forecast import BAR, bar, bars, hot_row, summary
+from terminal import Terminal
 
 NIGHTLY = 70
 ZONE = "Pacific/Marquesas"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from terminal import HORAI, Terminal
 
 from horai import __version__
 from horai.cli.lazy import load
 from horai.cli.main import COMMANDS
+from terminal import HORAI, Terminal
 
 VERBS = {
     "up": set[str](),

@@ -5,8 +5,6 @@ import signal
 import subprocess
 from datetime import UTC, datetime, timedelta
 
-from terminal import HORAI, Terminal
-
 import make
 from harness import HoraiProcess
 from horai.core.notes import Note
@@ -14,6 +12,7 @@ from horai.core.shards import Role
 from horai.db import nodes, notes
 from horai.db.embedded import url_of
 from horai.db.pool import connect
+from terminal import HORAI, Terminal
 
 
 def test_a_key_is_put_moved_listed_and_cancelled(horai: Terminal) -> None:

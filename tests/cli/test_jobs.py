@@ -6,9 +6,8 @@ import pty
 import subprocess
 from pathlib import Path
 
-from terminal import HORAI, Terminal
-
 from harness import HoraiProcess
+from terminal import HORAI, Terminal
 
 
 def test_a_job_lives_from_create_to_delete(horai: Terminal) -> None:

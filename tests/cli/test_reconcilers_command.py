@@ -2,9 +2,8 @@
 
 import json
 
-from terminal import Terminal
-
 from harness import HoraiProcess
+from terminal import Terminal
 
 QUERY = "select key, execute_time from article where key > $1 order by key limit $2"
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from terminal import Terminal
 
 from harness import HoraiProcess
+from terminal import Terminal
 
 
 @pytest.fixture

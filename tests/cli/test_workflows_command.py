@@ -4,9 +4,8 @@ import json
 import time
 from typing import Any
 
-from terminal import Terminal
-
 from harness import HoraiProcess
+from terminal import Terminal
 
 
 def flow(horai: Terminal, server: HoraiProcess, name: str) -> Any:
