@@ -10,7 +10,7 @@ from fastapi import Depends, Header, Request
 
 from horai.accept.requests import Once
 from horai.accept.scope import Scope
-from horai.core.errors import Invalid
+from horai.core.errors import IdempotencyKeyRequired, Invalid
 from horai.core.vitals import Vitals
 from horai.db.pool import Pool
 from horai.db.wakeups import Wakeups
@@ -53,6 +53,16 @@ async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | 
 def once_of(key: str | None, body: bytes) -> Once | None:
     """The request's name for itself, if it brought one."""
     return None if key is None else Once(key, body)
+
+
+def required_once(key: str | None, body: bytes, first: str = "instance") -> Once:
+    """The same, of a request that may not go without; `first` is what a repeated one answers with."""
+    if key is None:
+        raise IdempotencyKeyRequired(
+            "A trigger needs the header Idempotency-Key.",
+            f"Send one key per intent, such as a UUID; a repeated request then answers with the first {first}.",
+        )
+    return Once(key, body)
 
 
 ContextDep = Annotated[Context, Depends(context_of)]

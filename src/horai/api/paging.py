@@ -1,4 +1,4 @@
-"""How lists are paged that are not narrowed."""
+"""How lists are paged."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ LAST = 2**63 - 1
 
 
 class PageQuery(Model):
-    """How a list is paged."""
+    """How a list is paged; what narrows it is added to this."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 

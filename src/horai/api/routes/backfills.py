@@ -5,20 +5,19 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import ConfigDict, Field
 
 from horai.accept import backfills
 from horai.accept.backfills import Survey, backfill_not_found
 from horai.accept.scope import require_job
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, once_of, takes
+from horai.api.paging import PageQuery
 from horai.api.present import answer, job_cursor
 from horai.core.backfills import BackfillStatus, checked
-from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
 from horai.db.backfills import BackfillRow, list_backfills
 from horai.db.pool import acquire
 from horai.wire.backfills import BackfillIn, BackfillList, BackfillOut, BackfillPlanOut, BackfillStatusName
-from horai.wire.fields import Model, Text
+from horai.wire.fields import Text
 from horai.wire.jobs import Noted
 
 router = APIRouter(prefix="/api/v1", tags=["backfills"])
@@ -27,13 +26,9 @@ LAST = 2**63 - 1
 NoteBody = Annotated[Body[Noted], Depends(body_of(Noted))]
 
 
-class BackfillQuery(Model):
+class BackfillQuery(PageQuery):
     """How a list of backfills is narrowed and paged."""
 
-    model_config = ConfigDict(strict=False, populate_by_name=False)
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
     job: Text | None = None
     status: BackfillStatusName | None = None
 

@@ -11,10 +11,10 @@ from horai.accept.replays import Summary, Wanted
 from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, once_of, takes
+from horai.api.paging import PageQuery
 from horai.api.present import answer, cursor_after, instance_cursor, instance_json
 from horai.core.errors import Invalid, NotFound
 from horai.core.queues import Rate, parse_rate
-from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
 from horai.db import dead_letters as stored
 from horai.db import reads
 from horai.db.dead_letters import FaultRow, LetterFilter, LetterRow, ReplayStatus
@@ -51,11 +51,8 @@ class FaultQuery(Model):
     to: Instant | None = None
 
 
-class LetterQuery(FaultQuery):
+class LetterQuery(PageQuery, FaultQuery):
     """The same, by pages."""
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
 
 
 async def _filter(scope: Scope, asked: FaultQuery | ReplayIn, status: str | None = None) -> LetterFilter:

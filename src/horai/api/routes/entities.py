@@ -5,18 +5,18 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Response
-from pydantic import ConfigDict, Field
 
 from horai.accept import refreshes
 from horai.accept.refreshes import Freshness, Page
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import ScopeDep, takes
+from horai.api.paging import PageQuery
 from horai.api.present import answer, entity_cursor, entity_json, entity_page
 from horai.core.durations import format_duration, parse_duration
 from horai.core.errors import Invalid
 from horai.core.refresh import Status
 from horai.core.reschedule import check_key
-from horai.core.settings import KEY_LIMIT, PAGE_DEFAULT, PAGE_LIMIT
+from horai.core.settings import KEY_LIMIT
 from horai.db.entities import EntityFilter
 from horai.wire.entities import (
     EntitiesAnswer,
@@ -27,20 +27,16 @@ from horai.wire.entities import (
     EntityStatus,
     RefreshOut,
 )
-from horai.wire.fields import Id, Model, Text
+from horai.wire.fields import Id, Text
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["refresh"])
 
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 
-class EntityQuery(Model):
+class EntityQuery(PageQuery):
     """How a list of entities is narrowed and paged. `olderThan`: whose last run ended longer ago than this."""
 
-    model_config = ConfigDict(strict=False, populate_by_name=False)
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
     prefix: Text | None = None
     status: EntityStatus | None = None
     older_than: Text | None = None

@@ -4,29 +4,29 @@ from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from horai.accept import instances
 from horai.accept.instances import Item
 from horai.accept.outcomes import report_outcome
 from horai.accept.puts import Put
-from horai.accept.requests import Once
 from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, batch_body_of, body_of, payload_text
-from horai.api.context import IdempotencyKey, ScopeDep, takes
+from horai.api.context import IdempotencyKey, ScopeDep, required_once, takes
 from horai.api.details import instance_detail, known_of
+from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_cursor, instance_json, instance_page
 from horai.core.callbacks import clean_text, output_text
-from horai.core.errors import IdempotencyKeyRequired, Invalid, NotFound
+from horai.core.errors import Invalid, NotFound
 from horai.core.reschedule import Intent, Verdict, check_key
-from horai.core.settings import KEY_LIMIT, PAGE_DEFAULT, PAGE_LIMIT
+from horai.core.settings import KEY_LIMIT
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
 from horai.core.states import State, filter_words, states_named
 from horai.core.tags import own_tags
 from horai.db import nodes, reads
 from horai.db.pool import acquire
 from horai.db.reads import InstanceFilter
-from horai.wire.fields import Instant, Model, Text
+from horai.wire.fields import Instant, Text
 from horai.wire.instances import (
     BatchAnswer,
     BatchIn,
@@ -44,13 +44,9 @@ router = APIRouter(prefix="/api/v1", tags=["instances"])
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 
-class InstanceQuery(Model):
+class InstanceQuery(PageQuery):
     """How a list of instances is narrowed and paged."""
 
-    model_config = ConfigDict(strict=False, populate_by_name=False)
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
     state: Text | None = None
     key: Text | None = None
     tag: Text | None = None
@@ -129,12 +125,7 @@ async def trigger(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Run a job now, once per `Idempotency-Key`."""
-    if idempotency_key is None:
-        raise IdempotencyKeyRequired(
-            "A trigger needs the header Idempotency-Key.",
-            "Send one key per intent, such as a UUID; a repeated request then answers with the first instance.",
-        )
-    row = await instances.trigger(scope, job, body.text_of("payload"), Once(idempotency_key, body.raw))
+    row = await instances.trigger(scope, job, body.text_of("payload"), required_once(idempotency_key, body.raw))
     return answer({"instance": instance_json(row)}, 201, {"Location": f"/api/v1/instances/{row.id}"})
 
 

@@ -3,7 +3,6 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import ConfigDict, Field
 
 from horai.accept import jobs
 from horai.accept.definitions import Written
@@ -11,24 +10,20 @@ from horai.accept.jobs import Change
 from horai.accept.scope import require_job
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.paging import PageQuery
 from horai.api.present import answer, job_cursor, job_json, job_page
 from horai.core.definition import JobStatus
-from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
 from horai.db.jobs import JobFilter, JobRow, list_jobs
 from horai.db.pool import acquire
-from horai.wire.fields import Model, Text
+from horai.wire.fields import Text
 from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, Noted, StatusName
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
 
-class JobQuery(Model):
+class JobQuery(PageQuery):
     """How a list of jobs is narrowed and paged. `refresh`: only refresh jobs, or only others."""
 
-    model_config = ConfigDict(strict=False, populate_by_name=False)
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
     name: Text | None = None
     tag: Text | None = None
     status: StatusName | None = None

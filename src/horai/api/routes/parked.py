@@ -3,18 +3,17 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import ConfigDict, Field
 
 from horai.accept import parked
 from horai.accept.changes import Applied, Fate, NotNow, PutAside
 from horai.accept.parked import parked_not_found
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
+from horai.api.paging import PageQuery
 from horai.api.present import answer, job_cursor, page_cursor
-from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
 from horai.db.sources import Parked
 from horai.wire.dead_letters import DiscardIn
-from horai.wire.fields import Model, Text
+from horai.wire.fields import Text
 from horai.wire.parked import ParkedDetail, ParkedList, ParkedOut, RetryAnswer, RetryIn
 
 router = APIRouter(prefix="/api/v1/events/parked", tags=["events"])
@@ -23,13 +22,9 @@ PREVIEW = 500
 """Bytes of a body that a list shows."""
 
 
-class ParkedQuery(Model):
+class ParkedQuery(PageQuery):
     """How a list of parked events is narrowed and paged."""
 
-    model_config = ConfigDict(strict=False, populate_by_name=False)
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
     source: Text | None = None
 
 

@@ -3,29 +3,18 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import ConfigDict, Field
 
 from horai.accept import queues
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
+from horai.api.paging import PageQuery
 from horai.api.present import answer, job_cursor, queue_json, queue_page
 from horai.core.queues import checked
-from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
 from horai.db.pool import acquire
 from horai.db.queues import QueueRow, list_queues
-from horai.wire.fields import Model
 from horai.wire.queues import QueueIn, QueueList, QueueOut
 
 router = APIRouter(prefix="/api/v1/queues", tags=["queues"])
-
-
-class QueueQuery(Model):
-    """How a list of queues is paged."""
-
-    model_config = ConfigDict(strict=False, populate_by_name=False)
-
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
-    cursor: str | None = None
 
 
 def _shown(queue: QueueRow) -> Response:
@@ -33,7 +22,7 @@ def _shown(queue: QueueRow) -> Response:
 
 
 @router.get("", responses={200: {"model": QueueList}})
-async def get_queues(scope: ScopeDep, query: Annotated[QueueQuery, Query()]) -> Response:
+async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List queues, oldest first: those that were set, and those that jobs are or have been in."""
     async with acquire(scope.pool) as connection:
         rows = await list_queues(connection, scope.tenant_id, job_cursor(query.cursor), query.limit)

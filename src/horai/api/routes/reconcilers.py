@@ -7,13 +7,12 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from horai.accept import reconcilers
 from horai.accept.reconcilers import Overview, ReconcilerChange, ReconcilerWish
-from horai.accept.requests import Once
 from horai.api.body import Body, body_of
-from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_json
 from horai.api.reconciler_json import reconciler_json, reconciler_page, report_page
-from horai.core.errors import IdempotencyKeyRequired, Invalid
+from horai.core.errors import Invalid
 from horai.wire.instances import InstanceAnswer
 from horai.wire.jobs import Noted
 from horai.wire.reconcilers import ReconcilerIn, ReconcilerList, ReconcilerOut, ReconcilerPatch, ReportList
@@ -102,12 +101,7 @@ async def resume_reconciler(
 @router.post("/{reconciler}/run", status_code=202, responses={202: {"model": InstanceAnswer}})
 async def run_reconciler(scope: ScopeDep, reconciler: str, idempotency_key: IdempotencyKey = None) -> Response:
     """Compare now, once per `Idempotency-Key`; the instance is the comparison, and its result the report."""
-    if idempotency_key is None:
-        raise IdempotencyKeyRequired(
-            "A run needs the header Idempotency-Key.",
-            "Send one key per intent, such as a UUID; a repeated request then answers with the first instance.",
-        )
-    row = await reconcilers.run_reconciler(scope, reconciler, Once(idempotency_key, b""))
+    row = await reconcilers.run_reconciler(scope, reconciler, required_once(idempotency_key, b""))
     return answer({"instance": instance_json(row)}, 202, {"Location": f"/api/v1/instances/{row.id}"})
 
 

@@ -6,17 +6,16 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Response
 
 from horai.accept import instances, reruns, workflows
-from horai.accept.requests import Once
 from horai.accept.scope import Scope
 from horai.accept.workflow_views import view, views
 from horai.accept.workflows import Workflow, WorkflowChange, WrittenWorkflow
 from horai.api.body import Body, body_of, payload_text
-from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_cursor, instance_json, job_cursor
 from horai.api.workflow_json import pending_json, run_page, view_json, workflow_json, workflow_page
 from horai.core.dag import RunState
-from horai.core.errors import IdempotencyKeyRequired, NotFound
+from horai.core.errors import NotFound
 from horai.core.workflow import Node, checked_nodes
 from horai.db.pool import acquire
 from horai.db.reruns import RunPage, list_runs
@@ -141,13 +140,8 @@ async def trigger_workflow(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Start a run now, once per `Idempotency-Key`."""
-    if idempotency_key is None:
-        raise IdempotencyKeyRequired(
-            "A trigger needs the header Idempotency-Key.",
-            "Send one key per intent, such as a UUID; a repeated request then answers with the first run.",
-        )
+    once = required_once(idempotency_key, body.raw, "run")
     found = await workflows.read_workflow(scope, workflow)
-    once = Once(idempotency_key, body.raw)
     row = await instances.trigger(scope, str(found.row.job_id), body.text_of("payload"), once)
     where = f"/api/v1/workflows/{found.row.id}/runs/{row.id}"
     return answer({"run": pending_json(found, row), "instance": instance_json(row)}, 202, {"Location": where})
