@@ -11,7 +11,8 @@ WORKERS ?= 2
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 16
 
-install: $(INSTALLED)  ## .venv with horai in it, from nothing but Python >= 3.11
+install: $(INSTALLED)  ## .venv with horai in it and the console built, from nothing but Python >= 3.11
+	@$(BIN)/python tools/console.py build
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -31,6 +32,8 @@ check: install  ## formatting, lint, types, import rules
 	$(BIN)/ruff check --quiet .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/console.py run tsc
+	$(BIN)/python tools/console.py run oxlint --deny-warnings
 
 tests: install  ## the tests (ARGS="tests/core -k cron")
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
@@ -60,9 +63,11 @@ bench-peers: install  ## Horai beside other schedulers in one sitting, installed
 docs: install  ## the generated pages
 	$(BIN)/python tools/states_doc.py
 	$(BIN)/python tools/reference_doc.py
+	$(BIN)/python tools/openapi_file.py
 
 lock: install  ## newer versions of all dependencies
 	$(BIN)/uv pip compile --universal --upgrade --no-emit-index-url --no-header --no-annotate --quiet --extra dev pyproject.toml -o requirements.lock
 
 clean:  ## remove what `make` made
+	rm -rf console/node_modules console/src/generated src/horai/console
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .requirements.json

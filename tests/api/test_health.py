@@ -96,16 +96,6 @@ async def test_probes_answer_without_being_kept(api: Client) -> None:
         assert reply.headers["Cache-Control"] == "no-store"
 
 
-async def test_the_first_page_leads_to_what_there_is(api: Client) -> None:
-    async with api.session.get(api.base + "/") as response:
-        page = await response.text()
-
-    assert response.headers["content-type"].startswith("text/html")
-    for link in ("/api/v1/scheduler/health", "/api/v1/jobs", "/api/v1/instances", "/openapi.json"):
-        assert f'href="{link}"' in page
-        assert (await api("GET", link)).status == 200
-
-
 async def test_a_node_that_cannot_renew_its_lease_is_not_ready_and_says_so(url: str) -> None:
     """Its loops go on and the database answers, but it may claim nothing: health must not say that all is well."""
     async with harness.node(url, lease=timedelta(seconds=1)) as api:

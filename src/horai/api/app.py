@@ -4,13 +4,13 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from horai import __version__
 from horai.accept.requests import KEY_LIMIT
 from horai.api import problems
+from horai.api.console import Console
 from horai.api.context import Context
 from horai.api.guard import Guard
 from horai.api.routes import (
@@ -65,13 +65,6 @@ BODIES: tuple[type[BaseModel], ...] = (
     Problem,
 )
 
-WELCOME = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Horai</title></head>
-<body><h1>Horai</h1><p>The scheduler is running. The console comes with a later version; until then:</p>
-<ul><li><a href="/api/v1/scheduler/health">health</a></li><li><a href="/api/v1/jobs">jobs</a></li>
-<li><a href="/api/v1/instances">instances</a></li><li><a href="/openapi.json">openapi.json</a></li></ul></body></html>
-"""
-
 
 def create_app(context: Context) -> FastAPI:
     """The REST surface over a context."""
@@ -96,16 +89,11 @@ def create_app(context: Context) -> FastAPI:
     )
     for module in routes:
         app.include_router(module.router)
-    app.add_api_route("/", welcome, include_in_schema=False, response_class=HTMLResponse)
+    app.router.default = Console(otherwise=app.router.not_found)
     problems.install(app)
     app.add_middleware(Guard)
     app.openapi = lambda: openapi_of(app)
     return app
-
-
-async def welcome() -> str:
-    """Where the console will be."""
-    return WELCOME
 
 
 def openapi_of(app: FastAPI) -> dict[str, Any]:

@@ -1,0 +1,4 @@
+export { areAllShown, fieldErrors } from "./fieldErrors";
+export { ProblemError, Unreachable } from "./request";
+export * from "@/generated/api";
+export type * from "@/generated/model";

@@ -1,0 +1,26 @@
+import { Alert } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { READ_ONLY_AFTER, useHealth } from "@/live";
+import { Icon } from "@/parts/Icon";
+import { When } from "@/parts/When";
+
+/** What everybody should know, on every page: nobody is asked for a key; nothing can be changed now. */
+export function Banners() {
+  const { t } = useTranslation();
+  const { failures, health, readAt } = useHealth();
+  return (
+    <>
+      {failures >= READ_ONLY_AFTER && (
+        <Alert color="orange" icon={<Icon name="lock" />} title={t("readOnly.title")} role="status">
+          {t("readOnly.reason")} {readAt !== null && t("readOnly.since")}{" "}
+          {readAt !== null && <When at={new Date(readAt).toISOString()} />}
+        </Alert>
+      )}
+      {health?.notices.map((notice) => (
+        <Alert key={notice} color="gray" icon={<Icon name="info" />} role="note" p="xs">
+          {notice}
+        </Alert>
+      ))}
+    </>
+  );
+}

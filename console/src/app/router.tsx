@@ -1,0 +1,62 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { Crash } from "./Crash";
+import { Lost } from "./Lost";
+import { Shell } from "./Shell";
+
+/** Texts stay texts: an id of digits in an address is no number. */
+function parseSearch(text: string): Record<string, string> {
+  return Object.fromEntries(new URLSearchParams(text));
+}
+
+function stringifySearch(search: Record<string, unknown>): string {
+  const given = Object.entries(search).filter(([, value]) => value !== undefined && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text && `?${text}`;
+}
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: Lost,
+  validateSearch: (search: Record<string, unknown>) => search as Record<string, string>,
+});
+
+function page<Path extends string>(path: Path, load: () => Promise<{ default: React.ComponentType }>) {
+  return createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load) });
+}
+
+/** Each page comes with its own code when it is first opened. */
+const routes = [
+  page("/", () => import("@/pages/overview")),
+  page("/jobs", () => import("@/pages/jobs")),
+  page("/jobs/new", () => import("@/pages/jobs/new")),
+  page("/jobs/$job", () => import("@/pages/jobs/job")),
+  page("/jobs/$job/edit", () => import("@/pages/jobs/edit")),
+  page("/instances", () => import("@/pages/instances")),
+  page("/instances/$instance", () => import("@/pages/instances/instance")),
+  page("/workflows", () => import("@/pages/workflows")),
+  page("/workflows/$workflow", () => import("@/pages/workflows/workflow")),
+  page("/workflows/$workflow/runs/$run", () => import("@/pages/workflows/run")),
+  page("/queues", () => import("@/pages/queues")),
+  page("/dead-letters", () => import("@/pages/dead-letters")),
+  page("/dead-letters/$letter", () => import("@/pages/dead-letters/letter")),
+  page("/refresh", () => import("@/pages/refresh")),
+  page("/refresh/$job", () => import("@/pages/refresh/job")),
+  page("/reconcilers", () => import("@/pages/reconcilers")),
+  page("/reconcilers/$reconciler", () => import("@/pages/reconcilers/reconciler")),
+  page("/forecast", () => import("@/pages/forecast")),
+] as const;
+
+export const router = createRouter({
+  routeTree: root.addChildren(routes),
+  parseSearch,
+  stringifySearch,
+  defaultPreload: "intent",
+  defaultErrorComponent: Crash,
+  scrollRestoration: true,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,86 @@
+import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from "@mantine/core";
+import { STATES } from "@/generated/states";
+
+/** The one accent: a deep teal. 7 carries white text on light, 6 on dark. */
+const teal: MantineColorsTuple = [
+  "#eff9f7",
+  "#d9efeb",
+  "#b3ddd6",
+  "#86c7bd",
+  "#57ada1",
+  "#359388",
+  "#1f7b72",
+  "#14665f",
+  "#0f524d",
+  "#0b3f3c",
+];
+
+/** Greys of the dark scheme, with a breath of the accent. */
+const dark: MantineColorsTuple = [
+  "#d7dedf",
+  "#b6c0c2",
+  "#98a4a7",
+  "#5f6b6e",
+  "#323b3e",
+  "#272f31",
+  "#1c2325",
+  "#14191b",
+  "#0f1315",
+  "#0a0d0e",
+];
+
+export const theme = createTheme({
+  colors: { teal, dark },
+  primaryColor: "teal",
+  primaryShade: { light: 7, dark: 6 },
+  autoContrast: false,
+  defaultRadius: "md",
+  cursorType: "pointer",
+  fontFamily:
+    'system-ui, -apple-system, "Segoe UI", Roboto, "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", sans-serif',
+  fontFamilyMonospace: 'ui-monospace, SFMono-Regular, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace',
+  headings: {
+    fontWeight: "600",
+    sizes: { h1: { fontSize: "1.5rem", lineHeight: "2rem" }, h2: { fontSize: "1rem", lineHeight: "1.5rem" } },
+  },
+  spacing: { xs: "0.5rem", sm: "0.75rem", md: "1rem", lg: "1.5rem", xl: "2rem" },
+  components: {
+    Paper: { defaultProps: { withBorder: true, shadow: "none" } },
+    Modal: { defaultProps: { centered: true, shadow: "none" } },
+    Tooltip: { defaultProps: { openDelay: 300, withArrow: true } },
+  },
+});
+
+function stateColours(scheme: "light" | "dark"): Record<string, string> {
+  const named = STATES.flatMap((state) =>
+    Object.entries(state[scheme]).map(([part, colour]) => [`--state-${state.name}-${part}`, colour]),
+  );
+  return Object.fromEntries(named);
+}
+
+/** States are painted through these variables only: `var(--state-RUNNING-solid)`, `-text`, `-tint`. */
+export const cssVariables: CSSVariablesResolver = () => ({
+  variables: {},
+  light: {
+    ...stateColours("light"),
+    "--mantine-color-dimmed": "#57646a",
+    "--mantine-color-error": "#b3202c",
+    "--mantine-color-body": "#ffffff",
+    "--horai-ground": "#f7f9f9",
+    "--horai-line": "#e2e8e8",
+    "--horai-bad": "#b3202c",
+    "--horai-warn": "#8a4b00",
+    "--horai-good": "#22672f",
+  },
+  dark: {
+    ...stateColours("dark"),
+    "--mantine-color-dimmed": "#98a4a7",
+    "--mantine-color-error": "#f79aa2",
+    "--mantine-color-body": "#14191b",
+    "--horai-ground": "#0f1315",
+    "--horai-line": "#2a3335",
+    "--horai-bad": "#f79aa2",
+    "--horai-warn": "#f2bd6d",
+    "--horai-good": "#86d394",
+  },
+});

@@ -1,0 +1,29 @@
+import type common from "./en/common.json";
+import type deadLetters from "./en/dead-letters.json";
+import type forecast from "./en/forecast.json";
+import type instances from "./en/instances.json";
+import type jobs from "./en/jobs.json";
+import type overview from "./en/overview.json";
+import type queues from "./en/queues.json";
+import type reconcilers from "./en/reconcilers.json";
+import type refresh from "./en/refresh.json";
+import type workflows from "./en/workflows.json";
+
+/** Keys are checked by the compiler against the English texts; a test holds both languages equal. */
+declare module "i18next" {
+  interface CustomTypeOptions {
+    defaultNS: "common";
+    resources: {
+      common: typeof common;
+      overview: typeof overview;
+      jobs: typeof jobs;
+      instances: typeof instances;
+      workflows: typeof workflows;
+      queues: typeof queues;
+      "dead-letters": typeof deadLetters;
+      refresh: typeof refresh;
+      reconcilers: typeof reconcilers;
+      forecast: typeof forecast;
+    };
+  }
+}

@@ -1,0 +1,11 @@
+import { useTranslation } from "react-i18next";
+import { Page } from "@/parts";
+
+export default function JobsPage() {
+  const { t } = useTranslation(["jobs", "common"]);
+  return (
+    <Page title={t("common:page.jobs")} lead={t("lead")}>
+      {null}
+    </Page>
+  );
+}

@@ -1,0 +1,11 @@
+import { useTranslation } from "react-i18next";
+import { Page } from "@/parts";
+
+export default function RefreshPage() {
+  const { t } = useTranslation(["refresh", "common"]);
+  return (
+    <Page title={t("common:page.refresh")} lead={t("lead")}>
+      {null}
+    </Page>
+  );
+}

@@ -1,0 +1,230 @@
+import { Checkbox, Loader, Skeleton } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { useTranslation } from "react-i18next";
+import classes from "./DataTable.module.css";
+import { ErrorView } from "./ErrorView";
+
+export interface Column<Row> {
+  id: string;
+  header: ReactNode;
+  cell: (row: Row) => ReactNode;
+  /** As in `grid-template-columns`: `"120px"`, `"minmax(160px, 1fr)"`. */
+  width?: string;
+  isNumeric?: boolean;
+}
+
+interface ListPage<Row> {
+  items: Row[];
+  nextCursor?: string | null;
+}
+
+interface DataTableProps<Row> {
+  /** What the table lists, for those who cannot see it. */
+  label: string;
+  /** Begins with the topic: `["instances", filters]`. */
+  queryKey: readonly [string, ...unknown[]];
+  fetchPage: (cursor: string | undefined, signal: AbortSignal) => Promise<ListPage<Row>>;
+  columns: readonly Column<Row>[];
+  idOf: (row: Row) => string;
+  /** Where Enter and a click on the row lead. */
+  hrefOf?: (row: Row) => string;
+  empty: ReactNode;
+  selection?: { chosen: ReadonlySet<string>; onChange: (chosen: ReadonlySet<string>) => void };
+  rowHeight?: number;
+}
+
+/** A list behind keyset cursors: pages come as one scrolls, and only the rows in sight are drawn. */
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { label, queryKey, fetchPage, columns, empty, selection, rowHeight = 44 } = props;
+  const { t } = useTranslation();
+  const scroller = useRef<HTMLDivElement>(null);
+  const pages = useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam, signal }) => fetchPage(pageParam, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.nextCursor ?? undefined,
+  });
+  const rows = useMemo(() => pages.data?.pages.flatMap((page) => page.items) ?? [], [pages.data]);
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => rowHeight,
+    overscan: 12,
+  });
+  const seen = virtual.getVirtualItems();
+  const last = seen.at(-1)?.index ?? 0;
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = pages;
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage && last >= rows.length - 20) {
+      void fetchNextPage();
+    }
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage, last, rows.length]);
+
+  const template = [selection && "40px", ...columns.map((column) => column.width ?? "minmax(120px, 1fr)")]
+    .filter(Boolean)
+    .join(" ");
+  const [active, setActive] = useState(0);
+
+  if (pages.error && rows.length === 0) {
+    return <ErrorView error={pages.error} onRetry={() => void pages.refetch()} />;
+  }
+  if (pages.data && rows.length === 0) {
+    return <div className={classes.frame}>{empty}</div>;
+  }
+
+  function onKeyDown(event: KeyboardEvent): void {
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 15, PageUp: -15 }[event.key];
+    if (step === undefined || event.metaKey || event.ctrlKey || event.altKey) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(rows.length - 1, active + step));
+    setActive(next);
+    virtual.scrollToIndex(next);
+    requestAnimationFrame(() => {
+      scroller.current?.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus();
+    });
+  }
+
+  return (
+    <div className={classes.frame}>
+      <div className={classes.scroller} ref={scroller}>
+        {/* oxlint-disable-next-line jsx-a11y/interactive-supports-focus */}
+        <div
+          role="grid"
+          aria-label={label}
+          aria-rowcount={hasNextPage ? -1 : rows.length + 1}
+          aria-busy={pages.isPending}
+          onKeyDown={onKeyDown}
+          style={{ minWidth: "fit-content" }}
+        >
+          <div role="row" className={classes.head} style={{ gridTemplateColumns: template }}>
+            {selection && (
+              <div role="columnheader">
+                <ChooseAll ids={rows.map(props.idOf)} selection={selection} />
+              </div>
+            )}
+            {columns.map((column) => (
+              <div key={column.id} role="columnheader" data-numeric={column.isNumeric || undefined}>
+                {column.header}
+              </div>
+            ))}
+          </div>
+          {pages.isPending ? (
+            <Skeletons columns={columns.length + (selection ? 1 : 0)} template={template} height={rowHeight} />
+          ) : (
+            <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: "relative" }}>
+              {seen.map((item) => {
+                const row = rows[item.index];
+                return (
+                  row !== undefined && (
+                    <TableRow
+                      key={props.idOf(row)}
+                      {...props}
+                      row={row}
+                      index={item.index}
+                      isActive={item.index === Math.min(active, rows.length - 1)}
+                      onActivate={setActive}
+                      style={{ gridTemplateColumns: template, height: rowHeight, transform: `translateY(${item.start}px)` }}
+                    />
+                  )
+                );
+              })}
+            </div>
+          )}
+        </div>
+      </div>
+      <div className={classes.foot} aria-live="polite">
+        {isFetchingNextPage && <Loader size={14} />}
+        {!pages.isPending && t(hasNextPage ? "table.more" : "table.all", { count: rows.length })}
+      </div>
+    </div>
+  );
+}
+
+interface TableRowProps<Row> extends DataTableProps<Row> {
+  row: Row;
+  index: number;
+  isActive: boolean;
+  onActivate: (index: number) => void;
+  style: React.CSSProperties;
+}
+
+function TableRow<Row>({ row, index, isActive, onActivate, style, ...props }: TableRowProps<Row>) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const id = props.idOf(row);
+  const href = props.hrefOf?.(row);
+  const open = (): void => {
+    if (href) void navigate({ href });
+  };
+  return (
+    <div
+      role="row"
+      tabIndex={isActive ? 0 : -1}
+      aria-rowindex={index + 2}
+      data-index={index}
+      data-linked={href ? true : undefined}
+      className={classes.row}
+      style={style}
+      onFocus={() => onActivate(index)}
+      onClick={(event) => {
+        if (!(event.target as Element).closest("a, button, input, label")) open();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Enter" && event.target === event.currentTarget) open();
+      }}
+    >
+      {props.selection && (
+        <div role="gridcell">
+          <Checkbox
+            aria-label={t("table.choose", { name: id })}
+            checked={props.selection.chosen.has(id)}
+            onChange={() => props.selection?.onChange(toggled(props.selection.chosen, id))}
+          />
+        </div>
+      )}
+      {props.columns.map((column) => (
+        <div key={column.id} role="gridcell" data-numeric={column.isNumeric || undefined}>
+          {column.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+type Selection = NonNullable<DataTableProps<unknown>["selection"]>;
+
+function ChooseAll({ ids, selection }: { ids: string[]; selection: Selection }) {
+  const { t } = useTranslation();
+  const count = ids.filter((id) => selection.chosen.has(id)).length;
+  return (
+    <Checkbox
+      aria-label={t("table.chooseAll")}
+      checked={count > 0 && count === ids.length}
+      indeterminate={count > 0 && count < ids.length}
+      onChange={() => selection.onChange(count === ids.length ? new Set() : new Set(ids))}
+    />
+  );
+}
+
+function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const changed = new Set(chosen);
+  if (!changed.delete(id)) changed.add(id);
+  return changed;
+}
+
+function Skeletons({ columns, template, height }: { columns: number; template: string; height: number }) {
+  return (
+    <div role="presentation">
+      {Array.from({ length: 8 }, (_, line) => (
+        <div key={line} className={classes.waiting} style={{ gridTemplateColumns: template, height }}>
+          {Array.from({ length: columns }, (__, cell) => (
+            <Skeleton key={cell} height={12} width={`${50 + ((line * 7 + cell * 13) % 40)}%`} />
+          ))}
+        </div>
+      ))}
+    </div>
+  );
+}

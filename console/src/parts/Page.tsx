@@ -1,0 +1,37 @@
+import { Group, Stack, Text, Title } from "@mantine/core";
+import { type ReactNode, useEffect } from "react";
+
+interface PageProps {
+  title: string;
+  /** One sentence that says what this page is for. */
+  lead?: ReactNode;
+  /** The buttons of the page, at its right. */
+  actions?: ReactNode;
+  /** A link back to the list, a state, whatever belongs before the title. */
+  above?: ReactNode;
+  children: ReactNode;
+}
+
+/** The frame of every page: its title, also in the browser's tab, its actions, and its content. */
+export function Page({ title, lead, actions, above, children }: PageProps) {
+  useEffect(() => {
+    document.title = `${title} · Horai`;
+  }, [title]);
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between" align="flex-start" wrap="nowrap" gap="lg">
+        <div>
+          {above}
+          <Title order={1}>{title}</Title>
+          {lead && (
+            <Text c="dimmed" mt={4} maw="44rem">
+              {lead}
+            </Text>
+          )}
+        </div>
+        {actions && <Group gap="xs">{actions}</Group>}
+      </Group>
+      {children}
+    </Stack>
+  );
+}

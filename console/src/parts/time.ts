@@ -1,0 +1,96 @@
+/** How instants and lengths of time are written; everything that shows one goes through here. */
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function partsOf(zone: string): Intl.DateTimeFormat {
+  let format = formats.get(zone);
+  if (!format) {
+    format = new Intl.DateTimeFormat("en-GB", {
+      timeZone: zone,
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+      fractionalSecondDigits: 3,
+      hourCycle: "h23",
+      timeZoneName: "longOffset",
+    });
+    formats.set(zone, format);
+  }
+  return format;
+}
+
+/** The parts of an instant on the clocks of a zone. */
+export function clockOf(at: Date, zone: string): Record<Intl.DateTimeFormatPartTypes, string> {
+  const found = partsOf(zone).formatToParts(at);
+  return Object.fromEntries(found.map((part) => [part.type, part.value])) as Record<
+    Intl.DateTimeFormatPartTypes,
+    string
+  >;
+}
+
+/** `2026-11-15 09:00:05`, the same in every language: it aligns and sorts. */
+export function formatInstant(at: Date, zone: string, precision: "minute" | "second" | "millis" = "second"): string {
+  const clock = clockOf(at, zone);
+  const minute = `${clock.year}-${clock.month}-${clock.day} ${clock.hour}:${clock.minute}`;
+  if (precision === "minute") return minute;
+  return precision === "second"
+    ? `${minute}:${clock.second}`
+    : `${minute}:${clock.second}.${clock.fractionalSecond}`;
+}
+
+/** `+08:00` as of an instant; UTC is `+00:00`. */
+export function offsetOf(at: Date, zone: string): string {
+  const name = clockOf(at, zone).timeZoneName;
+  return name === "GMT" ? "+00:00" : name.replace("GMT", "");
+}
+
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["year", 31_536_000],
+  ["month", 2_592_000],
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+];
+
+/** `3 min. ago`, `in 2 hours`. */
+export function formatRelative(at: Date, now: number, language: string): string {
+  const seconds = Math.round((at.getTime() - now) / 1000);
+  const [unit, length] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
+  const format = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
+  return format.format(Math.trunc(seconds / length), unit);
+}
+
+/** `850 ms`, `4.2 s`, `3 m 05 s`, `2 h 10 m`, `4 d 6 h`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} m ${String(seconds % 60).padStart(2, "0")} s`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} m`;
+  return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3_600)} h`;
+}
+
+/** The instant at which the clocks of a zone show a local time (`2026-11-15T09:00`); null where they never do. */
+export function instantAt(local: string, zone: string): Date | null {
+  const guess = new Date(`${local}${local.length === 16 ? ":00" : ""}Z`);
+  if (Number.isNaN(guess.getTime())) return null;
+  for (const probe of [guess, new Date(guess.getTime() - 86_400_000), new Date(guess.getTime() + 86_400_000)]) {
+    const at = new Date(guess.getTime() - minutesOf(offsetOf(probe, zone)) * 60_000);
+    if (localOf(at, zone) === localOf(guess, "UTC")) return at;
+  }
+  return null;
+}
+
+/** `2026-11-15T09:00:05` on the clocks of a zone, as an input of type datetime-local takes it. */
+export function localOf(at: Date, zone: string): string {
+  return formatInstant(at, zone).replace(" ", "T");
+}
+
+function minutesOf(offset: string): number {
+  const [hours = 0, minutes = 0] = offset.slice(1).split(":").map(Number);
+  return (offset.startsWith("-") ? -1 : 1) * (hours * 60 + minutes);
+}

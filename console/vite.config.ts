@@ -1,0 +1,45 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+/** The server puts a fresh nonce in the place of this word, at every answer. */
+const NONCE = "HORAI_NONCE";
+
+export default defineConfig({
+  plugins: [react()],
+  html: { cspNonce: NONCE },
+  resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
+  build: {
+    outDir: "../src/horai/console",
+    emptyOutDir: true,
+    target: "es2023",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  server: { proxy: { "/api": { target: process.env.HORAI_SERVER ?? "http://127.0.0.1:8470" } } },
+  test: {
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "parts",
+          include: ["src/**/*.test.{ts,tsx}"],
+          environment: "happy-dom",
+          setupFiles: ["src/testing/setup.ts"],
+          restoreMocks: true,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "e2e",
+          include: ["e2e/**/*.test.ts"],
+          environment: "node",
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
+  },
+});

@@ -1,0 +1,89 @@
+"""Serves the built console: every path that no route has is a page of it.
+
+The build is not in git: without it the API runs all the same, and `/` names the command that makes it.
+"""
+
+import mimetypes
+import secrets
+from pathlib import Path
+
+from starlette.datastructures import Headers
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+BUILT = Path(__file__).resolve().parent.parent / "console"
+NONCE = "HORAI_NONCE"
+"""Stands in index.html where the nonce of the answer goes (console/vite.config.ts)."""
+
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        f"style-src 'self' 'nonce-{NONCE}'",
+        "img-src 'self'",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    ]
+)
+"""Scripts and styles of our own files only; the few style elements made at run time carry the nonce of the page."""
+
+MISSING = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Horai</title></head>
+<body><h1>Horai</h1><p>The scheduler is running, but its console has not been built.</p>
+<p>In a clone of the repository, <code>make install</code> builds it; then start Horai again. Until then:</p>
+<ul><li><a href="/api/v1/scheduler/health">health</a></li><li><a href="/api/v1/jobs">jobs</a></li>
+<li><a href="/api/v1/instances">instances</a></li><li><a href="/openapi.json">openapi.json</a></li></ul></body></html>
+"""
+
+
+class Console:
+    """What answers when no route does. What there is was listed at the start: no path can lead out of the folder."""
+
+    def __init__(self, folder: Path = BUILT, *, otherwise: ASGIApp) -> None:
+        self._files = _files_in(folder)
+        index = self._files.pop("/index.html", None)
+        self._page = None if index is None else index.read_text()
+        self._otherwise = otherwise
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A file, a page, or nothing at this address."""
+        answer = self._answer(scope) if scope["type"] == "http" and scope["method"] in {"GET", "HEAD"} else None
+        await (answer or self._otherwise)(scope, receive, send)
+
+    def _answer(self, scope: Scope) -> Response | None:
+        path, headers = scope["path"], Headers(scope=scope)
+        if path in self._files:
+            return _file(self._files[path], "gzip" in headers.get("accept-encoding", ""))
+        is_page = path == "/" or "text/html" in headers.get("accept", "")
+        if not is_page or path.startswith(("/api/", "/assets/")):
+            return None
+        return HTMLResponse(MISSING, headers={"Cache-Control": "no-store"}) if self._page is None else _page(self._page)
+
+
+def _files_in(folder: Path) -> dict[str, Path]:
+    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gz")
+    return {f"/{path.relative_to(folder).as_posix()}": path for path in found}
+
+
+def _page(text: str) -> Response:
+    """The one page of the console, never kept: it names the files of this version."""
+    nonce = secrets.token_urlsafe(18)
+    headers = {"Cache-Control": "no-store", "Content-Security-Policy": POLICY.replace(NONCE, nonce)}
+    return HTMLResponse(text.replace(NONCE, nonce), headers=headers)
+
+
+def _file(path: Path, may_be_packed: bool) -> Response:
+    """Names in assets/ carry a hash of their content and are kept for good; the others are asked for again."""
+    is_hashed = path.parent.name == "assets"
+    headers = {
+        "Cache-Control": "public, max-age=31536000, immutable" if is_hashed else "no-cache",
+        "Vary": "Accept-Encoding",
+    }
+    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    packed = path.with_name(f"{path.name}.gz")
+    if may_be_packed and packed.exists():
+        return FileResponse(packed, headers=headers | {"Content-Encoding": "gzip"}, media_type=media_type)
+    return FileResponse(path, headers=headers, media_type=media_type)

@@ -1,0 +1,125 @@
+"""The console's files: how they are kept, what a page may do, and what is served without them."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.types import Message
+
+from api import expect
+from harness import Client
+from horai.api.console import Console
+
+BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Headers
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def policy(self) -> dict[str, str]:
+        words = (part.partition(" ") for part in self.headers["content-security-policy"].split("; "))
+        return {name: value for name, _, value in words}
+
+
+class Site:
+    """The console of a folder, asked as uvicorn would."""
+
+    def __init__(self, folder: Path) -> None:
+        self._app = Starlette()
+        self._app.router.default = Console(folder, otherwise=self._app.router.not_found)
+
+    async def __call__(self, path: str, method: str = "GET", **headers: str) -> Answer:
+        given = {"accept": BROWSER, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        scope = {
+            "type": "http", "method": method, "path": path, "query_string": b"", "root_path": "",
+            "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+        }  # fmt: skip
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await self._app(scope, receive, send)
+        body = b"".join(message.get("body", b"") for message in sent[1:])
+        return Answer(sent[0]["status"], Headers(raw=sent[0]["headers"]), body)
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Site:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text('<meta nonce="HORAI_NONCE"><script src="/assets/main-1a2b.js"></script>')
+    (tmp_path / "assets" / "main-1a2b.js").write_text("plain")
+    (tmp_path / "assets" / "main-1a2b.js.gz").write_bytes(b"\x1f\x8b")
+    (tmp_path / "icon.svg").write_text("<svg/>")
+    return Site(tmp_path)
+
+
+async def test_files_with_a_hash_in_their_name_are_kept_for_good_and_the_page_never(built: Site) -> None:
+    assert (await built("/assets/main-1a2b.js")).headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert (await built("/icon.svg")).headers["cache-control"] == "no-cache"
+    assert (await built("/")).headers["cache-control"] == "no-store"
+
+
+async def test_every_address_that_no_route_has_is_the_page(built: Site) -> None:
+    for path in ("/", "/jobs", "/jobs/report.daily", "/instances/12"):
+        assert "main-1a2b.js" in (await built(path)).text
+
+
+async def test_what_is_no_page_is_not_found(built: Site) -> None:
+    for path in ("/api/v1/nothing", "/assets/gone-99.js", "/assets/../../app.py", "/index.html.gz"):
+        assert (await built(path, accept="*/*")).status == 404
+    assert (await built("/assets/gone-99.js")).status == 404
+    assert (await built("/jobs", "POST")).status == 404
+    assert (await built("/", "HEAD")).status == 200
+
+
+async def test_no_script_but_our_files_runs_and_no_style_element_without_the_nonce(built: Site) -> None:
+    page = await built("/jobs")
+    policy = page.policy
+
+    assert policy["script-src"] == "'self'"
+    assert (policy["default-src"], policy["base-uri"], policy["frame-ancestors"]) == ("'none'",) * 3
+    assert "unsafe" not in page.headers["content-security-policy"]
+    (nonce,) = re.findall(r'nonce="([^"]+)"', page.text)
+    assert policy["style-src"] == f"'self' 'nonce-{nonce}'"
+    assert nonce not in (await built("/jobs")).text
+
+
+async def test_a_browser_that_can_unpack_gets_the_packed_file(built: Site) -> None:
+    packed = await built("/assets/main-1a2b.js", accept_encoding="gzip, br")
+    plain = await built("/assets/main-1a2b.js")
+
+    assert (packed.body, packed.headers["content-encoding"]) == (b"\x1f\x8b", "gzip")
+    assert packed.headers["content-type"].startswith("text/javascript")
+    assert (plain.text, plain.headers["vary"]) == ("plain", "Accept-Encoding")
+    assert "content-encoding" not in plain.headers
+
+
+async def test_without_a_build_the_first_page_names_the_command_and_leads_to_what_there_is(
+    api: Client, tmp_path: Path
+) -> None:
+    page = await Site(tmp_path / "nothing")("/")
+
+    assert "make install" in page.text
+    for link in ("/api/v1/scheduler/health", "/api/v1/jobs", "/api/v1/instances", "/openapi.json"):
+        assert f'href="{link}"' in page.text
+        assert (await api("GET", link)).status == 200
+
+
+async def test_an_unknown_path_of_the_api_stays_a_problem(api: Client) -> None:
+    for method, path in (("GET", "/api/v1/nothing"), ("POST", "/api/v1/nothing"), ("GET", "/nothing")):
+        expect.problem(await api(method, path), 404, "SCH_404_NOT_FOUND")
