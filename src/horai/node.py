@@ -251,8 +251,9 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def _server(context: Context, listening: socket.socket) -> AsyncGenerator["asyncio.Task[None]"]:
+    app = create_app(context)
     config = uvicorn.Config(
-        create_app(context),
+        app,
         http="httptools",
         loop="none",
         lifespan="off",
@@ -268,6 +269,7 @@ async def _server(context: Context, listening: socket.socket) -> AsyncGenerator[
     try:
         yield serving
     finally:
+        app.state.feed.close()  # an answer that does not end would hold the stop up
         server.should_exit = True
         await asyncio.gather(serving, return_exceptions=True)
 

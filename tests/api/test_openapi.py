@@ -66,6 +66,7 @@ ROUTES = {
     "/api/v1/workflows/{workflow}/runs/{run}/cancel": {"post"},
     "/api/v1/schedules/preview": {"post"},
     "/api/v1/forecast": {"get"},
+    "/api/v1/events": {"get"},
     "/api/v1/scheduler/health": {"get"},
     "/api/v1/scheduler/nodes": {"get"},
     "/api/v1/scheduler/shards": {"get"},
@@ -139,6 +140,7 @@ async def test_schemathesis_finds_no_lie_and_no_server_error(api: Client, tmp_pa
     command = [
         str(Path(sys.executable).parent / "schemathesis"), "run", f"{api.base}/openapi.json",
         "--max-examples", EXAMPLES, "--phases", PHASES, "--checks", ",".join(CHECKS),
+        "--exclude-path", "/api/v1/events",  # an answer that does not end
         "--seed", "20261115", "--workers", "2", "--no-shrink", "--suppress-health-check", "all", "--warnings", "off",
     ]  # fmt: skip
     process = await asyncio.create_subprocess_exec(

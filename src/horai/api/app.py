@@ -12,11 +12,13 @@ from horai.accept.requests import KEY_LIMIT
 from horai.api import problems
 from horai.api.console import Console
 from horai.api.context import Context
+from horai.api.feed import Feed
 from horai.api.guard import Guard
 from horai.api.routes import (
     backfills,
     dead_letters,
     entities,
+    events,
     explain,
     forecast,
     health,
@@ -32,6 +34,7 @@ from horai.api.routes import (
 from horai.wire.backfills import BackfillIn
 from horai.wire.dead_letters import DiscardIn, ReplayIn
 from horai.wire.entities import EntitiesIn, EntityIn
+from horai.wire.events import ChangeOut
 from horai.wire.health import Problem
 from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
 from horai.wire.jobs import JobIn, JobPatch, Noted
@@ -62,6 +65,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     ReconcilerIn,
     ReconcilerPatch,
     RetryIn,
+    ChangeOut,
     Problem,
 )
 
@@ -71,6 +75,7 @@ def create_app(context: Context) -> FastAPI:
     app = FastAPI(title="Horai", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.forecasts = forecast.Forecasts()
+    app.state.feed = Feed(context)
     routes = (
         jobs,
         instances,
@@ -86,6 +91,7 @@ def create_app(context: Context) -> FastAPI:
         entities,
         reconcilers,
         parked,
+        events,
     )
     for module in routes:
         app.include_router(module.router)

@@ -12,6 +12,7 @@
     ├── PreconditionFailed       412  SCH_412_PRECONDITION
     ├── TooLarge                 413  SCH_413_TOO_LARGE
     ├── DispatcherDown           503  SCH_503_DISPATCHER_DOWN
+    ├── TooManyReaders           503  SCH_503_TOO_MANY_READERS
     └── DatabaseUnavailable      503  SCH_503_DATABASE_UNAVAILABLE
 
 They are translated once at each boundary: to problem+json in api/problems.py, to `error:` and `hint:` lines in cli/.
@@ -145,6 +146,14 @@ class DispatcherDown(HoraiError):
     code = "SCH_503_DISPATCHER_DOWN"
     status = 503
     title = "No live dispatcher"
+
+
+class TooManyReaders(HoraiError):
+    """As many watch this server as it has room for, or it is about to stop."""
+
+    code = "SCH_503_TOO_MANY_READERS"
+    status = 503
+    title = "Too many readers"
 
 
 class DatabaseUnavailable(HoraiError):

@@ -1,0 +1,34 @@
+-- Whether anything has changed anywhere, for all who watch: asked once a second at most, and only while somebody does.
+
+-- name: pulse
+-- Marks by topic. Most are PostgreSQL's own counts of the writes to a table: no row of it is read, whatever its size. A
+-- session that was busy a moment ago hands its counts in late, after ten seconds at the most; sequences tell at once.
+select topic, pg_stat_get_tuples_inserted(t) || '.' || pg_stat_get_tuples_updated(t) || '.' || pg_stat_get_tuples_deleted(t) as mark
+from (values
+    ('instances', 'horai.instance_live'::regclass),
+    ('jobs', 'horai.job'::regclass),
+    ('dead-letters', 'horai.dead_letter'::regclass),
+    ('workflows', 'horai.workflow'::regclass),
+    ('workflows', 'horai.workflow_run'::regclass),
+    ('workflows', 'horai.workflow_node'::regclass),
+    ('backfills', 'horai.backfill'::regclass),
+    ('refresh', 'horai.refresh_batch'::regclass),
+    ('refresh', 'horai.entity'::regclass),
+    ('reconcilers', 'horai.reconciler'::regclass),
+    ('reconcilers', 'horai.reconcile_report'::regclass)
+) as written(topic, t)
+union all
+select 'instances', last_value::text from horai.event_id_seq
+union all
+select 'instances', last_value::text from horai.instance_id
+union all
+select 'dead-letters', last_value::text from horai.dead_letter_id_seq
+union all
+select 'backfills', last_value::text from horai.backfill_id_seq
+union all
+select 'jobs', last_value::text from horai.job_id_seq
+union all
+select 'queues', count(*) || '.' || sum(version) from horai.queue
+union all
+select 'nodes', string_agg(incarnation || case when draining then 'd' else '' end || case when fenced_at is null and stopped_at is null then '' else 'x' end, ' ' order by incarnation)
+from horai.node where rescued_at is null;

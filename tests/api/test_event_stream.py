@@ -1,0 +1,219 @@
+"""Server-sent events: who watches is told where to look again, soon, seldom, and at little cost."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from aiohttp import ClientResponse
+
+import harness
+from api import expect, given
+from harness import Client
+from horai.api.context import Context
+from horai.api.feed import Feed, Reader
+from horai.api.stream import Stream
+from horai.core.topics import EVERY_TOPIC, Topic, changed
+from horai.core.vitals import Vitals
+from horai.db.pool import Dedicated, close_pool, open_pool
+from horai.db.wakeups import Wakeups
+from receiver import Answer, Receiver
+
+PATH = "/api/v1/events"
+
+
+@dataclass
+class Watch:
+    """One who reads the stream."""
+
+    response: ClientResponse
+
+    async def line(self) -> str:
+        return (await self.response.content.readline()).decode()
+
+    async def change(self, within: float = 10.0) -> tuple[str, set[str]]:
+        """The next message: its id, and its topics."""
+        async with asyncio.timeout(within):
+            while (line := await self.line()) != "event: change\n":
+                assert line, "the stream has ended"
+            id_ = (await self.line()).removeprefix("id: ").strip()
+            return id_, set(json.loads((await self.line()).removeprefix("data: "))["topics"])
+
+    async def until(self, topic: str) -> str:
+        """The id of the message that names this topic."""
+        while True:
+            id_, topics = await self.change()
+            if topic in topics:
+                return id_
+
+
+@asynccontextmanager
+async def watching(api: Client, **headers: str) -> AsyncGenerator[Watch]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with api.session.get(api.base + PATH, headers=named) as response:
+        assert response.status == 200
+        assert response.content_type == "text/event-stream"
+        assert response.headers["Cache-Control"] == "no-store"
+        watch = Watch(response)
+        assert await watch.line() == "retry: 2000\n"
+        yield watch
+
+
+async def test_what_happens_to_an_instance_is_told_while_it_happens(api: Client, receiver: Receiver) -> None:
+    async with watching(api) as watch:
+        job = await given.scripted(api, receiver, Answer(200))
+        instance = await given.triggered(api, job)
+        await watch.until("instances")
+
+        await api.until_state(instance["id"], "SUCCESS")
+
+
+async def test_every_topic_that_is_written_is_told(api: Client, receiver: Receiver) -> None:
+    async with watching(api) as watch:
+        job = await given.job(api, name=given.name("watched"))
+        await watch.until("jobs")
+        await api("PUT", f"/api/v1/queues/{given.name('queue')}", {"maxConcurrency": 3})
+        await watch.until("queues")
+        graph = {"name": given.name("flow"), "nodes": [{"name": "a", "job": job["name"]}]}
+        assert (await api("POST", "/api/v1/workflows", graph)).status == 201
+        await watch.until("workflows")
+        dead = await given.scripted(api, receiver, Answer(400))
+        await given.triggered(api, dead)
+        await watch.until("dead-letters")
+
+
+async def test_what_another_process_writes_is_told_too(api: Client, db: Dedicated) -> None:
+    await given.job(api, name=(name := given.name("sql")))
+    async with watching(api) as watch:
+        await db.fetch("select * from horai.put_instance($1, 'k', '2999-01-01', null)", name)
+
+        await watch.until("instances")
+
+
+async def test_messages_come_at_most_once_a_second_however_much_happens(api: Client) -> None:
+    job = await given.job(api)
+    async with watching(api) as watch:
+        loop = asyncio.get_running_loop()
+        began, times = loop.time(), list[float]()
+        while len(times) < 3:
+            await given.put(api, job, given.name("key"))
+            await watch.change()
+            times.append(loop.time() - began)
+
+        assert times[2] - times[0] > 1.5
+
+
+async def test_who_comes_back_is_told_of_everything_unless_nothing_was_missed(api: Client) -> None:
+    async with watching(api) as watch:
+        await given.put(api, await given.job(api), "a")
+        id_, _ = await watch.change()
+    async with watching(api, Last_Event_ID=f"{id_.split('-')[0]}-0") as again:
+        _, topics = await again.change()
+
+    assert topics == {topic.value for topic in EVERY_TOPIC}
+
+
+async def test_a_stop_of_the_server_ends_the_stream_in_good_order(url: str) -> None:
+    async with harness.node(url) as api:
+        response = await api.session.get(api.base + PATH)
+        stopping = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - stopping < 4.5, "the server has waited for the stream"
+    assert response.status == 200
+
+
+# One feed alone
+
+
+@asynccontextmanager
+async def feed_on(url: str, readers: int = 2, interval: float = 0.02) -> AsyncGenerator[Feed]:
+    pool = await open_pool(url, "horai api", 1)
+    yield Feed(Context(pool, Wakeups(), Vitals(), 1, "default"), readers, interval)
+    await close_pool(pool)
+
+
+async def test_nobody_asks_the_database_while_nobody_watches(url: str) -> None:
+    async with feed_on(url) as feed:
+        first, second = feed.enter(None), feed.enter(None)
+        await given.until(lambda: _at_least(feed, 3))
+        feed.leave(first)
+        feed.leave(second)
+        await asyncio.sleep(0)
+        looks = feed.looks
+        later = feed.enter(None)
+        await given.until(lambda: _at_least(feed, looks + 1))
+
+        assert feed.looks <= looks + 3, "two watchers would be looking"
+        feed.leave(later)
+
+
+async def _at_least(feed: Feed, looks: int) -> bool:
+    return feed.looks >= looks
+
+
+async def test_a_hundred_readers_have_room_and_the_next_one_is_told_when_to_return(api: Client) -> None:
+    held: list[ClientResponse] = []
+    try:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+            for _ in range(100):
+                held.append(await session.get(api.base + PATH))
+            reply = await api("GET", PATH)
+            expect.problem(reply, 503, "SCH_503_TOO_MANY_READERS", "100 readers")
+            assert reply.headers["Retry-After"] == "5"
+    finally:
+        for response in held:
+            response.close()
+
+    async def has_room() -> bool:
+        async with api.session.get(api.base + PATH) as response:
+            return response.status == 200
+
+    assert await given.until(has_room), "who has gone makes room"
+
+
+async def _never(_: Any = None) -> Any:
+    await asyncio.Event().wait()
+
+
+async def test_a_reader_that_takes_nothing_is_dropped_and_makes_room(url: str) -> None:
+    async with feed_on(url, readers=1) as feed:
+        await Stream(feed, feed.enter(None), patience=0.05)({}, _never, _never)
+
+        feed.leave(feed.enter(None))
+
+
+async def test_silence_is_broken_by_a_comment(url: str) -> None:
+    sent: list[bytes] = []
+
+    async with feed_on(url) as feed:
+        reader = feed.enter(None)
+
+        async def send(message: Any) -> None:
+            sent.append(message.get("body", b""))
+            if sent.count(b": still here\n\n") == 2:
+                reader.end()
+
+        await Stream(feed, reader, heartbeat=0.01)({}, _never, send)
+
+    assert sent[-1] == b"", "the end is told"
+
+
+async def test_topics_that_a_reader_has_not_taken_become_one_message() -> None:
+    reader = Reader()
+    reader.tell([Topic.jobs])
+    reader.tell([Topic.instances, Topic.jobs])
+
+    assert await reader.news(1.0) == {Topic.jobs, Topic.instances}
+    assert await reader.news(0.0) == frozenset()
+    reader.end()
+    assert await reader.news(1.0) is None
+
+
+def test_only_topics_with_other_marks_have_changed() -> None:
+    before = dict.fromkeys(Topic, ("1",))
+
+    assert changed(before, {**before, Topic.queues: ("2",)}) == {Topic.queues}
+    assert changed(before, before) == frozenset()
+    assert changed(None, before) == EVERY_TOPIC
