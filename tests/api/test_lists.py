@@ -203,3 +203,77 @@ async def test_limit_may_be_one_and_five_hundred(api: Client, db: Dedicated) -> 
     await given.job(api)
     assert len((await api("GET", "/api/v1/jobs?limit=1")).json["items"]) == 1
     assert (await api("GET", "/api/v1/jobs?limit=500")).status == 200
+
+
+async def test_a_list_is_narrowed_by_error_code_and_by_the_beginning_of_a_key(
+    api: Client, one_of_each: dict[str, Any]
+) -> None:
+    of_job, dead = f"/api/v1/jobs/{one_of_each['job']['id']}/instances", one_of_each["DEAD"]
+    for path, expected in (
+        (f"{of_job}?errorCode={dead['errorCode']}", {"DEAD"}),
+        (f"/api/v1/instances?errorCode={dead['errorCode']}&queue=lists", {"DEAD"}),
+        (f"{of_job}?keyPrefix=de", {"DEAD"}),
+        (f"{of_job}?keyPrefix=s&state=SUCCESS,DEAD", {"SUCCESS"}),
+        ("/api/v1/instances?keyPrefix=run&queue=lists", {"RUNNING"}),
+        (f"{of_job}?keyPrefix=%25", set[str]()),
+        (f"{of_job}?errorCode=NOBODY", set[str]()),
+    ):
+        assert {row["state"] for row in await given.listed(api, path)} == expected, path
+
+
+async def test_a_list_of_what_is_rare_goes_on_behind_what_was_looked_at(
+    api: Client, db: Dedicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that looks at five rows finds one in ten all the same, page by page, and ends."""
+    job = await given.job(api, tags=[(tag := given.name("tag"))])
+    items = [{"key": f"{n % 10}-{n}", "executeTime": f"2999-03-{1 + n:02}T00:00:00Z"} for n in range(30)]
+    made = (await api("POST", f"/api/v1/jobs/{job['id']}/instances/batch", {"items": items})).json["items"]
+    for n in range(0, 30, 2):
+        await api("POST", f"/api/v1/instances/{made[n]['instanceId']}/cancel")
+    monkeypatch.setattr("horai.db.lists.LOOKED_AT", 5)
+
+    rows = await given.listed(api, f"/api/v1/instances?keyPrefix=4-&tag={tag}&from=2999-03-01T00:00:00Z")
+    live = await given.listed(api, f"/api/v1/jobs/{job['id']}/instances?state=INIT")
+
+    assert [row["key"] for row in rows] == ["4-24", "4-14", "4-4"]
+    assert [row["key"] for row in live] == [item["key"] for item in reversed(items[1::2])]
+
+
+async def test_a_job_in_a_list_has_its_last_instances_and_its_next_fire(api: Client, receiver: Receiver) -> None:
+    mine = given.name("tag")
+    job = await given.scripted(api, receiver, Answer(200), Answer(400), tags=[mine], every="1h", misfire="skip")
+    for state in ("SUCCESS", "DEAD"):
+        await api.until_state((await given.triggered(api, job))["id"], state)
+    idle = await given.job(api, tags=[mine])
+    await given.put(api, idle, "far")
+    later = await given.job(api, tags=[mine], cron="0 0 9 * * ?", startAt="2999-01-01T09:30:00Z")
+
+    first, second, third = (await api("GET", f"/api/v1/jobs?tag={mine}&recent=20")).json["items"]
+
+    assert [one["state"] for one in first["recent"]] == ["DEAD", "SUCCESS"]
+    assert first["nextFire"] == (await api("GET", f"/api/v1/jobs/{job['id']}/next")).json["fires"][0]["fireTime"]
+    assert (second["recent"], second["nextFire"]) == ([], given.FAR)
+    assert (third["id"], third["nextFire"]) == (later["id"], "2999-01-02T09:00:00Z")
+    plain = (await api("GET", f"/api/v1/jobs?tag={mine}")).json["items"]
+    assert not any("recent" in item for item in plain)
+    (one,) = (await api("GET", f"/api/v1/jobs?tag={mine}&recent=1&limit=1")).json["items"]
+    assert [glimpse["state"] for glimpse in one["recent"]] == ["DEAD"]
+
+
+async def test_jobs_are_found_by_a_part_of_their_name_whatever_its_case(api: Client) -> None:
+    job = await given.job(api, name=(name := given.name("Nightly_Report")))
+
+    async def found(part: str) -> list[str]:
+        return [each["id"] for each in await given.listed(api, f"/api/v1/jobs?nameContains={part}")]
+
+    assert await found(name[3:].upper()) == [job["id"]]
+    assert await found("ightly%25") == []
+    expect.invalid(await api("GET", "/api/v1/jobs?nameContains="))
+
+
+async def test_what_horai_made_for_itself_is_not_among_the_jobs(api: Client) -> None:
+    job = await given.job(api)
+    graph = {"name": given.name("house"), "nodes": [{"name": "a", "job": job["name"]}]}
+    assert (await api("POST", "/api/v1/workflows", graph)).status == 201
+
+    assert await given.listed(api, f"/api/v1/jobs?nameContains={graph['name']}") == []

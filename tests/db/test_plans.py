@@ -19,6 +19,7 @@ from horai.db import claims
 from horai.db.catalog import sql
 from horai.db.claims import ClaimedBy, Position
 from horai.db.embedded import EmbeddedPostgres
+from horai.db.lists import LOOKED_AT
 from horai.db.pool import Dedicated
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -182,8 +183,13 @@ async def test_C18_what_history_knows_of_a_key_is_found_by_the_key(grown: str):
         assert len(indexes(plan)) >= 3
 
 
-def page(job: int | None, states: frozenset[State]) -> tuple[Any, ...]:
-    return (1, END, 2**62, 50, [int(state) for state in states], job, None, None, None, None, None)
+def page(job: int | None, states: frozenset[State], *, rare: bool = False, **given: Any) -> tuple[Any, ...]:
+    key, queue, tag, code = (given.get(name) for name in ("key", "queue", "tag", "code"))
+    prefix = given.get("prefix")
+    behind = None if prefix is None else prefix + "\U0010ffff"
+    wanted = ([int(state) for state in states], job, key, None, None, queue, tag, code)
+    begun = (states == {State.RUNNING},) if states <= LIVE else ()
+    return (1, END, 2**62, 50, *wanted, LOOKED_AT, prefix, behind, rare, *begun)
 
 
 LISTS: dict[tuple[str, int | None], str] = {
@@ -205,6 +211,58 @@ async def test_C18_a_page_of_instances_is_read_from_an_index_and_not_further(
         assert not scanned(plan)
         assert [name for name in indexes(plan) if LISTS[statement, job] in name], indexes(plan)
         assert plan[0]["Shared Hit Blocks"] + plan[0]["Shared Read Blocks"] < 2_000
+
+
+RARE: dict[str, tuple[str, tuple[Any, ...], int]] = {
+    "dead": ("list_history", page(None, frozenset({State.DEAD}), rare=True), 200),
+    "dead of a job": ("list_history", page(7, frozenset({State.DEAD}), rare=True), 300),
+    "retried": ("list_live", page(None, frozenset({State.FAIL}), rare=True), 200),
+    "key of a job": ("list_history", page(5, FINAL, key="h4"), 10),
+    "prefix in a job": ("list_history", page(5, FINAL, prefix="h4000"), 400),
+    "key of any job": ("list_history", page(None, FINAL, key="h4"), LOOKED_AT),
+    "prefix in any job": ("list_live", page(None, LIVE, prefix="k49"), LOOKED_AT),
+    "queue": ("list_history", page(None, FINAL, queue="q7"), LOOKED_AT),
+    "tag": ("list_live", page(None, LIVE, tag="nobody"), LOOKED_AT),
+    "error": ("list_history", page(None, FINAL, code="HTTP_400"), LOOKED_AT),
+    "running": ("list_live", page(None, frozenset({State.RUNNING})), 6_000),
+}
+"""What narrows a list, and how many rows one scan may meet for a page of fifty."""
+
+
+@pytest.mark.parametrize("name", RARE)
+async def test_C18_a_list_of_what_is_rare_looks_at_a_bounded_number_of_rows(grown: str, name: str):
+    statement, arguments, bound = RARE[name]
+    async with plain(grown) as connection:
+        plan = await explain(connection, statement, *arguments, options=", analyze")
+
+        assert not scanned(plan) - {"job"}
+        instances = [node for node in plan if str(node.get("Relation Name", "")).startswith("instance_")]
+        assert instances
+        assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in instances) <= bound + 10
+
+
+@pytest.mark.parametrize("statement", ["end_of_live", "end_of_history"])
+async def test_C18_the_end_of_what_was_looked_at_is_found_by_an_index(grown: str, statement: str):
+    async with plain(grown) as connection:
+        begun = (False,) if statement == "end_of_live" else ()
+        arguments = (1, END, 2**62, LOOKED_AT, None, None, None, False, None, None, None, *begun)
+        plan = await explain(connection, statement, *arguments, options=", analyze")
+
+        assert not scanned(plan)
+        assert plan[0]["Actual Rows"] == 1
+
+
+async def test_C18_the_last_instances_of_a_page_of_jobs_are_read_by_an_index(grown: str):
+    async with plain(grown) as connection:
+        jobs = list(range(1, 51))
+        plan = await explain(connection, "recent_of_jobs", jobs, 20, options=", analyze, buffers")
+
+        assert not scanned(plan)
+        assert plan[0]["Actual Rows"] == 50 * 20
+        assert plan[0]["Shared Hit Blocks"] + plan[0]["Shared Read Blocks"] < 10_000
+        following = await explain(connection, "next_of_jobs", jobs, options=", analyze, buffers")
+        assert not scanned(following) - {"job"}
+        assert following[0]["Shared Hit Blocks"] + following[0]["Shared Read Blocks"] < 2_000
 
 
 async def test_C18_a_claim_does_not_read_the_rows_of_the_future(grown: str):

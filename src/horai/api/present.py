@@ -17,6 +17,7 @@ from horai.core.shards import Duty, lease_name
 from horai.db.chains import FIRST, NO_SEQ, ChainEntry, Link
 from horai.db.entities import EntityRow
 from horai.db.jobs import JobRow
+from horai.db.lists import Glimpse, Page
 from horai.db.nodes import NodeInfo
 from horai.db.queues import QueueRow
 from horai.db.reads import LAST, InstanceRow
@@ -86,6 +87,17 @@ def instance_json(row: InstanceRow) -> dict[str, Any]:
     }
 
 
+def glimpse_json(glimpse: Glimpse) -> dict[str, Any]:
+    """An instance as a mark in a row of many."""
+    return {
+        "id": str(glimpse.id),
+        "state": glimpse.state.name,
+        "fireTime": glimpse.fire_time,
+        "startedAt": glimpse.started_at,
+        "finishedAt": glimpse.finished_at,
+    }
+
+
 def nodes_json(live: Sequence[NodeInfo], leases: Sequence[ShardInfo]) -> list[dict[str, Any]]:
     """The live nodes, each with how many shards it holds."""
     held = Counter((lease.node, lease.duty) for lease in leases)
@@ -119,10 +131,10 @@ def _node_json(node: NodeInfo) -> dict[str, Any]:
     }
 
 
-def instance_page(rows: Sequence[InstanceRow], limit: int) -> dict[str, Any]:
+def instance_page(page: Page) -> dict[str, Any]:
     """A page; the cursor is null on the last one."""
-    cursor = cursor_after(rows[-1].fire_time, rows[-1].id) if len(rows) == limit else None
-    return {"items": [instance_json(row) for row in rows], "nextCursor": cursor}
+    cursor = None if page.next is None else cursor_after(*page.next)
+    return {"items": [instance_json(row) for row in page.rows], "nextCursor": cursor}
 
 
 def cursor_after(at: datetime, id_: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import structlog
 
-from horai.core.definition import Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
+from horai.core.definition import HOUSE, Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
 from horai.core.errors import HoraiError
 from horai.core.queues import QueueSettings, Rate
 from horai.core.refresh import ticks_name
@@ -236,13 +236,15 @@ class JobFilter:
     status: JobStatus | None = None
     queue: str | None = None
     is_refresh: bool | None = None
+    name_contains: str | None = None
 
 
 async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit: int, only: JobFilter) -> list[JobRow]:
-    """A page of jobs by id."""
+    """A page of jobs by id, without those that Horai made for itself."""
     status = None if only.status is None else int(only.status)
-    narrowed = (only.name, only.tag, status, only.queue, only.is_refresh)
-    return [_job(row) for row in await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, *narrowed)]
+    wanted = (only.name, only.tag, status, only.queue, only.is_refresh, only.name_contains)
+    rows = await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, *wanted, HOUSE)
+    return [_job(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

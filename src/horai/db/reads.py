@@ -1,15 +1,14 @@
 """What people ask of instances: one function per statement of sql/reads.sql."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from heapq import merge
 
 import asyncpg
 
 from horai.core.calls import instance_key, slot_key
 from horai.core.definition import Priority
-from horai.core.states import FINAL, LIVE, CancelReason, State
+from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
@@ -76,20 +75,8 @@ class EventRow:
     data: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceFilter:
-    """What a list of instances is narrowed to."""
-
-    states: frozenset[State] = field(default_factory=lambda: LIVE | FINAL)
-    job_id: int | None = None
-    key: str | None = None
-    from_time: datetime | None = None
-    to_time: datetime | None = None
-    queue: str | None = None
-    tag: str | None = None
-
-
-def _instance(row: asyncpg.Record) -> InstanceRow:
+def instance_of(row: asyncpg.Record) -> InstanceRow:
+    """A row of any statement with all of an instance's columns."""
     slot, job_id = row["slot"], row["job_id"]
     idem = slot_key(job_id, row["fire_time"], slot) if slot >= 0 else instance_key(job_id, row["born_for"], row["id"])
     return InstanceRow(
@@ -127,7 +114,7 @@ async def instance_by_id(connection: Connection, tenant_id: int, instance_id: in
     """One instance, wherever it lives. Asked twice: one look at two tables can miss a row that moves between them."""
     for _ in range(2):
         if row := await connection.fetchrow(sql("instance_by_id"), tenant_id, instance_id):
-            return _instance(row)
+            return instance_of(row)
     return None
 
 
@@ -135,42 +122,7 @@ async def made_just_now(connection: Connection, instance_id: int) -> InstanceRow
     """An instance that the caller's own transaction has made."""
     row = await connection.fetchrow(sql("live_by_id"), instance_id)
     assert row is not None  # noqa: S101 — nobody else can have touched it yet
-    return _instance(row)
-
-
-async def list_instances(
-    connection: Connection, tenant_id: int, before: tuple[datetime, int], limit: int, only: InstanceFilter
-) -> list[InstanceRow]:
-    """A page, newest fire time first, that starts after `before`; live and finished ones merged."""
-    pages: list[list[InstanceRow]] = []
-    for statement, side in (("list_live", LIVE), ("list_history", FINAL)):
-        if states := only.states & side:
-            pages.append(await _page(connection, statement, (tenant_id, *before, limit), states, only))
-    seen: dict[int, InstanceRow] = {}
-    for row in merge(*pages, key=lambda row: (row.fire_time, row.id), reverse=True):
-        seen[row.id] = row  # a row that moved between the two looks counts once, as finished
-    return list(seen.values())[:limit]
-
-
-async def _page(
-    connection: Connection,
-    statement: str,
-    start: tuple[int, datetime, int, int],
-    states: frozenset[State],
-    only: InstanceFilter,
-) -> list[InstanceRow]:
-    rows = await connection.fetch(
-        sql(statement),
-        *start,
-        [int(state) for state in states],
-        only.job_id,
-        only.key,
-        only.from_time,
-        only.to_time,
-        only.queue,
-        only.tag,
-    )
-    return [_instance(row) for row in rows]
+    return instance_of(row)
 
 
 async def attempts_of(connection: Connection, instance_id: int) -> Sequence[AttemptRow]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from horai.wire.fields import Id, Instant, Model, Note, Text
+from horai.wire.instances import StateName
 
 Tags = Annotated[list[Text], Field(max_length=50)]
 PriorityName = Literal["core", "high", "normal", "low"]
@@ -149,8 +150,25 @@ class JobOut(Model):
     updated_at: datetime
 
 
+class GlimpseOut(Model):
+    """An instance as a mark in a row of many."""
+
+    id: Id
+    state: StateName
+    fire_time: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class ListedJob(JobOut):
+    """A job in a list; with `recent`, its last instances whose time has come, newest first, and its next fire."""
+
+    recent: list[GlimpseOut] | None = None
+    next_fire: datetime | None = None
+
+
 class JobList(Model):
     """A page of jobs."""
 
-    items: list[JobOut]
+    items: list[ListedJob]
     next_cursor: str | None

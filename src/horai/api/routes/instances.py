@@ -23,9 +23,9 @@ from horai.core.settings import KEY_LIMIT
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
 from horai.core.states import State, filter_words, states_named
 from horai.core.tags import own_tags
-from horai.db import nodes, reads
+from horai.db import lists, nodes
+from horai.db.lists import InstanceFilter
 from horai.db.pool import acquire
-from horai.db.reads import InstanceFilter
 from horai.wire.fields import Instant, Text
 from horai.wire.instances import (
     BatchAnswer,
@@ -49,8 +49,10 @@ class InstanceQuery(PageQuery):
 
     state: Text | None = None
     key: Text | None = None
+    key_prefix: Text | None = None
     tag: Text | None = None
     queue: Text | None = None
+    error_code: Text | None = None
     from_: Annotated[Instant | None, Field(alias="from")] = None
     to: Instant | None = None
 
@@ -63,7 +65,17 @@ class AllInstancesQuery(InstanceQuery):
 
 def _filter(query: InstanceQuery, job_id: int | None) -> InstanceFilter:
     states = frozenset(State) if query.state is None else _states(query.state)
-    return InstanceFilter(states, job_id, query.key, query.from_, query.to, query.queue, query.tag)
+    return InstanceFilter(
+        states,
+        job_id,
+        query.key,
+        query.from_,
+        query.to,
+        query.queue,
+        query.tag,
+        query.error_code,
+        query.key_prefix,
+    )
 
 
 def _states(words: str) -> frozenset[State]:
@@ -81,8 +93,8 @@ async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response
     async with acquire(scope.pool) as connection:
         job_id = None if job is None else (await require_job(connection, scope, job)).id
         only = _filter(query, job_id)
-        rows = await reads.list_instances(connection, scope.tenant_id, before, query.limit, only)
-    return answer(instance_page(rows, query.limit))
+        page = await lists.list_instances(connection, scope.tenant_id, before, query.limit, only)
+    return answer(instance_page(page))
 
 
 def _instance_id(text: str) -> int:
@@ -93,13 +105,16 @@ def _instance_id(text: str) -> int:
 
 @router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
 async def get_job_instances(scope: ScopeDep, job: str, query: Annotated[InstanceQuery, Query()]) -> Response:
-    """List a job's instances, live and finished, newest fire time first."""
+    """List a job's instances, live and finished, newest fire time first.
+
+    A page of what is rare may be short, or empty: the list ends where `nextCursor` is null.
+    """
     return await _page(scope, query, job)
 
 
 @router.get("/instances", responses={200: {"model": InstanceList}})
 async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]) -> Response:
-    """List instances of all jobs, newest fire time first."""
+    """List instances of all jobs, newest fire time first; page by page as those of one job."""
     return await _page(scope, query, query.job)
 
 

@@ -1,8 +1,11 @@
 """Jobs."""
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
+from pydantic import Field
 
 from horai.accept import jobs
 from horai.accept.definitions import Written
@@ -11,14 +14,19 @@ from horai.accept.scope import require_job
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
 from horai.api.paging import PageQuery
-from horai.api.present import answer, job_cursor, job_json, job_page
+from horai.api.present import answer, glimpse_json, job_cursor, job_json, job_page
 from horai.core.definition import JobStatus
-from horai.db.jobs import JobFilter, JobRow, list_jobs
-from horai.db.pool import acquire
+from horai.db import lists
+from horai.db.jobs import JobFilter, JobRow, definition_of, list_jobs
+from horai.db.lists import NextFire
+from horai.db.pool import Connection, acquire
 from horai.wire.fields import Text
 from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, Noted, StatusName
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+
+MOST_RECENT = 100
+MOMENT = timedelta(microseconds=1)
 
 
 class JobQuery(PageQuery):
@@ -29,6 +37,8 @@ class JobQuery(PageQuery):
     status: StatusName | None = None
     queue: Text | None = None
     refresh: bool | None = None
+    name_contains: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    recent: Annotated[int, Field(ge=0, le=MOST_RECENT)] | None = None
 
 
 def _shown(job: JobRow, status: int = 200) -> Response:
@@ -51,12 +61,35 @@ def _document(body: Body[JobIn]) -> dict[str, Any]:
 
 @router.get("", responses={200: {"model": JobList}})
 async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Response:
-    """List jobs, oldest first."""
+    """List jobs, oldest first; with `recent` each with its last instances and its next fire."""
     status = JobStatus[query.status] if query.status else None
-    only = JobFilter(query.name, query.tag, status, query.queue, query.refresh)
+    only = JobFilter(query.name, query.tag, status, query.queue, query.refresh, query.name_contains)
     async with acquire(scope.pool) as connection:
         rows = await list_jobs(connection, scope.tenant_id, job_cursor(query.cursor), query.limit, only)
-    return answer(job_page(rows, query.limit))
+        page = job_page(rows, query.limit)
+        if query.recent is not None:
+            news = await _news_of(connection, rows, query.recent)
+            page["items"] = [{**item, **more} for item, more in zip(page["items"], news, strict=True)]
+    return answer(page)
+
+
+async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int) -> list[dict[str, Any]]:
+    ids = [row.id for row in rows]
+    recent = await lists.recent_of_jobs(connection, ids, count)
+    coming = await lists.next_of_jobs(connection, ids)
+    return [
+        {"recent": [glimpse_json(one) for one in recent.get(row.id, ())], "nextFire": _next(row, coming.get(row.id))}
+        for row in rows
+    ]
+
+
+def _next(job: JobRow, known: NextFire | None) -> datetime | None:
+    """Of a job that is to begin later its definition tells."""
+    if known is None or not known.is_to_begin:
+        return None if known is None else known.at
+    timing = definition_of(job.document).timing
+    first = None if timing.start_at is None else timing.next_after(timing.start_at - MOMENT)
+    return min((at for at in (known.at, first) if at is not None), default=None)
 
 
 @router.get("/{job}", responses={200: {"model": JobOut}})

@@ -71,11 +71,14 @@ update horai.job set relane = true where id = any ($1::bigint[]) and not relane;
 update horai.job set relane = false where id = $1 and version = $2;
 
 -- name: list_jobs
+-- What Horai made for itself is shown with what it is for: ticks, and the jobs of workflows and reconcilers.
 select *, horai.priority_of(lane_id) as priority from horai.job
 where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2
     and ($4::text is null or name = $4) and ($5::text is null or $5 = any (tags)) and ($6::smallint is null or status = $6)
     and ($7::text is null or lane_id in (select lane.id from horai.lane where lane.tenant_id = $1 and lane.queue = $7))
     and ($8::boolean is null or $8 = (id in (select ticks.ticks_for from horai.job ticks where ticks.ticks_for is not null and ticks.deleted_at is null)))
+    and ($9::text is null or position(lower($9) in lower(name)) > 0)
+    and lane_id not in (select lane.id from horai.lane where lane.tenant_id = $1 and starts_with(lane.handler, $10))
 order by id limit $3;
 
 -- name: jobs_to_run

@@ -1,0 +1,98 @@
+-- Lists of instances: at most a page, from a cursor (fire_time, id) on. Whatever else narrows a list down, at most $13 rows
+-- are looked at, newest first: a page of what is rare may be short, and still have another behind it.
+-- $1 tenant, $2 $3 the cursor, $4 page, $5 states, $6 job, $7 key, $8 from, $9 to, $10 queue, $11 tag, $12 error code,
+-- $14 the first characters of a key, $15 the text behind all that begin with them, $16 only what an index of the rare knows,
+-- $17 only what has begun: nothing of the future has.
+
+-- name: list_live
+select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
+    live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
+    live.error_msg, live.created_at, live.claimed_at, null::timestamptz as finished_at, null::json as result,
+    job.name as job, lane.queue, lane.priority, node.name as node_name
+from (
+    select * from horai.instance_live
+    where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)
+        and ($6::bigint is null or $7::text is null or key = $7)
+        and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
+        and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
+        and (not $16::boolean or retry_count > 0) and (not $17::boolean or fire_time <= statement_timestamp())
+    order by fire_time desc, id desc limit $13
+) live
+join horai.job on job.id = live.job_id
+left join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
+left join horai.node on node.incarnation = live.node
+where live.state = any ($5::smallint[]) and ($7::text is null or live.key = $7)
+    and ($14::text is null or live.key >= $14 and live.key < $15::text)
+    and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
+    and ($12::text is null or live.error_code = $12)
+order by live.fire_time desc, live.id desc limit $4;
+
+-- name: list_history
+select past.id, past.job_id, past.key, past.state, past.reason, past.fire_time, past.execute_time, past.born_for, past.slot,
+    null::timestamptz as due, past.attempt, past.retry_count, past.fence, past.node, past.version, past.supersedes, past.replay_of,
+    past.payload, past.error_code, past.error_msg, past.created_at, past.claimed_at, past.finished_at, past.result,
+    job.name as job, lane.queue, lane.priority, node.name as node_name
+from (
+    select * from horai.instance_history
+    where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)
+        and ($6::bigint is null or $7::text is null or key = $7)
+        and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
+        and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
+        and (not $16::boolean or state <> 2)
+    order by fire_time desc, id desc limit $13
+) past
+join horai.job on job.id = past.job_id
+left join horai.lane on lane.id = case when past.lane = 0 then job.lane_id else past.lane end
+left join horai.node on node.incarnation = past.node
+where past.state = any ($5::smallint[]) and ($7::text is null or past.key = $7)
+    and ($14::text is null or past.key >= $14 and past.key < $15::text)
+    and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
+    and ($12::text is null or past.error_code = $12)
+order by past.fire_time desc, past.id desc limit $4;
+
+-- name: end_of_live
+-- The last of the rows that list_live has looked at, where there may be more behind it. $4 how many those were.
+select fire_time, id from horai.instance_live
+where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or job_id = $5)
+    and ($6::timestamptz is null or fire_time >= $6) and ($7::timestamptz is null or fire_time < $7)
+    and (not $8::boolean or retry_count > 0) and (not $12::boolean or fire_time <= statement_timestamp()) and ($5::bigint is null or $9::text is null or key = $9)
+    and ($5::bigint is null or $10::text is null or key >= $10 and key < $11::text)
+order by fire_time desc, id desc offset $4 - 1 limit 1;
+
+-- name: end_of_history
+select fire_time, id from horai.instance_history
+where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or job_id = $5)
+    and ($6::timestamptz is null or fire_time >= $6) and ($7::timestamptz is null or fire_time < $7)
+    and (not $8::boolean or state <> 2) and ($5::bigint is null or $9::text is null or key = $9)
+    and ($5::bigint is null or $10::text is null or key >= $10 and key < $11::text)
+order by fire_time desc, id desc offset $4 - 1 limit 1;
+
+-- name: recent_of_jobs
+-- The last $2 instances of each of the jobs $1 whose time has come.
+select job.id as job_id, recent.id, recent.state, recent.fire_time, recent.started_at, recent.finished_at
+from unnest($1::bigint[]) as job(id)
+cross join lateral (
+    select * from (
+        (select id, state, fire_time, claimed_at as started_at, null::timestamptz as finished_at from horai.instance_live
+        where job_id = job.id and fire_time <= statement_timestamp() order by fire_time desc limit $2)
+        union all
+        (select id, state, fire_time, claimed_at, finished_at from horai.instance_history
+        where job_id = job.id and fire_time <= statement_timestamp() order by fire_time desc, id desc limit $2)
+    ) last
+    order by fire_time desc, id desc limit $2
+) recent;
+
+-- name: next_of_jobs
+-- The next fire of each of the jobs: of its schedule, or of its ticks', or of what waits for its time already. Where a job is
+-- to begin later, its schedule, which it shares with others, cannot tell.
+select job.id, least(
+    case when job.status = 0 and schedule.fire_time > coalesce(job.active_from, '-infinity')
+        and schedule.fire_time <= coalesce(job.end_at, 'infinity')
+        and schedule.fire_time >= coalesce(job.start_at, '-infinity') then schedule.fire_time end,
+    (select live.fire_time from horai.instance_live live
+    where live.job_id = job.id and live.fire_time > statement_timestamp() order by live.fire_time limit 1)
+) as next_fire, job.status = 0 and job.start_at is not null and job.start_at > statement_timestamp() as is_to_begin
+from horai.job
+left join horai.job ticks on ticks.ticks_for = job.id and ticks.deleted_at is null
+left join horai.schedule on schedule.id = coalesce(job.schedule_id, ticks.schedule_id)
+where job.id = any ($1::bigint[]);
