@@ -7,13 +7,17 @@ from typing import cast
 
 from horai.api.app import create_app
 from horai.api.context import Context
+from horai.core.vitals import Vitals
+from horai.db.pool import Pool
+from horai.db.wakeups import Wakeups
 
 FILE = Path(__file__).resolve().parent.parent / "console" / "openapi.json"
 
 
 def render() -> str:
     """The document; describing the routes takes no database."""
-    return json.dumps(create_app(cast("Context", None)).openapi(), indent=1, ensure_ascii=False) + "\n"
+    without_database = Context(cast("Pool", None), Wakeups(), Vitals(), 0, "default")
+    return json.dumps(create_app(without_database).openapi(), indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> int:
