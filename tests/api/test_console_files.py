@@ -1,5 +1,6 @@
 """The console's files: how they are kept, what a page may do, and what is served without them."""
 
+import asyncio
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,8 @@ class Site:
         sent: list[Message] = []
 
         async def receive() -> Message:
-            return {"type": "http.request", "body": b"", "more_body": False}
+            await asyncio.Event().wait()  # a client that stays
+            raise AssertionError
 
         async def send(message: Message) -> None:
             sent.append(message)

@@ -1,6 +1,7 @@
 """`/openapi.json` describes what the server does, and Schemathesis tries to prove otherwise."""
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -127,6 +128,12 @@ def test_C20_the_description_says_that_a_trigger_needs_an_idempotency_key(docume
     (header,) = [parameter for parameter in parameters if parameter["in"] == "header"]
     assert (header["name"], header["required"]) == ("Idempotency-Key", True)
     assert header["schema"]["type"] == "string"
+
+
+def test_the_console_is_made_from_what_is_served(document: Any) -> None:
+    kept = json.loads((Path(__file__).parents[2] / "console" / "openapi.json").read_text())
+
+    assert kept == document, "run `make docs`"
 
 
 def test_times_are_described_as_instants(document: Any) -> None:

@@ -4,6 +4,9 @@ import { READ_ONLY_AFTER, useHealth } from "@/live";
 import { Icon } from "@/parts/Icon";
 import { When } from "@/parts/When";
 
+/** What the server says in English and we can say in every language. */
+const KEYLESS = /^No key has been created/;
+
 /** What everybody should know, on every page: nobody is asked for a key; nothing can be changed now. */
 export function Banners() {
   const { t } = useTranslation();
@@ -18,7 +21,7 @@ export function Banners() {
       )}
       {health?.notices.map((notice) => (
         <Alert key={notice} color="gray" icon={<Icon name="info" />} role="note" p="xs">
-          {notice}
+          {KEYLESS.test(notice) ? t("notice.keyless") : notice}
         </Alert>
       ))}
     </>

@@ -4,6 +4,7 @@ import type forecast from "./en/forecast.json";
 import type instances from "./en/instances.json";
 import type jobs from "./en/jobs.json";
 import type overview from "./en/overview.json";
+import type panels from "./en/panels.json";
 import type queues from "./en/queues.json";
 import type reconcilers from "./en/reconcilers.json";
 import type refresh from "./en/refresh.json";
@@ -19,6 +20,7 @@ declare module "i18next" {
       jobs: typeof jobs;
       instances: typeof instances;
       workflows: typeof workflows;
+      panels: typeof panels;
       queues: typeof queues;
       "dead-letters": typeof deadLetters;
       refresh: typeof refresh;

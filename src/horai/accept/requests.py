@@ -55,7 +55,7 @@ async def duplicate_of(pool: Pool, request: RequestKey) -> Duplicate | Invalid:
         return Duplicate(
             f"The Idempotency-Key {request.key!r} was used before; the first request stands.",
             "This is the answer to a repeated request: nothing was done again.",
-            extra=await _made_by(connection, request, first),
+            extra={"idempotencyKey": request.key, **await _made_by(connection, request, first)},
         )
 
 

@@ -103,3 +103,4 @@ class Problem(Model):
     instance_id: str | None = None
     job_id: str | None = None
     state: Any = None
+    idempotency_key: str | None = None

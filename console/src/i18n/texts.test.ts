@@ -1,0 +1,74 @@
+import { readFileSync } from "node:fs";
+import { parseAst } from "vite";
+import { expect, test } from "vitest";
+
+type Texts = { [name: string]: string | Texts };
+
+const files = import.meta.glob<Texts>("./*/*.json", { eager: true, import: "default" });
+const sources = Object.keys(import.meta.glob("../**/*.tsx")).filter((path) => !path.includes(".test."));
+/** Attributes that people read or hear. */
+const SPOKEN = new Set(["label", "title", "placeholder", "aria-label", "description", "alt", "lead", "confirm", "hint"]);
+const WORD = /[A-Za-z\u4e00-\u9fff]{2}/;
+/** Names that are the same in every language. */
+const NAMES = new Set(["Horai", "UTC", "cron", "curl", "JSON"]);
+
+function keysOf(texts: Texts, before = ""): string[] {
+  return Object.entries(texts).flatMap(([name, value]) =>
+    typeof value === "string" ? [before + name] : keysOf(value, `${before}${name}.`),
+  );
+}
+
+function placeholdersOf(texts: Texts, before = ""): string[] {
+  return Object.entries(texts).flatMap(([name, value]) =>
+    typeof value === "string"
+      ? [...new Set(value.match(/\{\{\w+\}\}/g) ?? [])].map((found) => `${before}${name} ${found}`)
+      : placeholdersOf(value, `${before}${name}.`),
+  );
+}
+
+const namespaces = [...new Set(Object.keys(files).map((path) => path.split("/").at(-1)!))];
+
+test("both languages have the same texts with the same places in them", () => {
+  for (const name of namespaces) {
+    const [english, chinese] = [files[`./en/${name}`] ?? {}, files[`./zh-CN/${name}`] ?? {}];
+    expect(keysOf(chinese).toSorted(), name).toEqual(keysOf(english).toSorted());
+    expect(placeholdersOf(chinese).toSorted(), name).toEqual(placeholdersOf(english).toSorted());
+  }
+});
+
+test("no text is empty, and what is in Chinese files is not left in English", () => {
+  for (const [path, texts] of Object.entries(files)) {
+    const flat = JSON.stringify(texts);
+    expect(flat, path).not.toContain('""');
+    expect(path.includes("zh-CN") && !/[\u4e00-\u9fff]/.test(flat), path).toBe(false);
+  }
+});
+
+interface Node {
+  type: string;
+  [name: string]: unknown;
+}
+
+/** Every node below, itself included. */
+function nodesOf(node: unknown): Node[] {
+  if (Array.isArray(node)) return node.flatMap(nodesOf);
+  if (typeof node !== "object" || node === null) return [];
+  const below = Object.values(node).flatMap(nodesOf);
+  return "type" in node ? [node as Node, ...below] : below;
+}
+
+function literalsOf(node: Node): string[] {
+  if (node.type === "JSXText") return [String(node["value"])];
+  if (node.type !== "JSXAttribute") return [];
+  const { name, value } = node as unknown as { name: { name: string }; value: Node | null };
+  return SPOKEN.has(name.name) && value?.type === "Literal" ? [String(value["value"])] : [];
+}
+
+test("no text stands in JSX: it would be in one language only", () => {
+  const found = sources.flatMap((path) => {
+    const code = readFileSync(new URL(path, import.meta.url), "utf8");
+    const texts = nodesOf(parseAst(code, { lang: "tsx" })).flatMap(literalsOf).map((text) => text.trim());
+    return texts.filter((text) => WORD.test(text) && !NAMES.has(text)).map((text) => `${path}: ${text}`);
+  });
+  expect(found).toEqual([]);
+});

@@ -1,0 +1,69 @@
+import { Alert, Group, Stack, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+import { fieldErrors, type JobIn, ProblemError } from "@/api";
+import { Act, CopyAs, Icon } from "@/parts";
+import { type Phase, useCreateJob } from "./useCreateJob";
+
+interface CreateJobPanelProps {
+  draft: JobIn;
+  /** The fields of the draft, each with what the server said about it: `errors.cron`. */
+  children: (errors: Record<string, string>) => ReactNode;
+  onCreated?: (jobId: string) => void;
+  /** Why the draft cannot be sent as it is; the server has the last word. */
+  why?: string | null;
+}
+
+const WORDS = { idle: "idle", loading: "loading", done: "done", error: "idle" } as const satisfies Record<Phase, string>;
+
+/** Creates a job: idle, loading, done or error (seed 002 §16). */
+export function CreateJobPanel({ draft, children, onCreated, why }: CreateJobPanelProps) {
+  const { t } = useTranslation("panels");
+  const { phase, error, isBusy, create } = useCreateJob(draft, onCreated);
+  return (
+    <form
+      data-phase={phase}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!isBusy && !why) void create();
+      }}
+    >
+      <Stack gap="lg">
+        {children(fieldErrors(error))}
+        {phase === "error" && <Failure error={error} />}
+        <Group justify="space-between">
+          <CopyAs recipe={{ method: "POST", path: "/api/v1/jobs", body: draft, isOnce: true }} />
+          <Act type="submit" why={why} loading={isBusy} leftSection={phase === "done" && <Icon name="check" />}>
+            {t(`create.${WORDS[phase]}`)}
+          </Act>
+        </Group>
+        <Text aria-live="polite" size="sm" c="dimmed" ta="right" mih={20}>
+          {phase === "loading" && t("create.loading")}
+          {phase === "done" && t("create.done")}
+        </Text>
+      </Stack>
+    </form>
+  );
+}
+
+/** 创建失败 when the server said no, 网络异常 when it said nothing. */
+function Failure({ error }: { error: unknown }) {
+  const { t } = useTranslation("panels");
+  const problem = error instanceof ProblemError ? error.problem : null;
+  const message = error instanceof Error ? error.message : String(error);
+  return (
+    <Alert color="red" variant="light" icon={<Icon name="warning" />} role="alert">
+      {t(problem ? "create.refused" : "create.network", { reason: message })}
+      {problem?.hint && (
+        <Text size="sm" mt={4}>
+          {problem.hint}
+        </Text>
+      )}
+      {!problem && (
+        <Text size="sm" mt={4}>
+          {t("create.again")}
+        </Text>
+      )}
+    </Alert>
+  );
+}

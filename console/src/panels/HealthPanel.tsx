@@ -1,0 +1,93 @@
+import { Group, SimpleGrid, Skeleton, Text } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import type { HealthOut } from "@/api";
+import { DELAY_LIMIT_MS, type HealthReading, READ_ONLY_AFTER, useHealth } from "@/live";
+import { Panel } from "@/parts/Panel";
+import { Stat } from "@/parts/Stat";
+import { formatDuration } from "@/parts/time";
+import { When } from "@/parts/When";
+import classes from "./HealthPanel.module.css";
+
+/** How the scheduler is (seed 002 §16): asked as long as it is on the page, and its last good answer after failures. */
+export function HealthPanel() {
+  const { t } = useTranslation("panels");
+  const reading = useHealth();
+  const { health, readAt, phase, failures } = reading;
+  return (
+    <Panel
+      title={t("health.title")}
+      data-phase={phase}
+      aside={
+        <Text size="sm" c="dimmed">
+          {readAt !== null && (
+            <>
+              {t("health.asOf")} <When at={new Date(readAt).toISOString()} />
+            </>
+          )}
+        </Text>
+      }
+    >
+      <Group gap="xs" mb="md" role="status" aria-live="polite">
+        <span className={classes.dot} data-tone={toneOf(reading)} aria-hidden />
+        <Text fw={600}>{useMessage(reading)}</Text>
+      </Group>
+      {health ? (
+        <Figures health={health} isOld={failures >= READ_ONLY_AFTER} />
+      ) : (
+        <Skeleton height={112} aria-hidden />
+      )}
+    </Panel>
+  );
+}
+
+function isDegraded(health: HealthOut): boolean {
+  return health.triggerDelayP95Ms > DELAY_LIMIT_MS;
+}
+
+function toneOf({ failures, health }: HealthReading): string {
+  if (failures > 0) return "bad";
+  if (!health) return "waiting";
+  return isDegraded(health) || health.status !== "UP" ? "warn" : "good";
+}
+
+/** A look that is under way says nothing new: the last message stays until its answer. */
+function useMessage({ failures, error, health }: HealthReading): string {
+  const { t } = useTranslation("panels");
+  if (failures >= READ_ONLY_AFTER) return t("health.readOnly");
+  if (failures > 0) return t("health.failed", { count: failures, reason: error });
+  if (!health) return t("health.starting");
+  return isDegraded(health) ? t("health.degraded") : t("health.well");
+}
+
+function Figures({ health, isOld }: { health: HealthOut; isOld: boolean }) {
+  const { t, i18n } = useTranslation("panels");
+  const number = new Intl.NumberFormat(i18n.language);
+  const percent = new Intl.NumberFormat(i18n.language, { style: "percent", maximumFractionDigits: 2 });
+  return (
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md" data-old={isOld || undefined} className={classes.figures}>
+      <Stat
+        label={t("health.delay")}
+        value={formatDuration(health.triggerDelayP95Ms)}
+        tone={isDegraded(health) ? "warn" : undefined}
+        hint={t("health.delayHint", {
+          p50: formatDuration(health.triggerDelayP50Ms),
+          p99: formatDuration(health.triggerDelayP99Ms),
+        })}
+      />
+      <Stat label={t("health.success")} value={percent.format(health.runSuccessRate10m)} hint={t("health.successHint")} />
+      <Stat
+        label={t("health.backlog")}
+        value={number.format(health.retryBacklog)}
+        hint={t("health.backlogHint")}
+        to="/instances"
+        search={{ state: "FAIL" }}
+      />
+      <Stat
+        label={t("health.letters")}
+        value={number.format(health.dlqGrowthPerMin)}
+        hint={t("health.lettersHint")}
+        to="/dead-letters"
+      />
+    </SimpleGrid>
+  );
+}

@@ -1,0 +1,2 @@
+export { CreateJobPanel } from "./CreateJobPanel";
+export { HealthPanel } from "./HealthPanel";
