@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from console.stage import staged
 from console.vitest import Report, run
 
 
@@ -18,3 +19,9 @@ def shared_place(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Pa
 def parts_report(shared_place: Path) -> Report:
     """What the tests of parts and panels came to."""
     return run("parts", shared_place)
+
+
+@pytest.fixture(scope="session")
+def browser_report(shared_place: Path, short_place: Path) -> Report:
+    """What the visits of a browser came to."""
+    return run("e2e", shared_place, around=lambda: staged(short_place / "console"))

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,13 +42,17 @@ def function_name(name: str) -> str:
     return "test_" + re.sub(r"\W+", "_", name).strip("_")
 
 
-def run(project: str, place: Path, **environment: str) -> Report:
-    """The report of a project; the first to ask runs it, the others wait for the file."""
+Stage = Callable[[], AbstractContextManager[Mapping[str, str]]]
+
+
+def run(project: str, place: Path, around: Stage = lambda: nullcontext({})) -> Report:
+    """The report of a project; the first to ask runs it, on a stage that lends its environment, the others wait."""
     report = place / f"vitest-{project}.json"
     with (place / f"vitest-{project}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not report.exists():
-            _run(project, report, environment)
+            with around() as environment:
+                _run(project, report, environment)
     return _outcomes(json.loads(report.read_text()))
 
 

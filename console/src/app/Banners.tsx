@@ -3,6 +3,7 @@ import { useTranslation } from "react-i18next";
 import { READ_ONLY_AFTER, useHealth } from "@/live";
 import { Icon } from "@/parts/Icon";
 import { When } from "@/parts/When";
+import classes from "./Shell.module.css";
 
 /** What the server says in English and we can say in every language. */
 const KEYLESS = /^No key has been created/;
@@ -14,13 +15,13 @@ export function Banners() {
   return (
     <>
       {failures >= READ_ONLY_AFTER && (
-        <Alert color="orange" icon={<Icon name="lock" />} title={t("readOnly.title")} role="status">
+        <Alert className={classes.readOnly} icon={<Icon name="lock" />} title={t("readOnly.title")} role="status">
           {t("readOnly.reason")} {readAt !== null && t("readOnly.since")}{" "}
           {readAt !== null && <When at={new Date(readAt).toISOString()} />}
         </Alert>
       )}
       {health?.notices.map((notice) => (
-        <Alert key={notice} color="gray" icon={<Icon name="info" />} role="note" p="xs">
+        <Alert key={notice} className={classes.notice} icon={<Icon name="info" />} role="note" p="xs">
           {KEYLESS.test(notice) ? t("notice.keyless") : notice}
         </Alert>
       ))}

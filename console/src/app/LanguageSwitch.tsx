@@ -9,11 +9,19 @@ const NAMES = { "zh-CN": "中文", en: "English" } as const;
 /** Chinese or English. */
 export function LanguageSwitch() {
   const { t, i18n } = useTranslation();
+  const name = NAMES[i18n.language as keyof typeof NAMES];
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button variant="subtle" color="gray" px="xs" leftSection={<Icon name="language" />} aria-label={t("shell.language")}>
-          {NAMES[i18n.language as keyof typeof NAMES]}
+        <Button
+          variant="subtle"
+          color="gray"
+          px="xs"
+          fw={500}
+          leftSection={<Icon name="language" />}
+          aria-label={t("shell.language", { name })}
+        >
+          {name}
         </Button>
       </Menu.Target>
       <Menu.Dropdown>

@@ -35,6 +35,7 @@ export function Search() {
       highlightQuery
       scrollable
       maxHeight={420}
+      overlayProps={{ blur: 2, backgroundOpacity: 0.35 }}
       nothingFound={t("search.nothing")}
       searchProps={{
         leftSection: <Icon name="search" />,

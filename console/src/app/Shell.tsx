@@ -37,10 +37,10 @@ export function Shell() {
               Horai
             </Text>
           </Group>
-          <UnstyledButton className={classes.search} onClick={openSearch} aria-label={t("search.open")}>
+          <UnstyledButton className={classes.search} onClick={openSearch}>
             <Icon name="search" size={16} />
             <span>{t("search.placeholder")}</span>
-            <kbd>{KEY}</kbd>
+            <kbd aria-hidden>{KEY}</kbd>
           </UnstyledButton>
           <Group gap={4} wrap="nowrap">
             <ZoneSwitch />

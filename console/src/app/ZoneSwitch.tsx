@@ -13,7 +13,14 @@ export function ZoneSwitch() {
   return (
     <Menu position="bottom-end" width={280} opened={isOpen} onChange={setOpen}>
       <Menu.Target>
-        <Button variant="subtle" color="gray" px="xs" leftSection={<Icon name="globe" />} aria-label={t("zone.label", { zone: short })}>
+        <Button
+          variant="subtle"
+          color="gray"
+          px="xs"
+          fw={500}
+          leftSection={<Icon name="globe" />}
+          aria-label={t("zone.label", { zone: short })}
+        >
           {short}
         </Button>
       </Menu.Target>

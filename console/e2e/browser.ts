@@ -1,0 +1,136 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import chromium from "@sparticuz/chromium";
+import type axeCore from "axe-core";
+import { type Browser, chromium as playwright, type Page } from "playwright-core";
+import { expect } from "vitest";
+
+/** The server under test; `tests/console/test_browser.py` starts it. */
+export const BASE = process.env.HORAI_URL ?? "http://127.0.0.1:8470";
+const SHOTS = process.env.HORAI_SHOTS ?? new URL(".shots", import.meta.url).pathname;
+/** Run by the debugger, not by the page: its policy would let no foreign script in. */
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** The package's own arguments run everything in one process, which ends with the first tab that is closed. */
+const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+
+export interface Setting {
+  language?: "en" | "zh-CN";
+  scheme?: "light" | "dark";
+  width?: number;
+  height?: number;
+  /** Errors in the console that belong to the test, such as those of a server that was stopped. */
+  mayFail?: RegExp;
+}
+
+/** The four looks in which every page must be right. */
+export const LOOKS = (["en", "zh-CN"] as const).flatMap((language) =>
+  (["light", "dark"] as const).map((scheme) => ({ language, scheme })),
+);
+
+let running: Promise<Browser> | undefined;
+
+/** One browser for all tests of a file. */
+async function browser(): Promise<Browser> {
+  running ??= chromium
+    .executablePath()
+    .then((executablePath) => playwright.launch({ executablePath, args: ARGUMENTS, headless: true }));
+  return running;
+}
+
+export async function closeBrowser(): Promise<void> {
+  await (await running)?.close();
+  running = undefined;
+}
+
+/** A tab that must not report errors nor speak to anybody but the server. */
+export class Visit {
+  readonly faults: string[] = [];
+
+  private constructor(
+    readonly page: Page,
+    private readonly setting: Setting,
+  ) {}
+
+  static async start(setting: Setting = {}): Promise<Visit> {
+    const { language = "en", scheme = "light", width = 1280, height = 720 } = setting;
+    const context = await (await browser()).newContext({
+      baseURL: BASE,
+      locale: language,
+      colorScheme: scheme,
+      reducedMotion: "reduce",
+      timezoneId: "Asia/Shanghai",
+      viewport: { width, height },
+    });
+    const visit = new Visit(await context.newPage(), setting);
+    visit.#listen();
+    return visit;
+  }
+
+  #listen(): void {
+    this.page.on("pageerror", (error) => this.#note(`error: ${error.message}`));
+    this.page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") {
+        this.#note(`${message.type()}: ${message.text()} (${message.location().url})`);
+      }
+    });
+    this.page.on("request", (request) => {
+      if (!request.url().startsWith(BASE)) this.#note(`foreign request: ${request.url()}`);
+    });
+  }
+
+  #note(fault: string): void {
+    if (!this.setting.mayFail?.test(fault)) this.faults.push(fault);
+  }
+
+  /** Opens a page of the console and waits until its heading stands and nothing is busy. */
+  async open(path: string): Promise<Page> {
+    await this.page.goto(path);
+    await this.settled();
+    return this.page;
+  }
+
+  async settled(): Promise<void> {
+    await this.page.locator("h1").first().waitFor();
+    await this.page.locator("[aria-busy=true], .mantine-Skeleton-root:visible").first().waitFor({ state: "detached" });
+  }
+
+  /** No finding of axe that is serious or worse. */
+  async expectAccessible(): Promise<void> {
+    await this.page.evaluate(AXE);
+    const found = await this.page.evaluate(async () => {
+      const { axe } = globalThis as unknown as { axe: typeof axeCore };
+      const result = await axe.run(document, { resultTypes: ["violations"] });
+      return result.violations
+        .filter((violation) => violation.impact === "serious" || violation.impact === "critical")
+        .map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.html).join(" | ")}`);
+    });
+    expect(found.join("\n")).toBe("");
+  }
+
+  async shoot(name: string): Promise<void> {
+    mkdirSync(SHOTS, { recursive: true });
+    const { language = "en", scheme = "light" } = this.setting;
+    await this.page.screenshot({ path: join(SHOTS, `${name}-${language}-${scheme}.png`) });
+  }
+
+  /** Ends the visit; whatever went wrong on the way fails the test. */
+  async end(): Promise<void> {
+    await this.page.context().close();
+    expect(this.faults.join("\n")).toBe("");
+  }
+}
+
+/** Does something during a visit, and holds the visit to its rules. */
+export async function visiting(setting: Setting, doing: (visit: Visit) => Promise<void>): Promise<void> {
+  const visit = await Visit.start(setting);
+  try {
+    await doing(visit);
+  } catch (error) {
+    await visit.shoot("failed").catch(() => undefined);
+    await visit.page.context().close();
+    throw visit.faults.length > 0 ? new Error(`${String(error)}\n${visit.faults.join("\n")}`, { cause: error }) : error;
+  }
+  await visit.end();
+}

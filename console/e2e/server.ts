@@ -1,0 +1,40 @@
+import { BASE } from "./browser";
+
+const CONTROL = process.env.HORAI_CONTROL ?? "";
+
+/** Asks the API, as a program beside the browser. */
+export async function api<T = unknown>(method: string, path: string, body?: unknown, once?: string): Promise<T> {
+  const response = await fetch(BASE + path, {
+    method,
+    headers: { "Content-Type": "application/json", ...(once && { "Idempotency-Key": once }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  const text = await response.text();
+  return (text ? JSON.parse(text) : undefined) as T;
+}
+
+/** Stops the server under test, or starts it again on the same address and data. */
+export async function control(action: "stop" | "start"): Promise<void> {
+  const response = await fetch(`${CONTROL}/${action}`, { method: "POST" });
+  if (!response.ok) throw new Error(`the server did not ${action}: ${await response.text()}`);
+}
+
+let serial = 0;
+
+/** A name that no other test has. */
+export function fresh(word: string): string {
+  serial += 1;
+  return `${word}-${process.pid}-${Date.now().toString(36)}-${serial}`;
+}
+
+/** Looks again and again until there is something; every test has a deadline of its own. */
+export async function until<T>(look: () => Promise<T | null | undefined | false>, within = 20_000): Promise<T> {
+  const deadline = Date.now() + within;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (Date.now() > deadline) throw new Error("it never came");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

@@ -1,0 +1,87 @@
+import { afterAll, expect, test } from "vitest";
+import { closeBrowser, LOOKS, visiting } from "./browser";
+import { control, until } from "./server";
+
+afterAll(closeBrowser);
+
+const TITLES = {
+  en: ["Overview", "Jobs", "Instances", "Workflows", "Queues & nodes", "Dead letters", "Refresh", "Reconcilers", "Forecast"],
+  "zh-CN": ["总览", "任务", "实例", "工作流", "队列与节点", "死信", "滚动刷新", "对账", "预测"],
+};
+
+test("every page opens from the navigation, in both languages and both schemes", async () => {
+  for (const look of LOOKS) {
+    await visiting(look, async (visit) => {
+      const page = await visit.open("/");
+      expect(await page.locator("html").getAttribute("lang")).toBe(look.language);
+      expect(await page.locator("html").getAttribute("data-mantine-color-scheme")).toBe(look.scheme);
+      for (const title of TITLES[look.language]) {
+        await page.locator("nav").getByRole("link", { name: title, exact: true }).click();
+        await page.getByRole("heading", { level: 1, name: title }).waitFor();
+        await visit.settled();
+        expect(await page.title()).toBe(`${title} · Horai`);
+      }
+      await visit.expectAccessible();
+      await visit.shoot("shell");
+    });
+  }
+});
+
+test("language, scheme and zone are chosen in the header and kept", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/");
+    await page.getByRole("button", { name: /^Language/ }).click();
+    await page.getByRole("menuitem", { name: "中文" }).click();
+    await page.getByRole("heading", { level: 1, name: "总览" }).waitFor();
+    await page.getByRole("button", { name: "配色" }).click();
+    await page.getByRole("menuitem", { name: "深色" }).click();
+    await page.getByRole("button", { name: /时区/ }).click();
+    await page.getByRole("menuitem", { name: "UTC" }).click();
+
+    await page.reload();
+    await page.getByRole("heading", { level: 1, name: "总览" }).waitFor();
+    expect(await page.locator("html").getAttribute("data-mantine-color-scheme")).toBe("dark");
+    await page.getByRole("button", { name: "时间显示时区：UTC" }).waitFor();
+  });
+});
+
+test("the search opens by key and leads to a page", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/");
+    await page.keyboard.press("Control+k");
+    await page.getByPlaceholder("Search pages, jobs, instances").last().fill("forec");
+    await visit.shoot("search");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Forecast" }).waitFor();
+  });
+});
+
+test("a page that is not there says so and leads back", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.page;
+    await page.goto("/nothing/here");
+    await page.getByText("There is no such page").waitFor();
+    await page.getByRole("link", { name: "To the overview" }).click();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  });
+});
+
+const AWAY = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|status of 503/;
+
+test("C54 while the server is away the console only reads, and goes on when it is back", async () => {
+  await visiting({ mayFail: AWAY }, async (visit) => {
+    await visit.page.clock.install();
+    const page = await visit.open("/");
+    const banner = page.getByText("Read-only: the scheduler does not answer");
+    /** The waits between two looks grow up to 30 s: they are passed over, the answers are real. */
+    const passTime = async (): Promise<void> => page.clock.fastForward(8_000);
+    await control("stop");
+    try {
+      await until(async () => passTime().then(() => banner.isVisible()));
+      await visit.shoot("read-only");
+    } finally {
+      await control("start");
+    }
+    await until(async () => passTime().then(async () => !(await banner.isVisible())));
+  });
+});

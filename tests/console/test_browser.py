@@ -1,0 +1,25 @@
+"""The console in a real Chromium against a real `horai up`; see console/e2e/*.test.ts."""
+
+from collections.abc import Callable
+
+import pytest
+
+from console.vitest import Report, as_tests, names_in
+
+pytestmark = pytest.mark.timeout(400)
+NAMES = names_in("e2e/*.test.ts")
+
+
+def _passes(name: str) -> Callable[[Report], None]:
+    def passes(browser_report: Report) -> None:
+        outcome = browser_report[name]
+        assert outcome.status == "passed", outcome.said
+
+    return passes
+
+
+globals().update(as_tests(NAMES, _passes))
+
+
+def test_every_visit_that_was_made_is_one_of_these(browser_report: Report) -> None:
+    assert sorted(browser_report) == sorted(NAMES)
