@@ -21,7 +21,7 @@ from horai.engine.engine import Engine
 from stages import Recorder
 
 ALWAYS = {"herald", "listener"}
-EXECUTING = {"settler", "dispatcher", "sweeper", "gatekeeper", "conductor"}
+EXECUTING = {"settler", "dispatcher", "sweeper", "chronicler", "gatekeeper", "conductor"}
 SCHEDULING = {"trigger", "rescuer", "janitor", "catcher", "backfiller", "gatekeeper", "conductor"}
 
 

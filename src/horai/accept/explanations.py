@@ -1,8 +1,10 @@
 """Why a slot fired, waits, was held or skipped: gathers what is known of it, at one moment, and asks the core."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from horai.accept.instances import read_one
 from horai.accept.scope import Scope, require_job
 from horai.core.definition import JobStatus
 from horai.core.errors import Invalid
@@ -10,23 +12,29 @@ from horai.core.explain import (
     ACCEPTED,
     Explanation,
     Facts,
+    Hold,
     Job,
     Queue,
     Run,
     Verdict,
     explanation_of,
     gap_around,
+    holds_of,
     is_slot,
     lost_in_gap,
     nothing_there,
     occurrences,
     read_moment,
+    sentence,
+    story_of,
 )
 from horai.core.shards import Role, roles_of
-from horai.core.states import CLAIMABLE, CancelReason
+from horai.core.states import CLAIMABLE, CancelReason, State
+from horai.core.vitals import all_handlers, reading_from
 from horai.db import explain, jobs, nodes, queues, reads
 from horai.db.explain import Found
 from horai.db.jobs import JobRow
+from horai.db.nodes import NodeInfo
 from horai.db.pool import Connection, acquire
 from horai.db.reads import InstanceRow
 
@@ -61,7 +69,7 @@ class _Asker:
         facts = (
             await self._facts_of_slot(at)
             if found is None or instance is None or (not found.is_slot and is_slot(self.job.timing, at))
-            else await self._facts_of_run(_run(instance, found), instance)
+            else await self.facts_of_run(_run(instance, found), instance)
         )
         explanation = explanation_of(facts, at, moved)
         return Explained(explanation, instance if explanation.instance_id is not None else None)
@@ -73,12 +81,17 @@ class _Asker:
     async def _instance(self, found: Found) -> InstanceRow | None:
         return await reads.instance_by_id(self.connection, self.scope.tenant_id, found.id)
 
-    async def _facts_of_run(self, run: Run, instance: InstanceRow) -> Facts:
+    async def facts_of_run(self, run: Run, instance: InstanceRow) -> Facts:
+        """All there is to know of an instance and its surroundings."""
         if run.reason is CancelReason.OVERLAP and run.finished_at is not None:
             others = await explain.others_under_way(self.connection, self.row.id, run.finished_at, run.id)
             return Facts(self.now, self.job, run, others=others)
+        if run.state is State.BLOCKED:
+            kin = await explain.kin_of_instance(self.connection, run.id)
+            return Facts(self.now, self.job, run, parents=kin.parents)
         if run.state not in CLAIMABLE:
             return Facts(self.now, self.job, run)
+        live = await nodes.live_nodes(self.connection)
         queue = await queues.find_queue(self.connection, self.scope.tenant_id, instance.queue)
         return Facts(
             self.now,
@@ -86,7 +99,8 @@ class _Asker:
             run,
             queue=None if queue is None else Queue(queue.name, queue.settings, queue.running),
             others=await explain.others_under_way(self.connection, self.row.id, self.now, run.id),
-            roles=await _roles(self.connection),
+            roles=_roles(live),
+            handlers=_handlers(live),
         )
 
     async def _facts_of_slot(self, at: datetime) -> Facts:
@@ -99,7 +113,7 @@ class _Asker:
             skip=await explain.skip_over(self.connection, self.row.id, schedule_id, at),
             catchup=await explain.catchup_over(self.connection, self.row.id, at),
             cursor=None if schedule_id is None else await explain.cursor_of_schedule(self.connection, schedule_id),
-            roles=await _roles(self.connection),
+            roles=_roles(await nodes.live_nodes(self.connection)),
         )
 
 
@@ -115,6 +129,32 @@ async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> E
             row = await require_job(connection, scope, reference)
             row = await jobs.ticks_of(connection, row.id) or row  # the slots of a refresh job are its ticks
             return await _answer(_Asker(connection, scope, row, _job(row), now), moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why an instance is where it is, and all that keeps it from running."""
+
+    instance: InstanceRow
+    verdict: Verdict
+    why: str
+    holds: Sequence[Hold]
+
+
+async def explain_instance(scope: Scope, instance_id: int) -> Why:
+    """Why an instance does not run, or what has become of it."""
+    async with acquire(scope.pool) as connection:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            now = await nodes.database_time(connection)
+            instance = await read_one(connection, scope, instance_id)
+            found = await explain.place_of_instance(connection, instance_id)
+            row = await jobs.job_even_deleted(connection, instance.job_id)
+            if found is None or row is None:
+                raise RuntimeError(f"the instance {instance_id} was there a moment ago, in the same snapshot")
+            run = _run(instance, found)
+            facts = await _Asker(connection, scope, row, _job(row), now).facts_of_run(run, instance)
+    told = story_of(facts, run, instance.fire_time)
+    return Why(instance, told.verdict, sentence(told.why), holds_of(facts, run))
 
 
 async def _answer(asker: _Asker, moment: datetime) -> Explained:
@@ -172,5 +212,12 @@ def _error(row: InstanceRow) -> str | None:
     return f"{told[:ERROR_SHOWN]}…" if len(told) > ERROR_SHOWN else told or None
 
 
-async def _roles(connection: Connection) -> frozenset[Role]:
-    return frozenset[Role]().union(*(roles_of(node.roles) for node in await nodes.live_nodes(connection)))
+def _roles(live: Sequence[NodeInfo]) -> frozenset[Role]:
+    return frozenset[Role]().union(*(roles_of(node.roles) for node in live))
+
+
+def _handlers(live: Sequence[NodeInfo]) -> frozenset[str] | None:
+    if any(node.vitals is None for node in live):
+        return None  # one that has just come has not said yet
+    named = all_handlers([reading_from(node.vitals or "{}", node.name) for node in live])
+    return None if named is None else frozenset(named)

@@ -128,7 +128,7 @@ async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
                 "It may have finished: GET /api/v1/jobs/{job}/instances?key=… shows its history.",
             )
         cancelled = await plans.cancel_live(connection, [live.id], CancelReason.USER, running=True)
-    _tell_cancelled(scope, cancelled)
+    tell_cancelled(scope, cancelled)
     return await read_instance(scope, live.id)
 
 
@@ -137,7 +137,7 @@ async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
     async with transaction(scope.pool) as connection:
         await read_one(connection, scope, instance_id)
         cancelled = await plans.cancel_live(connection, [instance_id], CancelReason.USER, running=True)
-    _tell_cancelled(scope, cancelled)
+    tell_cancelled(scope, cancelled)
     instance = await read_instance(scope, instance_id)
     if not cancelled and instance.state in FINAL - {State.CANCELLED}:
         raise AlreadyFinal(
@@ -147,7 +147,8 @@ async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
     return instance
 
 
-def _tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
+def tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
+    """After the commit: whoever runs them, and the workflows they were in."""
     for row in cancelled:
         if row.fence is not None:
             scope.wakeups.claim_ended(row.id, row.fence)

@@ -14,6 +14,7 @@ from horai.api.console import Console
 from horai.api.context import Context
 from horai.api.feed import Feed
 from horai.api.guard import Guard
+from horai.api.kept import Kept
 from horai.api.routes import (
     backfills,
     dead_letters,
@@ -26,6 +27,7 @@ from horai.api.routes import (
     instances,
     jobs,
     parked,
+    overview,
     queues,
     reconcilers,
     schedules,
@@ -76,6 +78,7 @@ def create_app(context: Context) -> FastAPI:
     app.state.context = context
     app.state.forecasts = forecast.Forecasts()
     app.state.feed = Feed(context)
+    app.state.overviews = Kept(overview.KEPT)
     routes = (
         jobs,
         instances,
@@ -92,6 +95,7 @@ def create_app(context: Context) -> FastAPI:
         reconcilers,
         parked,
         events,
+        overview,
     )
     for module in routes:
         app.include_router(module.router)

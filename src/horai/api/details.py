@@ -1,13 +1,15 @@
 """One instance with all that is known of it: its attempts, what their functions said, its timeline."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from horai.api.present import instance_json, raw
+from horai.core.explain import Parent
 from horai.core.notes import Note
 from horai.core.states import FINAL, State
-from horai.db import notes, reads
+from horai.db import explain, notes, reads
+from horai.db.explain import Kin, RunOf, Successors
 from horai.db.pool import Connection
 from horai.db.reads import ATTEMPTS_SHOWN, AttemptRow, EventRow, InstanceRow
 
@@ -24,14 +26,21 @@ class Known:
     attempts: Sequence[AttemptRow] = ()
     events: Sequence[EventRow] = ()
     notes: Sequence[Note] = ()
+    run: RunOf | None = None
+    kin: Kin = field(default_factory=Kin)
+    successors: Successors = field(default_factory=lambda: Successors((), ()))
 
 
-async def known_of(connection: Connection, instance_id: int) -> Known:
+async def known_of(connection: Connection, row: InstanceRow) -> Known:
     """Asked after the row was read: what has happened since may show in here already."""
+    run = await explain.run_of_instance(connection, row.id)
     return Known(
-        await reads.attempts_of(connection, instance_id),
-        await reads.timeline_of(connection, instance_id),
-        await notes.notes_of(connection, instance_id, NOTES_READ),
+        await reads.attempts_of(connection, row.id),
+        await reads.timeline_of(connection, row.id),
+        await notes.notes_of(connection, row.id, NOTES_READ),
+        run,
+        Kin() if run is None else await explain.kin_of_instance(connection, row.id),
+        await explain.successors_of(connection, row.id, row.job_id, row.key),
     )
 
 
@@ -46,6 +55,28 @@ def instance_detail(row: InstanceRow, known: Known) -> dict[str, Any]:
         "progress": _progress(said.get(row.fence, ())),
         "attempts": [_with_notes(attempt, own) for attempt, own in _attributed(tried, said)],
         "timeline": _timeline(row, known.events),
+        "workflow": None if known.run is None else _place_json(known.run, known.kin),
+        "replays": [str(id_) for id_ in known.successors.replays],
+        "supersededBy": [str(id_) for id_ in known.successors.superseded_by],
+    }
+
+
+def _place_json(run: RunOf, kin: Kin) -> dict[str, Any]:
+    return {
+        "runId": str(run.run_id),
+        "workflowId": str(run.workflow_id),
+        "workflow": run.workflow,
+        "node": run.node,
+        "parents": [_neighbour_json(one) for one in kin.parents],
+        "children": [_neighbour_json(one) for one in kin.children],
+    }
+
+
+def _neighbour_json(one: Parent) -> dict[str, Any]:
+    return {
+        "node": one.name,
+        "instanceId": str(one.instance_id),
+        "state": None if one.state is None else one.state.name,
     }
 
 

@@ -14,11 +14,12 @@ from fastapi import Response
 from horai.core.calls import millis
 from horai.core.errors import Invalid
 from horai.core.shards import Duty, lease_name
+from horai.core.vitals import Reading, reading_from
 from horai.db.chains import FIRST, NO_SEQ, ChainEntry, Link
 from horai.db.entities import EntityRow
 from horai.db.jobs import JobRow
 from horai.db.lists import Glimpse, Page
-from horai.db.nodes import NodeInfo
+from horai.db.nodes import LostNode, NodeInfo
 from horai.db.queues import QueueRow
 from horai.db.reads import LAST, InstanceRow
 from horai.db.shards import ShardInfo
@@ -117,7 +118,23 @@ def shard_json(lease: ShardInfo) -> dict[str, Any]:
     }
 
 
+def lost_node_json(node: LostNode) -> dict[str, Any]:
+    """A node that missed its lease."""
+    return {
+        "incarnation": str(node.incarnation),
+        "name": node.name,
+        "host": node.host,
+        "pid": node.pid,
+        "roles": node.roles,
+        "startedAt": node.started_at,
+        "leaseUntil": node.lease_until,
+        "fencedAt": node.fenced_at,
+        "rescuedAt": node.rescued_at,
+    }
+
+
 def _node_json(node: NodeInfo) -> dict[str, Any]:
+    told = Reading() if node.vitals is None else reading_from(node.vitals, node.name)
     return {
         "incarnation": str(node.incarnation),
         "name": node.name,
@@ -128,6 +145,9 @@ def _node_json(node: NodeInfo) -> dict[str, Any]:
         "leaseUntil": node.lease_until,
         "roles": node.roles,
         "draining": node.is_draining,
+        "inFlight": told.in_flight,
+        "slots": told.slots,
+        "handlers": told.handlers,
     }
 
 

@@ -16,6 +16,8 @@ BUCKET_SECONDS = 10.0
 BOUNDS = tuple(0.0005 * 1.25**step for step in range(70))
 """Upper bounds of the delay classes in seconds: half a millisecond to 40 minutes, each a quarter above the last."""
 CLASSES = len(BOUNDS) + 1
+MOST_HANDLERS = 100
+"""So many functions are named with every beat."""
 
 
 class Window:
@@ -57,6 +59,10 @@ class Reading:
     released_claims: int = 0
     retry_backlog: int = 0
     overdue: tuple[str, ...] = ()
+    slots: int = 0
+    """How many instances may run at once; 0 when nobody has said."""
+    handlers: tuple[str, ...] | None = None
+    """What functions it has; None when it has not said, or they are too many to name."""
 
     def delay_quantile(self, share: float) -> float:
         """The delay in seconds that `share` of the recent attempts did not exceed; 0 without any."""
@@ -82,9 +88,12 @@ def reading_from(text: str, name: str) -> Reading:
     """What another process told of itself; its overdue loops with its `name`. A word it does not know counts nothing."""
     told: dict[str, Any] = json.loads(text)
     numbers = ("failed", "succeeded", "in_flight", "unsettled", "late_results", "released_claims", "retry_backlog")
+    handlers = told.get("handlers")
     return Reading(
         delays=tuple((which, count) for which, count in told.get("delays", ()) if 0 <= which < CLASSES),
         overdue=tuple(f"{name}: {loop}" for loop in told.get("overdue", ())),
+        slots=told.get("slots", 0),
+        handlers=None if handlers is None else tuple(handlers),
         **{number: told.get(number, 0) for number in numbers},
     )
 
@@ -101,7 +110,16 @@ def merged(readings: Sequence[Reading]) -> Reading:
         released_claims=sum(reading.released_claims for reading in readings),
         retry_backlog=max((reading.retry_backlog for reading in readings), default=0),
         overdue=tuple(loop for reading in readings for loop in reading.overdue),
+        slots=sum(reading.slots for reading in readings),
+        handlers=all_handlers(readings),
     )
+
+
+def all_handlers(readings: Sequence[Reading]) -> tuple[str, ...] | None:
+    """What functions all of them have together; None when one of them has not said, or nobody is there."""
+    if not readings or any(reading.handlers is None for reading in readings):
+        return None
+    return tuple(sorted({name for reading in readings for name in reading.handlers or ()}))
 
 
 def _added(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -121,6 +139,11 @@ class Vitals:
     patience: dict[str, float] = field(default_factory=dict[str, float])
     started: int = 0
     settled: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    dead: int = 0
+    delays_ever: list[int] = field(default_factory=lambda: [0] * CLASSES)
+    """Like `delays`, from the beginning on."""
     late_results: int = 0
     released_claims: int = 0
     retry_backlog: int = 0
@@ -130,6 +153,8 @@ class Vitals:
     """Until when this node trusts its lease; past it, it claims nothing."""
     incarnation: int = 0
     """Which node this process is at the moment; 0 before its first lease."""
+    slots: int = 0
+    handlers: tuple[str, ...] | None = None
 
     def holds_lease(self, now: float) -> bool:
         """Whether this node may claim."""
@@ -139,11 +164,15 @@ class Vitals:
         """Attempts began so many `seconds` after their execute times."""
         for which, count in Counter(bisect_right(BOUNDS, late) for late in seconds).items():
             self.started += count
+            self.delays_ever[which] += count
             self.delays.count(now, which, count)
 
-    def observe_outcomes(self, now: float, *, failed: int, succeeded: int) -> None:
-        """Attempts were settled."""
+    def observe_outcomes(self, now: float, *, failed: int, succeeded: int, dead: int = 0) -> None:
+        """Attempts were settled; of those that failed, so many were the last of their instance."""
         self.settled += failed + succeeded
+        self.succeeded += succeeded
+        self.failed += failed
+        self.dead += dead
         self.outcomes.count(now, 0, failed)
         self.outcomes.count(now, 1, succeeded)
 
@@ -160,6 +189,8 @@ class Vitals:
             released_claims=self.released_claims,
             retry_backlog=self.retry_backlog,
             overdue=tuple(self.overdue(now)),
+            slots=self.slots,
+            handlers=self.handlers if self.handlers is None or len(self.handlers) <= MOST_HANDLERS else None,
         )
 
     def delay_quantile(self, now: float, share: float) -> float:

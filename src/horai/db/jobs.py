@@ -181,6 +181,12 @@ async def _held(connection: Connection, row: asyncpg.Record | None) -> JobRow | 
     return _job(row) if row else None
 
 
+async def job_even_deleted(connection: Connection, job_id: int) -> JobRow | None:
+    """A job by its id, for who knows of it from its instances: deleted ones too."""
+    row = await connection.fetchrow(sql("held_job"), job_id)
+    return None if row is None else _job(row)
+
+
 async def update_job(connection: Connection, job_id: int, job: JobWrite) -> JobRow:
     """Writes a changed job, with a new version."""
     row = await connection.fetchrow(sql("update_job"), job_id, *_columns(job), job.note)

@@ -24,6 +24,23 @@ class NodeInfo:
     lease_until: datetime
     roles: Sequence[str]
     is_draining: bool
+    vitals: str | None = None
+    """What it said of itself with its last renewal."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostNode:
+    """A node that missed its lease; `fenced_at` and `rescued_at` are None until somebody has seen to it."""
+
+    incarnation: int
+    name: str
+    host: str
+    pid: int
+    roles: Sequence[str]
+    started_at: datetime
+    lease_until: datetime
+    fenced_at: datetime | None
+    rescued_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +130,11 @@ async def mark_rescued(connection: Connection, incarnation: int) -> None:
 async def live_nodes(connection: Connection) -> list[NodeInfo]:
     """Every node whose lease holds."""
     return [NodeInfo(*row.values()) for row in await connection.fetch(sql("live_nodes"))]
+
+
+async def lost_nodes(connection: Connection, since: datetime, limit: int) -> list[LostNode]:
+    """Nodes that missed their lease since then, the newest first."""
+    return [LostNode(*row.values()) for row in await connection.fetch(sql("lost_nodes"), since, limit)]
 
 
 async def vitals_of_nodes(connection: Connection, own: int) -> list[NodeVitals]:

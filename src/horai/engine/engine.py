@@ -18,6 +18,7 @@ from horai.engine import loop
 from horai.engine.attempts import Attempts, Executor
 from horai.engine.backfiller import Backfiller
 from horai.engine.catcher import Catcher
+from horai.engine.chronicler import Chronicler
 from horai.engine.claimer import Claimer
 from horai.engine.conductor import Conductor
 from horai.engine.dispatcher import Bench, Dispatcher
@@ -85,6 +86,7 @@ class Engine:
             Line(url, "horai listener", patience), wakeups, self._herald, lambda: self.keeper.incarnation, patience
         )
         self._dispatcher: Dispatcher | None = None
+        self._chronicler: Chronicler | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stages: list[Stage] = []
         self._attempting = self._line("attempts")
@@ -94,6 +96,11 @@ class Engine:
     async def start(self) -> None:
         """Returns when the node is registered and every loop runs."""
         collect_seldom()
+        if self._roles & {Role.executor, Role.worker}:
+            self._vitals.slots = self._settings.concurrency or self._settings.in_flight
+            self._vitals.handlers = tuple(sorted(name for name in self._executors if name))
+        else:
+            self._vitals.handlers = ()
         await self.keeper.start()
         self._stages = [self._herald, self._listener]
         if self._roles & {Role.executor, Role.worker}:
@@ -132,7 +139,8 @@ class Engine:
         self._wakeups.listen_to_everything(dispatcher.look_everywhere)
         self._wakeups.listen_to_outcomes(attempts.outcome_reported)
         mate = settler.mate(self._line("settler 2", LOCK_TIMEOUT))
-        return [settler, mate, dispatcher, sweeper]
+        self._chronicler = Chronicler(self._line("chronicler"), vitals, clock.now())
+        return [settler, mate, dispatcher, sweeper, self._chronicler]
 
     def _scheduling(self) -> list[Stage]:
         """What makes slots, rescues and tidies."""
@@ -198,7 +206,7 @@ class Engine:
         await self._attempting.close()
 
     async def _flush(self) -> None:
-        for last in (self._herald, self.scribe):
+        for last in filter(None, (self._herald, self.scribe, self._chronicler)):
             try:
                 async with asyncio.timeout(1):
                     await last.flush()

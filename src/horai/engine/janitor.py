@@ -8,7 +8,7 @@ import structlog
 from horai.accept.relanes import relane_some
 from horai.core.settings import EngineSettings
 from horai.core.vitals import Vitals
-from horai.db import idempotency, jobs, nodes, reads
+from horai.db import idempotency, jobs, minutes, nodes, reads
 from horai.db.line import Line
 from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
@@ -18,6 +18,7 @@ log = structlog.get_logger(__name__)
 OFTEN = timedelta(seconds=30)
 SELDOM = timedelta(minutes=5)
 JOBS_AT_ONCE = 20
+MINUTES_KEPT = timedelta(days=2)
 
 
 class Janitor:
@@ -49,4 +50,5 @@ class Janitor:
         if strays := await nodes.strays(connection):
             log.error("rows in a default partition: their day had no partition of its own", rows=strays)
         await idempotency.forget_keys(connection, self._settings.idempotency_keep)
+        await minutes.forget_minutes(connection, MINUTES_KEPT)
         self._vitals.retry_backlog = await reads.retry_backlog(connection)

@@ -212,7 +212,8 @@ class Settler:
         succeeded = sum(isinstance(decision, Complete) for decision in decisions)
         released = sum(isinstance(decision, Release) for decision in decisions)
         failed = len(decisions) - succeeded - released
-        self._vitals.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded)
+        dead = sum(isinstance(decision, Bury) for decision in decisions)
+        self._vitals.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded, dead=dead)
         self._holdings.worked(failed + succeeded)
         self._vitals.retry_backlog += sum(isinstance(decision, Retry) for decision in decisions)
 

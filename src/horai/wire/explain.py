@@ -13,6 +13,36 @@ VerdictName = Literal[
 ]
 
 
+HindranceName = Literal[
+    "NOT_DUE",
+    "JOB_PAUSED",
+    "QUEUE_PAUSED",
+    "OVERLAP",
+    "CONCURRENCY",
+    "RATE",
+    "PARENTS",
+    "NO_EXECUTOR",
+    "NO_WORKER",
+    "NO_HANDLER",
+]
+
+
+class HoldOut(Model):
+    """One thing that keeps an instance from running, in a word and in words."""
+
+    kind: HindranceName
+    detail: str
+
+
+class WhyOut(Model):
+    """Why an instance does not run, or what has become of it. `holds`: all that is in its way, the first thing first."""
+
+    instance: InstanceOut
+    verdict: VerdictName
+    why: str
+    holds: list[HoldOut]
+
+
 class SkipOut(Model):
     """A range of slots that were not made, both ends included; `slots` is null where nobody counted that far."""
 

@@ -17,7 +17,11 @@ class ShardCounts(Model):
 
 
 class NodeOut(Model):
-    """A live node; one that drains finishes what it has begun and takes nothing more."""
+    """A live node; one that drains finishes what it has begun and takes nothing more.
+
+    `inFlight` of its `slots` are taken, as of its last beat. `handlers` are the functions it has: null when it has not said,
+    or has more than a hundred.
+    """
 
     incarnation: Id
     name: str
@@ -28,13 +32,31 @@ class NodeOut(Model):
     lease_until: datetime
     roles: list[str]
     draining: bool
+    in_flight: int
+    slots: int
+    handlers: list[str] | None
     shards: ShardCounts
 
 
+class LostNodeOut(Model):
+    """A node that missed its lease: `fencedAt` since when it may claim nothing, `rescuedAt` since when its work is with others."""
+
+    incarnation: Id
+    name: str
+    host: str
+    pid: int
+    roles: list[str]
+    started_at: datetime
+    lease_until: datetime
+    fenced_at: datetime | None
+    rescued_at: datetime | None
+
+
 class NodeList(Model):
-    """All live nodes."""
+    """All live nodes, and those that were lost in the last 24 hours, at most 20."""
 
     items: list[NodeOut]
+    lost: list[LostNodeOut]
     next_cursor: None
 
 

@@ -55,6 +55,32 @@ class OutcomeIn(Model):
     """With FAIL_UNRECOVERABLE: what the dead letter shall be found by."""
 
 
+class SweepIn(Model):
+    """`POST /api/v1/instances/cancel`: what is given narrows it down, and something must."""
+
+    job: Text | None = None
+    state: Text | None = None
+    queue: Text | None = None
+    tag: Text | None = None
+    key: Key | None = None
+    key_prefix: Key | None = None
+    error_code: Text | None = None
+    from_: Annotated[Instant | None, Field(alias="from")] = None
+    to: Instant | None = None
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 10_000
+    dry_run: bool = False
+
+
+class SweepAnswer(Model):
+    """What became of it. `held`: somebody was at work on them; `more`: there are others that may match."""
+
+    matched: int
+    cancelled: int
+    held: int
+    more: bool
+    dry_run: bool
+
+
 class LogLine(Model):
     """What a function said while it ran, and how far it had come if it said so with it."""
 
@@ -91,6 +117,25 @@ class EventOut(Model):
     data: dict[str, Any] | None
 
 
+class NeighbourOut(Model):
+    """What comes right before or behind an instance in its workflow; `state` is null while it moves."""
+
+    node: str
+    instance_id: Id
+    state: StateName | None
+
+
+class WorkflowPlace(Model):
+    """Which node of which run of a workflow an instance is."""
+
+    run_id: Id
+    workflow_id: Id
+    workflow: str
+    node: str
+    parents: list[NeighbourOut]
+    children: list[NeighbourOut]
+
+
 class InstanceOut(Model):
     """One planned execution of a job."""
 
@@ -123,6 +168,9 @@ class InstanceOut(Model):
     progress: float | None = None
     attempts: list[AttemptOut] | None = None
     timeline: list[EventOut] | None = None
+    workflow: WorkflowPlace | None = None
+    replays: list[Id] | None = None
+    superseded_by: list[Id] | None = None
 
 
 class InstanceList(Model):

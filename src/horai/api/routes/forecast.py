@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 
 from horai.accept.scope import Scope
 from horai.api.context import ScopeDep
+from horai.api.kept import Kept
 from horai.core import forecast as core
 from horai.core.durations import format_duration
 from horai.core.forecast import Crowd, Forecast, Window, window_after
@@ -43,46 +44,11 @@ class ForecastQuery(Model):
     hours: Annotated[int, Field(ge=1, le=LONGEST)] = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The JSON of a forecast, and when it was made by our monotonic clock."""
-
-    body: bytes
-    made: float
-
-
-class Forecasts:
-    """The answers of the last minute. Whoever asks for one that is being made waits for that one; one is made at a time."""
+class Forecasts(Kept):
+    """The forecasts of the last minute, by tenant and hours."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.monotonic = monotonic
-        self._kept: dict[tuple[int, int], Answer] = {}
-        self._making: dict[tuple[int, int], asyncio.Task[Answer]] = {}
-        self._turn = asyncio.Lock()
-
-    async def get(self, about: tuple[int, int], make: Callable[[], Awaitable[bytes]]) -> Answer:
-        """What is known of (tenant, hours), or what `make` finds; a caller who goes away stops nobody else's answer."""
-        kept = self._kept.get(about)
-        if kept is not None and self.monotonic() - kept.made < KEPT:
-            return kept
-        making = self._making.get(about)
-        if making is None:
-            making = self._making[about] = asyncio.create_task(self._make(about, make))
-            making.add_done_callback(lambda done: self._made(about, done))
-        return await asyncio.shield(making)
-
-    async def _make(self, about: tuple[int, int], make: Callable[[], Awaitable[bytes]]) -> Answer:
-        async with self._turn:
-            return Answer(await make(), self.monotonic())
-
-    def _made(self, about: tuple[int, int], done: "asyncio.Task[Answer]") -> None:
-        """An error is for those who wait, and never kept; what is too old goes with every new answer."""
-        del self._making[about]
-        if done.cancelled() or done.exception() is not None:
-            return
-        now = self.monotonic()
-        self._kept = {known: answer for known, answer in self._kept.items() if now - answer.made < KEPT}
-        self._kept[about] = done.result()
+        super().__init__(KEPT, monotonic)
 
 
 @router.get("", responses={200: {"model": ForecastOut}})

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 
 from horai import __version__
 from horai.api.context import Context, ContextDep
-from horai.api.present import answer, nodes_json, shard_json
+from horai.api.present import answer, lost_node_json, nodes_json, shard_json
 from horai.core.shards import Duty
 from horai.core.vitals import merged, reading_from
 from horai.db import nodes, reads, shards
@@ -17,6 +17,9 @@ from horai.db.pool import acquire
 from horai.wire.health import HealthOut, NodeList, ShardList
 
 router = APIRouter(tags=["health"])
+
+LOST_SINCE = timedelta(hours=24)
+LOST_SHOWN = 20
 
 
 @router.get("/api/v1/scheduler/health", responses={200: {"model": HealthOut}})
@@ -64,11 +67,14 @@ def _health(context: Context, live: list[NodeInfo], others: list[NodeVitals]) ->
 
 @router.get("/api/v1/scheduler/nodes", responses={200: {"model": NodeList}})
 async def scheduler_nodes(context: ContextDep) -> Response:
-    """Every node whose lease holds."""
+    """Every node whose lease holds, and those that missed theirs of late."""
     async with acquire(context.pool) as connection:
         live = await nodes.live_nodes(connection)
         leases = await shards.shard_leases(connection)
-    return answer({"items": nodes_json(live, leases), "nextCursor": None})
+        since = await nodes.database_time(connection) - LOST_SINCE
+        lost = await nodes.lost_nodes(connection, since, LOST_SHOWN)
+    shown = {"items": nodes_json(live, leases), "lost": [lost_node_json(node) for node in lost]}
+    return answer({**shown, "nextCursor": None})
 
 
 @router.get("/api/v1/scheduler/shards", responses={200: {"model": ShardList}})

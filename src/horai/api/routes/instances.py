@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import Field
 
 from horai.accept import instances
+from horai.accept.explanations import explain_instance
 from horai.accept.instances import Item
 from horai.accept.outcomes import report_outcome
 from horai.accept.puts import Put
@@ -14,18 +15,21 @@ from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, required_once, takes
 from horai.api.details import instance_detail, known_of
+from horai.api.filters import states_of
 from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_cursor, instance_json, instance_page
 from horai.core.callbacks import clean_text, output_text
 from horai.core.errors import Invalid, NotFound
+from horai.core.explain import sentence
 from horai.core.reschedule import Intent, Verdict, check_key
 from horai.core.settings import KEY_LIMIT
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
-from horai.core.states import State, filter_words, states_named
+from horai.core.states import State
 from horai.core.tags import own_tags
 from horai.db import lists, nodes
 from horai.db.lists import InstanceFilter
 from horai.db.pool import acquire
+from horai.wire.explain import WhyOut
 from horai.wire.fields import Instant, Text
 from horai.wire.instances import (
     BatchAnswer,
@@ -64,7 +68,7 @@ class AllInstancesQuery(InstanceQuery):
 
 
 def _filter(query: InstanceQuery, job_id: int | None) -> InstanceFilter:
-    states = frozenset(State) if query.state is None else _states(query.state)
+    states = frozenset(State) if query.state is None else states_of(query.state)
     return InstanceFilter(
         states,
         job_id,
@@ -76,16 +80,6 @@ def _filter(query: InstanceQuery, job_id: int | None) -> InstanceFilter:
         query.error_code,
         query.key_prefix,
     )
-
-
-def _states(words: str) -> frozenset[State]:
-    states: set[State] = set()
-    for word in words.split(","):
-        named = states_named(word.strip())
-        if named is None:
-            raise Invalid.field("state", f"{word[:60]!r} is no state", f"Known: {', '.join(filter_words())}.")
-        states |= named
-    return frozenset(states)
 
 
 async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response:
@@ -123,8 +117,17 @@ async def get_instance(scope: ScopeDep, instance: str) -> Response:
     """Read one instance with its attempts, what their functions said, and its timeline."""
     async with acquire(scope.pool) as connection:
         row = await instances.read_one(connection, scope, _instance_id(instance))
-        known = await known_of(connection, row.id)
+        known = await known_of(connection, row)
     return answer(instance_detail(row, known))
+
+
+@router.get("/instances/{instance}/why", responses={200: {"model": WhyOut}})
+async def get_why(scope: ScopeDep, instance: str) -> Response:
+    """Say why an instance does not run: all that is in its way. Of one that runs or has ended, what became of it."""
+    told = await explain_instance(scope, _instance_id(instance))
+    holds = [{"kind": hold.kind.value, "detail": sentence(hold.words)} for hold in told.holds]
+    shown = {"verdict": told.verdict.value, "why": told.why, "holds": holds}
+    return answer({"instance": instance_json(told.instance), **shown})
 
 
 @router.post(

@@ -11,10 +11,12 @@
 """
 
 from horai.core.explain.answers import explanation_of, nothing_there
-from horai.core.explain.facts import Cursor, Facts, Job, Other, Queue, Run, Skip
+from horai.core.explain.facts import Cursor, Facts, Job, Other, Parent, Queue, Run, Skip
 from horai.core.explain.moments import ACCEPTED, Gap, gap_around, occurrences, read_moment
+from horai.core.explain.runs import holds_of, story_of
 from horai.core.explain.slots import is_slot, lost_in_gap
-from horai.core.explain.verdicts import Explanation, Verdict
+from horai.core.explain.verdicts import Explanation, Hindrance, Hold, Verdict
+from horai.core.explain.words import sentence
 
 __all__ = [
     "ACCEPTED",
@@ -22,17 +24,23 @@ __all__ = [
     "Explanation",
     "Facts",
     "Gap",
+    "Hindrance",
+    "Hold",
     "Job",
     "Other",
+    "Parent",
     "Queue",
     "Run",
     "Skip",
     "Verdict",
     "explanation_of",
     "gap_around",
+    "holds_of",
     "is_slot",
     "lost_in_gap",
     "nothing_there",
     "occurrences",
     "read_moment",
+    "sentence",
+    "story_of",
 ]

@@ -72,6 +72,15 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class Parent:
+    """What an instance waits for in its workflow; `state` is None while it moves."""
+
+    name: str
+    instance_id: int
+    state: State | None
+
+
+@dataclass(frozen=True, slots=True)
 class Skip:
     """A stored range of slots that were not made; `slots` is None where nobody counted that far."""
 
@@ -102,3 +111,6 @@ class Facts:
     queue: Queue | None = None
     others: tuple[Other, ...] = ()
     roles: frozenset[Role] = frozenset(Role)
+    handlers: frozenset[str] | None = None
+    """The functions that live nodes have; None when one of them has not said."""
+    parents: tuple[Parent, ...] = ()

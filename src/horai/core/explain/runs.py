@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from horai.core.definition import HOUSE
 from horai.core.explain.facts import Facts, Other, Run
-from horai.core.explain.verdicts import Told, Verdict
+from horai.core.explain.verdicts import Hindrance, Hold, Told, Verdict
 from horai.core.explain.words import about, local
 from horai.core.overlap import MOST_QUEUED, Overlap
 from horai.core.shards import Role
-from horai.core.states import CancelReason, State
+from horai.core.states import CLAIMABLE, CancelReason, State
 
 SOON = timedelta(seconds=2)
 """An instance that has been due for less is about to be claimed; for longer, something is in its way."""
@@ -24,9 +25,40 @@ def story_of(facts: Facts, run: Run, at: datetime) -> Told:
         case State.RUNNING:
             return Told(Verdict.RUNNING, _running(facts, run))
         case State.BLOCKED:
-            return Told(Verdict.WAITING, f"instance {run.id} waits for what comes before it in its workflow")
+            return Told(Verdict.WAITING, _blocked(facts, run))
         case State.INIT | State.FAIL:
             return _waiting(facts, run)
+
+
+def holds_of(facts: Facts, run: Run) -> list[Hold]:
+    """All that is in the way of an instance, the first thing first; nothing for what runs or has ended."""
+    if run.state is State.BLOCKED:
+        return [Hold(Hindrance.PARENTS, _parents(facts))]
+    if run.state not in CLAIMABLE:
+        return []
+    held = [*_holds(facts, run)]
+    due = run.due or run.execute_time
+    if due > facts.now:
+        held.append(Hold(Hindrance.NOT_DUE, f"its time comes in {about(due - facts.now)}"))
+    elif facts.queue is not None and facts.queue.settings.rate is not None and facts.now - due >= SOON:
+        rate = f"its queue {facts.queue.name} starts no more than {facts.queue.settings.rate}"
+        held.append(Hold(Hindrance.RATE, rate))
+    return held
+
+
+def _blocked(facts: Facts, run: Run) -> str:
+    told = f"instance {run.id} waits for what comes before it in its workflow"
+    return f"{told}: {_parents(facts)}" if facts.parents else told
+
+
+def _parents(facts: Facts) -> str:
+    waits = [parent for parent in facts.parents if parent.state is not State.SUCCESS]
+    if not waits:
+        return "what comes before it in its workflow"
+    named = [
+        f"{one.name} (instance {one.instance_id}, {'moving' if one.state is None else one.state.name})" for one in waits
+    ]
+    return ", ".join(named)
 
 
 def _ended(run: Run, at: datetime) -> str:
@@ -100,7 +132,7 @@ def _waiting(facts: Facts, run: Run) -> Told:
     held = next(_holds(facts, run), None)
     who = f"instance {run.id}{_of_key(run)}"
     if held is not None:
-        return Told(Verdict.HELD, f"{who} is held: {held}{_after_failure(run)}")
+        return Told(Verdict.HELD, f"{who} is held: {held.words}{_after_failure(run)}")
     due = run.due or run.execute_time
     if due > facts.now:
         return Told(Verdict.WAITING, f"{who} {_until_due(facts, run, due)}")
@@ -109,23 +141,33 @@ def _waiting(facts: Facts, run: Run) -> Told:
     )
 
 
-def _holds(facts: Facts, run: Run) -> Iterator[str]:
+def _holds(facts: Facts, run: Run) -> Iterator[Hold]:
     job, queue = facts.job, facts.queue
     if job.paused_at is not None:
-        yield pause_of(facts)
+        yield Hold(Hindrance.JOB_PAUSED, pause_of(facts))
     if run.is_parked and run.is_slot and job.timing.overlap is not Overlap.allow:
-        yield _behind(facts)
+        yield Hold(Hindrance.OVERLAP, _behind(facts))
     if queue is not None and queue.settings.paused:
-        yield f"its queue {queue.name} is paused"
+        yield Hold(Hindrance.QUEUE_PAUSED, f"its queue {queue.name} is paused")
     if (run.due or run.execute_time) > facts.now:
         return
     limit = None if queue is None else queue.settings.max_concurrency
     if queue is not None and limit is not None and (queue.running or 0) >= limit:
-        yield f"its queue {queue.name} runs {queue.running} at once, and {limit} is its limit"
-    if not job.handler and Role.executor not in facts.roles:
-        yield "no live node makes HTTP calls"
-    if job.handler and Role.worker not in facts.roles:
-        yield f"no worker is alive, and its function {job.handler} needs one"
+        words = f"its queue {queue.name} runs {queue.running} at once, and {limit} is its limit"
+        yield Hold(Hindrance.CONCURRENCY, words)
+    yield from _nobody_there(facts)
+
+
+def _nobody_there(facts: Facts) -> Iterator[Hold]:
+    handler = facts.job.handler
+    if not handler or handler.startswith(HOUSE):
+        if Role.executor not in facts.roles:
+            what = "makes HTTP calls" if not handler else f"runs {handler}"
+            yield Hold(Hindrance.NO_EXECUTOR, f"no live node {what}")
+    elif Role.worker not in facts.roles:
+        yield Hold(Hindrance.NO_WORKER, f"no worker is alive, and its function {handler} needs one")
+    elif facts.handlers is not None and handler not in facts.handlers:
+        yield Hold(Hindrance.NO_HANDLER, f"no live worker has its function {handler}")
 
 
 def pause_of(facts: Facts) -> str:
@@ -164,6 +206,6 @@ def _in_the_way(facts: Facts, waited: timedelta) -> str:
     guesses = ["others may be before it"]
     if facts.queue is not None and facts.queue.settings.rate is not None:
         guesses.insert(0, f"its queue {facts.queue.name} starts no more than {facts.queue.settings.rate}")
-    if facts.job.handler:
+    if facts.job.handler and facts.handlers is None:
         guesses.append(f"no live worker may have its function {facts.job.handler}")
     return f" and nobody has claimed it: {', or '.join(guesses)}"

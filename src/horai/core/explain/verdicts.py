@@ -40,6 +40,28 @@ class Told(NamedTuple):
     why: str
 
 
+class Hindrance(StrEnum):
+    """What keeps an instance from running."""
+
+    NOT_DUE = "NOT_DUE"
+    JOB_PAUSED = "JOB_PAUSED"
+    QUEUE_PAUSED = "QUEUE_PAUSED"
+    OVERLAP = "OVERLAP"
+    CONCURRENCY = "CONCURRENCY"
+    RATE = "RATE"
+    PARENTS = "PARENTS"
+    NO_EXECUTOR = "NO_EXECUTOR"
+    NO_WORKER = "NO_WORKER"
+    NO_HANDLER = "NO_HANDLER"
+
+
+class Hold(NamedTuple):
+    """One thing in the way of an instance, in a word and in words."""
+
+    kind: Hindrance
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a slot fired, waits, was held or skipped, or is none. `previous` and `next` are the slots around it."""

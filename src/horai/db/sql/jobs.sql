@@ -38,7 +38,7 @@ select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 an
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for key share;
 
 -- name: held_job
--- For who holds the row.
+-- For who holds the row, or knows of it from its instances: deleted ones too.
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1;
 
 -- name: update_job

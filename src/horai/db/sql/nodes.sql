@@ -75,8 +75,16 @@ select incarnation from horai.node where rescued_at is null and (fenced_at is no
 update horai.node set rescued_at = clock_timestamp() where incarnation = $1;
 
 -- name: live_nodes
-select incarnation, name, host, pid, version, started_at, lease_until, roles, draining from horai.node
+select incarnation, name, host, pid, version, started_at, lease_until, roles, draining, vitals from horai.node
 where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp() order by incarnation;
+
+-- name: lost_nodes
+-- Nodes that missed their lease since $1, the last $2 of them. Of all that ever were, the newest thousand are looked at.
+select incarnation, name, host, pid, roles, started_at, lease_until, fenced_at, rescued_at from (
+    select * from horai.node order by incarnation desc limit 1000
+) last
+where coalesce(fenced_at, case when stopped_at is null and lease_until < clock_timestamp() then lease_until end) >= $1
+order by incarnation desc limit $2;
 
 -- name: vitals_of_nodes
 -- What the others said of themselves with their last renewal.

@@ -1,0 +1,49 @@
+"""Answers that hold for a while: however many ask, the work is done once."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The JSON of an answer, and when it was made by our monotonic clock."""
+
+    body: bytes
+    made: float
+
+
+class Kept:
+    """The answers of the last `seconds`. Whoever asks for one that is being made waits for that one; one is made at a time."""
+
+    def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self.monotonic = monotonic
+        self._kept: dict[Hashable, Answer] = {}
+        self._making: dict[Hashable, asyncio.Task[Answer]] = {}
+        self._turn = asyncio.Lock()
+
+    async def get(self, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Answer:
+        """What is known about this, or what `make` finds; a caller who goes away stops nobody else's answer."""
+        kept = self._kept.get(about)
+        if kept is not None and self.monotonic() - kept.made < self._seconds:
+            return kept
+        making = self._making.get(about)
+        if making is None:
+            making = self._making[about] = asyncio.create_task(self._make(about, make))
+            making.add_done_callback(lambda done: self._made(about, done))
+        return await asyncio.shield(making)
+
+    async def _make(self, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Answer:
+        async with self._turn:
+            return Answer(await make(), self.monotonic())
+
+    def _made(self, about: Hashable, done: "asyncio.Task[Answer]") -> None:
+        """An error is for those who wait, and never kept; what is too old goes with every new answer."""
+        del self._making[about]
+        if done.cancelled() or done.exception() is not None:
+            return
+        now = self.monotonic()
+        self._kept = {known: answer for known, answer in self._kept.items() if now - answer.made < self._seconds}
+        self._kept[about] = done.result()

@@ -1,0 +1,52 @@
+"""What was done in each minute, and how many instances there are: one function per statement of sql/minutes.sql."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from horai.core.minutes import Tally
+from horai.core.states import State
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+
+COUNTED = 10_000
+"""Up to so many live instances are counted one by one; of more, about as many are looked at."""
+
+
+async def write_minute(connection: Connection, at: datetime, node: int, tally: Tally) -> None:
+    """What a node has done in a minute so far."""
+    counts = (tally.started, tally.succeeded, tally.failed, tally.dead)
+    await connection.execute(sql("write_minute"), at, node, *counts, json.dumps(tally.delays))
+
+
+async def minutes_since(connection: Connection, since: datetime) -> list[tuple[datetime, Tally]]:
+    """What was done in each minute from then on, by every process."""
+    found: list[tuple[datetime, Tally]] = []
+    for at, started, succeeded, failed, dead, delays in await connection.fetch(sql("minutes_since"), since):
+        pairs: list[tuple[int, int]] = [(which, count) for which, count in json.loads(delays)]
+        found.append((at, Tally(started, succeeded, failed, dead, tuple(pairs))))
+    return found
+
+
+async def forget_minutes(connection: Connection, after: timedelta) -> None:
+    """Those that are older."""
+    await connection.execute(sql("forget_minutes"), after)
+
+
+@dataclass(frozen=True, slots=True)
+class StateCounts:
+    """How many live instances are in each state; estimated unless `is_exact`."""
+
+    instances: dict[State, int]
+    is_exact: bool
+
+
+async def count_states(connection: Connection, tenant_id: int) -> StateCounts:
+    """Of few all are counted, of many a sample; the cost is about the same, whatever there is."""
+    rows = await connection.fetch(sql("count_states"), tenant_id, COUNTED + 1)
+    if sum(row["instances"] for row in rows) <= COUNTED:
+        return StateCounts({State(row["state"]): row["instances"] for row in rows}, True)
+    estimate: int = await connection.fetchval(sql("live_estimate"))
+    percent = min(max(100.0 * COUNTED / max(estimate, COUNTED), 0.001), 100.0)
+    rows = await connection.fetch(sql("sample_states"), tenant_id, percent)
+    return StateCounts({State(row["state"]): round(row["instances"] * 100 / percent) for row in rows}, False)

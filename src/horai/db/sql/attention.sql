@@ -1,0 +1,76 @@
+-- What may need somebody. Every look goes by an index and ends after a bounded number of rows.
+
+-- name: dying_jobs
+-- Jobs with dead letters since $2 that nobody has seen to, the most first.
+select letter.job_id, job.name as job, count(*) as instances, max(letter.created_at) as last_at,
+    (array_agg(letter.error_code order by letter.created_at desc))[1] as error_code
+from (
+    select job_id, created_at, error_code from horai.dead_letter
+    where tenant_id = $1 and replay_status = 'NEW' and created_at >= $2 order by created_at desc limit 10000
+) letter
+join horai.job on job.id = letter.job_id
+group by letter.job_id, job.name order by instances desc, letter.job_id limit $3;
+
+-- name: failing_jobs
+-- Jobs whose instances have failed and are tried again; of these the 10,000 newest.
+select retried.job_id, job.name as job, count(*) as instances, max(retried.updated_at) as last_at,
+    (array_agg(retried.error_code order by retried.updated_at desc))[1] as error_code
+from (
+    select job_id, updated_at, error_code from horai.instance_live
+    where tenant_id = $1 and retry_count > 0 order by fire_time desc, id desc limit 10000
+) retried
+join horai.job on job.id = retried.job_id
+group by retried.job_id, job.name order by instances desc, retried.job_id limit $2;
+
+-- name: late_instances
+-- Due before $2 and not claimed, though nobody has paused their jobs; of the 10,000 oldest live ones.
+with late as materialized (
+    select id, job_id, key, due from (
+        select id, job_id, key, due, state, lane, fire_time from horai.instance_live
+        where tenant_id = $1 and fire_time < $2 order by fire_time, id limit 10000
+    ) oldest
+    where state in (0, 3) and lane <> 0 and due < $2
+)
+select late.id, late.job_id, job.name as job, late.key, late.due, (select count(*) from late) as instances
+from late join horai.job on job.id = late.job_id
+order by late.due, late.id limit $3;
+
+-- name: paused_jobs
+-- The last $2 that were paused, among the first thousand; and how many these are.
+select id, name, note, paused_at, count(*) over () as jobs from (
+    select id, name, note, paused_at from horai.job
+    where tenant_id = $1 and status = 1 and deleted_at is null and ticks_for is null order by id limit $3
+) paused
+order by paused_at desc nulls last, id limit $2;
+
+-- name: paused_queues
+select name, updated_at from horai.queue where tenant_id = $1 and paused order by name limit $2;
+
+-- name: backfills_under_way
+select backfill.id, backfill.job_id, job.name as job, backfill.status, backfill.total, backfill.made,
+    backfill.succeeded + backfill.failed + backfill.cancelled as ended
+from horai.backfill join horai.job on job.id = backfill.job_id
+where backfill.tenant_id = $1 and backfill.finished_at is null order by backfill.id desc limit $2;
+
+-- name: drifting_reconcilers
+-- Those whose last report has something to tell.
+select reconciler.id, job.name, report.id as report_id, report.started_at, report.missing, report.created, report.surplus, report.faulty, report.error
+from (select * from horai.reconciler where tenant_id = $1 order by id limit 500) reconciler
+join horai.job on job.id = reconciler.job_id and job.deleted_at is null
+cross join lateral (
+    select * from horai.reconcile_report last where last.reconciler_id = reconciler.id order by last.id desc limit 1
+) report
+where report.missing > report.created or report.surplus > 0 or report.faulty > 0 or report.error is not null
+order by report.id desc limit $2;
+
+-- name: refreshes
+-- Refresh jobs, each with the oldest of its entities: whose last run ended first, and the first of those that never ran.
+select job.id, job.name, job.definition -> 'refresh' ->> 'window' as refresh_window, (
+    select entity.fresh_at from horai.entity where entity.job_id = job.id and entity.fresh_at is not null
+    order by entity.fresh_at, entity.id limit 1
+) as oldest_run, (
+    select entity.create_time from horai.entity where entity.job_id = job.id and entity.fresh_at is null order by entity.id limit 1
+) as never_run_since
+from horai.job ticks join horai.job on job.id = ticks.ticks_for and job.deleted_at is null and job.status = 0
+where ticks.ticks_for is not null and ticks.deleted_at is null and ticks.tenant_id = $1
+order by job.id limit $2;

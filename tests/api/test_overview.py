@@ -1,0 +1,163 @@
+"""The overview: how the last hours went, and what needs somebody."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import make
+from api import expect, given
+from harness import Client
+from horai.core.minutes import MINUTE, Tally, minute_of, series
+from horai.core.states import State
+from horai.core.vitals import Vitals
+from horai.db import minutes
+from horai.db.line import Line
+from horai.db.pool import Dedicated
+from horai.engine.chronicler import Chronicler
+from receiver import Answer, Receiver
+
+NOON = datetime(2026, 3, 2, 12, 0, 30, tzinfo=UTC)
+
+
+async def fresh(api: Client, path: str) -> Any:
+    """An answer that nobody has kept: each asks for another number of minutes."""
+    return (await api("GET", path)).json
+
+
+async def test_C23_what_was_done_is_told_minute_by_minute(api: Client, receiver: Receiver) -> None:
+    good = await given.scripted(api, receiver, Answer(200))
+    bad = await given.scripted(api, receiver, Answer(400))
+    for job, state in ((good, "SUCCESS"), (good, "SUCCESS"), (bad, "DEAD")):
+        await api.until_state((await given.triggered(api, job))["id"], state)
+    asked = iter(range(5, 1440))
+
+    async def is_written() -> Any:
+        told = await fresh(api, f"/api/v1/scheduler/stats?minutes={next(asked)}")
+        return told if sum(minute["dead"] for minute in told["minutes"]) else None
+
+    told = await given.until(is_written, within=30)
+
+    total = {name: sum(each[name] for each in told["minutes"]) for name in ("started", "succeeded", "failed", "dead")}
+    assert total == {"started": 3, "succeeded": 2, "failed": 1, "dead": 1}
+    busy = [each for each in told["minutes"] if each["started"]]
+    assert all(0 < each["delayP50Ms"] <= each["delayP95Ms"] <= each["delayP99Ms"] for each in busy)
+    times = [datetime.fromisoformat(each["at"]) for each in told["minutes"]]
+    assert {later - earlier for earlier, later in itertools.pairwise(times)} == {MINUTE}
+    assert told["liveExact"] is True
+    assert set(told["live"]) == {"INIT", "BLOCKED", "RUNNING", "FAIL"}
+
+
+@pytest.mark.parametrize("query", ["minutes=0", "minutes=1441", "minutes=x", "hours=1"])
+async def test_a_span_that_makes_no_sense_is_refused(api: Client, query: str) -> None:
+    expect.invalid(await api("GET", f"/api/v1/scheduler/stats?{query}"))
+
+
+async def test_an_answer_holds_for_five_seconds(api: Client) -> None:
+    first = await api("GET", "/api/v1/scheduler/attention")
+    again = await api("GET", "/api/v1/scheduler/attention")
+
+    assert first.headers["Cache-Control"] == "private, max-age=5"
+    assert again.json["computedAt"] == first.json["computedAt"]
+
+
+async def test_what_needs_somebody_is_told_in_one_answer(api: Client, receiver: Receiver, db: Dedicated) -> None:
+    dying = await given.scripted(api, receiver, Answer(400))
+    await api.until_state((await given.triggered(api, dying))["id"], "DEAD")
+    failing = await given.scripted(api, receiver, Answer(503, headers={"Retry-After": "3600"}))
+    await api.until_state((await given.triggered(api, failing))["id"], "FAIL")
+    late = (await api("POST", "/api/v1/jobs", {"name": given.name("late")})).json
+    waiting = await given.triggered(api, late)
+    await db.execute(
+        "update horai.instance_live set due = due - interval '2 minutes', fire_time = fire_time - interval '2 minutes' where id = $1",
+        int(waiting["id"]),
+    )
+    paused = await given.job(api)
+    await api("POST", f"/api/v1/jobs/{paused['id']}/pause", {"note": "later"})
+    queue = given.name("queue")
+    await api("PUT", f"/api/v1/queues/{queue}", {"paused": True})
+    lost = await make.node(db, name="gone")
+    await db.execute("update horai.node set fenced_at = clock_timestamp() where incarnation = $1", lost)
+    refresh = (
+        await api("POST", "/api/v1/jobs", {"name": given.name("r"), "every": "1h", "refresh": {"window": "1d"}})
+    ).json
+    await api("PUT", f"/api/v1/jobs/{refresh['id']}/entities/old")
+    await db.execute("update horai.entity set create_time = create_time - interval '3 days' where key = 'old'")
+
+    async def told() -> Any:
+        found = await fresh(api, "/api/v1/scheduler/attention")
+        return found if found["late"]["count"] and found["staleRefreshes"] else None
+
+    found = await given.until(told, within=20)
+
+    assert (dying["name"], 1) in [(each["job"], each["instances"]) for each in found["dying"]]
+    assert [(each["job"], each["errorCode"]) for each in found["failing"]] == [(failing["name"], "HTTP_503")]
+    assert (found["late"]["count"], found["late"]["examples"][0]["id"]) == (1, waiting["id"])
+    assert [node["name"] for node in found["lostNodes"]] == ["gone"]
+    assert (found["pausedJobs"]["count"], found["pausedJobs"]["examples"][0]["note"]) == (1, "later")
+    assert [each["name"] for each in found["pausedQueues"]] == [queue]
+    assert (found["backfills"], found["drifts"]) == ([], [])
+    assert [(each["job"], each["window"]) for each in found["staleRefreshes"]] == [(refresh["name"], "1d")]
+
+
+# The minutes alone
+
+
+def test_minutes_of_several_processes_are_one_series() -> None:
+    first = minute_of(NOON)
+    found = [
+        (first, Tally(3, 2, 1, 1, ((4, 3),))),
+        (first, Tally(1, 1, 0, 0, ((2, 1), (4, 1)))),
+        (first + 2 * MINUTE, Tally(1)),
+        (first - MINUTE, Tally(9)),
+        (first + 3 * MINUTE, Tally(9)),
+    ]
+
+    assert series(found, first, 3) == [Tally(4, 3, 1, 1, ((2, 1), (4, 4))), Tally(), Tally(1)]
+
+
+async def test_the_chronicler_writes_a_minute_as_a_whole_and_nothing_while_nothing_happens(
+    url: str, connection: Dedicated
+) -> None:
+    vitals = Vitals()
+    vitals.incarnation = 7
+    chronicler = Chronicler(Line(url, "horai chronicler"), vitals, NOON)
+    assert await chronicler.step(NOON) == NOON + timedelta(seconds=10)
+    assert await minutes.minutes_since(connection, NOON - MINUTE) == []
+
+    vitals.observe_delays(0.0, [0.001, 0.001])
+    vitals.observe_outcomes(0.0, failed=1, succeeded=1, dead=1)
+    await chronicler.step(NOON + timedelta(seconds=10))
+    vitals.observe_outcomes(0.0, failed=0, succeeded=5)
+    assert await chronicler.step(NOON + timedelta(seconds=25)) == minute_of(NOON) + MINUTE
+    await chronicler.step(minute_of(NOON) + MINUTE)
+    vitals.observe_outcomes(0.0, failed=0, succeeded=2)
+    await chronicler.step(minute_of(NOON) + MINUTE + timedelta(seconds=10))
+
+    (first, second) = await minutes.minutes_since(connection, minute_of(NOON))
+    assert first == (minute_of(NOON), Tally(2, 6, 1, 1, first[1].delays))
+    assert sum(count for _, count in first[1].delays) == 2
+    assert second == (minute_of(NOON) + MINUTE, Tally(0, 2))
+    await minutes.forget_minutes(connection, timedelta(days=1))
+    assert await minutes.minutes_since(connection, minute_of(NOON)) == []
+    await chronicler.line.close()
+
+
+async def test_few_live_instances_are_counted_and_many_are_estimated(
+    connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await connection.execute(
+        "insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard, state)"
+        " select n, 1, now(), now(), now(), now(), -n, 1, 1, n % 32, case when n % 4 = 0 then 3 else 0 end"
+        " from generate_series(1, 8000) n"
+    )
+    counted = await minutes.count_states(connection, 1)
+    assert (counted.instances, counted.is_exact) == ({State.INIT: 6000, State.FAIL: 2000}, True)
+
+    monkeypatch.setattr("horai.db.minutes.COUNTED", 4_000)
+    await connection.execute("analyze horai.instance_live")
+    await connection.execute("select pg_stat_force_next_flush()")
+    estimated = await minutes.count_states(connection, 1)
+    assert not estimated.is_exact
+    assert 3_000 < estimated.instances[State.INIT] < 9_000
