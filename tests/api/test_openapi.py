@@ -69,6 +69,7 @@ ROUTES = {
     "/api/v1/schedules/preview": {"post"},
     "/api/v1/forecast": {"get"},
     "/api/v1/events": {"get"},
+    "/api/v1/search": {"get"},
     "/api/v1/scheduler/stats": {"get"},
     "/api/v1/scheduler/attention": {"get"},
     "/api/v1/scheduler/health": {"get"},

@@ -271,6 +271,7 @@ OVERVIEW: dict[str, tuple[tuple[Any, ...], int]] = {
     "late_instances": ((1, END, 5), 10_000),
     "paused_jobs": ((1, 5, 1_001), 1_001),
     "count_states": ((1, 10_001), 10_001),
+    "search_keys": ((1, "k4999", "k4999\U0010ffff", 8), 100),
     "recent_of_jobs": (([1, 2, 3], 20), 3 * 2 * 20 + 10),
 }
 """What the overview and the search ask, and how many rows of a large table they may meet."""

@@ -31,6 +31,7 @@ from horai.api.routes import (
     queues,
     reconcilers,
     schedules,
+    search,
     workflows,
 )
 from horai.wire.backfills import BackfillIn
@@ -96,6 +97,7 @@ def create_app(context: Context) -> FastAPI:
         parked,
         events,
         overview,
+        search,
     )
     for module in routes:
         app.include_router(module.router)

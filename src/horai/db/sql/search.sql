@@ -1,0 +1,38 @@
+-- What a few characters may mean. Every look is bounded; names and keys that begin with them are found by an index.
+
+-- name: search_jobs
+-- $2 what was typed, $3 the text behind all that begin with it. Names that contain it: of the 50,000 newest jobs.
+select id, name, status from (
+    (select id, name, status, lane_id from horai.job
+    where tenant_id = $1 and deleted_at is null and ticks_for is null and name >= $2 and name < $3 order by name limit $4)
+    union
+    (select id, name, status, lane_id from (
+        select id, name, status, lane_id from horai.job
+        where tenant_id = $1 and deleted_at is null and ticks_for is null order by id desc limit 50000
+    ) newest
+    where position(lower($2) in lower(name)) > 0 order by length(name), name limit $4)
+) found
+where lane_id not in (select lane.id from horai.lane where lane.tenant_id = $1 and starts_with(lane.handler, $5))
+order by lower(name) <> lower($2), not starts_with(lower(name), lower($2)), length(name), name limit $4;
+
+-- name: search_workflows
+select id, name from (
+    select id, name from horai.workflow where tenant_id = $1 and deleted_at is null order by id desc limit 10000
+) newest
+where position(lower($2) in lower(name)) > 0
+order by not starts_with(lower(name), lower($2)), length(name), name limit $3;
+
+-- name: search_keys
+-- Instances whose key begins with what was typed: of the thousand newest jobs, live ones first.
+with asked as materialized (
+    select id, name from horai.job where tenant_id = $1 and deleted_at is null order by id desc limit 1000
+)
+select found.id, asked.id as job_id, asked.name as job, found.key, found.state, found.fire_time
+from asked cross join lateral (
+    (select id, key, state, fire_time from horai.instance_live
+    where job_id = asked.id and key >= $2 and key < $3 order by key limit $4)
+    union all
+    (select id, key, state, fire_time from horai.instance_history
+    where job_id = asked.id and key >= $2 and key < $3 order by key limit $4)
+) found
+limit $4;
