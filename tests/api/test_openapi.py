@@ -42,6 +42,7 @@ ROUTES = {
     "/api/v1/jobs/{job}/refresh": {"get"},
     "/api/v1/instances": {"get"},
     "/api/v1/instances/{instance}": {"get"},
+    "/api/v1/instances/cancel": {"post"},
     "/api/v1/instances/{instance}/why": {"get"},
     "/api/v1/instances/{instance}/cancel": {"post"},
     "/api/v1/instances/{instance}/outcome": {"post"},

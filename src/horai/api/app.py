@@ -32,6 +32,7 @@ from horai.api.routes import (
     reconcilers,
     schedules,
     search,
+    sweeps,
     workflows,
 )
 from horai.wire.backfills import BackfillIn
@@ -39,7 +40,7 @@ from horai.wire.dead_letters import DiscardIn, ReplayIn
 from horai.wire.entities import EntitiesIn, EntityIn
 from horai.wire.events import ChangeOut
 from horai.wire.health import Problem
-from horai.wire.instances import BatchIn, OutcomeIn, PutIn, TriggerIn
+from horai.wire.instances import BatchIn, OutcomeIn, PutIn, SweepIn, TriggerIn
 from horai.wire.jobs import JobIn, JobPatch, Noted
 from horai.wire.parked import RetryIn
 from horai.wire.queues import QueueIn
@@ -55,6 +56,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     PutIn,
     BatchIn,
     OutcomeIn,
+    SweepIn,
     QueueIn,
     PreviewIn,
     ReplayIn,
@@ -82,6 +84,7 @@ def create_app(context: Context) -> FastAPI:
     app.state.overviews = Kept(overview.KEPT)
     routes = (
         jobs,
+        sweeps,
         instances,
         history,
         queues,

@@ -1,0 +1,92 @@
+"""`POST /api/v1/instances/cancel`: many at once, by what they have in common."""
+
+from typing import Any
+
+import pytest
+
+from api import expect, given
+from harness import Client
+from horai.db.pool import Dedicated
+from receiver import HANG, Receiver
+
+PATH = "/api/v1/instances/cancel"
+
+
+async def planned(api: Client, count: int, **fields: Any) -> Any:
+    job = await given.job(api, **fields)
+    items = [{"key": f"k{n % 3}-{n}", "executeTime": given.FAR} for n in range(count)]
+    assert (await api("POST", f"/api/v1/jobs/{job['id']}/instances/batch", {"items": items})).status == 200
+    return job
+
+
+async def states(api: Client, job: Any) -> list[str]:
+    return sorted(row["state"] for row in await given.listed(api, f"/api/v1/jobs/{job['id']}/instances"))
+
+
+async def test_all_that_match_are_cancelled_and_nothing_else(api: Client) -> None:
+    mine, other = await planned(api, 30), await planned(api, 3)
+
+    dry = (await api("POST", PATH, {"job": mine["name"], "keyPrefix": "k1-", "dryRun": True})).json
+    assert dry == {"matched": 10, "cancelled": 0, "held": 0, "more": False, "dryRun": True}
+    done = (await api("POST", PATH, {"job": mine["name"], "keyPrefix": "k1-"})).json
+
+    assert done == {"matched": 10, "cancelled": 10, "held": 0, "more": False, "dryRun": False}
+    assert await states(api, mine) == ["CANCELLED"] * 10 + ["INIT"] * 20
+    assert await states(api, other) == ["INIT"] * 3
+    assert (await api("POST", PATH, {"job": mine["name"], "keyPrefix": "k1-"})).json["matched"] == 0
+
+
+async def test_a_limit_leaves_the_rest_for_the_same_request_again(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("horai.accept.sweeps.PORTION", 4)
+    job = await planned(api, 25, queue=(queue := given.name("queue")))
+
+    first = (await api("POST", PATH, {"queue": queue, "limit": 10})).json
+    second = (await api("POST", PATH, {"queue": queue, "limit": 15})).json
+
+    assert (first["cancelled"], first["more"]) == (10, True)
+    assert (second["cancelled"], second["more"]) == (15, False)
+    assert await states(api, job) == ["CANCELLED"] * 25
+
+
+async def test_what_runs_is_cancelled_only_where_it_is_asked_for(api: Client, receiver: Receiver) -> None:
+    job = await given.scripted(api, receiver, HANG, timeout="60s")
+    await given.running(api, receiver, job, "a")
+    await given.put(api, job, "b")
+
+    assert (await api("POST", PATH, {"job": job["name"]})).json["cancelled"] == 1
+    assert await states(api, job) == ["CANCELLED", "RUNNING"]
+    assert (await api("POST", PATH, {"job": job["name"], "state": "RUNNING"})).json["cancelled"] == 1
+    assert await states(api, job) == ["CANCELLED", "CANCELLED"]
+
+
+async def test_what_somebody_holds_is_left_and_told(api: Client, db: Dedicated) -> None:
+    job = await planned(api, 3)
+    held = db.transaction()
+    await held.start()
+    await db.execute("select from horai.instance_live where job_id = $1 and key = 'k1-1' for update", int(job["id"]))
+
+    done = (await api("POST", PATH, {"job": job["name"]})).json
+    await held.rollback()
+
+    assert (done["matched"], done["cancelled"], done["held"]) == (3, 2, 1)
+    assert (await api("POST", PATH, {"job": job["name"]})).json["cancelled"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ({}, "everything"),
+        ({"dryRun": True, "limit": 5}, "everything"),
+        ({"job": None}, "everything"),
+        ({"state": "SUCCESS"}, "final"),
+        ({"state": "NOPE"}, "no state"),
+        ({"queue": "q", "limit": 10_001}, "limit"),
+        ({"queue": "q", "what": 1}, "unknown field"),
+    ],
+)
+async def test_a_sweep_that_makes_no_sense_is_refused(api: Client, body: Any, word: str) -> None:
+    expect.invalid(await api("POST", PATH, body), word)
+
+
+async def test_a_job_that_is_not_there_is_not_found(api: Client) -> None:
+    expect.problem(await api("POST", PATH, {"job": "nobody"}), 404, "SCH_404_NOT_FOUND")
