@@ -223,7 +223,7 @@ RARE: dict[str, tuple[str, tuple[Any, ...], int]] = {
     "prefix in any job": ("list_live", page(None, LIVE, prefix="k49"), LOOKED_AT),
     "queue": ("list_history", page(None, FINAL, queue="q7"), LOOKED_AT),
     "tag": ("list_live", page(None, LIVE, tag="nobody"), LOOKED_AT),
-    "error": ("list_history", page(None, FINAL, code="HTTP_400"), LOOKED_AT),
+    "error": ("list_history", page(None, FINAL, code="HTTP_400", rare=True), 200),
     "running": ("list_live", page(None, frozenset({State.RUNNING})), 6_000),
 }
 """What narrows a list, and how many rows one scan may meet for a page of fifty."""
@@ -271,7 +271,7 @@ OVERVIEW: dict[str, tuple[tuple[Any, ...], int]] = {
     "late_instances": ((1, END, 5), 10_000),
     "paused_jobs": ((1, 5, 1_001), 1_001),
     "count_states": ((1, 10_001), 10_001),
-    "search_keys": ((1, "k4999", "k4999\U0010ffff", 8), 100),
+    "search_keys": ((1, "k4999", "k4999\U0010ffff", 8), 10_100),
     "recent_of_jobs": (([1, 2, 3], 20), 3 * 2 * 20 + 10),
 }
 """What the overview and the search ask, and how many rows of a large table they may meet."""

@@ -76,7 +76,7 @@ async def _side(
     connection: Connection, tenant_id: int, before: Position, limit: int, only: InstanceFilter, side: frozenset[State]
 ) -> _Side:
     states = only.states & side
-    is_rare = states <= _RARE[side]
+    is_rare = states <= _RARE[side] or only.error_code is not None  # only what has failed has one
     listing, ending = _STATEMENTS[side]
     prefix = (only.key_prefix, None if only.key_prefix is None else only.key_prefix + _BEHIND_ALL)
     times = (only.from_time, only.to_time)

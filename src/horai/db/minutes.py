@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
+
 from horai.core.minutes import Tally
 from horai.core.states import State
 from horai.db.catalog import sql
@@ -23,8 +25,8 @@ async def minutes_since(connection: Connection, since: datetime) -> list[tuple[d
     """What was done in each minute from then on, by every process."""
     found: list[tuple[datetime, Tally]] = []
     for at, started, succeeded, failed, dead, delays in await connection.fetch(sql("minutes_since"), since):
-        pairs: list[tuple[int, int]] = [(which, count) for which, count in json.loads(delays)]
-        found.append((at, Tally(started, succeeded, failed, dead, tuple(pairs))))
+        pairs = msgspec.json.decode(delays, type=tuple[tuple[int, int], ...])
+        found.append((at, Tally(started, succeeded, failed, dead, pairs)))
     return found
 
 

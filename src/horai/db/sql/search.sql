@@ -23,9 +23,21 @@ where position(lower($2) in lower(name)) > 0
 order by not starts_with(lower(name), lower($2)), length(name), name limit $3;
 
 -- name: search_keys
--- Instances whose key begins with what was typed: of the thousand newest jobs, live ones first.
+-- Instances whose key begins with what was typed, live ones of a job first: of the jobs that the 5,000 newest live and the
+-- 5,000 newest finished instances are of, and of the 500 newest jobs.
 with asked as materialized (
-    select id, name from horai.job where tenant_id = $1 and deleted_at is null order by id desc limit 1000
+    select job.id, job.name from (
+        select job_id from (
+            select job_id from horai.instance_live where tenant_id = $1 order by fire_time desc, id desc limit 5000) live
+        union
+        select job_id from (
+            select job_id from horai.instance_history where tenant_id = $1 order by fire_time desc, id desc limit 5000) past
+        union
+        select id from (
+            select id from horai.job where tenant_id = $1 and deleted_at is null order by id desc limit 500) newest
+    ) active
+    join horai.job on job.id = active.job_id and job.deleted_at is null
+    order by job.id desc limit 2000
 )
 select found.id, asked.id as job_id, asked.name as job, found.key, found.state, found.fire_time
 from asked cross join lateral (
