@@ -209,7 +209,7 @@ class SyncVerbs(Generic[R]):
     ) -> BackfillPlan: ...
     def backfill(self, *arguments: Any, **named: Any) -> SyncBackfill | BackfillPlan:
         """Runs slots of its past beside its work of now; a dry run only counts them."""
-        verb: Callable[..., Coroutine[Any, Any, Backfill | BackfillPlan]] = self.job.backfill
+        verb = cast("Callable[..., Coroutine[Any, Any, Backfill | BackfillPlan]]", self.job.backfill)
         made = PORTAL.run(verb(*arguments, **named))
         return SyncBackfill(made) if isinstance(made, Backfill) else made
 
