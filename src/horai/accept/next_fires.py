@@ -12,7 +12,7 @@ _MOMENT = timedelta(microseconds=1)
 
 async def next_fires(connection: Connection, jobs: Sequence[JobRow]) -> dict[int, datetime]:
     """The next fire time of each job by its id; those that are paused, have no schedule, or are at its end have none."""
-    slots = await next_slots(connection, [job.id for job in jobs if job.schedule_id is not None])
+    slots = await next_slots(connection, [job.id for job in jobs])
     fires = {job.id: _fire(job, slots[job.id]) for job in jobs if job.id in slots}
     return {job_id: fire for job_id, fire in fires.items() if fire is not None}
 

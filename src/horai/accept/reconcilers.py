@@ -1,6 +1,5 @@
 """Reconcilers by request: made, looked at, changed, held, run now, taken away. What compares is accept/reconciles.py."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,14 +7,15 @@ from typing import Any
 
 from horai.accept import instances, jobs, relanes, requests, slots
 from horai.accept.definitions import Written
+from horai.accept.next_fires import next_fires
 from horai.accept.requests import Once
 from horai.accept.scope import Scope, job_not_found, require_job, require_version
 from horai.accept.slots import Joined
-from horai.core.definition import JobStatus, checked
+from horai.core.definition import checked
 from horai.core.errors import Invalid, NotFound
 from horai.core.reconcilers import changed_document, checked_source, job_document
 from horai.db import jobs as stored_jobs
-from horai.db import nodes, reconcilers
+from horai.db import reconcilers
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, acquire, transaction
@@ -98,16 +98,11 @@ async def _overview_of(connection: Connection, job_id: int) -> Overview:
 
 
 async def _overviews(connection: Connection, rows: Sequence[ReconcilerRow]) -> list[Overview]:
-    now = await nodes.database_time(connection)
+    """These, all of one tenant."""
+    known = await stored_jobs.jobs_by_name(connection, rows[0].tenant_id, [row.name for row in rows]) if rows else {}
+    fires = await next_fires(connection, list(known.values()))
     last = await reconcilers.last_reports(connection, [row.id for row in rows])
-    fires = await asyncio.to_thread(lambda: [_next_fire(row, now) for row in rows])  # rare days are far to seek
-    return [Overview(row, last.get(row.id), fire) for row, fire in zip(rows, fires, strict=True)]
-
-
-def _next_fire(row: ReconcilerRow, now: datetime) -> datetime | None:
-    if row.status is JobStatus.PAUSED:
-        return None
-    return stored_jobs.definition_of(row.document).timing.next_after(now)
+    return [Overview(row, last.get(row.id), fires.get(row.job_id)) for row in rows]
 
 
 async def list_reconcilers(scope: Scope, before: int, limit: int) -> list[Overview]:

@@ -114,15 +114,6 @@ async def recent_of_jobs(connection: Connection, job_ids: Sequence[int], count: 
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class NextFire:
-    """When a job fires next, as far as rows tell; `is_to_begin`: they do not, for its `startAt` is to come."""
-
-    at: datetime | None
-    is_to_begin: bool
-
-
-async def next_of_jobs(connection: Connection, job_ids: Sequence[int]) -> dict[int, NextFire]:
-    """When jobs fire next."""
-    rows = await connection.fetch(sql("next_of_jobs"), list(job_ids))
-    return {id_: NextFire(at, is_to_begin) for id_, at, is_to_begin in rows}
+async def waiting_of_jobs(connection: Connection, job_ids: Sequence[int]) -> dict[int, datetime]:
+    """The next fire time of what waits for it already, by job."""
+    return {row["id"]: row["fire_time"] for row in await connection.fetch(sql("waiting_of_jobs"), list(job_ids))}

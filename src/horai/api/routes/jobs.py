@@ -1,7 +1,6 @@
 """Jobs."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -10,6 +9,7 @@ from pydantic import Field
 from horai.accept import jobs
 from horai.accept.definitions import Written
 from horai.accept.jobs import Change
+from horai.accept.next_fires import next_fires
 from horai.accept.scope import require_job
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
@@ -17,8 +17,7 @@ from horai.api.paging import PageQuery
 from horai.api.present import answer, glimpse_json, job_cursor, job_json, job_page
 from horai.core.definition import JobStatus
 from horai.db import lists
-from horai.db.jobs import JobFilter, JobRow, definition_of, list_jobs
-from horai.db.lists import NextFire
+from horai.db.jobs import JobFilter, JobRow, list_jobs
 from horai.db.pool import Connection, acquire
 from horai.wire.fields import Text
 from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, Noted, StatusName
@@ -26,7 +25,6 @@ from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, Noted, StatusName
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
 MOST_RECENT = 100
-MOMENT = timedelta(microseconds=1)
 
 
 class JobQuery(PageQuery):
@@ -76,20 +74,14 @@ async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Resp
 async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int) -> list[dict[str, Any]]:
     ids = [row.id for row in rows]
     recent = await lists.recent_of_jobs(connection, ids, count)
-    coming = await lists.next_of_jobs(connection, ids)
+    coming, waiting = await next_fires(connection, rows), await lists.waiting_of_jobs(connection, ids)
     return [
-        {"recent": [glimpse_json(one) for one in recent.get(row.id, ())], "nextFire": _next(row, coming.get(row.id))}
+        {
+            "recent": [glimpse_json(one) for one in recent.get(row.id, ())],
+            "nextFire": min((known[row.id] for known in (coming, waiting) if row.id in known), default=None),
+        }
         for row in rows
     ]
-
-
-def _next(job: JobRow, known: NextFire | None) -> datetime | None:
-    """Of a job that is to begin later its definition tells."""
-    if known is None or not known.is_to_begin:
-        return None if known is None else known.at
-    timing = definition_of(job.document).timing
-    first = None if timing.start_at is None else timing.next_after(timing.start_at - MOMENT)
-    return min((at for at in (known.at, first) if at is not None), default=None)
 
 
 @router.get("/{job}", responses={200: {"model": JobOut}})

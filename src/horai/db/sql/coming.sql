@@ -1,6 +1,8 @@
 -- name: next_slots
--- The slot that the schedule of each job makes next, for those that are not paused.
-select job.id, schedule.fire_time from horai.job join horai.schedule on schedule.id = job.schedule_id
+-- The slot that the schedule of each job, or of its ticks, makes next, for those that are not paused.
+select job.id, schedule.fire_time from horai.job
+left join horai.job ticks on ticks.ticks_for = job.id and ticks.deleted_at is null
+join horai.schedule on schedule.id = coalesce(job.schedule_id, ticks.schedule_id)
 where job.id = any ($1::bigint[]) and job.status = 0 and job.deleted_at is null and schedule.fire_time is not null;
 
 -- name: waiting_slot

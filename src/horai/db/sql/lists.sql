@@ -82,17 +82,10 @@ cross join lateral (
     order by fire_time desc, id desc limit $2
 ) recent;
 
--- name: next_of_jobs
--- The next fire of each of the jobs: of its schedule, or of its ticks', or of what waits for its time already. Where a job is
--- to begin later, its schedule, which it shares with others, cannot tell.
-select job.id, least(
-    case when job.status = 0 and schedule.fire_time > coalesce(job.active_from, '-infinity')
-        and schedule.fire_time <= coalesce(job.end_at, 'infinity')
-        and schedule.fire_time >= coalesce(job.start_at, '-infinity') then schedule.fire_time end,
-    (select live.fire_time from horai.instance_live live
-    where live.job_id = job.id and live.fire_time > statement_timestamp() order by live.fire_time limit 1)
-) as next_fire, job.status = 0 and job.start_at is not null and job.start_at > statement_timestamp() as is_to_begin
-from horai.job
-left join horai.job ticks on ticks.ticks_for = job.id and ticks.deleted_at is null
-left join horai.schedule on schedule.id = coalesce(job.schedule_id, ticks.schedule_id)
-where job.id = any ($1::bigint[]);
+-- name: waiting_of_jobs
+-- The next of each of the jobs that waits for its time already.
+select job.id, waiting.fire_time from unnest($1::bigint[]) as job(id)
+cross join lateral (
+    select live.fire_time from horai.instance_live live
+    where live.job_id = job.id and live.fire_time > statement_timestamp() order by live.fire_time limit 1
+) waiting;
