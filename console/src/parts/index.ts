@@ -16,6 +16,7 @@ export { InstantInput } from "./InstantInput";
 export { JsonEditor } from "./JsonEditor";
 export { JsonView } from "./JsonView";
 export { Go, GoButton } from "./links";
+export { isOutcome, type OnceHeaders, useOnce } from "./once";
 export { Page } from "./Page";
 export { Panel } from "./Panel";
 export { ProgressBar } from "./ProgressBar";

@@ -1,11 +1,100 @@
+import { Alert, Group, Skeleton, Stack } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Page } from "@/parts";
+import { getJob, type JobOut } from "@/api";
+import { ErrorView, Icon, Page } from "@/parts";
+import { Back } from "./Back";
+import { Backfills } from "./backfill/Backfills";
+import { BackfillWizard } from "./backfill/BackfillWizard";
+import { Actions } from "./detail/Actions";
+import classes from "./detail/detail.module.css";
+import { ExplainSlot } from "./detail/ExplainSlot";
+import { JobFacts } from "./detail/JobFacts";
+import { NextFires } from "./detail/NextFires";
+import { Recent } from "./detail/Recent";
+import { type Asked, Dialogs } from "./dialogs";
+import { ScheduleWords } from "./schedule";
+import { Status } from "./Status";
 
-export default function JobsJobPage() {
-  const { t } = useTranslation(["jobs", "common"]);
+/** One job: what it is, how it went, what comes next, and everything that can be done with it. */
+export default function JobPage() {
+  const { job: name } = useParams({ from: "/jobs/$job" });
+  const job = useQuery({ queryKey: ["jobs", name], queryFn: ({ signal }) => getJob(name, { signal }) });
+  if (!job.data) {
+    return (
+      <Page title={name} above={<Back />}>
+        {job.error ? <ErrorView error={job.error} onRetry={() => void job.refetch()} /> : <Waiting />}
+      </Page>
+    );
+  }
+  return <Loaded job={job.data} />;
+}
+
+function Loaded({ job }: { job: JobOut }) {
+  const navigate = useNavigate();
+  const [asked, ask] = useState<Asked | null>(null);
+  const [isFilling, fill] = useState(false);
   return (
-    <Page title={t("common:page.jobs")} lead={t("lead")}>
-      {null}
+    <Page
+      title={job.name}
+      lead={<ScheduleWords job={job} />}
+      above={
+        <Group gap="sm">
+          <Back />
+          <Status status={job.status} />
+        </Group>
+      }
+      actions={<Actions job={job} onAsk={(act) => ask({ act, job })} onBackfill={() => fill(true)} />}
+    >
+      <Notices job={job} />
+      <div className={classes.columns}>
+        <Stack gap="lg">
+          <Recent job={job} />
+          <Backfills job={job} />
+          <ExplainSlot job={job} />
+        </Stack>
+        <Stack gap="lg">
+          <NextFires job={job} />
+          <JobFacts job={job} />
+        </Stack>
+      </div>
+      <Dialogs asked={asked} onClose={() => ask(null)} onDeleted={() => void navigate({ to: "/jobs" })} />
+      {isFilling && <BackfillWizard job={job} onClose={() => fill(false)} />}
     </Page>
+  );
+}
+
+function Notices({ job }: { job: JobOut }) {
+  const { t } = useTranslation("jobs");
+  return (
+    <>
+      {job.status === "PAUSED" && (
+        <Alert color="orange" icon={<Icon name="pause" />} title={t("paused.title")}>
+          {job.note ?? t("paused.hint")}
+        </Alert>
+      )}
+      {job.declaredBy && (
+        <Alert color="gray" icon={<Icon name="info" />} p="xs">
+          {t("declared", { app: job.declaredBy })}
+        </Alert>
+      )}
+    </>
+  );
+}
+
+function Waiting() {
+  return (
+    <div className={classes.columns}>
+      <Stack gap="lg">
+        <Skeleton height={320} />
+        <Skeleton height={160} />
+      </Stack>
+      <Stack gap="lg">
+        <Skeleton height={280} />
+        <Skeleton height={280} />
+      </Stack>
+    </div>
   );
 }

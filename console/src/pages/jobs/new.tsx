@@ -1,11 +1,56 @@
+import { Skeleton } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Page } from "@/parts";
+import { getJob } from "@/api";
+import { CreateJobPanel } from "@/panels";
+import { ErrorView, Page } from "@/parts";
+import { Back } from "./Back";
+import { draftOf, EMPTY, type JobDraft, jobOf, nameLike } from "./form/draft";
+import { JobFields } from "./form/JobFields";
 
-export default function JobsNewPage() {
-  const { t } = useTranslation(["jobs", "common"]);
+/** A new job, or another one like one that is there (`?like=`). */
+export default function NewJobPage() {
+  const { t } = useTranslation("jobs");
+  const like = (useSearch({ strict: false }) as { like?: string }).like;
+  const model = useQuery({
+    queryKey: ["jobs", like, "model"],
+    queryFn: ({ signal }) => getJob(like ?? "", { signal }),
+    enabled: Boolean(like),
+    staleTime: Infinity,
+  });
+  const start = model.data ? { ...draftOf(model.data), name: nameLike(model.data.name) } : EMPTY;
   return (
-    <Page title={t("common:page.jobs")} lead={t("lead")}>
-      {null}
+    <Page title={t("new.title")} lead={like ? t("new.like", { name: like }) : t("new.lead")} above={<Back />}>
+      {model.error && <ErrorView error={model.error} onRetry={() => void model.refetch()} />}
+      {like && model.isPending ? <Skeleton height={480} /> : <Draft key={like ?? ""} start={start} />}
     </Page>
+  );
+}
+
+function Draft({ start }: { start: JobDraft }) {
+  const { t } = useTranslation("jobs");
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const [draft, setDraft] = useState(start);
+  const [isJson, setIsJson] = useState(true);
+  const created = async (): Promise<void> => {
+    notifications.show({ message: t("new.done", { name: draft.name.trim() }) });
+    await queries.invalidateQueries({ queryKey: ["jobs"] });
+    await navigate({ to: "/jobs/$job", params: { job: draft.name.trim() } });
+  };
+  return (
+    <CreateJobPanel draft={jobOf(draft)} why={isJson ? null : t("form.notJson")} onCreated={() => void created()}>
+      {(errors) => (
+        <JobFields
+          draft={draft}
+          errors={errors}
+          onChange={(change) => setDraft((before) => ({ ...before, ...change }))}
+          onPayloadValid={setIsJson}
+        />
+      )}
+    </CreateJobPanel>
   );
 }

@@ -1,0 +1,34 @@
+import { useTranslation } from "react-i18next";
+import type { FireOut } from "@/api";
+import { useZone } from "@/app/zones";
+import { formatInstant, When } from "@/parts";
+import classes from "./Fires.module.css";
+
+/** Coming fires on the clock of the job and, where it is another, on the viewer's; with what a clock change did to them. */
+export function Fires({ fires, zone }: { fires: readonly FireOut[]; zone: string }) {
+  const { t } = useTranslation("jobs");
+  const mine = useZone(zone);
+  return (
+    <ol className={classes.fires} aria-label={t("fires.title")}>
+      {fires.map((fire) => (
+        <li key={fire.fireTime}>
+          <time dateTime={fire.fireTime}>{formatInstant(new Date(fire.fireTime), zone)}</time>
+          <span className={classes.yours}>
+            <When at={fire.fireTime} as="relative" />
+          </span>
+          {mine !== zone && (
+            <span className={classes.yours}>
+              <When at={fire.fireTime} /> {t("fires.yours", { zone: mine })}
+            </span>
+          )}
+          {fire.executeTime && (
+            <span className={classes.yours}>
+              {t("fires.spread")} <When at={fire.executeTime} />
+            </span>
+          )}
+          {fire.note && <span className={classes.note}>{fire.note}</span>}
+        </li>
+      ))}
+    </ol>
+  );
+}

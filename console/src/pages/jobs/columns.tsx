@@ -1,0 +1,69 @@
+import { Text } from "@mantine/core";
+import { useMemo } from "react";
+import { useTranslation } from "react-i18next";
+import type { ListedJob } from "@/api";
+import { Bars, between, type Column, Go, When } from "@/parts";
+import type { Asked } from "./dialogs";
+import { RowMenu } from "./RowMenu";
+import { ScheduleSource, ScheduleWords } from "./schedule";
+import { Status } from "./Status";
+
+/** The columns of the list of jobs. */
+export function useColumns(onAsk: (asked: Asked) => void): Column<ListedJob>[] {
+  const { t } = useTranslation("jobs");
+  return useMemo(
+    () => [
+      { id: "name", header: t("column.name"), width: "minmax(200px, 1.3fr)", cell: (job) => <Name job={job} /> },
+      { id: "schedule", header: t("column.schedule"), width: "minmax(200px, 1.5fr)", cell: (job) => <Schedule job={job} /> },
+      {
+        id: "next",
+        header: t("column.next"),
+        width: "176px",
+        cell: (job) => (job.status === "PAUSED" ? null : <When at={job.nextFire} zone={job.timezone ?? null} as="both" />),
+      },
+      { id: "recent", header: t("column.recent"), width: "148px", cell: (job) => <Bars bars={barsOf(job)} /> },
+      { id: "queue", header: t("column.queue"), width: "112px", cell: (job) => job.queue },
+      { id: "status", header: t("column.status"), width: "96px", cell: (job) => <Status status={job.status} /> },
+      { id: "menu", header: null, width: "56px", cell: (job) => <RowMenu job={job} onAsk={onAsk} /> },
+    ],
+    [t, onAsk],
+  );
+}
+
+/** Oldest first, as one reads; the longer it ran, the taller. */
+export function barsOf(job: Pick<ListedJob, "recent">) {
+  const recent = job.recent ?? [];
+  return recent.toReversed().map((one) => ({ id: one.id, state: one.state, durationMs: between(one.startedAt, one.finishedAt) }));
+}
+
+function Name({ job }: { job: ListedJob }) {
+  return (
+    <>
+      <Go to="/jobs/$job" params={{ job: job.name }} fw={600} c="inherit" title={job.name}>
+        {job.name}
+      </Go>
+      <Small>{job.tags.join("  ")}</Small>
+    </>
+  );
+}
+
+function Schedule({ job }: { job: ListedJob }) {
+  return (
+    <>
+      <Text span size="sm">
+        <ScheduleWords job={job} />
+      </Text>
+      <Small>
+        <ScheduleSource job={job} />
+      </Small>
+    </>
+  );
+}
+
+function Small({ children }: { children: React.ReactNode }) {
+  return (
+    <Text size="xs" c="dimmed" truncate>
+      {children}
+    </Text>
+  );
+}

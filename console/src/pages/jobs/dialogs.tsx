@@ -1,0 +1,71 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useTranslation } from "react-i18next";
+import { deleteJob, type JobOut, pauseJob, resumeJob } from "@/api";
+import { ConfirmDialog } from "@/parts";
+import { commandOf, pathOf } from "./recipes";
+import { TriggerDialog } from "./TriggerDialog";
+
+/** What somebody wants to do with a job, to be confirmed. */
+export interface Asked {
+  act: "pause" | "resume" | "trigger" | "delete";
+  job: JobOut;
+}
+
+interface DialogsProps {
+  asked: Asked | null;
+  onClose: () => void;
+  onDeleted?: () => void;
+}
+
+/** The questions that the actions of a job ask; one at a time. */
+export function Dialogs({ asked, onClose, onDeleted }: DialogsProps) {
+  if (!asked) return null;
+  const { act, job } = asked;
+  if (act === "trigger") return <TriggerDialog job={job} onClose={onClose} />;
+  if (act === "delete") return <DeleteDialog job={job} onClose={onClose} onDeleted={onDeleted} />;
+  return <HoldDialog act={act} job={job} onClose={onClose} />;
+}
+
+function HoldDialog({ act, job, onClose }: { act: "pause" | "resume"; job: JobOut; onClose: () => void }) {
+  const { t } = useTranslation("jobs");
+  const queries = useQueryClient();
+  const send = { pause: pauseJob, resume: resumeJob }[act];
+  return (
+    <ConfirmDialog
+      opened
+      onClose={onClose}
+      title={t(`${act}.title`, { name: job.name })}
+      confirm={t(`act.${act}`)}
+      note={{ label: t(`${act}.note`) }}
+      recipe={{ method: "POST", path: pathOf(job, act), cli: commandOf(job, act) }}
+      onConfirm={async (note) => {
+        await send(job.id, note ? { note } : {});
+        await queries.invalidateQueries({ queryKey: ["jobs"] });
+      }}
+    >
+      {t(`${act}.explain`)}
+    </ConfirmDialog>
+  );
+}
+
+function DeleteDialog({ job, onClose, onDeleted }: { job: JobOut; onClose: () => void; onDeleted: (() => void) | undefined }) {
+  const { t } = useTranslation("jobs");
+  const queries = useQueryClient();
+  return (
+    <ConfirmDialog
+      opened
+      isDangerous
+      onClose={onClose}
+      title={t("delete.title", { name: job.name })}
+      confirm={t("act.delete")}
+      recipe={{ method: "DELETE", path: pathOf(job), cli: `${commandOf(job, "delete")} --yes` }}
+      onConfirm={async () => {
+        await deleteJob(job.id);
+        onDeleted?.();
+        await queries.invalidateQueries({ queryKey: ["jobs"], refetchType: "none" });
+      }}
+    >
+      {t("delete.explain")} {job.declaredBy && t("declared", { app: job.declaredBy })}
+    </ConfirmDialog>
+  );
+}

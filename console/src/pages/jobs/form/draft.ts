@@ -1,0 +1,259 @@
+import { LOCAL_ZONE } from "@/app/zones";
+import type { JobIn, JobOut, JobPatch, Misfire, Target } from "@/api";
+import { kindOf, type WhenKind } from "../schedule";
+
+/** A header of an HTTP target, as it is typed. */
+export interface HeaderRow {
+  name: string;
+  value: string;
+}
+
+/** A job as a form holds it: texts as they are typed; an empty one says nothing. */
+export interface JobDraft {
+  name: string;
+  when: WhenKind;
+  cron: string;
+  every: string;
+  isFromFinish: boolean;
+  at: string;
+  delay: string;
+  timezone: string;
+  dstGap: "shift" | "skip";
+  dstOverlap: "first" | "last" | "both";
+  targetType: Target["type"];
+  url: string;
+  method: string;
+  headers: HeaderRow[];
+  handler: string;
+  payload: unknown;
+  queue: string;
+  priority: NonNullable<JobIn["priority"]> | "";
+  maxRetry: string;
+  retryBase: string;
+  retryCap: string;
+  retryJitter: string;
+  timeout: string;
+  misfire: Misfire["policy"];
+  maxCatchup: string;
+  catchupWindow: string;
+  misfireAfter: string;
+  overlap: NonNullable<JobIn["overlap"]>;
+  jitter: string;
+  calendar: string[];
+  startAt: string;
+  endAt: string;
+  tags: string[];
+  refresh: JobIn["refresh"];
+  anchor: JobIn["anchor"];
+  dialect: JobIn["dialect"];
+}
+
+export const EMPTY: JobDraft = {
+  name: "",
+  when: "cron",
+  cron: "",
+  every: "",
+  isFromFinish: false,
+  at: "",
+  delay: "",
+  timezone: LOCAL_ZONE,
+  dstGap: "shift",
+  dstOverlap: "first",
+  targetType: "http",
+  url: "",
+  method: "POST",
+  headers: [],
+  handler: "",
+  payload: undefined,
+  queue: "",
+  priority: "",
+  maxRetry: "",
+  retryBase: "",
+  retryCap: "",
+  retryJitter: "",
+  timeout: "",
+  misfire: "once",
+  maxCatchup: "",
+  catchupWindow: "",
+  misfireAfter: "",
+  overlap: "allow",
+  jitter: "",
+  calendar: [],
+  startAt: "",
+  endAt: "",
+  tags: [],
+  refresh: undefined,
+  anchor: undefined,
+  dialect: undefined,
+};
+
+/** The form of a job that is there. */
+export function draftOf(job: JobOut): JobDraft {
+  const misfire: Misfire = typeof job.misfire === "string" ? { policy: job.misfire } : job.misfire;
+  return {
+    ...EMPTY,
+    ...timeOf(job),
+    name: job.name,
+    targetType: job.target.type,
+    url: job.target.url ?? "",
+    method: job.target.method ?? "POST",
+    headers: Object.entries(job.target.headers ?? {}).map(([name, value]) => ({ name, value })),
+    handler: job.target.handler ?? "",
+    payload: job.payload ?? undefined,
+    queue: job.queue,
+    priority: job.priority,
+    maxRetry: textOf(job.retry.maxRetry),
+    retryBase: job.retry.base ?? "",
+    retryCap: job.retry.cap ?? "",
+    retryJitter: job.retry.jitter ?? "",
+    timeout: job.timeout ?? "",
+    misfire: misfire.policy,
+    maxCatchup: textOf(misfire.maxCatchup),
+    catchupWindow: misfire.window ?? "",
+    tags: job.tags,
+  };
+}
+
+function timeOf(job: JobOut): Partial<JobDraft> {
+  return {
+    when: kindOf(job),
+    cron: job.cron ?? "",
+    every: job.every ?? "",
+    isFromFinish: job.everyFrom === "finish",
+    at: job.at ?? "",
+    delay: job.delay ?? "",
+    timezone: job.timezone ?? "UTC",
+    dstGap: job.dst?.gap ?? "shift",
+    dstOverlap: job.dst?.overlap ?? "first",
+    misfireAfter: job.misfireAfter ?? "",
+    overlap: job.overlap,
+    jitter: job.jitter ?? "",
+    calendar: job.calendar ?? [],
+    startAt: job.startAt ?? "",
+    endAt: job.endAt ?? "",
+    refresh: job.refresh,
+    anchor: job.anchor,
+    dialect: job.dialect as JobIn["dialect"],
+  };
+}
+
+/** A name that is free, most likely, for another job like this one. */
+export function nameLike(name: string): string {
+  const [, stem = name, count] = /^(.*?)_copy(\d*)$/.exec(name) ?? [];
+  if (count === undefined) return `${name}_copy`;
+  return `${stem}_copy${Number(count || 1) + 1}`;
+}
+
+/** What `POST /api/v1/jobs` takes; defaults are the server's to fill in. */
+export function jobOf(draft: JobDraft): JobIn {
+  const filled: JobIn = {
+    name: draft.name.trim(),
+    ...scheduleOf(draft),
+    ...onceOf(draft),
+    ...lateOf(draft),
+    target: targetOf(draft),
+    payload: draft.payload,
+    queue: given(draft.queue),
+    priority: draft.priority || undefined,
+    retry: retryOf(draft),
+    timeout: given(draft.timeout),
+    refresh: draft.refresh ?? undefined,
+    tags: draft.tags.length > 0 ? draft.tags : undefined,
+  };
+  return withoutMissing(filled);
+}
+
+function onceOf(draft: JobDraft): Pick<JobIn, "at" | "delay"> {
+  if (draft.when === "at") return { at: given(draft.at) };
+  return draft.when === "delay" ? { delay: given(draft.delay) } : {};
+}
+
+/** The fields that say when: those of a preview, too. */
+export function scheduleOf(draft: JobDraft) {
+  if (!isRepeating(draft)) return {};
+  const hasCron = draft.when === "cron";
+  const hasDst = draft.dstGap !== "shift" || draft.dstOverlap !== "first";
+  return withoutMissing({
+    cron: hasCron ? given(draft.cron) : undefined,
+    dialect: hasCron ? (draft.dialect ?? undefined) : undefined,
+    every: hasCron ? undefined : given(draft.every),
+    everyFrom: !hasCron && draft.isFromFinish ? ("finish" as const) : undefined,
+    anchor: hasCron ? undefined : (draft.anchor ?? undefined),
+    timezone: hasCron || draft.calendar.length > 0 ? given(draft.timezone) : undefined,
+    dst: hasCron && hasDst ? { gap: draft.dstGap, overlap: draft.dstOverlap } : undefined,
+    calendar: draft.calendar.length > 0 ? draft.calendar : undefined,
+    startAt: given(draft.startAt),
+    endAt: given(draft.endAt),
+  });
+}
+
+/** Whether it has slots at all; otherwise nothing can be late, overlap or be spread. */
+export function isRepeating(draft: Pick<JobDraft, "when">): boolean {
+  return draft.when === "cron" || draft.when === "every";
+}
+
+function lateOf(draft: JobDraft): Pick<JobIn, "misfire" | "misfireAfter" | "overlap" | "jitter"> {
+  if (!isRepeating(draft)) return {};
+  const jitter = { jitter: given(draft.jitter) };
+  if (draft.when === "every" && draft.isFromFinish) return jitter;
+  return {
+    ...jitter,
+    misfire: misfireOf(draft),
+    misfireAfter: given(draft.misfireAfter),
+    overlap: draft.overlap === "allow" ? undefined : draft.overlap,
+  };
+}
+
+function misfireOf(draft: JobDraft): JobIn["misfire"] {
+  if (draft.misfire !== "all") return draft.misfire === "once" ? undefined : draft.misfire;
+  const [maxCatchup, window] = [numberOf(draft.maxCatchup), given(draft.catchupWindow)];
+  return maxCatchup === undefined && window === undefined ? "all" : withoutMissing<Misfire>({ policy: "all", maxCatchup, window });
+}
+
+function targetOf(draft: JobDraft): Target | undefined {
+  if (draft.targetType === "worker") {
+    const handler = given(draft.handler);
+    return handler ? { type: "worker", handler } : { type: "worker" };
+  }
+  const named = draft.headers.filter((row) => row.name.trim() !== "");
+  const headers = named.length > 0 ? Object.fromEntries(named.map((row) => [row.name.trim(), row.value])) : undefined;
+  return withoutMissing<Target>({ type: "http", url: given(draft.url), method: draft.method, headers });
+}
+
+function retryOf(draft: JobDraft): JobIn["retry"] {
+  const retry = withoutMissing({
+    maxRetry: numberOf(draft.maxRetry),
+    base: given(draft.retryBase),
+    cap: given(draft.retryCap),
+    jitter: given(draft.retryJitter),
+  });
+  return Object.keys(retry).length > 0 ? retry : undefined;
+}
+
+/** What has to be sent to make the job of `before` that of `after`: null takes a field away. */
+export function patchOf(before: JobDraft, after: JobDraft): JobPatch {
+  const old = new Map<string, unknown>(Object.entries(jobOf(before)));
+  const wanted = new Map<string, unknown>(Object.entries(jobOf(after)));
+  // An instance at a time of its own was made with the job; no PATCH moves it.
+  const fields = new Set([...old.keys(), ...wanted.keys()].filter((field) => field !== "at" && field !== "delay"));
+  const changed = [...fields].filter((field) => JSON.stringify(old.get(field)) !== JSON.stringify(wanted.get(field)));
+  return Object.fromEntries(changed.map((field) => [field, wanted.get(field) ?? null]));
+}
+
+function given(text: string): string | undefined {
+  return text.trim() || undefined;
+}
+
+/** What is no number is left to the server to refuse. */
+function numberOf(text: string): number | undefined {
+  const typed = given(text);
+  return typed === undefined ? undefined : (Number.isFinite(Number(typed)) ? Number(typed) : (typed as never));
+}
+
+function textOf(number: number | null | undefined): string {
+  return number === null || number === undefined ? "" : String(number);
+}
+
+function withoutMissing<T extends object>(fields: T): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}
