@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import classes from "./Stat.module.css";
 
 interface StatProps {
-  label: string;
+  label: ReactNode;
   /** Undefined while it is on its way. */
   value: ReactNode | undefined;
   hint?: ReactNode;

@@ -35,9 +35,7 @@ export function ScheduleWords({ job }: { job: Scheduled }) {
   }
 }
 
-/** The expression itself, and the zone it is read in. */
+/** The expression itself, and the zone it is read in; an interval is its own words. */
 export function ScheduleSource({ job }: { job: Scheduled }) {
-  const source = job.cron ?? job.every;
-  if (!source) return null;
-  return [source, job.timezone].filter(Boolean).join(" · ");
+  return job.cron ? [job.cron, job.timezone].filter(Boolean).join(" · ") : null;
 }

@@ -93,9 +93,6 @@ function CronFields({ draft, onChange, errors }: FieldsProps) {
         />
         <ZoneField draft={draft} onChange={onChange} errors={errors} />
       </Group>
-      <Text size="sm" mih={22} fw={500} className={classes.words} aria-live="polite">
-        <CronWords cron={draft.cron} />
-      </Text>
       <Group gap={6}>
         {(Object.keys(PRESETS) as (keyof typeof PRESETS)[]).map((name) => (
           <UnstyledButton key={name} className={classes.preset} onClick={() => onChange({ cron: PRESETS[name], dialect: undefined })}>
@@ -103,6 +100,9 @@ function CronFields({ draft, onChange, errors }: FieldsProps) {
           </UnstyledButton>
         ))}
       </Group>
+      <Text size="sm" mih={22} fw={500} className={classes.words} aria-live="polite">
+        <CronWords cron={draft.cron} />
+      </Text>
     </>
   );
 }

@@ -1,0 +1,146 @@
+import type { ReactNode } from "react";
+import type { AttentionOut } from "@/api";
+import { Go } from "@/parts";
+import { Need, Plain, ToJob, Words } from "./Need";
+
+/** Everything that needs somebody, the worst first. */
+export function needsOf(found: AttentionOut): ReactNode[] {
+  return [...broken(found), ...held(found), ...underWay(found)];
+}
+
+function broken(found: AttentionOut): ReactNode[] {
+  const dead = found.dying.map((one) => (
+    <Need
+      key={`dead ${one.jobId}`}
+      tone="bad"
+      icon="deadLetters"
+      title={<ToJob name={one.job} />}
+      detail={
+        <Go to="/dead-letters" search={{ job: one.job }} c="inherit">
+          <Words name="dead" values={{ count: one.instances, code: one.errorCode ?? "" }} />
+        </Go>
+      }
+      at={one.lastAt}
+    />
+  ));
+  const failing = found.failing.map((one) => (
+    <Need
+      key={`failing ${one.jobId}`}
+      tone="warn"
+      icon="replay"
+      title={<ToJob name={one.job} />}
+      detail={
+        <Go to="/instances" search={{ job: one.job, state: "FAIL" }} c="inherit">
+          <Words name="failing" values={{ count: one.instances, code: one.errorCode ?? "" }} />
+        </Go>
+      }
+      at={one.lastAt}
+    />
+  ));
+  return [...dead, ...late(found), ...lost(found), ...failing];
+}
+
+function late({ late: { count, more, examples } }: AttentionOut): ReactNode[] {
+  const first = examples[0];
+  if (!first) return [];
+  return [
+    <Need
+      key="late"
+      tone="bad"
+      icon="instances"
+      title={<Words name="late" values={{ count, shown: more ? `${count}+` : count }} />}
+      detail={examples.map((one) => (
+        <span key={one.id}>
+          <Go to="/instances/$instance" params={{ instance: one.id }} c="inherit">
+            {one.job}
+          </Go>{" "}
+        </span>
+      ))}
+      at={first.due}
+    />,
+  ];
+}
+
+function lost({ lostNodes }: AttentionOut): ReactNode[] {
+  return lostNodes.map((node) => (
+    <Need
+      key={`node ${node.incarnation}`}
+      tone="bad"
+      icon="node"
+      title={<Go to="/queues" c="inherit">{node.name}</Go>}
+      detail={<Words name="lost" values={{ host: node.host }} />}
+      at={node.leaseUntil}
+    />
+  ));
+}
+
+function held({ pausedJobs, pausedQueues }: AttentionOut): ReactNode[] {
+  const jobs = pausedJobs.examples.map((job) => (
+    <Need
+      key={`job ${job.id}`}
+      tone="warn"
+      icon="pause"
+      title={<ToJob name={job.name} />}
+      detail={job.note ?? <Plain name="pausedJob" />}
+      at={job.pausedAt}
+    />
+  ));
+  const others = pausedJobs.count - pausedJobs.examples.length;
+  const rest = others > 0 && (
+    <Need
+      key="jobs"
+      tone="warn"
+      icon="pause"
+      title={
+        <Go to="/jobs" search={{ status: "PAUSED" }} c="inherit">
+          <Words name="pausedMore" values={{ count: others, shown: pausedJobs.more ? `${others}+` : others }} />
+        </Go>
+      }
+    />
+  );
+  const queues = pausedQueues.map((queue) => (
+    <Need
+      key={`queue ${queue.name}`}
+      tone="warn"
+      icon="pause"
+      title={<Go to="/queues" c="inherit">{queue.name}</Go>}
+      detail={<Plain name="pausedQueue" />}
+      at={queue.updatedAt}
+    />
+  ));
+  return [...queues, ...jobs, ...(rest ? [rest] : [])];
+}
+
+function underWay({ backfills, drifts, staleRefreshes }: AttentionOut): ReactNode[] {
+  return [
+    ...staleRefreshes.map((one) => (
+      <Need
+        key={`refresh ${one.jobId}`}
+        tone="warn"
+        icon="refresh"
+        title={<Go to="/refresh/$job" params={{ job: one.job }} c="inherit">{one.job}</Go>}
+        detail={<Words name="stale" values={{ window: one.window }} />}
+        at={one.oldest}
+      />
+    )),
+    ...drifts.map((one) => (
+      <Need
+        key={`drift ${one.id}`}
+        tone="warn"
+        icon="reconcilers"
+        title={<Go to="/reconcilers/$reconciler" params={{ reconciler: one.name }} c="inherit">{one.name}</Go>}
+        detail={one.error ?? <Words name="drift" values={{ missing: one.missing, created: one.created }} />}
+        at={one.startedAt}
+      />
+    )),
+    ...backfills.map((one) => (
+      <Need
+        key={`backfill ${one.id}`}
+        tone={one.status === "PAUSED" ? "warn" : "plain"}
+        icon="backfill"
+        title={<ToJob name={one.job} />}
+        detail={<Words name={one.status === "PAUSED" ? "backfillPaused" : "backfill"} values={{ done: one.ended, total: one.total }} />}
+      />
+    )),
+  ];
+}
