@@ -1,5 +1,5 @@
-import { Checkbox, Loader, Skeleton } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { Button, Checkbox, Loader, Skeleton } from "@mantine/core";
+import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
@@ -36,6 +36,9 @@ interface DataTableProps<Row> {
   rowHeight?: number;
 }
 
+/** So many pages are kept up to date. Whoever has scrolled further reads on undisturbed, and goes back to the newest by a button. */
+const LIVE_PAGES = 5;
+
 /** A list behind keyset cursors: pages come as one scrolls, and only the rows in sight are drawn. */
 export function DataTable<Row>(props: DataTableProps<Row>) {
   const { label, queryKey, fetchPage, columns, empty, selection, rowHeight = 44 } = props;
@@ -46,7 +49,19 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     queryFn: ({ pageParam, signal }) => fetchPage(pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.nextCursor ?? undefined,
+    enabled: (query) => (query.state.data?.pages.length ?? 0) <= LIVE_PAGES,
   });
+  const queries = useQueryClient();
+  const isHeld = (pages.data?.pages.length ?? 0) > LIVE_PAGES;
+
+  function goToNewest(): void {
+    scroller.current?.scrollTo({ top: 0 });
+    queries.setQueryData<InfiniteData<ListPage<Row>, string | undefined>>(queryKey, (data) =>
+      data && { pages: data.pages.slice(0, 1), pageParams: data.pageParams.slice(0, 1) },
+    );
+    void queries.invalidateQueries({ queryKey });
+  }
+
   const rows = useMemo(() => pages.data?.pages.flatMap((page) => page.items) ?? [], [pages.data]);
   const virtual = useVirtualizer({
     count: rows.length,
@@ -71,7 +86,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   if (pages.error && rows.length === 0) {
     return <ErrorView error={pages.error} onRetry={() => void pages.refetch()} />;
   }
-  if (pages.data && rows.length === 0) {
+  // What is rare comes in pages that may be empty: only the last one says that there is nothing.
+  if (pages.data && rows.length === 0 && !hasNextPage) {
     return <div className={classes.frame}>{empty}</div>;
   }
 
@@ -111,7 +127,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
               </div>
             ))}
           </div>
-          {pages.isPending ? (
+          {rows.length === 0 ? (
             <Skeletons columns={columns.length + (selection ? 1 : 0)} template={template} height={rowHeight} />
           ) : (
             <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: "relative" }}>
@@ -138,6 +154,14 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       <div className={classes.foot} aria-live="polite">
         {isFetchingNextPage && <Loader size={14} />}
         {!pages.isPending && t(hasNextPage ? "table.more" : "table.all", { count: rows.length })}
+        {isHeld && (
+          <>
+            <span>{t("table.held")}</span>
+            <Button variant="subtle" size="compact-xs" onClick={goToNewest}>
+              {t("table.newest")}
+            </Button>
+          </>
+        )}
       </div>
     </div>
   );

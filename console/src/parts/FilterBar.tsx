@@ -23,7 +23,7 @@ export function FilterBar({ fields }: { fields: readonly FilterField[] }) {
   return (
     <Group gap="sm" align="flex-end" role="search">
       {fields.map((field) => (
-        <Field
+        <FilterInput
           key={field.name}
           field={field}
           value={filters[field.name] ?? ""}
@@ -49,7 +49,8 @@ interface FieldProps {
   onChange: (value: string | undefined) => void;
 }
 
-function Field({ field, value, onChange }: FieldProps) {
+/** One of them alone, for pages that lay theirs out themselves. */
+export function FilterInput({ field, value, onChange }: FieldProps) {
   const { t } = useTranslation();
   const common = { label: field.label, w: field.width ?? 200 };
   switch (field.kind) {

@@ -1,11 +1,88 @@
+import { Group, Skeleton, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useParams } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
-import { Page } from "@/parts";
+import { getInstance, type InstanceOut } from "@/api";
+import { ErrorView, Go, Page, Panel, ProgressBar, StateChip } from "@/parts";
+import { Actions } from "./Actions";
+import { Attempts } from "./Attempts";
+import { Chain } from "./Chain";
+import { Details } from "./Details";
+import { Relatives } from "./Relatives";
+import { Waterfall } from "./Waterfall";
+import { Why } from "./Why";
 
-export default function InstancesInstancePage() {
+const WAITING = new Set(["INIT", "FAIL", "BLOCKED"]);
+
+export default function InstancePage() {
+  const { t } = useTranslation(["instances", "common"]);
+  const { instance: id } = useParams({ from: "/instances/$instance" });
+  const found = useQuery({
+    queryKey: ["instances", id],
+    queryFn: ({ signal }) => getInstance(id, { signal }),
+  });
+  const instance = found.data;
+  const back = (
+    <Go to="/instances" size="sm">
+      {t("common:page.instances")}
+    </Go>
+  );
+  return (
+    <Page
+      title={instance ? (instance.key ?? t("detail.title", { id })) : t("detail.title", { id })}
+      above={back}
+      lead={instance && <Lead instance={instance} />}
+      actions={instance && <Actions key={instance.id} instance={instance} />}
+    >
+      <ErrorView error={found.error} onRetry={() => void found.refetch()} />
+      {found.isPending && (
+        <Stack gap="lg" aria-hidden>
+          <Skeleton height={160} />
+          <Skeleton height={240} />
+        </Stack>
+      )}
+      {instance && <Body instance={instance} />}
+    </Page>
+  );
+}
+
+function Lead({ instance }: { instance: InstanceOut }) {
   const { t } = useTranslation(["instances", "common"]);
   return (
-    <Page title={t("common:page.instances")} lead={t("lead")}>
-      {null}
-    </Page>
+    <Group gap="sm" component="span" display="inline-flex">
+      <StateChip state={instance.state} />
+      <Go to="/jobs/$job" params={{ job: instance.job }}>
+        {instance.job}
+      </Go>
+      <Text span c="dimmed">
+        {instance.reason && t(`common:reason.${instance.reason}`)}
+      </Text>
+    </Group>
+  );
+}
+
+function Body({ instance }: { instance: InstanceOut }) {
+  const { t } = useTranslation(["instances", "common"]);
+  const attempts = instance.attempts ?? [];
+  return (
+    <Stack gap="lg">
+      {WAITING.has(instance.state) && <Why instance={instance.id} />}
+      <Panel title={t("timeline")}>
+        {instance.state === "RUNNING" && typeof instance.progress === "number" && (
+          <Stack mb="lg">
+            <ProgressBar label={t("progress")} done={Math.round(instance.progress * 100)} total={100} />
+          </Stack>
+        )}
+        <Waterfall instance={instance} />
+      </Panel>
+      {attempts.length > 0 && (
+        <Panel title={t("attempts.title")}>
+          <Attempts attempts={attempts} />
+        </Panel>
+      )}
+      <Details instance={instance} />
+      <Relatives instance={instance} />
+      <Chain instance={instance} />
+    </Stack>
   );
 }

@@ -1,0 +1,123 @@
+import { notifications } from "@mantine/notifications";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { cancelInstance, type InstanceOut, replayLetter } from "@/api";
+import { STATES } from "@/generated/states";
+import { Act, ConfirmDialog, Icon } from "@/parts";
+import { letterOf } from "./letterOf";
+import { Again } from "./Again";
+import { Reschedule } from "./Reschedule";
+
+type Dialog = "cancel" | "reschedule" | "again" | "replay";
+
+export function isFinal(instance: InstanceOut): boolean {
+  return STATES.some((state) => state.name === instance.state && state.isFinal);
+}
+
+/** What can be done with an instance; what cannot says why. */
+export function Actions({ instance }: { instance: InstanceOut }) {
+  const { t } = useTranslation(["instances", "common"]);
+  const [open, setOpen] = useState<Dialog | null>(null);
+  const close = (): void => setOpen(null);
+  const isOver = isFinal(instance);
+  const isDead = instance.state === "DEAD";
+  const isOfRun = Boolean(instance.workflow);
+  const whyNotMove = isOver ? t("act.ended") : isOfRun ? t("act.ofRun") : instance.key ? null : t("act.noKey");
+  return (
+    <>
+      {isDead && (
+        <Act leftSection={<Icon name="replay" size={16} />} onClick={() => setOpen("replay")}>
+          {t("replay.open")}
+        </Act>
+      )}
+      <Act
+        variant="default"
+        leftSection={<Icon name="play" size={16} />}
+        why={!isOver ? t("act.live") : isDead ? t("act.replayInstead") : null}
+        onClick={() => setOpen("again")}
+      >
+        {t("again.open")}
+      </Act>
+      <Act variant="default" leftSection={<Icon name="calendar" size={16} />} why={whyNotMove} onClick={() => setOpen("reschedule")}>
+        {t("reschedule.open")}
+      </Act>
+      <Act
+        variant="default"
+        leftSection={<Icon name="close" size={16} />}
+        why={isOver ? t("act.ended") : null}
+        onClick={() => setOpen("cancel")}
+      >
+        {t("cancel.open")}
+      </Act>
+      <Cancel instance={instance} opened={open === "cancel"} onClose={close} />
+      <Reschedule instance={instance} opened={open === "reschedule"} onClose={close} />
+      <Again instance={instance} opened={open === "again"} onClose={close} />
+      {isDead && <Replay instance={instance} opened={open === "replay"} onClose={close} />}
+    </>
+  );
+}
+
+export interface ActionProps {
+  instance: InstanceOut;
+  opened: boolean;
+  onClose: () => void;
+}
+
+function Cancel({ instance, opened, onClose }: ActionProps) {
+  const { t } = useTranslation(["instances", "common"]);
+  const queries = useQueryClient();
+  return (
+    <ConfirmDialog
+      opened={opened}
+      onClose={onClose}
+      title={t("cancel.title")}
+      confirm={t("cancel.do")}
+      isDangerous
+      recipe={{
+        method: "POST",
+        path: `/api/v1/instances/${instance.id}/cancel`,
+        cli: `horai instances cancel ${instance.id}`,
+      }}
+      onConfirm={async () => {
+        await cancelInstance(instance.id);
+        await queries.invalidateQueries({ queryKey: ["instances"] });
+      }}
+    >
+      {t(instance.state === "RUNNING" ? "cancel.explainRunning" : "cancel.explain")}
+    </ConfirmDialog>
+  );
+}
+
+function Replay({ instance, opened, onClose }: ActionProps) {
+  const { t } = useTranslation(["instances", "common"]);
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const letter = useQuery({
+    queryKey: ["dead-letters", "of", instance.id],
+    queryFn: ({ signal }) => letterOf(instance, signal),
+    enabled: opened,
+  });
+  const id = letter.data?.id ?? "";
+  return (
+    <ConfirmDialog
+      opened={opened}
+      onClose={onClose}
+      title={t("replay.title")}
+      confirm={t("replay.do")}
+      {...(id && { recipe: { method: "POST", path: `/api/v1/dlq/${id}/replay`, cli: `horai dlq replay ${id}` } })}
+      onConfirm={async () => {
+        const found = letter.data ?? (await letterOf(instance));
+        if (!found) throw new Error(t("replay.noLetter"));
+        const told = await replayLetter(found.id);
+        await queries.invalidateQueries({ queryKey: ["dead-letters"] });
+        if (!told.instance) throw new Error(t("replay.superseded"));
+        notifications.show({ message: t(told.replayed ? "replay.done" : "replay.before") });
+        void navigate({ to: "/instances/$instance", params: { instance: told.instance.id } });
+      }}
+    >
+      {t("replay.explain")}
+    </ConfirmDialog>
+  );
+}

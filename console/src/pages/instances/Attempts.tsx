@@ -1,0 +1,92 @@
+import { Badge, Table, Text } from "@mantine/core";
+import { Fragment } from "react";
+import { useTranslation } from "react-i18next";
+import type { AttemptOut } from "@/api";
+import { between, Duration, StateChip, When } from "@/parts";
+import classes from "./Attempts.module.css";
+import { stateOf } from "./spans";
+
+/** Every try, with what came of it, and what its function said. */
+export function Attempts({ attempts }: { attempts: readonly AttemptOut[] }) {
+  const { t } = useTranslation(["instances", "common"]);
+  return (
+    <Table.ScrollContainer minWidth={720}>
+      <Table verticalSpacing="xs" className={classes.table}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th w={72}>{t("attempts.number")}</Table.Th>
+            <Table.Th w={180}>{t("attempts.outcome")}</Table.Th>
+            <Table.Th w={200}>{t("attempts.started")}</Table.Th>
+            <Table.Th w={96}>{t("column.duration")}</Table.Th>
+            <Table.Th w={72}>{t("attempts.fence")}</Table.Th>
+            <Table.Th>{t("attempts.error")}</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {attempts.map((attempt) => (
+            <Fragment key={`${attempt.fence} ${attempt.late}`}>
+              <Row attempt={attempt} />
+              {attempt.log.length > 0 && <Said attempt={attempt} />}
+            </Fragment>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function Row({ attempt }: { attempt: AttemptOut }) {
+  const { t } = useTranslation(["instances", "common"]);
+  return (
+    <Table.Tr>
+      <Table.Td className="numbers">{attempt.attempt}</Table.Td>
+      <Table.Td>
+        {attempt.outcome === "RELEASED" ? t("attempts.released") : <StateChip state={stateOf(attempt)} />}{" "}
+        {attempt.late && (
+          <Badge color="gray" variant="light" title={t("attempts.lateHint")}>
+            {t("attempts.late")}
+          </Badge>
+        )}
+      </Table.Td>
+      <Table.Td>
+        <When at={attempt.startedAt} precision="millis" />
+      </Table.Td>
+      <Table.Td>
+        <Duration ms={between(attempt.startedAt, attempt.finishedAt)} />
+      </Table.Td>
+      <Table.Td className="numbers">{attempt.fence}</Table.Td>
+      <Table.Td className={classes.error}>
+        {attempt.errorCode && (
+          <Text span size="sm" fw={600}>
+            {attempt.errorCode}{" "}
+          </Text>
+        )}
+        <Text span size="sm" c="dimmed">
+          {attempt.errorMsg?.split("\n")[0]}
+        </Text>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function Said({ attempt }: { attempt: AttemptOut }) {
+  const { t } = useTranslation(["instances", "common"]);
+  return (
+    <Table.Tr>
+      <Table.Td />
+      <Table.Td colSpan={5} p={0}>
+        {/* Many lines scroll, so the keyboard must reach them. */}
+        {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+        <ol className={classes.log} tabIndex={0} aria-label={t("attempts.log")}>
+          {attempt.log.map((line, place) => (
+            <li key={place}>
+              <When at={line.at} precision="millis" />
+              <span className="numbers">{line.progress === null ? "" : `${Math.round(line.progress * 100)} %`}</span>
+              <bdi>{line.message}</bdi>
+            </li>
+          ))}
+        </ol>
+      </Table.Td>
+    </Table.Tr>
+  );
+}

@@ -1,0 +1,72 @@
+import { Code, SimpleGrid, Stack, Text } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import type { InstanceOut } from "@/api";
+import { Command, Facts, Go, JsonView, Panel, When } from "@/parts";
+
+/** Its error, its payload and result, and everything by which it can be found elsewhere. */
+export function Details({ instance }: { instance: InstanceOut }) {
+  const { t } = useTranslation(["instances", "common"]);
+  return (
+    <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="lg">
+      <Stack gap="lg">
+        {instance.errorMsg && (
+          <Panel title={t("detail.error")} aside={<Code>{instance.errorCode}</Code>}>
+            <Command text={instance.errorMsg} />
+          </Panel>
+        )}
+        <Panel title={t("detail.payload")}>
+          {instance.payload === null ? <None text={t("detail.noPayload")} /> : <JsonView value={instance.payload} />}
+        </Panel>
+        {instance.result !== null && (
+          <Panel title={t("detail.result")}>
+            <JsonView value={instance.result} />
+          </Panel>
+        )}
+      </Stack>
+      <Panel title={t("detail.keys")}>
+        <Keys instance={instance} />
+      </Panel>
+    </SimpleGrid>
+  );
+}
+
+function None({ text }: { text: string }) {
+  return (
+    <Text size="sm" c="dimmed">
+      {text}
+    </Text>
+  );
+}
+
+function Keys({ instance }: { instance: InstanceOut }) {
+  const { t } = useTranslation(["instances", "common"]);
+  return (
+    <Facts
+      items={[
+        [t("detail.id"), <span key="id" className="numbers">{instance.id}</span>],
+        [
+          t("column.key"),
+          instance.key && (
+            <Go to="/instances" search={{ job: instance.job, key: instance.key }}>
+              <bdi>{instance.key}</bdi>
+            </Go>
+          ),
+        ],
+        [t("detail.idempotencyKey"), <Code key="idem">{instance.idempotencyKey}</Code>],
+        [
+          t("filter.queue"),
+          <Go key="queue" to="/instances" search={{ queue: instance.queue }}>
+            {instance.queue}
+          </Go>,
+        ],
+        [t("detail.priority"), t(`common:priority.${instance.priority}`)],
+        [t("detail.node"), instance.node],
+        [t("detail.fence"), <span key="fence" className="numbers">{instance.fence}</span>],
+        [t("detail.version"), instance.version],
+        [t("column.fire"), <When key="fire" at={instance.fireTime} as="both" precision="millis" />],
+        [t("detail.executeTime"), <When key="execute" at={instance.executeTime} precision="millis" />],
+        [t("detail.due"), instance.due && <When key="due" at={instance.due} precision="millis" />],
+      ]}
+    />
+  );
+}
