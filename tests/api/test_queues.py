@@ -9,7 +9,15 @@ from harness import Client
 from horai.db.pool import Dedicated
 
 QUEUES = "/api/v1/queues"
-DEFAULTS = {"priority": "normal", "maxConcurrency": None, "rate": None, "paused": False, "running": None, "version": 0}
+DEFAULTS = {
+    "priority": "normal",
+    "maxConcurrency": None,
+    "rate": None,
+    "paused": False,
+    "waiting": 0,
+    "running": 0,
+    "version": 0,
+}
 
 
 async def test_a_queue_that_only_jobs_name_has_the_defaults(api: Client) -> None:
@@ -102,6 +110,24 @@ async def test_queues_are_listed_page_by_page(api: Client) -> None:
     assert len(found) == len(set(found))
     expect.invalid(await api("GET", f"{QUEUES}?cursor=zzz"), "cursor")
     expect.invalid(await api("GET", f"{QUEUES}?sort=name"), "sort")
+
+
+async def test_what_is_due_waits_and_what_is_to_come_does_not(api: Client, db: Dedicated) -> None:
+    name = given.name("queue")
+    job = await given.job(api, queue=name)
+    for key in "abc":
+        await given.put(api, job, key, at=None)
+    await given.put(api, job, "later")
+    node = "insert into horai.node (name, host, pid, version, lease_until) values ('n', 'h', 1, 'v', now()) returning incarnation"
+    claim = """update horai.instance_live set state = 1, node = $1, claim = 1, claimed_at = now()
+               where job_id = $2 and key = 'a'"""
+    await db.execute(claim, await db.fetchval(node), int(job["id"]))
+
+    shown = (await api("GET", f"{QUEUES}/{name}")).json
+
+    assert (shown["waiting"], shown["running"]) == (2, 1)
+    listed = (await api("GET", f"{QUEUES}?limit=500")).json["items"]
+    assert shown in listed
 
 
 async def test_a_job_without_a_priority_shows_that_of_its_queue(api: Client) -> None:

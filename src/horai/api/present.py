@@ -4,7 +4,7 @@ import base64
 import binascii
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +20,7 @@ from horai.db.entities import EntityRow
 from horai.db.jobs import JobRow
 from horai.db.lists import Glimpse, Page
 from horai.db.nodes import LostNode, NodeInfo
-from horai.db.queues import QueueRow
+from horai.db.queues import QueueLoad, QueueRow
 from horai.db.reads import LAST, InstanceRow
 from horai.db.shards import ShardInfo
 
@@ -223,24 +223,25 @@ def chain_cursor(cursor: str | None) -> Link:
         raise _bad_cursor() from error
 
 
-def queue_json(queue: QueueRow) -> dict[str, Any]:
-    """A queue as it is; `running` counts the slots that are taken, and is null while it has no limit."""
+def queue_json(queue: QueueRow, load: QueueLoad) -> dict[str, Any]:
+    """A queue as it is; with a limit its slots tell what is running, without one its load."""
     return {
         "name": queue.name,
         "priority": queue.settings.priority_in_force.name,
         "maxConcurrency": queue.settings.max_concurrency,
         "rate": str(queue.settings.rate) if queue.settings.rate else None,
         "paused": queue.settings.paused,
-        "running": queue.running,
+        "waiting": load.waiting,
+        "running": load.running if queue.running is None else queue.running,
         "version": queue.version,
         "updatedAt": queue.updated_at,
     }
 
 
-def queue_page(rows: Sequence[QueueRow], limit: int) -> dict[str, Any]:
+def queue_page(rows: Sequence[QueueRow], loads: Mapping[int, QueueLoad], limit: int) -> dict[str, Any]:
     """A page of queues."""
     cursor = page_cursor(str(rows[-1].id)) if len(rows) == limit else None
-    return {"items": [queue_json(row) for row in rows], "nextCursor": cursor}
+    return {"items": [queue_json(row, loads.get(row.id, QueueLoad())) for row in rows], "nextCursor": cursor}
 
 
 def entity_json(entity: EntityRow) -> dict[str, Any]:

@@ -26,6 +26,18 @@ class QueueRow:
     running: int | None
 
 
+LOADS_COUNTED = 2_000
+"""So many rows of a queue are looked at when its load is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """What a queue has that is due. `running` is None where there was more than is looked at."""
+
+    waiting: int = 0
+    running: int | None = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """How many may start; when none may, how long until one may."""
@@ -67,6 +79,15 @@ async def find_queue(connection: Connection, tenant_id: int, name: str) -> Queue
 async def list_queues(connection: Connection, tenant_id: int, after_id: int, limit: int) -> list[QueueRow]:
     """A page of queues by id."""
     return [_queue(row) for row in await connection.fetch(sql("list_queues"), tenant_id, after_id, limit)]
+
+
+async def loads_of_queues(connection: Connection, queue_ids: Sequence[int]) -> dict[int, QueueLoad]:
+    """What waits and what runs in each; a queue that has nothing is not in it. What paused jobs hold back is in no queue."""
+    rows = await connection.fetch(sql("loads_of_queues"), list(queue_ids), SHARDS, LOADS_COUNTED)
+    return {
+        id_: QueueLoad(waiting, running if waiting + running < LOADS_COUNTED else None)
+        for id_, waiting, running in rows
+    }
 
 
 async def shut_queue(connection: Connection, queue_id: int) -> None:

@@ -19,13 +19,18 @@ class QueueIn(Model):
 
 
 class QueueOut(Model):
-    """A queue as it is."""
+    """A queue as it is.
+
+    `waiting` is what is due and has not begun, counted to 2,000; `running` is null where there was too much to count. What
+    a paused job holds back is in no queue.
+    """
 
     name: str
     priority: PriorityName
     max_concurrency: int | None
     rate: str | None
     paused: bool
+    waiting: int
     running: int | None
     version: int
     updated_at: datetime

@@ -5,20 +5,23 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 
 from horai.accept import queues
+from horai.accept.scope import Scope
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, job_cursor, queue_json, queue_page
 from horai.core.queues import checked
 from horai.db.pool import acquire
-from horai.db.queues import QueueRow, list_queues
+from horai.db.queues import QueueLoad, QueueRow, list_queues, loads_of_queues
 from horai.wire.queues import QueueIn, QueueList, QueueOut
 
 router = APIRouter(prefix="/api/v1/queues", tags=["queues"])
 
 
-def _shown(queue: QueueRow) -> Response:
-    return answer(queue_json(queue), headers={"ETag": f'"{queue.version}"'})
+async def _shown(scope: Scope, queue: QueueRow) -> Response:
+    async with acquire(scope.pool) as connection:
+        loads = await loads_of_queues(connection, [queue.id])
+    return answer(queue_json(queue, loads.get(queue.id, QueueLoad())), headers={"ETag": f'"{queue.version}"'})
 
 
 @router.get("", responses={200: {"model": QueueList}})
@@ -26,13 +29,14 @@ async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> R
     """List queues, oldest first: those that were set, and those that jobs are or have been in."""
     async with acquire(scope.pool) as connection:
         rows = await list_queues(connection, scope.tenant_id, job_cursor(query.cursor), query.limit)
-    return answer(queue_page(rows, query.limit))
+        loads = await loads_of_queues(connection, [row.id for row in rows])
+    return answer(queue_page(rows, loads, query.limit))
 
 
 @router.get("/{name}", responses={200: {"model": QueueOut}})
 async def get_queue(scope: ScopeDep, name: str) -> Response:
     """Read a queue. Version 0 says that nobody has set it."""
-    return _shown(await queues.read_queue(scope, name))
+    return await _shown(scope, await queues.read_queue(scope, name))
 
 
 @router.put("/{name}", responses={200: {"model": QueueOut}}, openapi_extra=takes(QueueIn))
@@ -40,4 +44,4 @@ async def put_queue(
     scope: ScopeDep, name: str, body: Annotated[Body[QueueIn], Depends(body_of(QueueIn))], if_version: VersionDep
 ) -> Response:
     """Set all that a queue allows. A lower limit lets what runs end, and nothing start until there is room."""
-    return _shown(await queues.set_queue(scope, name, checked(body.given()), if_version))
+    return await _shown(scope, await queues.set_queue(scope, name, checked(body.given()), if_version))

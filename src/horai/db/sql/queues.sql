@@ -19,6 +19,17 @@ select queue.*, case when queue.max_concurrency is not null then (
     select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running
 from horai.queue where tenant_id = $1 and id > $2 order by id limit $3;
 
+-- name: loads_of_queues
+-- What the queues $1 have that is due: how much of it waits and how much runs, among the first $3 rows of each.
+select queue.id, count(*) filter (where due.state <> 1) as waiting, count(*) filter (where due.state = 1) as running
+from unnest($1::integer[]) as queue(id)
+cross join lateral (
+    select live.state from horai.lane cross join generate_series(0, $2::integer - 1) as shard(n)
+    join horai.instance_live live on live.shard = shard.n and live.lane = lane.id and live.due <= statement_timestamp()
+    where lane.queue_id = queue.id and live.state in (0, 1, 3) limit $3
+) due
+group by queue.id;
+
 -- name: shut_queue
 select horai.shut_queue($1);
 
