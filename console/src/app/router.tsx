@@ -34,7 +34,9 @@ const routes = [
   page("/instances", () => import("@/pages/instances")),
   page("/instances/$instance", () => import("@/pages/instances/instance")),
   page("/workflows", () => import("@/pages/workflows")),
+  page("/workflows/new", () => import("@/pages/workflows/new")),
   page("/workflows/$workflow", () => import("@/pages/workflows/workflow")),
+  page("/workflows/$workflow/edit", () => import("@/pages/workflows/edit")),
   page("/workflows/$workflow/runs/$run", () => import("@/pages/workflows/run")),
   page("/queues", () => import("@/pages/queues")),
   page("/dead-letters", () => import("@/pages/dead-letters")),
@@ -42,7 +44,9 @@ const routes = [
   page("/refresh", () => import("@/pages/refresh")),
   page("/refresh/$job", () => import("@/pages/refresh/job")),
   page("/reconcilers", () => import("@/pages/reconcilers")),
+  page("/reconcilers/new", () => import("@/pages/reconcilers/new")),
   page("/reconcilers/$reconciler", () => import("@/pages/reconcilers/reconciler")),
+  page("/reconcilers/$reconciler/edit", () => import("@/pages/reconcilers/edit")),
   page("/forecast", () => import("@/pages/forecast")),
 ] as const;
 

@@ -8,6 +8,7 @@ import type panels from "./en/panels.json";
 import type queues from "./en/queues.json";
 import type reconcilers from "./en/reconcilers.json";
 import type refresh from "./en/refresh.json";
+import type schedules from "./en/schedules.json";
 import type workflows from "./en/workflows.json";
 
 /** Keys are checked by the compiler against the English texts; a test holds both languages equal. */
@@ -26,6 +27,7 @@ declare module "i18next" {
       refresh: typeof refresh;
       reconcilers: typeof reconcilers;
       forecast: typeof forecast;
+      schedules: typeof schedules;
     };
   }
 }

@@ -32,6 +32,7 @@ const PATHS = {
   info: "M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17zM12 11v5M12 8h.01",
   lock: "M6 11h12v9H6zM9 11V8a3 3 0 0 1 6 0v3",
   more: "M6 12h.01M12 12h.01M18 12h.01",
+  left: "M15 5l-7 7 7 7",
   right: "M9 5l7 7-7 7",
   down: "M5 9l7 7 7-7",
   menu: "M4 7h16M4 12h16M4 17h16",

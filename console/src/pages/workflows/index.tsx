@@ -1,11 +1,93 @@
+import { Text } from "@mantine/core";
+import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Page } from "@/parts";
+import { getWorkflows, type WorkflowOut } from "@/api";
+import { type Column, DataTable, EmptyState, Go, GoButton, Icon, Page, RowMenu, ScheduleCell, Status, When } from "@/parts";
+import { type Asked, Dialogs } from "./dialogs";
+import { LastRunCell } from "./LastRunCell";
+
+const TRY = `curl -X POST ${location.origin}/api/v1/workflows -H 'Content-Type: application/json' \\
+  -d '{"name": "nightly", "cron": "0 2 * * *", "nodes": [{"name": "extract"}, {"name": "report", "after": ["extract"]}]}'`;
 
 export default function WorkflowsPage() {
-  const { t } = useTranslation(["workflows", "common"]);
+  const { t } = useTranslation(["workflows", "common", "schedules"]);
+  const [asked, ask] = useState<Asked | null>(null);
+  const columns = useColumns(ask);
   return (
-    <Page title={t("common:page.workflows")} lead={t("lead")}>
-      {null}
+    <Page
+      title={t("common:page.workflows")}
+      lead={t("lead")}
+      actions={
+        <GoButton to="/workflows/new" leftSection={<Icon name="plus" size={16} />}>
+          {t("act.new")}
+        </GoButton>
+      }
+    >
+      <DataTable
+        label={t("common:page.workflows")}
+        queryKey={["workflows", "list"]}
+        fetchPage={(cursor, signal) => getWorkflows({ limit: 100, ...(cursor && { cursor }) }, { signal })}
+        columns={columns}
+        idOf={(workflow) => workflow.id}
+        hrefOf={(workflow) => `/workflows/${encodeURIComponent(workflow.name)}`}
+        rowHeight={56}
+        empty={
+          <EmptyState
+            icon="workflows"
+            title={t("empty.title")}
+            command={TRY}
+            action={<GoButton to="/workflows/new">{t("act.new")}</GoButton>}
+          >
+            {t("empty.explain")}
+          </EmptyState>
+        }
+      />
+      <Dialogs asked={asked} onClose={() => ask(null)} />
     </Page>
+  );
+}
+
+function useColumns(ask: (asked: Asked) => void): Column<WorkflowOut>[] {
+  const { t } = useTranslation(["workflows", "schedules"]);
+  return useMemo(
+    () => [
+      {
+        id: "name",
+        header: t("column.name"),
+        width: "minmax(200px, 1.4fr)",
+        cell: (workflow) => (
+          <>
+            <Go to="/workflows/$workflow" params={{ workflow: workflow.name }} fw={600} size="sm">
+              {workflow.name}
+            </Go>
+            <Text size="xs" c="dimmed" truncate>
+              {[t("nodeCount", { count: workflow.nodes.length }), ...workflow.tags].join(" · ")}
+            </Text>
+          </>
+        ),
+      },
+      { id: "schedule", header: t("column.schedule"), width: "minmax(200px, 1.4fr)", cell: (workflow) => <ScheduleCell of={workflow} /> },
+      { id: "next", header: t("column.next"), width: "176px", cell: (workflow) => <When at={workflow.nextFire} as="both" zone={workflow.timezone ?? null} /> },
+      { id: "last", header: t("column.last"), width: "minmax(260px, 1.2fr)", cell: (workflow) => <LastRunCell workflow={workflow} /> },
+      { id: "status", header: t("column.status"), width: "112px", cell: (workflow) => <Status status={workflow.status} /> },
+      {
+        id: "acts",
+        header: "",
+        width: "56px",
+        cell: (workflow) => (
+          <RowMenu
+            label={t("act.menu", { name: workflow.name })}
+            acts={[
+              { icon: "play", label: t("act.trigger"), onClick: () => ask({ act: "trigger", workflow }) },
+              workflow.status === "PAUSED"
+                ? { icon: "right", label: t("schedules:resume.act"), onClick: () => ask({ act: "resume", workflow }) }
+                : { icon: "pause", label: t("schedules:pause.act"), onClick: () => ask({ act: "pause", workflow }) },
+              { icon: "trash", label: t("act.delete"), onClick: () => ask({ act: "delete", workflow }), isDangerous: true },
+            ]}
+          />
+        ),
+      },
+    ],
+    [t, ask],
   );
 }

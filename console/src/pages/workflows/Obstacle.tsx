@@ -1,0 +1,43 @@
+import { Alert, Anchor, Group, Text } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import type { RunNodeOut, RunOut } from "@/api";
+import { Icon } from "@/parts";
+import { Replay } from "./Replay";
+import { Rerun } from "./Rerun";
+import { descendantsOf } from "./graph";
+
+interface ObstacleProps {
+  run: RunOut;
+  nodes: readonly RunNodeOut[];
+  onChoose: (name: string) => void;
+}
+
+/** What keeps a run from going on, one line for each dead node, with the two ways out. */
+export function Obstacle({ run, nodes, onChoose }: ObstacleProps) {
+  const { t } = useTranslation("workflows");
+  const dead = nodes.filter((node) => node.state === "DEAD");
+  if (dead.length === 0) return null;
+  return (
+    <Alert color="red" variant="light" icon={<Icon name="warning" />} title={t("obstacle.title", { count: dead.length })}>
+      {dead.map((node) => (
+        <Group key={node.name} justify="space-between" wrap="nowrap" mt={4}>
+          <Text size="sm" lineClamp={2} style={{ overflowWrap: "anywhere" }}>
+            <Anchor component="button" type="button" size="sm" fw={600} onClick={() => onChoose(node.name)}>
+              {node.name}
+            </Anchor>{" "}
+            {t("obstacle.behind", { count: waitingBehind(nodes, node.name) })} {node.errorCode} {node.errorMsg}
+          </Text>
+          <Group gap="xs" wrap="nowrap">
+            <Replay node={node} />
+            <Rerun run={run} node={node} nodes={nodes} />
+          </Group>
+        </Group>
+      ))}
+    </Alert>
+  );
+}
+
+function waitingBehind(nodes: readonly RunNodeOut[], name: string): number {
+  const behind = descendantsOf(nodes, name);
+  return nodes.filter((node) => behind.has(node.name) && node.state === "BLOCKED").length;
+}

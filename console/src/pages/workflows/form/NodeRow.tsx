@@ -1,0 +1,84 @@
+import { ActionIcon, Autocomplete, MultiSelect, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useTranslation } from "react-i18next";
+import { getJobs } from "@/api";
+import { Icon } from "@/parts";
+import type { NodeDraft } from "./draft";
+import classes from "./form.module.css";
+
+interface NodeRowProps {
+  node: NodeDraft;
+  /** The names of the others, to wait for. */
+  others: readonly string[];
+  errors: { name?: string | undefined; job?: string | undefined; after?: string | undefined };
+  onChange: (change: Partial<NodeDraft>) => void;
+  onRemove: (() => void) | null;
+}
+
+/** A node of the form: its name, the job it runs, and what it waits for. */
+export function NodeRow({ node, others, errors, onChange, onRemove }: NodeRowProps) {
+  const { t } = useTranslation("workflows");
+  return (
+    <div className={classes.node} role="group" aria-label={node.name || t("form.node")}>
+      <TextInput
+        aria-label={t("form.nodeName")}
+        placeholder={t("form.nodeName")}
+        value={node.name}
+        onChange={(event) => onChange({ name: event.currentTarget.value })}
+        error={errors.name}
+        spellCheck={false}
+      />
+      <JobInput value={node.job} name={node.name} error={errors.job} onChange={(job) => onChange({ job })} />
+      <MultiSelect
+        aria-label={t("form.after")}
+        placeholder={node.after.length === 0 ? t("form.afterNone") : ""}
+        data={[...others]}
+        value={node.after}
+        onChange={(after) => onChange({ after })}
+        error={errors.after}
+        disabled={others.length === 0}
+      />
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size={36}
+        aria-label={t("form.remove", { name: node.name })}
+        disabled={onRemove === null}
+        onClick={onRemove ?? undefined}
+      >
+        <Icon name="trash" size={16} />
+      </ActionIcon>
+    </div>
+  );
+}
+
+interface JobInputProps {
+  value: string;
+  name: string;
+  error: string | undefined;
+  onChange: (job: string) => void;
+}
+
+/** A job by name; those that contain what is typed are offered. */
+function JobInput({ value, name, error, onChange }: JobInputProps) {
+  const { t } = useTranslation("workflows");
+  const [asked] = useDebouncedValue(value.trim(), 200);
+  const jobs = useQuery({
+    queryKey: ["jobs", "names", asked],
+    queryFn: ({ signal }) => getJobs({ ...(asked && { nameContains: asked }), limit: 20 }, { signal }),
+    placeholderData: keepPreviousData,
+  });
+  const names = (jobs.data?.items ?? []).map((job) => job.name);
+  return (
+    <Autocomplete
+      aria-label={t("form.job")}
+      placeholder={name || t("form.job")}
+      data={names}
+      value={value}
+      onChange={onChange}
+      error={error}
+      spellCheck={false}
+    />
+  );
+}

@@ -1,0 +1,63 @@
+import { useComputedColorScheme } from "@mantine/core";
+import { Background, Controls, ReactFlow } from "@xyflow/react";
+import "@xyflow/react/dist/style.css";
+import { useMemo } from "react";
+import { useTranslation } from "react-i18next";
+import classes from "./Graph.module.css";
+import { JobNode } from "./JobNode";
+import { edgesOf, nodesOf } from "./layout";
+import type { GraphNode } from "./paths";
+
+export interface GraphProps {
+  nodes: readonly GraphNode[];
+  label: string;
+  height: number;
+  chosen?: string | undefined;
+  onChoose?: (name: string) => void;
+}
+
+const TYPES = { job: JobNode };
+const FIT = { padding: 0.12, maxZoom: 1, minZoom: 0.2 };
+
+/** The nodes of a workflow in their order, from left to right. */
+export default function Graph({ nodes, label, height, chosen, onChoose }: GraphProps) {
+  const { t } = useTranslation("workflows");
+  const scheme = useComputedColorScheme("light");
+  const placed = useMemo(() => nodesOf(nodes, chosen, onChoose), [nodes, chosen, onChoose]);
+  const edges = useMemo(() => edgesOf(nodes), [nodes]);
+  // Another shape is another drawing, brought into sight as a whole; a change of states moves nothing.
+  const shape = JSON.stringify(nodes.map((node) => [node.name, node.after]));
+  return (
+    <div className={classes.frame} style={{ height }}>
+      <ReactFlow
+        key={shape}
+        aria-label={label}
+        colorMode={scheme}
+        nodes={placed}
+        edges={edges}
+        nodeTypes={TYPES}
+        fitView
+        fitViewOptions={FIT}
+        minZoom={0.2}
+        maxZoom={1.5}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        nodesFocusable={false}
+        edgesFocusable={false}
+        elementsSelectable={false}
+        preventScrolling={false}
+        zoomOnScroll={false}
+        proOptions={{ hideAttribution: true }}
+        ariaLabelConfig={{
+          "controls.ariaLabel": t("graph.controls"),
+          "controls.zoomIn.ariaLabel": t("graph.zoomIn"),
+          "controls.zoomOut.ariaLabel": t("graph.zoomOut"),
+          "controls.fitView.ariaLabel": t("graph.fit"),
+        }}
+      >
+        <Background gap={20} size={1} />
+        <Controls showInteractive={false} fitViewOptions={FIT} />
+      </ReactFlow>
+    </div>
+  );
+}

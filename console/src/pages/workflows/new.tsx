@@ -1,0 +1,45 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { createWorkflow, type WorkflowIn } from "@/api";
+import { CopyAs, Crumb, Go, Page, useOnce } from "@/parts";
+import { createdBy, EMPTY } from "./form/draft";
+import { WorkflowForm } from "./form/WorkflowForm";
+
+export default function NewWorkflowPage() {
+  const { t } = useTranslation(["workflows", "common", "schedules"]);
+  const [draft, setDraft] = useState(EMPTY);
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const once = useOnce((body: WorkflowIn, headers) => createWorkflow(body, { headers }));
+  const body = createdBy(draft);
+  return (
+    <Page
+      title={t("new.title")}
+      above={
+        <Crumb>
+          <Go to="/workflows" size="sm">{t("common:page.workflows")}</Go>
+        </Crumb>
+      }
+      lead={t("new.lead")}
+    >
+      <WorkflowForm
+        draft={draft}
+        onChange={setDraft}
+        error={once.error}
+        isSending={once.isPending}
+        submit={t("new.submit")}
+        aside={<CopyAs recipe={{ method: "POST", path: "/api/v1/workflows", body, isOnce: true }} />}
+        onSubmit={() =>
+          once.mutate(body, {
+            onSuccess: (made) => {
+              void queries.invalidateQueries({ queryKey: ["workflows"] });
+              void navigate({ to: "/workflows/$workflow", params: { workflow: made.name } });
+            },
+          })
+        }
+      />
+    </Page>
+  );
+}

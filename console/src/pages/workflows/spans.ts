@@ -1,0 +1,33 @@
+import type { RunNodeOut, RunOut } from "@/api";
+
+/** A node's time within its run, in parts of the whole; null before it has begun. */
+export interface Span {
+  from: number;
+  width: number;
+}
+
+export interface Scale {
+  start: number;
+  length: number;
+}
+
+/** From the beginning of a run to its end, or to now while it goes on. */
+export function scaleOf(run: RunOut, nodes: readonly RunNodeOut[], now: number): Scale {
+  const start = new Date(run.createdAt).getTime();
+  const ends = nodes.flatMap((node) => (node.finishedAt ? [new Date(node.finishedAt).getTime()] : []));
+  const isOpen = nodes.some((node) => node.state === "RUNNING");
+  return { start, length: Math.max(1, Math.max(start, ...ends, isOpen ? now : 0) - start) };
+}
+
+export function spanOf(node: RunNodeOut, scale: Scale, now: number): Span | null {
+  if (!node.startedAt) return null;
+  const from = new Date(node.startedAt).getTime();
+  const to = node.state === "RUNNING" || !node.finishedAt ? now : new Date(node.finishedAt).getTime();
+  const share = (at: number): number => Math.min(1, Math.max(0, (at - scale.start) / scale.length));
+  return { from: share(from), width: Math.max(0, share(to) - share(from)) };
+}
+
+/** Those that began first stand first; what has not begun keeps its order at the end. */
+export function inOrder(nodes: readonly RunNodeOut[]): RunNodeOut[] {
+  return nodes.toSorted((one, other) => (one.startedAt ?? "￿").localeCompare(other.startedAt ?? "￿"));
+}
