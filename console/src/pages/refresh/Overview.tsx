@@ -1,0 +1,47 @@
+import { Grid, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import type { RefreshOut } from "@/api";
+import { ErrorView, Panel, Stat } from "@/parts";
+import { CoverageRing } from "./Coverage";
+import { toneOf, useFreshness } from "./freshness";
+import { LastTick } from "./LastTick";
+
+/** How fresh the entities of a job are, and how its last tick went. */
+export function Overview({ job, zone }: { job: string; zone: string | null }) {
+  const found = useFreshness(job);
+  if (found.error) return <ErrorView error={found.error} onRetry={() => void found.refetch()} />;
+  return (
+    <Grid gap="lg">
+      <Grid.Col span={{ base: 12, md: 7 }}>
+        <Freshness found={found.data} />
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, md: 5 }}>{found.data ? <LastTick found={found.data} zone={zone} /> : <Skeleton height={256} />}</Grid.Col>
+    </Grid>
+  );
+}
+
+function Freshness({ found }: { found: RefreshOut | undefined }) {
+  const { t, i18n } = useTranslation("refresh");
+  const number = new Intl.NumberFormat(i18n.language);
+  const told = (value: number | undefined): string | undefined => value === undefined ? undefined : number.format(value);
+  return (
+    <Panel h="100%">
+      <Group gap="lg" wrap="nowrap" align="center">
+        <Stack gap={0} align="center" w={168}>
+          {found ? <CoverageRing found={found} /> : <Skeleton circle height={152} />}
+          <Text size="sm" c="dimmed" ta="center">
+            {t("coverageIn", { window: found?.window ?? "…" })}
+          </Text>
+        </Stack>
+        <SimpleGrid cols={3} spacing="sm" flex={1}>
+          <Stat label={t("entities")} value={told(found?.entities)} />
+          <Stat label={t("running")} value={told(found?.running)} />
+          <Stat label={t("due")} value={told(found?.due)} hint={t("dueHint")} />
+          <Stat label={t("overdue")} value={told(found?.overdue)} hint={t("overdueHint")} {...(found && found.overdue > 0 && { tone: toneOf(found) })} />
+          <Stat label={t("neverRun")} value={told(found?.neverRun)} />
+          <Stat label={t("oldest")} value={found && (found.maxAge ?? "–")} hint={found?.oldest[0]?.key} />
+        </SimpleGrid>
+      </Group>
+    </Panel>
+  );
+}

@@ -1,0 +1,17 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRefresh, type RefreshOut } from "@/api";
+
+/** How fresh the entities of a job are. */
+export function useFreshness(job: string) {
+  return useQuery({ queryKey: ["refresh", job, "freshness"], queryFn: ({ signal }) => getRefresh(job, { signal }) });
+}
+
+/** `12.3 %`; what is not quite everything never reads as everything. */
+export function percentOf(coverage: number): string {
+  return `${(Math.floor(coverage * 1_000) / 10).toFixed(coverage === 1 || coverage === 0 ? 0 : 1)} %`;
+}
+
+export function toneOf(found: Pick<RefreshOut, "overdue" | "coverage">): "good" | "warn" | "bad" {
+  if (found.overdue > 0) return "bad";
+  return found.coverage === null || found.coverage === 1 ? "good" : "warn";
+}
