@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-WORKERS ?= 2
+# One more than there are cores on a small machine: a third of what tests do is waiting for leases and clocks.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help install up test check format lock tests requirements mutants faults oracles bench bench-peers docs clean

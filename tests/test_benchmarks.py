@@ -9,6 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TINY = ("--quick", "--times", "1", "--rows", "400", "--seconds", "0.5")
+PARTS = 3
+"""So that the processes of a test run share them."""
 SAME_AS_ANOTHER_AT_THIS_SIZE = {"definitions_3m"}
 
 
@@ -26,20 +28,22 @@ def _names() -> list[str]:
 
 
 @pytest.mark.timeout(180)
-def test_every_scenario_runs_at_a_tiny_size_and_its_figures_are_kept(tmp_path: Path):
-    names = _names()
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_scenario_runs_at_a_tiny_size_and_its_figures_are_kept(part: int, tmp_path: Path):
+    every = _names()
+    names = every[len(every) * part // PARTS : len(every) * (part + 1) // PARTS]
 
     shown = _run("benchmarks", *names, *TINY, "--keep", str(tmp_path))
 
     (file,) = tmp_path.iterdir()
     kept = json.loads(file.read_text())
-    assert {line["scenario"] for line in kept["lines"]} == set(names)
+    assert {line["scenario"] for line in kept["lines"]} >= set(names)  # and what their ratios are to
     assert len({(line["scenario"], line["name"]) for line in kept["lines"]}) == len(
         {line["name"] for line in kept["lines"]}
     )
     assert all(line["median"] >= 0 for line in kept["lines"])
     drains = {line["per"]: line["ratio"] for line in kept["lines"] if line["name"] == "drain"}
-    assert drains.keys() == {"raw_limit", "own_sql"}
+    assert "drain" not in names or drains.keys() == {"raw_limit", "own_sql"}
     assert all(ratio > 0 for ratio in drains.values())
     assert kept["commit"]
     assert kept["machine"]["cores"]
