@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { closeBrowser, LOOKS, visiting } from "./browser";
-import { control, until } from "./server";
+import { api, control, fresh, until } from "./server";
 
 afterAll(closeBrowser);
 
@@ -45,14 +45,29 @@ test("language, scheme and zone are chosen in the header and kept", async () => 
   });
 });
 
-test("the search opens by key and leads to a page", async () => {
+test("the search opens by key and leads to pages, jobs and instances", async () => {
+  const name = fresh("looked-for");
+  await api("POST", "/api/v1/jobs", { name });
+  await api("PUT", `/api/v1/jobs/${name}/instances/${name}-key`, { executeTime: "2999-01-01T00:00:00Z" });
   await visiting({}, async (visit) => {
     const page = await visit.open("/");
-    await page.keyboard.press("Control+k");
-    await page.getByPlaceholder("Search pages, jobs, instances").last().fill("forec");
-    await visit.shoot("search");
+    const search = async (text: string): Promise<void> => {
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+      await page.keyboard.press("Control+k");
+      await page.getByRole("textbox", { name: /^Search/ }).fill(text);
+    };
+    await search("forec");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "Forecast" }).waitFor();
+
+    await search(name);
+    await page.getByRole("button", { name: `${name}-key` }).waitFor();
+    await visit.shoot("search");
+    await page.getByRole("button", { name, exact: true }).click();
+    await page.waitForURL(`**/jobs/${name}`);
+    await search(`${name}-k`);
+    await page.getByRole("button", { name: `${name}-key` }).click();
+    await page.waitForURL(/\/instances\/\d+$/);
   });
 });
 

@@ -4,13 +4,14 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { getInstances, getJobs } from "@/api";
+import { getSearch } from "@/api";
 import { Icon } from "@/parts/Icon";
+import { StateMark } from "@/parts/StateChip";
 import { PAGES } from "./pages";
 
 export const openSearch = spotlight.open;
 
-/** ⌘K: pages by name, jobs by name, instances by id or key. */
+/** ⌘K: pages, jobs and workflows by name, instances by id or key. */
 export function Search() {
   const { t } = useTranslation();
   const navigate = useNavigate();
@@ -33,6 +34,7 @@ export function Search() {
       onQueryChange={setQuery}
       shortcut={["mod + K", "/"]}
       highlightQuery
+      highlightColor="teal.3"
       scrollable
       maxHeight={420}
       overlayProps={{ blur: 2, backgroundOpacity: 0.35 }}
@@ -49,42 +51,35 @@ export function Search() {
 function useFound(query: string, go: (href: string) => () => void): SpotlightActionGroupData[] {
   const { t } = useTranslation();
   const [asked] = useDebouncedValue(query.trim(), 200);
-  const jobs = useQuery({
-    queryKey: ["jobs", "search", asked],
-    queryFn: ({ signal }) => getJobs({ name: asked, limit: 8 }, { signal }),
-    enabled: asked !== "",
+  const { data } = useQuery({
+    queryKey: ["search", asked],
+    queryFn: ({ signal }) => getSearch({ q: asked }, { signal }),
+    enabled: asked !== "" && asked.length <= 200,
   });
-  const instances = useQuery({
-    queryKey: ["instances", "search", asked],
-    queryFn: ({ signal }) => getInstances({ key: asked, limit: 8 }, { signal }),
-    enabled: asked !== "",
-  });
-  if (asked === "") return [];
-  const named = (jobs.data?.items ?? []).map((job) => ({
+  if (!data) return [];
+  const jobs = data.jobs.map((job) => ({
     id: `job ${job.id}`,
     label: job.name,
     leftSection: <Icon name="jobs" />,
     onClick: go(`/jobs/${encodeURIComponent(job.name)}`),
   }));
-  const keyed = (instances.data?.items ?? []).map((instance) => ({
+  const workflows = data.workflows.map((workflow) => ({
+    id: `workflow ${workflow.id}`,
+    label: workflow.name,
+    leftSection: <Icon name="workflows" />,
+    onClick: go(`/workflows/${encodeURIComponent(workflow.name)}`),
+  }));
+  const instances = data.instances.map((instance) => ({
     id: `instance ${instance.id}`,
     label: instance.key ?? instance.id,
-    description: `${instance.job} · ${instance.id}`,
-    leftSection: <Icon name="instances" />,
+    description: `${instance.job} · ${instance.id} · ${t(`state.${instance.state}`)}`,
+    keywords: [instance.id, query],
+    leftSection: <StateMark state={instance.state} />,
     onClick: go(`/instances/${instance.id}`),
   }));
-  const byId = /^\d{1,18}$/.test(asked)
-    ? [
-        {
-          id: `id ${asked}`,
-          label: t("search.instance", { id: asked }),
-          leftSection: <Icon name="instances" />,
-          onClick: go(`/instances/${asked}`),
-        },
-      ]
-    : [];
   return [
-    { group: t("page.jobs"), actions: named },
-    { group: t("page.instances"), actions: [...byId, ...keyed] },
+    { group: t("page.jobs"), actions: jobs },
+    { group: t("page.workflows"), actions: workflows },
+    { group: t("page.instances"), actions: instances },
   ].filter((group) => group.actions.length > 0);
 }

@@ -1,4 +1,5 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { i18next } from "@/i18n";
 import { Crash } from "./Crash";
 import { Lost } from "./Lost";
 import { Shell } from "./Shell";
@@ -20,8 +21,16 @@ const root = createRootRoute({
   validateSearch: (search: Record<string, unknown>) => search as Record<string, string>,
 });
 
+/** A page is opened when its code and its texts are there: until then the one before it stays. */
 function page<Path extends string>(path: Path, load: () => Promise<{ default: React.ComponentType }>) {
-  return createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load) });
+  const texts = [path.split("/")[1] || "overview", "panels"];
+  return createRoute({
+    getParentRoute: () => root,
+    path,
+    component: lazyRouteComponent(load),
+    loader: () => i18next.loadNamespaces(texts),
+    staleTime: Infinity,
+  });
 }
 
 /** Each page comes with its own code when it is first opened. */
@@ -55,6 +64,7 @@ export const router = createRouter({
   parseSearch,
   stringifySearch,
   defaultPreload: "intent",
+  defaultPendingMinMs: 0,
   defaultErrorComponent: Crash,
   scrollRestoration: true,
 });
