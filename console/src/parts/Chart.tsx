@@ -5,6 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useZone } from "@/app/zones";
 import classes from "./Chart.module.css";
+import { clockOf } from "./time";
 
 export interface Series {
   label: string;
@@ -93,7 +94,7 @@ function optionsOf(series: readonly Series[], place: Element, frame: Frame): uPl
     cursor: { y: false, points: { size: 6 } },
     tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), frame.zone),
     scales: { y: { range: (_, __, most) => [0, Math.max(most ?? 0, frame.limit ?? 0, 1) * 1.1] } },
-    axes: [axis, { ...axis, size: 60, values: (_, ticks) => ticks.map(frame.format) }],
+    axes: [{ ...axis, size: 28, space: 76, values: (_, ticks) => timesOf(ticks, frame.zone) }, { ...axis, size: 60, values: (_, ticks) => ticks.map(frame.format) }],
     series: [
       {},
       ...series.map((each) => {
@@ -103,6 +104,16 @@ function optionsOf(series: readonly Series[], place: Element, frame: Frame): uPl
     ],
     hooks: { draw: frame.limit === undefined ? [] : [(plot) => drawLimit(plot, frame.limit!, paint(place, "var(--horai-warn)"))] },
   };
+}
+
+/** As exact as the ticks are far apart: dates, minutes or seconds. */
+function timesOf(ticks: readonly number[], zone: string): string[] {
+  const apart = (ticks[1] ?? 0) - (ticks[0] ?? 0);
+  return ticks.map((tick) => {
+    const { month, day, hour, minute, second } = clockOf(new Date(tick * 1_000), zone);
+    if (apart >= 86_400) return `${month}-${day}`;
+    return apart >= 60 ? `${hour}:${minute}` : `${hour}:${minute}:${second}`;
+  });
 }
 
 function drawLimit(plot: uPlot, limit: number, colour: string): void {

@@ -20,16 +20,22 @@ export function Page({ title, lead, actions, above, children }: PageProps) {
   return (
     <Stack gap="lg">
       <Group justify="space-between" align="flex-start" wrap="nowrap" gap="lg">
-        <div>
+        <div style={{ minWidth: 0 }}>
           {above}
-          <Title order={1}>{title}</Title>
+          <Title order={1} style={{ overflowWrap: "anywhere" }}>
+            {title}
+          </Title>
           {lead && (
             <Text c="dimmed" mt={4} maw="44rem">
               {lead}
             </Text>
           )}
         </div>
-        {actions && <Group gap="xs">{actions}</Group>}
+        {actions && (
+          <Group gap="xs" justify="flex-end" style={{ flex: "none", maxWidth: "70%" }}>
+            {actions}
+          </Group>
+        )}
       </Group>
       {children}
     </Stack>

@@ -39,7 +39,7 @@ export function barsOf(job: Pick<ListedJob, "recent">) {
 function Name({ job }: { job: ListedJob }) {
   return (
     <>
-      <Go to="/jobs/$job" params={{ job: job.name }} fw={600} c="inherit" title={job.name}>
+      <Go to="/jobs/$job" params={{ job: job.name }} inherit fw={600} c="inherit" title={job.name}>
         {job.name}
       </Go>
       <Small>{job.tags.join("  ")}</Small>

@@ -1,4 +1,4 @@
-import { Alert, Group, Skeleton, Stack } from "@mantine/core";
+import { Alert, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
@@ -71,12 +71,17 @@ function Notices({ job }: { job: JobOut }) {
   return (
     <>
       {job.status === "PAUSED" && (
-        <Alert color="orange" icon={<Icon name="pause" />} title={t("paused.title")}>
-          {job.note ?? t("paused.hint")}
+        <Alert color="gray" icon={<Icon name="pause" />} classNames={{ root: classes.held!, icon: classes.warn! }} role="note">
+          <Text size="sm" fw={600}>
+            {t("paused.title")}
+          </Text>
+          <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+            {job.note ?? t("paused.hint")}
+          </Text>
         </Alert>
       )}
       {job.declaredBy && (
-        <Alert color="gray" icon={<Icon name="info" />} p="xs">
+        <Alert color="gray" icon={<Icon name="info" />} p="xs" role="note">
           {t("declared", { app: job.declaredBy })}
         </Alert>
       )}

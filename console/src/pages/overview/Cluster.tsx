@@ -1,7 +1,7 @@
 import { Group, Skeleton, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
-import { type NodeOut, schedulerNodes, schedulerShards, type ShardOut } from "@/api";
+import { type NodeList, schedulerNodes, schedulerShards, type ShardOut } from "@/api";
 import { ErrorView, Go, Panel, When } from "@/parts";
 import classes from "./overview.module.css";
 
@@ -43,7 +43,7 @@ export function Cluster() {
   );
 }
 
-function NodeLine({ node, shards }: { node: NodeOut; shards: readonly ShardOut[] }) {
+function NodeLine({ node, shards }: { node: NodeList["items"][number]; shards: readonly ShardOut[] }) {
   const { t } = useTranslation("overview");
   return (
     <div className={classes.node}>

@@ -15,7 +15,7 @@ export function Counters() {
   const live = (state: (typeof SHOWN)[number]): string | undefined =>
     stats && `${stats.liveExact ? "" : "≈ "}${number.format(stats.live[state])}`;
   return (
-    <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="md">
+    <SimpleGrid cols={{ base: 2, sm: 3 }} spacing="md">
       {SHOWN.map((state) => (
         <Stat
           key={state}

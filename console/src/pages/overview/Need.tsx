@@ -38,7 +38,7 @@ export function Words({ name, values }: { name: Told; values: Record<string, unk
 
 export function ToJob({ name }: { name: string }) {
   return (
-    <Go to="/jobs/$job" params={{ job: name }} c="inherit">
+    <Go to="/jobs/$job" params={{ job: name }} inherit c="inherit">
       {name}
     </Go>
   );

@@ -1,4 +1,4 @@
-import { Skeleton, Stack } from "@mantine/core";
+import { SimpleGrid, Skeleton } from "@mantine/core";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { MinuteOut } from "@/api";
@@ -24,14 +24,16 @@ export function Trends() {
   const times = useMemo(() => minutes?.map((minute) => new Date(minute.at).getTime() / 1_000) ?? [], [minutes]);
   const curves = useCurves(minutes ?? NO_MINUTES);
   return (
-    <Stack gap="lg">
+    <>
       <ErrorView error={stats.error} onRetry={() => void stats.refetch()} />
-      {curves.map(({ name, ...curve }) => (
-        <Panel key={name} title={t(`chart.${name}`)}>
-          {minutes ? <Chart label={t(`chart.${name}`)} times={times} height={HEIGHT} {...curve} /> : <Skeleton height={HEIGHT + 24} />}
-        </Panel>
-      ))}
-    </Stack>
+      <SimpleGrid cols={{ base: 1, md: 3 }} spacing="lg">
+        {curves.map(({ name, ...curve }) => (
+          <Panel key={name} title={t(`chart.${name}`)}>
+            {minutes ? <Chart label={t(`chart.${name}`)} times={times} height={HEIGHT} {...curve} /> : <Skeleton height={HEIGHT + 24} />}
+          </Panel>
+        ))}
+      </SimpleGrid>
+    </>
   );
 }
 

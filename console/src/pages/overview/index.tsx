@@ -14,14 +14,14 @@ export default function OverviewPage() {
   return (
     <Page title={t("common:page.overview")} lead={t("lead")}>
       <HealthPanel />
-      <Counters />
       <div className={classes.columns}>
-        <Trends />
+        <Attention />
         <Stack gap="lg">
-          <Attention />
+          <Counters />
           <Cluster />
         </Stack>
       </div>
+      <Trends />
     </Page>
   );
 }

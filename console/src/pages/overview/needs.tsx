@@ -16,7 +16,7 @@ function broken(found: AttentionOut): ReactNode[] {
       icon="deadLetters"
       title={<ToJob name={one.job} />}
       detail={
-        <Go to="/dead-letters" search={{ job: one.job }} c="inherit">
+        <Go to="/dead-letters" search={{ job: one.job }} inherit c="inherit">
           <Words name="dead" values={{ count: one.instances, code: one.errorCode ?? "" }} />
         </Go>
       }
@@ -30,7 +30,7 @@ function broken(found: AttentionOut): ReactNode[] {
       icon="replay"
       title={<ToJob name={one.job} />}
       detail={
-        <Go to="/instances" search={{ job: one.job, state: "FAIL" }} c="inherit">
+        <Go to="/instances" search={{ job: one.job, state: "FAIL" }} inherit c="inherit">
           <Words name="failing" values={{ count: one.instances, code: one.errorCode ?? "" }} />
         </Go>
       }
@@ -49,9 +49,9 @@ function late({ late: { count, more, examples } }: AttentionOut): ReactNode[] {
       tone="bad"
       icon="instances"
       title={<Words name="late" values={{ count, shown: more ? `${count}+` : count }} />}
-      detail={examples.map((one) => (
+      detail={[...new Map(examples.map((one) => [one.job, one])).values()].map((one) => (
         <span key={one.id}>
-          <Go to="/instances/$instance" params={{ instance: one.id }} c="inherit">
+          <Go to="/instances/$instance" params={{ instance: one.id }} inherit c="inherit">
             {one.job}
           </Go>{" "}
         </span>
@@ -67,7 +67,7 @@ function lost({ lostNodes }: AttentionOut): ReactNode[] {
       key={`node ${node.incarnation}`}
       tone="bad"
       icon="node"
-      title={<Go to="/queues" c="inherit">{node.name}</Go>}
+      title={<Go to="/queues" inherit c="inherit">{node.name}</Go>}
       detail={<Words name="lost" values={{ host: node.host }} />}
       at={node.leaseUntil}
     />
@@ -92,7 +92,7 @@ function held({ pausedJobs, pausedQueues }: AttentionOut): ReactNode[] {
       tone="warn"
       icon="pause"
       title={
-        <Go to="/jobs" search={{ status: "PAUSED" }} c="inherit">
+        <Go to="/jobs" search={{ status: "PAUSED" }} inherit c="inherit">
           <Words name="pausedMore" values={{ count: others, shown: pausedJobs.more ? `${others}+` : others }} />
         </Go>
       }
@@ -103,7 +103,7 @@ function held({ pausedJobs, pausedQueues }: AttentionOut): ReactNode[] {
       key={`queue ${queue.name}`}
       tone="warn"
       icon="pause"
-      title={<Go to="/queues" c="inherit">{queue.name}</Go>}
+      title={<Go to="/queues" inherit c="inherit">{queue.name}</Go>}
       detail={<Plain name="pausedQueue" />}
       at={queue.updatedAt}
     />
@@ -118,7 +118,7 @@ function underWay({ backfills, drifts, staleRefreshes }: AttentionOut): ReactNod
         key={`refresh ${one.jobId}`}
         tone="warn"
         icon="refresh"
-        title={<Go to="/refresh/$job" params={{ job: one.job }} c="inherit">{one.job}</Go>}
+        title={<Go to="/refresh/$job" params={{ job: one.job }} inherit c="inherit">{one.job}</Go>}
         detail={<Words name="stale" values={{ window: one.window }} />}
         at={one.oldest}
       />
@@ -128,7 +128,7 @@ function underWay({ backfills, drifts, staleRefreshes }: AttentionOut): ReactNod
         key={`drift ${one.id}`}
         tone="warn"
         icon="reconcilers"
-        title={<Go to="/reconcilers/$reconciler" params={{ reconciler: one.name }} c="inherit">{one.name}</Go>}
+        title={<Go to="/reconcilers/$reconciler" params={{ reconciler: one.name }} inherit c="inherit">{one.name}</Go>}
         detail={one.error ?? <Words name="drift" values={{ missing: one.missing, created: one.created }} />}
         at={one.startedAt}
       />

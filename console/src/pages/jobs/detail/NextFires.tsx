@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { getNext, type JobOut } from "@/api";
 import { ErrorView, Panel } from "@/parts";
 import { Fires } from "../Fires";
+import { kindOf } from "../schedule";
 
 /** When the job fires next. */
 export function NextFires({ job }: { job: JobOut }) {
@@ -22,6 +23,11 @@ export function NextFires({ job }: { job: JobOut }) {
         </Text>
       }
     >
+      {job.status === "PAUSED" && kindOf(job) !== "manual" && (
+        <Text size="sm" c="var(--horai-warn)">
+          {t("fires.paused")}
+        </Text>
+      )}
       <ErrorView error={next.error} />
       {next.isPending && (
         <Stack gap="xs">
@@ -31,9 +37,9 @@ export function NextFires({ job }: { job: JobOut }) {
         </Stack>
       )}
       {next.data && next.data.fires.length > 0 && <Fires fires={next.data.fires} zone={zone} />}
-      {next.data && (next.data.note || next.data.fires.length === 0) && (
+      {next.data && next.data.fires.length === 0 && (
         <Text size="sm" c="dimmed">
-          {next.data.note ?? t("fires.none")}
+          {t(kindOf(job) === "manual" ? "fires.manual" : "fires.none")}
         </Text>
       )}
     </Panel>

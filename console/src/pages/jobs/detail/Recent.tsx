@@ -105,7 +105,7 @@ function Trend({ instances }: { instances: readonly InstanceOut[] }) {
   const { times, series } = useMemo(() => {
     const ended = instances.filter((one) => one.startedAt && one.finishedAt && one.state !== "CANCELLED");
     const points = ended
-      .map((one) => [new Date(one.startedAt!).getTime() / 1_000, between(one.startedAt, one.finishedAt)] as const)
+      .map((one) => [new Date(one.fireTime).getTime() / 1_000, between(one.startedAt, one.finishedAt)] as const)
       .toSorted(([first], [second]) => first - second);
     const line = { label: t("recent.duration"), colour: "var(--mantine-primary-color-filled)", isFilled: true };
     return { times: points.map(([at]) => at), series: [{ ...line, values: points.map(([, ms]) => ms) }] };

@@ -1,0 +1,239 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { BASE, closeBrowser, LOOKS, visiting } from "./browser";
+import { api, fresh, until } from "./server";
+
+afterAll(closeBrowser);
+
+const TARGET = { type: "http", url: `${BASE}/healthz`, method: "GET" };
+const HOSTILE = `<img src=x onerror="globalThis.owned=1">`;
+const wellKnown = fresh("known");
+
+interface JobSeen {
+  status: string;
+  note: string | null;
+  payload: unknown;
+  overlap: string;
+  cron: string;
+}
+
+async function jobNamed(name: string): Promise<JobSeen> {
+  return api<JobSeen>("GET", `/api/v1/jobs/${name}`);
+}
+
+async function create(name: string, fields: object): Promise<void> {
+  await api("POST", "/api/v1/jobs", { name, target: TARGET, ...fields });
+}
+
+/** The dialog on top, by its title. */
+function dialog(page: Page, title: string | RegExp) {
+  return page.getByRole("dialog", { name: title });
+}
+
+beforeAll(async () => {
+  await create(wellKnown, { cron: "*/5 * * * *", timezone: "Europe/Berlin", tags: ["e2e"], payload: { shop: 1 } });
+});
+
+test("every page of jobs is right in both languages and both schemes", async () => {
+  for (const look of LOOKS) {
+    await visiting(look, async (visit) => {
+      for (const path of ["/jobs", `/jobs/${wellKnown}`, "/jobs/new", `/jobs/${wellKnown}/edit`]) {
+        await visit.open(path);
+        await visit.shoot(`jobs-${path.split("/").length}${path.endsWith("new") ? "n" : ""}`);
+        if (look.language === "en" ? look.scheme === "light" : look.scheme === "dark") await visit.expectAccessible();
+      }
+    });
+  }
+});
+
+test("a job is created from the form, its fires are shown while typing, and it fires", async () => {
+  const name = fresh("made");
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/jobs/new");
+    await page.getByLabel("Name", { exact: true }).fill(name);
+    await page.getByLabel("Cron expression").fill("0 9 * * 1-5");
+    await page.getByText("At 09:00, Monday through Friday").waitFor();
+    await page.getByRole("list", { name: "Next fires" }).getByRole("listitem").nth(5).waitFor();
+    await page.getByText("Interval", { exact: true }).click();
+    await page.getByLabel("Every").fill("1s");
+    await page.getByRole("combobox", { name: "Method" }).or(page.getByLabel("Method")).first().click();
+    await page.getByRole("option", { name: "GET" }).click();
+    await page.getByLabel("URL").fill(`${BASE}/healthz`);
+    await page.getByRole("button", { name: "Create job" }).click();
+
+    await page.getByRole("heading", { level: 1, name }).waitFor();
+    await page.locator('[data-state="SUCCESS"]').first().waitFor();
+  });
+});
+
+test("what is wrong is said at its field, by the server", async () => {
+  await visiting({ mayFail: /status of 422/ }, async (visit) => {
+    const page = await visit.open("/jobs/new");
+    const cron = page.getByLabel("Cron expression");
+    await cron.fill("61 * * * *");
+    await until(async () => (await cron.getAttribute("aria-invalid")) === "true");
+    await cron.fill("0 9 * * *");
+    await until(async () => (await cron.getAttribute("aria-invalid")) !== "true");
+
+    await page.getByLabel("Name", { exact: true }).fill("12345");
+    await page.getByLabel("URL").fill("ftp://nowhere");
+    await page.getByRole("button", { name: "Create job" }).click();
+    await page.getByRole("alert").getByText(/Not created/).waitFor();
+    for (const field of ["Name", "URL"]) {
+      expect(await page.getByLabel(field, { exact: true }).getAttribute("aria-invalid")).toBe("true");
+    }
+    await visit.shoot("jobs-wrong");
+  });
+});
+
+test("a job is paused with a note, resumed and run by hand with another payload", async () => {
+  const name = fresh("held");
+  await create(name, {});
+  await visiting({ language: "zh-CN", scheme: "dark" }, async (visit) => {
+    const page = await visit.open(`/jobs/${name}`);
+    await page.getByRole("button", { name: "暂停" }).click();
+    await dialog(page, `暂停 ${name}？`).getByRole("textbox").fill(HOSTILE);
+    await dialog(page, `暂停 ${name}？`).getByRole("button", { name: "暂停" }).click();
+    await page.getByText(HOSTILE).waitFor();
+    expect(await jobNamed(name)).toMatchObject({ status: "PAUSED", note: HOSTILE });
+
+    await page.getByRole("button", { name: "恢复" }).click();
+    await dialog(page, `恢复 ${name}？`).getByRole("button", { name: "恢复" }).click();
+    await page.getByRole("button", { name: "暂停" }).waitFor();
+    expect((await jobNamed(name)).status).toBe("ACTIVE");
+
+    await page.getByRole("button", { name: "立即运行" }).click();
+    const run = dialog(page, `立即运行 ${name}`);
+    await run.getByRole("textbox").fill(`{"n": 7, "text": ${JSON.stringify(HOSTILE)}}`);
+    await run.getByRole("button", { name: "立即运行" }).click();
+    await run.locator('[data-state="SUCCESS"]').waitFor();
+    const made = await api<{ items: { payload: unknown }[] }>("GET", `/api/v1/jobs/${name}/instances`);
+    expect(made.items.map((instance) => instance.payload)).toEqual([{ n: 7, text: HOSTILE }]);
+    expect(await page.evaluate(() => "owned" in globalThis)).toBe(false);
+  });
+});
+
+test("a job is changed, copied and deleted", async () => {
+  const name = fresh("changed");
+  await create(name, { cron: "0 9 * * *", payload: { shop: 1 }, overlap: "skip" });
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/jobs/${name}/edit`);
+    await page.getByLabel("Cron expression").fill("0 10 * * *");
+    await page.getByRole("button", { name: "Save changes" }).click();
+    await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+    expect(await jobNamed(name)).toMatchObject({ cron: "0 10 * * *", overlap: "skip", payload: { shop: 1 } });
+
+    await page.getByRole("button", { name: `Actions for ${name}` }).click();
+    await page.getByRole("menuitem", { name: "Make another like this" }).click();
+    await page.getByRole("button", { name: "Create job" }).click();
+    const copy = `${name}_copy`;
+    await page.getByRole("heading", { level: 1, name: copy }).waitFor();
+    expect(await jobNamed(copy)).toMatchObject({ cron: "0 10 * * *", overlap: "skip", payload: { shop: 1 } });
+
+    await page.getByRole("button", { name: `Actions for ${copy}` }).click();
+    await page.getByRole("menuitem", { name: "Delete" }).click();
+    await dialog(page, `Delete ${copy}?`).getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
+    await expect(jobNamed(copy)).rejects.toThrow("404");
+  });
+});
+
+test("a change that somebody else was faster with is refused, not overwritten", async () => {
+  const name = fresh("raced");
+  await create(name, { cron: "0 9 * * *" });
+  await visiting({ mayFail: /status of 412/ }, async (visit) => {
+    const page = await visit.open(`/jobs/${name}/edit`);
+    await api("PATCH", `/api/v1/jobs/${name}`, { overlap: "skip" });
+    await page.getByLabel("Cron expression").fill("0 10 * * *");
+    await page.getByRole("button", { name: "Save changes" }).click();
+    await page.getByRole("alert").getByText("SCH_412_PRECONDITION").waitFor();
+    expect(await jobNamed(name)).toMatchObject({ cron: "0 9 * * *", overlap: "skip" });
+  });
+});
+
+test("C21 a backfill is counted to the slot, started, and followed to its end", async () => {
+  const name = fresh("filled");
+  await create(name, { cron: "*/5 * * * *" });
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/jobs/${name}`);
+    await page.getByRole("button", { name: "Backfill" }).click();
+    const wizard = dialog(page, `Backfill ${name}`);
+    await wizard.getByRole("button", { name: "Last hour" }).click();
+    await wizard.getByRole("button", { name: "Count them" }).click();
+    await wizard.getByLabel("At once").fill("4");
+    await wizard.getByRole("button", { name: "Run 12 slots" }).click();
+    await wizard.locator('[data-status="DONE"]').waitFor();
+    await wizard.getByText("12 succeeded").waitFor();
+    await visit.shoot("jobs-backfill");
+    await wizard.getByRole("button", { name: "Close" }).last().click();
+    await page.getByRole("heading", { level: 2, name: "Backfills" }).waitFor();
+  });
+});
+
+test("a backfill under way is held, goes on and is cancelled", async () => {
+  const name = fresh("slow");
+  await create(name, { every: "1s" });
+  const from = new Date(Date.now() - 3_600_000).toISOString();
+  await api("POST", `/api/v1/jobs/${name}/backfill`, { from, rate: "1/s" }, fresh("key"));
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/jobs/${name}`);
+    const card = page.locator("section[data-status]").first();
+    await card.getByRole("button", { name: "Pause" }).click();
+    await page.locator('section[data-status="PAUSED"]').waitFor();
+    await card.getByRole("button", { name: "Resume" }).click();
+    await page.locator('section[data-status="RUNNING"]').waitFor();
+    await card.getByRole("button", { name: "Cancel backfill" }).click();
+    await dialog(page, "Cancel this backfill?").getByRole("button", { name: "Cancel backfill" }).click();
+    await page.locator('section[data-status="CANCELLED"]').waitFor();
+  });
+  await api("DELETE", `/api/v1/jobs/${name}`);
+});
+
+test("the list is filtered in its address, and a job is paused from its row", async () => {
+  const name = fresh("row");
+  await create(name, { every: "1h", tags: ["needle"], queue: "hay" });
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/jobs?name=${name.slice(0, 3)}&tag=needle`);
+    const row = page.getByRole("row", { name });
+    await row.waitFor();
+    expect(await page.getByLabel("Tag").inputValue()).toBe("needle");
+    await row.getByRole("button", { name: `Actions for ${name}` }).click();
+    await page.getByRole("menuitem", { name: "Pause" }).click();
+    await dialog(page, `Pause ${name}?`).getByRole("button", { name: "Pause" }).click();
+    await row.getByText("Paused").waitFor();
+
+    await page.getByLabel("Name contains").fill("no such job");
+    await page.getByText("No job matches").waitFor();
+    expect(new URL(page.url()).searchParams.get("name")).toBe("no such job");
+  });
+});
+
+test("hostile and endless texts are texts, and break nothing", async () => {
+  const name = `${fresh("long")}${"x".repeat(80)}`;
+  await create(name, {
+    cron: "0 9 * * *",
+    target: { ...TARGET, url: `${BASE}/healthz?${"y".repeat(1_500)}`, headers: { "X-Text": HOSTILE } },
+    payload: { html: HOSTILE, rtl: "\u202Eabc\u05D0", long: "z".repeat(10_000) },
+  });
+  await api("POST", `/api/v1/jobs/${name}/pause`, { note: `${HOSTILE} \u202E ${"n".repeat(1_900)}` });
+  await visiting({}, async (visit) => {
+    for (const path of [`/jobs?name=${name}`, `/jobs/${name}`, `/jobs/${name}/edit`, `/jobs/new?like=${name}`]) {
+      const page = await visit.open(path);
+      expect(await page.evaluate(() => "owned" in globalThis)).toBe(false);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      expect(wide, path).toBeLessThanOrEqual(0);
+    }
+    await visit.shoot("jobs-hostile");
+  });
+});
+
+test("what happened to a slot is explained", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/jobs/${wellKnown}`);
+    await page.getByLabel("At", { exact: true }).fill("2031-03-30T02:30:00");
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText(/Not a slot|Will come/).waitFor();
+    await page.getByRole("button", { name: "The slot after" }).click();
+    await page.getByText("Will come").waitFor();
+  });
+});

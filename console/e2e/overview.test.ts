@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { BASE, closeBrowser, LOOKS, visiting } from "./browser";
+import { api, fresh, until } from "./server";
+
+afterAll(closeBrowser);
+
+const held = fresh("held");
+const dying = fresh("dying");
+const HOSTILE = `<img src=x onerror="globalThis.owned=1"> \u202E`;
+
+beforeAll(async () => {
+  const target = { type: "http", url: `${BASE}/api/v1/no-such-page`, method: "GET" };
+  await api("POST", "/api/v1/jobs", { name: held, target });
+  await api("POST", `/api/v1/jobs/${held}/pause`, { note: HOSTILE });
+  await api("POST", "/api/v1/jobs", { name: dying, target });
+  await api("POST", `/api/v1/jobs/${dying}/trigger`, {}, fresh("key"));
+  await until(async () => {
+    const letters = await api<{ items: unknown[] }>("GET", `/api/v1/dlq?job=${dying}`);
+    return letters.items.length > 0;
+  });
+});
+
+test("the overview is right in both languages and both schemes", async () => {
+  const titles = { en: ["Health", "What needs you", "Nodes and shards"], "zh-CN": ["调度健康状况", "需要你处理", "节点与分片"] };
+  for (const look of LOOKS) {
+    await visiting({ ...look, height: 1_200 }, async (visit) => {
+      const page = await visit.open("/");
+      for (const name of titles[look.language]) await page.getByRole("heading", { level: 2, name }).waitFor();
+      await visit.expectAccessible();
+      await visit.shoot("overview");
+    });
+  }
+});
+
+test("what needs somebody is named with its reason, and leads there", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/");
+    await page.getByText(HOSTILE.trim()).first().waitFor();
+    expect(await page.evaluate(() => "owned" in globalThis)).toBe(false);
+    await page.getByRole("listitem").filter({ hasText: dying }).getByText(/1 dead letter in the last hour/).waitFor();
+    await page.getByRole("link", { name: dying }).click();
+    await page.getByRole("heading", { level: 1, name: dying }).waitFor();
+  });
+});
+
+test("a number is a link to its list", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/");
+    await page.getByRole("link", { name: /^Running/ }).click();
+    await page.getByRole("heading", { level: 1, name: "Instances" }).waitFor();
+    expect(new URL(page.url()).searchParams.get("state")).toBe("RUNNING");
+  });
+});
