@@ -1,3 +1,4 @@
+export { parseExactly } from "./exact";
 export { areAllShown, fieldErrors } from "./fieldErrors";
 export { ProblemError, Unreachable } from "./request";
 export * from "@/generated/api";

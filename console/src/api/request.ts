@@ -1,4 +1,5 @@
 import type { Problem } from "@/generated/model";
+import { parseExactly } from "./exact";
 
 /** The server answered with a problem (RFC 9457). */
 export class ProblemError extends Error {
@@ -26,7 +27,7 @@ export async function request<T>(url: string, init?: RequestInit): Promise<T> {
     const wait = Number(response.headers.get("Retry-After"));
     throw new ProblemError(problemIn(text, response), Number.isFinite(wait) && wait > 0 ? wait : null);
   }
-  return (text === "" ? undefined : JSON.parse(text)) as T;
+  return (text === "" ? undefined : parseExactly(text)) as T;
 }
 
 async function reach(url: string, init?: RequestInit): Promise<Response> {

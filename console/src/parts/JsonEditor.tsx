@@ -1,6 +1,7 @@
 import { Textarea, type TextareaProps } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { parseExactly } from "@/api";
 
 interface JsonEditorProps extends Omit<TextareaProps, "value" | "onChange"> {
   /** Undefined is an empty editor: no value at all. */
@@ -18,7 +19,7 @@ export function JsonEditor({ value, onChange, error, ...rest }: JsonEditorProps)
   function take(typed: string): void {
     setText(typed);
     try {
-      onChange(typed.trim() === "" ? undefined : (JSON.parse(typed) as unknown), true);
+      onChange(typed.trim() === "" ? undefined : parseExactly(typed), true);
       setFault(null);
     } catch (caught) {
       setFault(t("json.invalid", { reason: (caught as Error).message }));

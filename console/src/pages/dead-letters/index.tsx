@@ -1,11 +1,97 @@
+import { Button, Group, SegmentedControl, Stack } from "@mantine/core";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Page } from "@/parts";
+import { getLetters, type LetterOut } from "@/api";
+import { Act, DataTable, EmptyState, type FilterField, FilterInput, Icon, JobSelect, Page, useFilters } from "@/parts";
+import { useLetterColumns } from "./columns";
+import { Faults } from "./Faults";
+import { FILTERS, isNarrow, type LetterFilters, paramsOf, type Status, STATUSES, statusOf } from "./filters";
+import { ReplayMany } from "./ReplayMany";
+
+const PAGE = 100;
 
 export default function DeadLettersPage() {
   const { t } = useTranslation(["dead-letters", "common"]);
+  const [filters] = useFilters(FILTERS);
+  const status = statusOf(filters);
+  const columns = useLetterColumns();
+  const [replaying, replay] = useState<LetterFilters | null>(null);
   return (
-    <Page title={t("common:page.dead-letters")} lead={t("lead")}>
-      {null}
+    <Page
+      title={t("common:page.dead-letters")}
+      lead={t("lead")}
+      actions={
+        <Act leftSection={<Icon name="replay" size={16} />} onClick={() => replay(filters)}>
+          {t(isNarrow(filters) ? "replay.matching" : "replay.all")}
+        </Act>
+      }
+    >
+      <Filters filters={filters} status={status} />
+      <Faults filters={filters} status={status} onReplay={replay} />
+      <DataTable<LetterOut>
+        label={t("common:page.dead-letters")}
+        queryKey={["dead-letters", "list", filters, status]}
+        fetchPage={(cursor, signal) =>
+          getLetters({ ...paramsOf(filters, status), limit: PAGE, ...(cursor && { cursor }) }, { signal })
+        }
+        columns={columns}
+        idOf={(row) => row.id}
+        hrefOf={(row) => `/dead-letters/${row.id}`}
+        empty={<Nothing isFiltered={isNarrow(filters) || status !== "NEW"} />}
+      />
+      <ReplayMany filters={replaying} onClose={() => replay(null)} />
     </Page>
+  );
+}
+
+function Filters({ filters, status }: { filters: LetterFilters; status: Status }) {
+  const { t } = useTranslation(["dead-letters", "common"]);
+  const [, change] = useFilters(FILTERS);
+  const input = (field: FilterField & { name: (typeof FILTERS)[number] }) => (
+    <FilterInput field={field} value={filters[field.name] ?? ""} onChange={(value) => change({ [field.name]: value })} />
+  );
+  return (
+    <Stack gap="sm" role="search">
+      <SegmentedControl
+        aria-label={t("column.status")}
+        value={status}
+        onChange={(chosen) => change({ status: chosen === "NEW" ? undefined : chosen })}
+        data={STATUSES.map((value) => ({ value, label: t(`status.${value}`) }))}
+        w="fit-content"
+        size="sm"
+      />
+      <Group gap="sm" align="flex-end">
+        <JobSelect label={t("filter.job")} w={220} value={filters.job ?? ""} onChange={(job) => change({ job })} />
+        {input({ kind: "text", name: "tag", label: t("filter.tag"), width: 140 })}
+        {input({ kind: "text", name: "errorCode", label: t("filter.errorCode"), width: 200 })}
+        {filters.fingerprint && input({ kind: "text", name: "fingerprint", label: t("filter.fingerprint"), width: 190 })}
+        {isNarrow(filters) && (
+          <Button
+            variant="subtle"
+            color="gray"
+            leftSection={<Icon name="close" size={16} />}
+            onClick={() => change(Object.fromEntries(FILTERS.map((name) => [name, undefined])))}
+          >
+            {t("common:filter.clear")}
+          </Button>
+        )}
+      </Group>
+    </Stack>
+  );
+}
+
+function Nothing({ isFiltered }: { isFiltered: boolean }) {
+  const { t } = useTranslation(["dead-letters", "common"]);
+  if (isFiltered) {
+    return (
+      <EmptyState icon="filter" title={t("empty.filtered")}>
+        {t("empty.filteredHint")}
+      </EmptyState>
+    );
+  }
+  return (
+    <EmptyState icon="deadLetters" title={t("empty.title")} command="horai dlq list --status NEW">
+      {t("empty.hint")}
+    </EmptyState>
   );
 }

@@ -4,8 +4,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { type InstanceOut, putInstance, trigger, Unreachable } from "@/api";
-import { ConfirmDialog, JsonEditor, type Recipe } from "@/parts";
+import { type InstanceOut, putInstance, trigger } from "@/api";
+import { ConfirmDialog, JsonEditor, type OnceHeaders, type Recipe, useOnce } from "@/parts";
 import { quoted } from "@/parts/recipes";
 import type { ActionProps } from "./Actions";
 
@@ -16,16 +16,11 @@ export function Again({ instance, opened, onClose }: ActionProps) {
   const navigate = useNavigate();
   const [payload, setPayload] = useState<unknown>(instance.payload ?? undefined);
   const [isValid, setValid] = useState(true);
-  // One key for one wish: an answer that was lost on its way is asked for again, not made again.
-  const [once, setOnce] = useState(() => crypto.randomUUID());
+  const once = useOnce((wanted: unknown, headers) => start(instance, wanted, headers));
 
   async function run(): Promise<void> {
     if (!isValid) throw new Error(t("again.notJson"));
-    const made = await start(instance, payload, once).catch((error: unknown) => {
-      if (!(error instanceof Unreachable)) setOnce(crypto.randomUUID());
-      throw error;
-    });
-    setOnce(crypto.randomUUID());
+    const made = await once.mutateAsync(payload ?? null);
     notifications.show({ message: t("again.done") });
     await queries.invalidateQueries({ queryKey: ["instances"] });
     void navigate({ to: "/instances/$instance", params: { instance: made.id } });
@@ -55,11 +50,11 @@ export function Again({ instance, opened, onClose }: ActionProps) {
   );
 }
 
-async function start(instance: InstanceOut, payload: unknown, once: string): Promise<InstanceOut> {
+async function start(instance: InstanceOut, payload: unknown, headers: OnceHeaders): Promise<InstanceOut> {
   if (instance.key) {
     return (await putInstance(instance.job, instance.key, { again: true, payload })).instance;
   }
-  return (await trigger(instance.job, { payload }, { headers: { "Idempotency-Key": once } })).instance;
+  return (await trigger(instance.job, { payload }, { headers })).instance;
 }
 
 function recipeOf({ job, key }: InstanceOut, payload: unknown): Recipe {

@@ -1,5 +1,5 @@
 import { Badge, Table, Text } from "@mantine/core";
-import { Fragment } from "react";
+import { Fragment, useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import type { AttemptOut } from "@/api";
 import { between, Duration, StateChip, When } from "@/parts";
@@ -71,15 +71,20 @@ function Row({ attempt }: { attempt: AttemptOut }) {
 
 function Said({ attempt }: { attempt: AttemptOut }) {
   const { t } = useTranslation(["instances", "common"]);
+  const lines = useRef<HTMLOListElement>(null);
+  const last = attempt.log.at(-1)?.at;
+  useEffect(() => {
+    if (last) lines.current?.scrollTo({ top: lines.current.scrollHeight });
+  }, [last]);
   return (
     <Table.Tr>
       <Table.Td />
       <Table.Td colSpan={5} p={0}>
         {/* Many lines scroll, so the keyboard must reach them. */}
         {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-        <ol className={classes.log} tabIndex={0} aria-label={t("attempts.log")}>
-          {attempt.log.map((line, place) => (
-            <li key={place}>
+        <ol className={classes.log} tabIndex={0} aria-label={t("attempts.log")} ref={lines}>
+          {attempt.log.map((line) => (
+            <li key={`${line.at} ${line.message}`}>
               <When at={line.at} precision="millis" />
               <span className="numbers">{line.progress === null ? "" : `${Math.round(line.progress * 100)} %`}</span>
               <bdi>{line.message}</bdi>

@@ -18,7 +18,8 @@ export function Chain({ instance }: { instance: InstanceOut }) {
     queryFn: ({ signal }) => getHistory(job, key ?? "", { limit: MOST }, { signal }),
     enabled: whole === "key" && key !== null,
   });
-  const own = (instance.timeline ?? []).map((event) => ({ ...event, instanceId: instance.id }));
+  const made = { at: instance.createdAt, kind: "INSTANCE_INSERTED", seq: 0, data: null };
+  const own = [made, ...(instance.timeline ?? [])].map((event) => ({ ...event, instanceId: instance.id }));
   const shown: readonly HistoryEntry[] | undefined = whole === "key" ? chain.data?.items : own;
   const choice = key !== null && (
     <SegmentedControl
@@ -42,8 +43,8 @@ export function Chain({ instance }: { instance: InstanceOut }) {
         </Text>
       )}
       <Timeline bulletSize={14} lineWidth={2} active={shown?.length ?? 0}>
-        {shown?.map((entry, place) => (
-          <Timeline.Item key={`${entry.instanceId} ${entry.at} ${place}`} title={<Entry entry={entry} here={instance.id} />}>
+        {shown?.map((entry) => (
+          <Timeline.Item key={`${entry.instanceId} ${entry.kind} ${entry.at}`} title={<Entry entry={entry} here={instance.id} />}>
             <Text size="xs" c="dimmed" component="div">
               <When at={entry.at} precision="millis" />
             </Text>

@@ -23,7 +23,7 @@ export function Details({ instance }: { instance: InstanceOut }) {
           </Panel>
         )}
       </Stack>
-      <Panel title={t("detail.keys")}>
+      <Panel title={t("detail.keys")} fz="sm">
         <Keys instance={instance} />
       </Panel>
     </SimpleGrid>
@@ -40,18 +40,16 @@ function None({ text }: { text: string }) {
 
 function Keys({ instance }: { instance: InstanceOut }) {
   const { t } = useTranslation(["instances", "common"]);
+  const key = instance.key && (
+    <Go to="/instances" search={{ job: instance.job, key: instance.key }}>
+      <bdi>{instance.key}</bdi>
+    </Go>
+  );
   return (
     <Facts
       items={[
         [t("detail.id"), <span key="id" className="numbers">{instance.id}</span>],
-        [
-          t("column.key"),
-          instance.key && (
-            <Go to="/instances" search={{ job: instance.job, key: instance.key }}>
-              <bdi>{instance.key}</bdi>
-            </Go>
-          ),
-        ],
+        [t("column.key"), key],
         [t("detail.idempotencyKey"), <Code key="idem">{instance.idempotencyKey}</Code>],
         [
           t("filter.queue"),

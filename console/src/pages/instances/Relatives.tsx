@@ -7,29 +7,34 @@ import { Facts, Go, Panel, StateChip } from "@/parts";
 export function Relatives({ instance }: { instance: InstanceOut }) {
   const { t } = useTranslation(["instances", "common"]);
   const place = instance.workflow;
-  const ids = (list: readonly string[] | null | undefined) => (list && list.length > 0 ? <Ids ids={list} /> : null);
+  const run = place && (
+    <Go to="/workflows/$workflow/runs/$run" params={{ workflow: place.workflow, run: place.runId }}>
+      {t("relatives.run", { workflow: place.workflow, run: place.runId, node: place.node })}
+    </Go>
+  );
   const facts = [
-    [
-      t("relatives.workflow"),
-      place && (
-        <Go to="/workflows/$workflow/runs/$run" params={{ workflow: place.workflow, run: place.runId }}>
-          {t("relatives.run", { workflow: place.workflow, run: place.runId, node: place.node })}
-        </Go>
-      ),
-    ],
-    [t("relatives.parents"), place && place.parents.length > 0 && <Neighbours of={place.parents} />],
-    [t("relatives.children"), place && place.children.length > 0 && <Neighbours of={place.children} />],
-    [t("relatives.supersedes"), instance.supersedes && ids([instance.supersedes])],
+    [t("relatives.workflow"), run],
+    [t("relatives.parents"), neighbours(place?.parents)],
+    [t("relatives.children"), neighbours(place?.children)],
+    [t("relatives.supersedes"), ids(instance.supersedes && [instance.supersedes])],
     [t("relatives.supersededBy"), ids(instance.supersededBy)],
-    [t("relatives.replayOf"), instance.replayOf && ids([instance.replayOf])],
+    [t("relatives.replayOf"), ids(instance.replayOf && [instance.replayOf])],
     [t("relatives.replays"), ids(instance.replays)],
   ] as const;
   if (facts.every(([, value]) => !value)) return null;
   return (
-    <Panel title={t("relatives.title")}>
+    <Panel title={t("relatives.title")} fz="sm">
       <Facts items={facts} />
     </Panel>
   );
+}
+
+function ids(list: readonly string[] | "" | null | undefined) {
+  return list && list.length > 0 ? <Ids ids={list} /> : null;
+}
+
+function neighbours(list: readonly NeighbourOut[] | undefined) {
+  return list && list.length > 0 ? <Neighbours of={list} /> : null;
 }
 
 function Ids({ ids }: { ids: readonly string[] }) {

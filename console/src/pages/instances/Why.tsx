@@ -1,8 +1,9 @@
-import { Alert, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { getWhy } from "@/api";
 import { ErrorView, Icon, Panel } from "@/parts";
+import classes from "./Why.module.css";
 
 /** Why an instance does not run: everything that is in its way. */
 export function Why({ instance }: { instance: string }) {
@@ -18,15 +19,15 @@ export function Why({ instance }: { instance: string }) {
       {why.data && (
         <Stack gap="xs">
           {why.data.holds.map((hold) => (
-            <Alert
-              key={hold.kind}
-              variant="light"
-              color={why.data.verdict === "HELD" ? "orange" : "gray"}
-              icon={<Icon name={hold.kind === "NOT_DUE" ? "instances" : "lock"} />}
-              title={t(`why.hold.${hold.kind}`)}
-            >
-              <Text size="sm">{hold.detail}</Text>
-            </Alert>
+            <div key={hold.kind} className={classes.hold} data-held={hold.kind === "NOT_DUE" ? undefined : true}>
+              <Icon name={hold.kind === "NOT_DUE" ? "instances" : "lock"} />
+              <Text size="sm" fw={600}>
+                {t(`why.hold.${hold.kind}`)}
+              </Text>
+              <Text size="sm" c="dimmed" className={classes.detail}>
+                {hold.detail}
+              </Text>
+            </div>
           ))}
           {why.data.holds.length === 0 && (
             <Group gap="xs">

@@ -9,7 +9,7 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
   const { t } = useTranslation(["instances", "common"]);
   return useMemo(
     () => [
-      { id: "state", header: t("column.state"), width: "148px", cell: (row) => <StateChip state={row.state} /> },
+      { id: "state", header: t("column.state"), width: "152px", cell: (row) => <StateChip state={row.state} /> },
       {
         id: "job",
         header: t("column.job"),
@@ -30,7 +30,7 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
           </Go>
         ),
       },
-      { id: "fire", header: t("column.fire"), width: "168px", cell: (row) => <When at={row.fireTime} /> },
+      { id: "fire", header: t("column.fire"), width: "176px", cell: (row) => <When at={row.fireTime} /> },
       {
         id: "delay",
         header: t("column.delay"),
@@ -45,7 +45,7 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
         isNumeric: true,
         cell: (row) => <Duration ms={between(row.startedAt, row.finishedAt)} />,
       },
-      { id: "attempt", header: t("column.attempt"), width: "76px", isNumeric: true, cell: (row) => row.attempt || "–" },
+      { id: "attempt", header: t("column.attempt"), width: "92px", isNumeric: true, cell: (row) => row.attempt || "–" },
       {
         id: "error",
         header: t("column.note"),

@@ -1,4 +1,4 @@
-import { Button, Group } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getInstances, type InstanceOut } from "@/api";
@@ -7,6 +7,7 @@ import { CancelMany, type Many } from "./CancelMany";
 import { useInstanceColumns } from "./columns";
 import { Download } from "./Download";
 import { Filters } from "./Filters";
+import classes from "./Filters.module.css";
 import { FILTERS, type InstanceFilters, isNarrow, liveIn, paramsOf } from "./filters";
 
 const PAGE = 100;
@@ -49,8 +50,10 @@ export default function InstancesPage() {
         empty={<Nothing filters={filters} />}
       />
       {chosen.size > 0 && (
-        <Group gap="sm" role="status">
-          {t("chosen", { number: chosen.size })}
+        <Group gap="sm" role="status" className={classes.chosen}>
+          <Text size="sm" className="numbers">
+            {t("chosen", { number: chosen.size })}
+          </Text>
           <Act size="xs" color="red" onClick={() => setMany({ ids: [...chosen] })}>
             {t("cancelMany.chosen")}
           </Act>

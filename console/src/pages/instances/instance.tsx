@@ -1,9 +1,9 @@
-import { Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Group, Progress, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import { getInstance, type InstanceOut } from "@/api";
-import { ErrorView, Go, Page, Panel, ProgressBar, StateChip } from "@/parts";
+import { Crumb, ErrorView, Go, Page, Panel, StateChip } from "@/parts";
 import { Actions } from "./Actions";
 import { Attempts } from "./Attempts";
 import { Chain } from "./Chain";
@@ -23,9 +23,9 @@ export default function InstancePage() {
   });
   const instance = found.data;
   const back = (
-    <Go to="/instances" size="sm">
-      {t("common:page.instances")}
-    </Go>
+    <Crumb>
+      <Go to="/instances">{t("common:page.instances")}</Go>
+    </Crumb>
   );
   return (
     <Page
@@ -69,9 +69,7 @@ function Body({ instance }: { instance: InstanceOut }) {
       {WAITING.has(instance.state) && <Why instance={instance.id} />}
       <Panel title={t("timeline")}>
         {instance.state === "RUNNING" && typeof instance.progress === "number" && (
-          <Stack mb="lg">
-            <ProgressBar label={t("progress")} done={Math.round(instance.progress * 100)} total={100} />
-          </Stack>
+          <Told progress={instance.progress} said={attempts.at(-1)?.log.at(-1)?.message} />
         )}
         <Waterfall instance={instance} />
       </Panel>
@@ -83,6 +81,22 @@ function Body({ instance }: { instance: InstanceOut }) {
       <Details instance={instance} />
       <Relatives instance={instance} />
       <Chain instance={instance} />
+    </Stack>
+  );
+}
+
+/** How far its function says it has come, and its last line. */
+function Told({ progress, said }: { progress: number; said: string | undefined }) {
+  const { t } = useTranslation(["instances", "common"]);
+  return (
+    <Stack gap={4} mb="lg">
+      <Group justify="space-between" wrap="nowrap">
+        <Text size="sm" truncate>
+          {said}
+        </Text>
+        <Text size="sm" className="numbers">{`${Math.round(progress * 100)} %`}</Text>
+      </Group>
+      <Progress value={progress * 100} color="var(--state-RUNNING-solid)" aria-label={t("progress")} />
     </Stack>
   );
 }

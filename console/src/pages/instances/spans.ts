@@ -14,9 +14,13 @@ export interface Span {
 
 const ms = (at: string): number => new Date(at).getTime();
 
-/** When its life on the clock begins: its fire time, or when it was made, if that was later. */
-export function beginOf(instance: InstanceOut): number {
-  return Math.max(ms(instance.fireTime), ms(instance.createdAt));
+/** What is made for now is made a little after its time. */
+const AT_ONCE_MS = 1_000;
+
+/** When its life on the clock begins: its fire time, or when it was made, if that was clearly later. */
+function beginOf(instance: InstanceOut): number {
+  const [fires, made] = [ms(instance.fireTime), ms(instance.createdAt)];
+  return made - fires > AT_ONCE_MS ? made : fires;
 }
 
 /** Waiting, attempts, and the pauses between them, in their order. */

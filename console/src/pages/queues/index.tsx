@@ -1,11 +1,18 @@
 import { useTranslation } from "react-i18next";
 import { Page } from "@/parts";
+import { Lost } from "./Lost";
+import { Nodes } from "./Nodes";
+import { Queues } from "./Queues";
+import { Shards } from "./Shards";
 
 export default function QueuesPage() {
   const { t } = useTranslation(["queues", "common"]);
   return (
     <Page title={t("common:page.queues")} lead={t("lead")}>
-      {null}
+      <Queues />
+      <Nodes />
+      <Shards />
+      <Lost />
     </Page>
   );
 }

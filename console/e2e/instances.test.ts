@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeBrowser, LOOKS, visiting } from "./browser";
+import { api, fresh, until } from "./server";
+
+interface Instance {
+  id: string;
+  state: string;
+  executeTime: string;
+}
+
+const FAR = "2999-01-01T00:00:00Z";
+const HOSTILE = `<img src=x onerror=alert(1)>"'\u202Egnp.exe`;
+const job = fresh("mail");
+const slow = fresh("slow");
+const evil = fresh("evil");
+let planned: Instance;
+let dead: Instance;
+
+async function put(name: string, key: string, body: object): Promise<Instance> {
+  const path = `/api/v1/jobs/${name}/instances/${encodeURIComponent(key)}`;
+  return (await api<{ instance: Instance }>("PUT", path, body)).instance;
+}
+
+/** Nobody listens there: what goes out fails at once. */
+const nowhere = { type: "http", url: "http://127.0.0.1:9/nobody" };
+
+beforeAll(async () => {
+  await api("POST", "/api/v1/jobs", { name: job, target: nowhere, retry: { maxRetry: 0 } }, fresh("once"));
+  await api("POST", "/api/v1/jobs", { name: slow, target: nowhere, queue: slow }, fresh("once"));
+  await api("POST", "/api/v1/jobs", { name: evil, target: nowhere, retry: { maxRetry: 0 } }, fresh("once"));
+  const items = Array.from({ length: 700 }, (_, number) => ({ key: `bulk:${number}`, executeTime: FAR }));
+  await api("POST", `/api/v1/jobs/${slow}/instances/batch`, { items });
+  planned = await put(job, "customer:1", { executeTime: FAR, payload: { customer: 1 } });
+  dead = await put(evil, `${HOSTILE}${"k".repeat(60)}`, { payload: { text: HOSTILE + "x".repeat(10_000) } });
+  await until(async () => (await api<Instance>("GET", `/api/v1/instances/${dead.id}`)).state === "DEAD");
+});
+afterAll(closeBrowser);
+
+test("instances and one of them are right in both languages and schemes, with hostile texts in them", async () => {
+  for (const look of LOOKS) {
+    await visiting(look, async (visit) => {
+      const page = await visit.open(`/instances?job=${evil}`);
+      await page.getByRole("row").nth(1).waitFor();
+      await visit.expectAccessible();
+      await visit.shoot("instances");
+      await visit.open(`/instances/${dead.id}`);
+      await page.getByText(HOSTILE).first().waitFor();
+      await visit.expectAccessible();
+      await visit.shoot("instance");
+    });
+  }
+});
+
+test("filters stand in the address, and a state is one click", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/instances?job=${slow}`);
+    await page.getByRole("button", { name: "Dead", exact: true }).click();
+    await page.getByText("Nothing matches these filters").waitFor();
+    expect(new URL(page.url()).searchParams.get("state")).toBe("DEAD");
+    await page.getByRole("button", { name: "Dead", exact: true }).click();
+    await page.getByLabel("Key begins with").fill("bulk:69");
+    await page.getByText("11 in all").waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    expect(new URL(page.url()).search).toBe("");
+  });
+});
+
+test("a long list comes page by page, and is drawn only where one looks", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/instances?job=${slow}`);
+    await page.getByText("100 loaded, more below").waitFor();
+    await page.getByRole("row").nth(3).focus();
+    await until(async () => {
+      for (let step = 0; step < 6; step += 1) await page.keyboard.press("PageDown");
+      return page.getByText("700 in all").isVisible();
+    });
+    expect(await page.getByRole("row").count()).toBeLessThan(60);
+    await page.getByRole("button", { name: "To the newest" }).click();
+    await page.getByText("100 loaded, more below").waitFor();
+  });
+});
+
+test("an instance says why it waits, is moved to another time, and is cancelled", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/instances/${planned.id}`);
+    await page.getByText("Its time has not come").waitFor();
+    await page.getByRole("button", { name: "Reschedule" }).click();
+    await page.getByLabel("New time").fill("2998-06-01T12:00:00");
+    await page.getByRole("button", { name: "Move it" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    const moved = await api<Instance>("GET", `/api/v1/instances/${planned.id}`);
+    expect(moved.executeTime).toBe("2998-06-01T04:00:00Z");
+    await page.getByText("2998-06-01 12:00:00").first().waitFor();
+
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    await page.getByRole("button", { name: "Cancel it" }).click();
+    await page.locator('[data-state="CANCELLED"]').first().waitFor();
+    await page.getByRole("button", { name: "Run again" }).click();
+    await page.getByRole("button", { name: "Run it" }).click();
+    await page.waitForURL((url) => !url.pathname.endsWith(`/${planned.id}`));
+  });
+});
+
+test("what was chosen, and then all that match, is cancelled; without a filter nothing is", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/instances");
+    const all = page.getByRole("button", { name: "Cancel all that match" });
+    expect(await all.getAttribute("aria-disabled")).toBe("true");
+
+    await visit.open(`/instances?job=${slow}&state=INIT`);
+    await page.getByRole("row").nth(1).getByRole("checkbox").check();
+    await page.getByRole("row").nth(2).getByRole("checkbox").check();
+    await page.getByRole("button", { name: "Cancel these" }).click();
+    await page.getByRole("button", { name: "Cancel them" }).click();
+    await page.getByText("2 cancelled.").waitFor();
+    await page.getByRole("button", { name: "Close", exact: true }).last().click();
+
+    await all.click();
+    await page.getByText("698 will be cancelled.").waitFor();
+    await visit.shoot("cancel-many");
+    await page.getByRole("button", { name: "Cancel them" }).click();
+    await page.getByText("698 cancelled.").waitFor();
+    await visit.expectAccessible();
+  });
+});
+
+test("what matches is downloaded as a table", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/instances?job=${slow}`);
+    await page.getByRole("button", { name: "Download" }).click();
+    await page.getByRole("menuitem", { name: "CSV" }).click();
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save the file" }).click()]);
+    expect(file.suggestedFilename()).toBe("instances.csv");
+  });
+});

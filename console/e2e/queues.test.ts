@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeBrowser, LOOKS, visiting } from "./browser";
+import { api, fresh } from "./server";
+
+interface Queue {
+  paused: boolean;
+  maxConcurrency: number | null;
+  rate: string | null;
+}
+
+const queue = fresh("q");
+
+beforeAll(async () => {
+  await api("PUT", `/api/v1/queues/${queue}`, { maxConcurrency: 4, rate: "30/m" });
+});
+afterAll(closeBrowser);
+
+test("queues, nodes and shards are right in both languages and schemes", async () => {
+  for (const look of LOOKS) {
+    await visiting(look, async (visit) => {
+      const page = await visit.open("/queues");
+      await page.getByText(queue).first().waitFor();
+      await page.getByText("scheduler", { exact: true }).first().waitFor();
+      await visit.expectAccessible();
+      await visit.shoot("queues");
+    });
+  }
+});
+
+test("a queue is paused, resumed and changed, and a wrong rate is said at its field", async () => {
+  await visiting({ mayFail: /status of 422/ }, async (visit) => {
+    const page = await visit.open("/queues");
+    const row = page.getByRole("row").filter({ hasText: queue });
+    const read = () => api<Queue>("GET", `/api/v1/queues/${queue}`);
+    await row.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+    await row.getByText("Paused").waitFor();
+    expect((await read()).paused).toBe(true);
+    await row.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
+    await row.getByRole("button", { name: "Pause" }).waitFor();
+
+    await row.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Rate").fill("often");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.locator(".mantine-InputWrapper-error").first().waitFor();
+    await page.getByLabel("Rate").fill("50/s");
+    await page.getByLabel("Running at once").fill("9");
+    await page.getByRole("button", { name: "Save" }).click();
+    await row.getByText("50/s").waitFor();
+    expect(await read()).toMatchObject({ maxConcurrency: 9, rate: "50/s", paused: false });
+  });
+});

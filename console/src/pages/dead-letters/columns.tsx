@@ -1,0 +1,58 @@
+import { Text } from "@mantine/core";
+import { useMemo } from "react";
+import { useTranslation } from "react-i18next";
+import type { LetterOut } from "@/api";
+import { type Column, Go, When } from "@/parts";
+import { StatusBadge } from "./StatusBadge";
+
+/** What a list of dead letters shows of each. */
+export function useLetterColumns(): readonly Column<LetterOut>[] {
+  const { t } = useTranslation(["dead-letters", "common"]);
+  return useMemo(
+    () => [
+      { id: "at", header: t("column.at"), width: "176px", cell: (row) => <When at={row.createdAt} /> },
+      {
+        id: "job",
+        header: t("column.job"),
+        width: "minmax(130px, 0.7fr)",
+        cell: (row) => (
+          <Go to="/jobs/$job" params={{ job: row.job }} size="sm" title={row.job}>
+            {row.job}
+          </Go>
+        ),
+      },
+      {
+        id: "key",
+        header: t("column.key"),
+        width: "minmax(130px, 0.7fr)",
+        cell: (row) => (
+          <Go to="/dead-letters/$letter" params={{ letter: row.id }} size="sm" c={row.key ? undefined : "dimmed"} title={row.key ?? row.id}>
+            <bdi>{row.key ?? `#${row.instanceId}`}</bdi>
+          </Go>
+        ),
+      },
+      {
+        id: "error",
+        header: t("column.error"),
+        width: "minmax(220px, 2fr)",
+        cell: (row) => <Fault code={row.errorCode} message={row.errorMsg} />,
+      },
+      { id: "status", header: t("column.status"), width: "132px", cell: (row) => <StatusBadge status={row.replayStatus} /> },
+    ],
+    [t],
+  );
+}
+
+/** An error in one line: its code, and how its message begins. */
+export function Fault({ code, message }: { code: string; message: string | null }) {
+  return (
+    <span title={message ?? undefined}>
+      <Text span size="sm" fw={600}>
+        {code}
+      </Text>{" "}
+      <Text span size="sm" c="dimmed">
+        <bdi>{message?.split("\n")[0]?.slice(0, 300)}</bdi>
+      </Text>
+    </span>
+  );
+}

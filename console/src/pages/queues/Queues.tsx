@@ -1,0 +1,138 @@
+import { Badge, Group, Text, Title } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { getQueues, putQueue, type QueueOut } from "@/api";
+import { Act, type Column, ConfirmDialog, DataTable, EmptyState, Go, Icon } from "@/parts";
+import { Meter } from "./Meter";
+import { QueueForm } from "./QueueForm";
+import { tagOf, wishOf } from "./settings";
+
+/** Every queue, with what it allows and what is in it. */
+export function Queues() {
+  const { t } = useTranslation(["queues", "common"]);
+  const [edited, edit] = useState<QueueOut | "new" | null>(null);
+  const [held, hold] = useState<QueueOut | null>(null);
+  const columns = useColumns(edit, hold);
+  return (
+    <section>
+      <Group justify="space-between" mb="sm">
+        <Title order={2}>{t("queues.title")}</Title>
+        <Act size="xs" variant="default" leftSection={<Icon name="plus" size={14} />} onClick={() => edit("new")}>
+          {t("form.new")}
+        </Act>
+      </Group>
+      <DataTable<QueueOut>
+        label={t("queues.title")}
+        queryKey={["queues", "list"]}
+        fetchPage={(cursor, signal) => getQueues({ limit: 100, ...(cursor && { cursor }) }, { signal })}
+        columns={columns}
+        idOf={(row) => row.name}
+        empty={
+          <EmptyState icon="queues" title={t("queues.empty")} command="horai queues set mail --max-concurrency 20 --rate 100/s">
+            {t("queues.emptyHint")}
+          </EmptyState>
+        }
+      />
+      <QueueForm queue={edited} onClose={() => edit(null)} />
+      <Pause queue={held} onClose={() => hold(null)} />
+    </section>
+  );
+}
+
+function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => void): readonly Column<QueueOut>[] {
+  const { t } = useTranslation(["queues", "common"]);
+  return useMemo(
+    () => [
+      {
+        id: "name",
+        header: t("column.queue"),
+        width: "minmax(160px, 1.4fr)",
+        cell: (row) => (
+          <Group gap="xs" wrap="nowrap">
+            <Go to="/instances" search={{ queue: row.name }} size="sm" title={row.name}>
+              {row.name}
+            </Go>
+            {row.paused && (
+              <Badge variant="light" color="orange" tt="none" fw={500} leftSection={<Icon name="pause" size={10} />}>
+                {t("queues.paused")}
+              </Badge>
+            )}
+          </Group>
+        ),
+      },
+      { id: "waiting", header: t("column.waiting"), width: "104px", isNumeric: true, cell: (row) => <Waiting queue={row} /> },
+      {
+        id: "running",
+        header: t("column.running"),
+        width: "minmax(150px, 1fr)",
+        cell: (row) => <Meter used={row.running ?? null} of={row.maxConcurrency} label={t("column.running")} />,
+      },
+      { id: "rate", header: t("column.rate"), width: "104px", cell: (row) => row.rate ?? <None /> },
+      { id: "priority", header: t("column.priority"), width: "96px", cell: (row) => t(`common:priority.${row.priority}`) },
+      {
+        id: "act",
+        header: <span className="mantine-visually-hidden">{t("column.act")}</span>,
+        width: "200px",
+        cell: (row) => (
+          <Group gap="xs" justify="flex-end" wrap="nowrap">
+            <Act size="compact-sm" variant="subtle" onClick={() => hold(row)}>
+              {t(row.paused ? "pause.resume" : "pause.pause")}
+            </Act>
+            <Act size="compact-sm" variant="subtle" onClick={() => edit(row)}>
+              {t("form.edit")}
+            </Act>
+          </Group>
+        ),
+      },
+    ],
+    [t, edit, hold],
+  );
+}
+
+/** Counted up to a bound: beyond it only that there are more. */
+const COUNTED = 1_000;
+
+function Waiting({ queue }: { queue: QueueOut }) {
+  const { i18n } = useTranslation();
+  const number = new Intl.NumberFormat(i18n.language).format(queue.waiting ?? 0);
+  return (queue.waiting ?? 0) > COUNTED ? `${new Intl.NumberFormat(i18n.language).format(COUNTED)}+` : number;
+}
+
+function None() {
+  const { t } = useTranslation(["queues", "common"]);
+  return (
+    <Text span size="sm" c="dimmed">
+      {t("queues.unlimited")}
+    </Text>
+  );
+}
+
+function Pause({ queue, onClose }: { queue: QueueOut | null; onClose: () => void }) {
+  const { t } = useTranslation(["queues", "common"]);
+  const queries = useQueryClient();
+  const verb = queue?.paused ? "resume" : "pause";
+  return (
+    <ConfirmDialog
+      opened={queue !== null}
+      onClose={onClose}
+      title={t(`pause.${verb}Title`, { name: queue?.name })}
+      confirm={t(`pause.${verb}`)}
+      {...(queue && {
+        recipe: {
+          method: "PUT",
+          path: `/api/v1/queues/${encodeURIComponent(queue.name)}`,
+          body: { ...wishOf(queue), paused: !queue.paused },
+          cli: `horai queues ${verb} ${queue.name}`,
+        },
+      })}
+      onConfirm={async () => {
+        if (!queue) return;
+        await putQueue(queue.name, { ...wishOf(queue), paused: !queue.paused }, { headers: tagOf(queue) });
+        await queries.invalidateQueries({ queryKey: ["queues"] });
+      }}
+    >
+      {t(`pause.${verb}Explain`)}
+    </ConfirmDialog>
+  );
+}
