@@ -18,7 +18,7 @@ export function JobSelect({ value, onChange, ...rest }: JobSelectProps) {
   const [asked] = useDebouncedValue(typed === value ? "" : typed.trim(), 200);
   const jobs = useQuery({
     queryKey: ["jobs", "names", asked],
-    queryFn: ({ signal }) => getJobs({ limit: 50, ...(asked && { name: asked }) }, { signal }),
+    queryFn: ({ signal }) => getJobs({ limit: 50, ...(asked && { nameContains: asked }) }, { signal }),
     placeholderData: keepPreviousData,
   });
   const names = (jobs.data?.items ?? []).map((job) => job.name);

@@ -1,1 +1,47 @@
-export default function P() { return null; }
+import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { createReconciler, type ReconcilerIn } from "@/api";
+import { CopyAs, Crumb, Go, Page, useOnce } from "@/parts";
+import { createdBy, EMPTY } from "./draft";
+import { ReconcilerForm } from "./ReconcilerForm";
+
+export default function NewReconcilerPage() {
+  const { t } = useTranslation(["reconcilers", "common", "schedules"]);
+  const [draft, setDraft] = useState(EMPTY);
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const once = useOnce((body: ReconcilerIn, headers) => createReconciler(body, { headers }));
+  const body = createdBy(draft);
+  return (
+    <Page
+      title={t("new.title")}
+      lead={t("new.lead")}
+      above={
+        <Crumb>
+          <Go to="/reconcilers" size="sm">
+            {t("common:page.reconcilers")}
+          </Go>
+        </Crumb>
+      }
+    >
+      <ReconcilerForm
+        draft={draft}
+        onChange={setDraft}
+        error={once.error}
+        isSending={once.isPending}
+        submit={t("new.submit")}
+        aside={<CopyAs recipe={{ method: "POST", path: "/api/v1/reconcilers", body, isOnce: true }} />}
+        onSubmit={() =>
+          once.mutate(body, {
+            onSuccess: (made) => {
+              void queries.invalidateQueries({ queryKey: ["reconcilers"] });
+              void navigate({ to: "/reconcilers/$reconciler", params: { reconciler: made.name } });
+            },
+          })
+        }
+      />
+    </Page>
+  );
+}

@@ -1,9 +1,6 @@
-import { ActionIcon, Autocomplete, MultiSelect, TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { ActionIcon, MultiSelect, TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
-import { getJobs } from "@/api";
-import { Icon } from "@/parts";
+import { Icon, JobSelect } from "@/parts";
 import type { NodeDraft } from "./draft";
 import classes from "./form.module.css";
 
@@ -29,7 +26,7 @@ export function NodeRow({ node, others, errors, onChange, onRemove }: NodeRowPro
         error={errors.name}
         spellCheck={false}
       />
-      <JobInput value={node.job} name={node.name} error={errors.job} onChange={(job) => onChange({ job })} />
+      <JobSelect aria-label={t("form.job")} placeholder={node.name || t("form.job")} value={node.job} error={errors.job} onChange={(job) => onChange({ job: job ?? "" })} />
       <MultiSelect
         aria-label={t("form.after")}
         placeholder={node.after.length === 0 ? t("form.afterNone") : ""}
@@ -50,35 +47,5 @@ export function NodeRow({ node, others, errors, onChange, onRemove }: NodeRowPro
         <Icon name="trash" size={16} />
       </ActionIcon>
     </div>
-  );
-}
-
-interface JobInputProps {
-  value: string;
-  name: string;
-  error: string | undefined;
-  onChange: (job: string) => void;
-}
-
-/** A job by name; those that contain what is typed are offered. */
-function JobInput({ value, name, error, onChange }: JobInputProps) {
-  const { t } = useTranslation("workflows");
-  const [asked] = useDebouncedValue(value.trim(), 200);
-  const jobs = useQuery({
-    queryKey: ["jobs", "names", asked],
-    queryFn: ({ signal }) => getJobs({ ...(asked && { nameContains: asked }), limit: 20 }, { signal }),
-    placeholderData: keepPreviousData,
-  });
-  const names = (jobs.data?.items ?? []).map((job) => job.name);
-  return (
-    <Autocomplete
-      aria-label={t("form.job")}
-      placeholder={name || t("form.job")}
-      data={names}
-      value={value}
-      onChange={onChange}
-      error={error}
-      spellCheck={false}
-    />
   );
 }

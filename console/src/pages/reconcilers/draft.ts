@@ -1,0 +1,78 @@
+import type { ReconcilerIn, ReconcilerOut, ReconcilerPatch, SourceIn } from "@/api";
+import { LOCAL_ZONE } from "@/app/zones";
+import { bodyOf, draftOf as scheduleOf, type ScheduleDraft } from "@/parts";
+
+export interface ReconcilerDraft {
+  name: string;
+  job: string;
+  type: "sql" | "http";
+  query: string;
+  /** Where the address of the database comes from: a variable of the node, or written here. */
+  isByVariable: boolean;
+  databaseUrlEnv: string;
+  databaseUrl: string;
+  url: string;
+  headers: string;
+  schedule: ScheduleDraft;
+}
+
+export const QUERY = `select key, execute_time, payload
+from article
+where state = 'waiting' and key > $1
+order by key limit $2`;
+
+export const EMPTY: ReconcilerDraft = {
+  name: "",
+  job: "",
+  type: "sql",
+  query: QUERY,
+  isByVariable: true,
+  databaseUrlEnv: "BUSINESS_DB_URL",
+  databaseUrl: "",
+  url: "",
+  headers: "",
+  schedule: scheduleOf({ every: "5m" }, LOCAL_ZONE),
+};
+
+/** Passwords and headers are not shown by the API, so they begin empty and a new source is given whole. */
+export function draftOf(reconciler: ReconcilerOut): ReconcilerDraft {
+  const { type, query, databaseUrlEnv, url } = reconciler.source as Partial<Record<string, string>>;
+  return {
+    ...EMPTY,
+    name: reconciler.name,
+    job: reconciler.job,
+    type: type === "http" ? "http" : "sql",
+    query: query ?? QUERY,
+    isByVariable: Boolean(databaseUrlEnv) || type === "http",
+    databaseUrlEnv: databaseUrlEnv ?? "",
+    url: url ?? "",
+    schedule: scheduleOf(reconciler, LOCAL_ZONE),
+  };
+}
+
+/** `Name: value` a line. */
+function headersIn(text: string): Record<string, string> {
+  const lines = text.split("\n").filter((line) => line.includes(":"));
+  return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")).trim(), line.slice(line.indexOf(":") + 1).trim()]));
+}
+
+export function sourceOf(draft: ReconcilerDraft): SourceIn {
+  if (draft.type === "http") {
+    const headers = headersIn(draft.headers);
+    return { type: "http", url: draft.url.trim(), ...(Object.keys(headers).length > 0 && { headers }) };
+  }
+  const where = draft.isByVariable ? { databaseUrlEnv: draft.databaseUrlEnv.trim() } : { databaseUrl: draft.databaseUrl.trim() };
+  return { type: "sql", query: draft.query, ...where };
+}
+
+export function createdBy(draft: ReconcilerDraft): ReconcilerIn {
+  const schedule = Object.fromEntries(Object.entries(bodyOf(draft.schedule)).filter(([, value]) => value !== null));
+  return { name: draft.name.trim(), job: draft.job.trim(), source: sourceOf(draft), ...schedule };
+}
+
+/** The source is sent only where it is another: it would have to be whole, secrets and all. */
+export function changedBy(draft: ReconcilerDraft, before: ReconcilerDraft): ReconcilerPatch {
+  const source = sourceOf(draft);
+  const isSame = JSON.stringify(source) === JSON.stringify(sourceOf(before));
+  return { ...bodyOf(draft.schedule), ...(!isSame && { source }) };
+}
