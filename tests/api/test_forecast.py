@@ -90,6 +90,19 @@ async def test_jobs_of_one_calendar_count_as_one_schedule_whatever_becomes_of_th
     assert (answer["schedules"], busiest["jobs"], busiest["fires"]) == (1, 2, 2)
 
 
+async def test_each_schedule_that_is_told_names_some_of_its_jobs_to_change(url: str) -> None:
+    async with make.scope(url) as scope:
+        await crowd(scope, "report", 40, cron="0 * * * *")
+        await make.job(scope, "report-late", cron="0 * * * *", misfire="skip")
+        await make.job(scope, "stock", cron="30 3 * * *", refresh={"window": "10d"})
+
+        answer = await made(scope)
+
+    by_cron = {entry["schedule"]["cron"]: entry["examples"] for entry in answer["busiest"]}
+    assert by_cron["0 * * * *"] == ["report", "report2", "report3"]
+    assert by_cron["30 3 * * *"] == ["stock"], "its ticks follow the schedule, but the job is what is changed"
+
+
 async def test_paused_and_deleted_jobs_and_those_of_others_do_not_count(url: str) -> None:
     async with make.scope(url) as scope:
         await make.job(scope, "kept", cron="0 * * * *")
@@ -170,7 +183,8 @@ async def test_everything_at_midnight_is_a_hot_spot_with_a_jitter_that_would_lev
     assert spot["at"] == answer["peak"]["at"]
     assert (spot["fires"], spot["times"]) == (620, round(620 / (20 + 600 / 1440), 1))
     schedule = {"cron": "0 0 * * *", "timezone": "Asia/Kolkata"}
-    assert spot["schedules"] == [{"schedule": schedule, "jobs": 600, "fires": 600}]
+    some = ["nightly", "nightly2", "nightly3"]
+    assert spot["schedules"] == [{"schedule": schedule, "jobs": 600, "fires": 600, "examples": some}]
     assert spot["concerned"] == {"schedules": 1, "jobs": 600, "fires": 600}
     assert spot["suggestedJitter"] in {"30m", "1h"}
     assert spot["peakWithJitter"] == 20 + 600 // {"30m": 30, "1h": 60}[spot["suggestedJitter"]]

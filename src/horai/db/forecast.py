@@ -1,11 +1,14 @@
 """What a forecast counts: one function per statement of sql/forecast.sql, and the crowds their rows come to."""
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from horai.core.definition import HOUSE
 from horai.core.forecast import Crowd
+from horai.core.schedule import Schedule
 from horai.core.timing import Rhythm
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -51,10 +54,26 @@ async def count_after_finish(connection: Connection, tenant_id: int) -> int:
     return await connection.fetchval(sql("count_after_finish"), tenant_id)
 
 
-def crowds_of(all_followers: Sequence[Followers], bounded: Sequence[BoundedFollowers]) -> list[Crowd]:
+async def examples(
+    connection: Connection, tenant_id: int, schedule_ids: Sequence[int], most: int
+) -> Mapping[int, list[str]]:
+    """The names of at most so many jobs of each schedule."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for schedule_id, name in await connection.fetch(sql("examples"), tenant_id, schedule_ids, HOUSE, most):
+        found[schedule_id].append(name)
+    return found
+
+
+def schedules_of(all_followers: Sequence[Followers]) -> dict[int, Schedule]:
+    """The schedules that are followed; several rows may mean the same one, and differ in what becomes of late slots."""
+    specs = {row.schedule_id: row.spec for row in all_followers}
+    return {schedule_id: Rhythm.from_spec(json.loads(spec)).schedule for schedule_id, spec in specs.items()}
+
+
+def crowds_of(
+    parsed: Mapping[int, Schedule], all_followers: Sequence[Followers], bounded: Sequence[BoundedFollowers]
+) -> list[Crowd]:
     """Every job once: with its bounds where it has some, else with those that are always there."""
-    schedules = {row.schedule_id: row.spec for row in all_followers}
-    parsed = {schedule_id: Rhythm.from_spec(json.loads(spec)).schedule for schedule_id, spec in schedules.items()}
     unbounded = {(row.schedule_id, row.jitter): row.jobs for row in all_followers}
     for row in bounded:
         unbounded[row.schedule_id, row.jitter] -= row.jobs

@@ -23,6 +23,8 @@ class ScheduleFires(Model):
     schedule: ForecastSchedule
     jobs: int
     fires: int
+    examples: list[str]
+    """The names of some of its jobs; none where they are all run by Horai for workflows or reconcilers."""
 
 
 class Peak(Model):

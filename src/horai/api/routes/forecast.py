@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
+from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
@@ -17,7 +18,7 @@ from horai.api.context import ScopeDep
 from horai.api.kept import Kept
 from horai.core import forecast as core
 from horai.core.durations import format_duration
-from horai.core.forecast import Crowd, Forecast, Window, window_after
+from horai.core.forecast import Forecast, HotSpot, Window, window_after
 from horai.core.forecast.minutes import MINUTE
 from horai.core.forecast.peaks import SCHEDULES_TOLD
 from horai.core.schedule import Schedule, to_spec
@@ -34,6 +35,8 @@ LONGEST = 7 * 24
 KEPT = 60.0
 """Seconds for which an answer holds: definitions change faster than the picture they make."""
 BUSIEST = 20
+EXAMPLES = 3
+IDS_OF_EXAMPLES = 200
 
 
 class ForecastQuery(Model):
@@ -74,12 +77,32 @@ class _Found:
     bounded: list[BoundedFollowers]
     after_finish: int
 
-    def crowds(self) -> list[Crowd]:
-        return db.crowds_of(self.followers, self.bounded)
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What was reckoned, and what of it the answer tells."""
+
+    outlook: Forecast
+    busiest: list[tuple[Schedule, int]]
+    hot_spots: list[HotSpot]
+    ids: Mapping[int, Schedule]
+    """Of the schedules that are told, for their examples."""
 
 
 async def compute(scope: Scope, hours: int) -> bytes:
     """The JSON of a forecast. The reckoning is done in a thread: the loop has other requests, and leases to renew."""
+    found = await _look(scope, hours)
+    told = await asyncio.to_thread(_reckon, found)
+    async with acquire(scope.pool) as connection:
+        names = await db.examples(connection, scope.tenant_id, list(told.ids), EXAMPLES)
+    examples: dict[Schedule, list[str]] = {}
+    for schedule_id, schedule in told.ids.items():
+        examples[schedule] = [*examples.get(schedule, ()), *names.get(schedule_id, ())][:EXAMPLES]
+    more = {"note": _note(found.after_finish), "computedAt": found.now}
+    return msgspec.json.encode({**_json(told, examples), **more})
+
+
+async def _look(scope: Scope, hours: int) -> _Found:
     async with (
         acquire(scope.pool) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
@@ -90,18 +113,29 @@ async def compute(scope: Scope, hours: int) -> bytes:
         since = window.at(0) - max((row.jitter for row in followers), default=0) * MINUTE
         bounded = await db.bounded_followers(connection, scope.tenant_id, since, window.at(window.minutes))
         after_finish = await db.count_after_finish(connection, scope.tenant_id)
-    return await asyncio.to_thread(_reckon, _Found(now, window, followers, bounded, after_finish))
+    return _Found(now, window, followers, bounded, after_finish)
 
 
-def _reckon(found: _Found) -> bytes:
-    outlook = core.forecast(found.crowds(), found.window)
-    return msgspec.json.encode({**_json(outlook), "note": _note(found.after_finish), "computedAt": found.now})
+def _reckon(found: _Found) -> _Told:
+    schedules = db.schedules_of(found.followers)
+    outlook = core.forecast(db.crowds_of(schedules, found.followers, found.bounded), found.window)
+    busiest = nlargest(BUSIEST, outlook.fires.items(), key=lambda entry: entry[1])
+    spots = core.hot_spots(outlook)
+    wanted = {schedule for schedule, _ in busiest} | {
+        one.schedule for spot in spots for one in spot.concerned[:SCHEDULES_TOLD]
+    }
+    ids = islice(((key, schedule) for key, schedule in schedules.items() if schedule in wanted), IDS_OF_EXAMPLES)
+    return _Told(outlook, busiest, spots, dict(ids))
 
 
-def _json(outlook: Forecast) -> dict[str, Any]:
+def _json(told: _Told, examples: Mapping[Schedule, list[str]]) -> dict[str, Any]:
+    outlook = told.outlook
     fires, window = outlook.per_minute, outlook.window
     most = max(range(len(fires)), key=fires.__getitem__)
-    busiest = nlargest(BUSIEST, outlook.fires.items(), key=lambda entry: entry[1])
+
+    def entry(schedule: Schedule, jobs: int, count: int) -> dict[str, Any]:
+        return {"schedule": _schedule(schedule), "jobs": jobs, "fires": count, "examples": examples.get(schedule, [])}
+
     return {
         "from": window.at(0),
         "minutes": window.minutes,
@@ -111,23 +145,17 @@ def _json(outlook: Forecast) -> dict[str, Any]:
         "average": round(outlook.average, 3),
         "schedules": len(outlook.fires),
         "jobs": outlook.jobs,
-        "busiest": [
-            {"schedule": _schedule(schedule), "jobs": outlook.followers[schedule], "fires": count}
-            for schedule, count in busiest
-        ],
-        "hotSpots": [_hot_spot(spot) for spot in core.hot_spots(outlook)],
+        "busiest": [entry(schedule, outlook.followers[schedule], count) for schedule, count in told.busiest],
+        "hotSpots": [_hot_spot(spot, entry) for spot in told.hot_spots],
     }
 
 
-def _hot_spot(spot: core.HotSpot) -> dict[str, Any]:
+def _hot_spot(spot: HotSpot, entry: Callable[[Schedule, int, int], dict[str, Any]]) -> dict[str, Any]:
     return {
         "at": spot.at,
         "fires": spot.fires,
         "times": spot.times,
-        "schedules": [
-            {"schedule": _schedule(one.schedule), "jobs": one.jobs, "fires": one.fires}
-            for one in spot.concerned[:SCHEDULES_TOLD]
-        ],
+        "schedules": [entry(one.schedule, one.jobs, one.fires) for one in spot.concerned[:SCHEDULES_TOLD]],
         "concerned": {
             "schedules": len(spot.concerned),
             "jobs": sum(one.jobs for one in spot.concerned),

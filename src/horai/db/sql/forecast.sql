@@ -24,6 +24,23 @@ select schedule_id, jitter, case when start_at > $2 and not is_absent then start
     case when end_at < $3 and not is_absent then end_at end as end_at, is_absent, count(*) as jobs
 from bounded group by 1, 2, 3, 4, 5;
 
+-- name: examples
+-- Some jobs of each schedule of $2, for who wants to change one: of a tick, the job that it is for. What Horai runs for
+-- itself (handlers that begin with $3) is changed elsewhere. Of each schedule only the first 20 are looked at.
+select known.schedule_id, example.name from unnest($2::bigint[]) as known(schedule_id)
+cross join lateral (
+    select coalesce(owner.name, follower.name) as name
+    from (
+        select id, name, lane_id, ticks_for from horai.job
+        where tenant_id = $1 and schedule_id = known.schedule_id and status = 0 and deleted_at is null
+        order by id limit 20
+    ) follower
+    join horai.lane on lane.id = follower.lane_id
+    left join horai.job owner on owner.id = follower.ticks_for
+    where owner.id is not null or not starts_with(lane.handler, $3)
+    order by follower.id limit $4
+) example;
+
 -- name: count_after_finish
 -- The jobs whose next slot is not known before the last one has ended.
 select count(*) from horai.job where tenant_id = $1 and after_finish is not null and status = 0 and deleted_at is null;
