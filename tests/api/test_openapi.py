@@ -135,6 +135,11 @@ def test_C20_the_description_says_that_a_trigger_needs_an_idempotency_key(docume
     assert header["schema"]["type"] == "string"
 
 
+def test_no_two_shapes_have_one_name(document: Any) -> None:
+    """FastAPI would name both by their modules, and so would every client made from it."""
+    assert [name for name in document["components"]["schemas"] if "__" in name] == []
+
+
 def test_the_console_is_made_from_what_is_served(document: Any) -> None:
     kept = json.loads((Path(__file__).parents[2] / "console" / "openapi.json").read_text())
 

@@ -34,7 +34,6 @@ export function Search() {
       onQueryChange={setQuery}
       shortcut={["mod + K", "/"]}
       highlightQuery
-      highlightColor="teal.3"
       scrollable
       maxHeight={420}
       overlayProps={{ blur: 2, backgroundOpacity: 0.35 }}

@@ -93,7 +93,7 @@ class ReconcilerList(Model):
     next_cursor: str | None
 
 
-class FaultOut(Model):
+class FaultyItemOut(Model):
     """A row of the source that cannot be an instance."""
 
     key: str | None
@@ -105,7 +105,7 @@ class ExamplesOut(Model):
 
     missing: list[str]
     surplus: list[str]
-    faulty: list[FaultOut]
+    faulty: list[FaultyItemOut]
 
 
 class ReportOut(ReportSummary):

@@ -55,7 +55,7 @@ class RerunIn(Model):
     from_: Annotated[Text, Field(alias="from")]
 
 
-class NodeOut(Model):
+class WorkflowNodeOut(Model):
     """A node of a workflow."""
 
     name: str
@@ -104,7 +104,7 @@ class WorkflowOut(Model):
     payload: Any
     note: str | None
     declared_by: str | None = None
-    nodes: list[NodeOut]
+    nodes: list[WorkflowNodeOut]
     version: int
     created_at: datetime
     updated_at: datetime
