@@ -35,10 +35,10 @@ LOOKS = {
     State.BLOCKED: Look("bars", Paint("#5b3fa8", "#f0ecfb", "#8b74d6"), Paint("#bda9f5", "#2a2440", "#9a83e0")),
     State.INIT: Look("ring", Paint("#3f5566", "#eaf0f4", "#7b93a6"), Paint("#adc1d0", "#222c33", "#7f97a9")),
     State.RUNNING: Look("play", Paint("#14599c", "#e6f0fb", "#2f7fd0"), Paint("#8cc0f5", "#14283d", "#4a97e3")),
-    State.FAIL: Look("again", Paint("#8a4b00", "#fdf1de", "#dd8a1c"), Paint("#f2bd6d", "#362610", "#e09a3a")),
+    State.FAIL: Look("again", Paint("#8a4b00", "#fdf1de", "#cc7d14"), Paint("#f2bd6d", "#362610", "#e09a3a")),
     State.SUCCESS: Look("check", Paint("#22672f", "#e7f5e9", "#3f9a50"), Paint("#86d394", "#172c1b", "#4fae60")),
     State.DEAD: Look("cross", Paint("#a61f2b", "#fdeaec", "#d23a47"), Paint("#f79aa2", "#3a1a1e", "#e5626d")),
-    State.CANCELLED: Look("dash", Paint("#5b6163", "#f0f1f1", "#a3aaac"), Paint("#b2babc", "#25292b", "#757e81")),
+    State.CANCELLED: Look("dash", Paint("#5b6163", "#f0f1f1", "#8b9396"), Paint("#b2babc", "#25292b", "#757e81")),
 }
 """In the order of an instance's life; so are lists, legends and filters."""
 

@@ -71,6 +71,20 @@ test("the search opens by key and leads to pages, jobs and instances", async () 
   });
 });
 
+test("the first screen takes no more than 350 kB over the wire", async () => {
+  await visiting({}, async (visit) => {
+    const loaded: Promise<number>[] = [];
+    visit.page.on("requestfinished", (request) => {
+      if (!request.url().includes("/api/")) loaded.push(request.sizes().then((sizes) => sizes.responseBodySize));
+    });
+    await visit.open("/");
+    await visit.page.waitForLoadState("load");
+    const total = (await Promise.all(loaded)).reduce((sum, size) => sum + size, 0);
+    expect(total).toBeGreaterThan(100_000);
+    expect(total).toBeLessThanOrEqual(350_000);
+  });
+});
+
 test("a page that is not there says so and leads back", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.page;

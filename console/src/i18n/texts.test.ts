@@ -9,6 +9,8 @@ const sources = Object.keys(import.meta.glob("../**/*.tsx")).filter((path) => !p
 /** Attributes that people read or hear. */
 const SPOKEN = new Set(["label", "title", "placeholder", "aria-label", "description", "alt", "lead", "confirm", "hint"]);
 const WORD = /[A-Za-z\u4e00-\u9fff]{2}/;
+/** A value to type, such as `coupon_job` or `500ms`, is the same in every language. */
+const EXAMPLE = /^[\x21-\x7e]+$/;
 /** Names that are the same in every language. */
 const NAMES = new Set(["Horai", "UTC", "cron", "curl", "JSON"]);
 
@@ -61,7 +63,9 @@ function literalsOf(node: Node): string[] {
   if (node.type === "JSXText") return [String(node["value"])];
   if (node.type !== "JSXAttribute") return [];
   const { name, value } = node as unknown as { name: { name: string }; value: Node | null };
-  return SPOKEN.has(name.name) && value?.type === "Literal" ? [String(value["value"])] : [];
+  if (!SPOKEN.has(name.name) || value?.type !== "Literal") return [];
+  const text = String(value["value"]);
+  return name.name === "placeholder" && EXAMPLE.test(text) ? [] : [text];
 }
 
 test("no text stands in JSX: it would be in one language only", () => {

@@ -1,6 +1,9 @@
 import { cleanup } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
 
+/** Mantine asks the browser about its fonts before it measures a text; the imitation has none. */
+Object.defineProperty(document, "fonts", { value: new EventTarget() });
+
 afterEach(() => {
   cleanup();
   vi.useRealTimers();
