@@ -15,6 +15,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    chunkSizeWarningLimit: 1_000,
   },
   server: { proxy: { "/api": { target: process.env.HORAI_SERVER ?? "http://127.0.0.1:8470" } } },
   test: {
@@ -27,6 +28,7 @@ export default defineConfig({
           environment: "happy-dom",
           setupFiles: ["src/testing/setup.ts"],
           restoreMocks: true,
+          isolate: false,
         },
       },
       {
