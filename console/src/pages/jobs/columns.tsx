@@ -2,11 +2,10 @@ import { Text } from "@mantine/core";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { ListedJob } from "@/api";
-import { Bars, between, type Column, Go, When } from "@/parts";
+import { Bars, between, type Column, Go, RowMenu, Status, When } from "@/parts";
 import type { Asked } from "./dialogs";
-import { RowMenu } from "./RowMenu";
-import { ScheduleSource, ScheduleWords } from "./schedule";
-import { Status } from "./Status";
+import { JobSchedule, ScheduleSource } from "./schedule";
+import { useActs } from "./useActs";
 
 /** The columns of the list of jobs. */
 export function useColumns(onAsk: (asked: Asked) => void): Column<ListedJob>[] {
@@ -24,7 +23,7 @@ export function useColumns(onAsk: (asked: Asked) => void): Column<ListedJob>[] {
       { id: "recent", header: t("column.recent"), width: "148px", cell: (job) => <Bars bars={barsOf(job)} /> },
       { id: "queue", header: t("column.queue"), width: "112px", cell: (job) => job.queue },
       { id: "status", header: t("column.status"), width: "96px", cell: (job) => <Status status={job.status} /> },
-      { id: "menu", header: null, width: "56px", cell: (job) => <RowMenu job={job} onAsk={onAsk} /> },
+      { id: "menu", header: null, width: "56px", cell: (job) => <Acts job={job} onAsk={onAsk} /> },
     ],
     [t, onAsk],
   );
@@ -51,13 +50,19 @@ function Schedule({ job }: { job: ListedJob }) {
   return (
     <>
       <Text span size="sm">
-        <ScheduleWords job={job} />
+        <JobSchedule job={job} />
       </Text>
       <Small>
         <ScheduleSource job={job} />
       </Small>
     </>
   );
+}
+
+function Acts({ job, onAsk }: { job: ListedJob; onAsk: (asked: Asked) => void }) {
+  const { t } = useTranslation("jobs");
+  const { trigger, hold, edit, clone } = useActs(job, onAsk);
+  return <RowMenu label={t("act.menu", { name: job.name })} acts={[trigger, hold, edit, clone]} />;
 }
 
 function Small({ children }: { children: React.ReactNode }) {

@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { deleteJob, type JobOut, pauseJob, resumeJob } from "@/api";
-import { ConfirmDialog } from "@/parts";
+import { ConfirmDialog, HoldDialog } from "@/parts";
 import { commandOf, pathOf } from "./recipes";
 import { TriggerDialog } from "./TriggerDialog";
 
@@ -23,28 +23,21 @@ export function Dialogs({ asked, onClose, onDeleted }: DialogsProps) {
   const { act, job } = asked;
   if (act === "trigger") return <TriggerDialog job={job} onClose={onClose} />;
   if (act === "delete") return <DeleteDialog job={job} onClose={onClose} onDeleted={onDeleted} />;
-  return <HoldDialog act={act} job={job} onClose={onClose} />;
+  return <Hold act={act} job={job} onClose={onClose} />;
 }
 
-function HoldDialog({ act, job, onClose }: { act: "pause" | "resume"; job: JobOut; onClose: () => void }) {
+function Hold({ act, job, onClose }: { act: "pause" | "resume"; job: JobOut; onClose: () => void }) {
   const { t } = useTranslation("jobs");
-  const queries = useQueryClient();
-  const send = { pause: pauseJob, resume: resumeJob }[act];
   return (
-    <ConfirmDialog
-      opened
-      onClose={onClose}
-      title={t(`${act}.title`, { name: job.name })}
-      confirm={t(`act.${act}`)}
-      note={{ label: t(`${act}.note`) }}
+    <HoldDialog
+      act={act}
+      name={job.name}
+      explain={t(`${act}.explain`)}
+      send={(note) => ({ pause: pauseJob, resume: resumeJob })[act](job.id, note)}
       recipe={{ method: "POST", path: pathOf(job, act), cli: commandOf(job, act) }}
-      onConfirm={async (note) => {
-        await send(job.id, note ? { note } : {});
-        await queries.invalidateQueries({ queryKey: ["jobs"] });
-      }}
-    >
-      {t(`${act}.explain`)}
-    </ConfirmDialog>
+      topic="jobs"
+      onClose={onClose}
+    />
   );
 }
 

@@ -4,7 +4,7 @@ import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getJob, type JobOut } from "@/api";
-import { ErrorView, Icon, Page } from "@/parts";
+import { ErrorView, Icon, Page, Status } from "@/parts";
 import { Back } from "./Back";
 import { Backfills } from "./backfill/Backfills";
 import { BackfillWizard } from "./backfill/BackfillWizard";
@@ -15,8 +15,7 @@ import { JobFacts } from "./detail/JobFacts";
 import { NextFires } from "./detail/NextFires";
 import { Recent } from "./detail/Recent";
 import { type Asked, Dialogs } from "./dialogs";
-import { ScheduleWords } from "./schedule";
-import { Status } from "./Status";
+import { JobSchedule } from "./schedule";
 
 /** One job: what it is, how it went, what comes next, and everything that can be done with it. */
 export default function JobPage() {
@@ -39,14 +38,14 @@ function Loaded({ job }: { job: JobOut }) {
   return (
     <Page
       title={job.name}
-      lead={<ScheduleWords job={job} />}
+      lead={<JobSchedule job={job} />}
       above={
         <Group gap="sm">
           <Back />
           <Status status={job.status} />
         </Group>
       }
-      actions={<Actions job={job} onAsk={(act) => ask({ act, job })} onBackfill={() => fill(true)} />}
+      actions={<Actions job={job} onAsk={ask} onBackfill={() => fill(true)} />}
     >
       <Notices job={job} />
       <div className={classes.columns}>

@@ -1,6 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { JobOut } from "@/api";
-import { CronWords, When } from "@/parts";
+import { ScheduleWords, When } from "@/parts";
 
 type Scheduled = Pick<JobOut, "cron" | "every" | "everyFrom" | "at" | "delay" | "timezone" | "refresh">;
 
@@ -15,24 +15,17 @@ export function kindOf(job: Scheduled): WhenKind {
 }
 
 /** When a job fires, in words. */
-export function ScheduleWords({ job }: { job: Scheduled }) {
-  const { t } = useTranslation(["jobs", "common"]);
-  switch (kindOf(job)) {
-    case "cron":
-      return <CronWords cron={job.cron ?? ""} />;
-    case "every":
-      return t(job.everyFrom === "finish" ? "schedule.everyFinish" : "schedule.every", { length: job.every });
-    case "at":
-      return (
-        <>
-          {t("schedule.at")} <When at={job.at} />
-        </>
-      );
-    case "delay":
-      return t("schedule.delay", { length: job.delay });
-    case "manual":
-      return t("schedule.manual");
-  }
+export function JobSchedule({ job }: { job: Scheduled }) {
+  const { t } = useTranslation("jobs");
+  const kind = kindOf(job);
+  if (kind === "every" && job.everyFrom === "finish") return t("schedule.everyFinish", { length: job.every });
+  if (kind === "delay") return t("schedule.delay", { length: job.delay });
+  if (kind !== "at") return <ScheduleWords of={job} />;
+  return (
+    <>
+      {t("schedule.at")} <When at={job.at} />
+    </>
+  );
 }
 
 /** The expression itself, and the zone it is read in; an interval is its own words. */

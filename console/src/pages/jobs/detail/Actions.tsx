@@ -1,62 +1,37 @@
-import { ActionIcon, Menu } from "@mantine/core";
-import { useNavigate } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import type { JobOut } from "@/api";
-import { Act, Icon } from "@/parts";
+import { Act, Icon, type RowAct, RowMenu } from "@/parts";
 import type { Asked } from "../dialogs";
-import { MenuAct } from "../MenuAct";
 import { kindOf } from "../schedule";
+import { useActs } from "../useActs";
 import { CopyJob } from "./CopyJob";
 
 interface ActionsProps {
   job: JobOut;
-  onAsk: (act: Asked["act"]) => void;
+  onAsk: (asked: Asked) => void;
   onBackfill: () => void;
 }
 
 /** Everything that can be done with a job; what cannot now says why. */
 export function Actions({ job, onAsk, onBackfill }: ActionsProps) {
   const { t } = useTranslation("jobs");
-  const navigate = useNavigate();
-  const isPaused = job.status === "PAUSED";
+  const { trigger, hold, edit, clone, remove } = useActs(job, onAsk);
+  const backfill: RowAct = { icon: "backfill", label: t("act.backfill"), onClick: onBackfill, why: useNoSlots(job) };
   return (
     <>
-      <Act leftSection={<Icon name="play" size={16} />} onClick={() => onAsk("trigger")}>
-        {t("act.trigger")}
-      </Act>
-      <Act
-        variant="default"
-        leftSection={<Icon name={isPaused ? "right" : "pause"} size={16} />}
-        onClick={() => onAsk(isPaused ? "resume" : "pause")}
-      >
-        {t(isPaused ? "act.resume" : "act.pause")}
-      </Act>
-      <Act variant="default" leftSection={<Icon name="backfill" size={16} />} onClick={onBackfill} why={useNoSlots(job)}>
-        {t("act.backfill")}
-      </Act>
-      <Act
-        variant="default"
-        leftSection={<Icon name="edit" size={16} />}
-        onClick={() => void navigate({ to: "/jobs/$job/edit", params: { job: job.name } })}
-      >
-        {t("act.edit")}
-      </Act>
+      {[trigger, hold, backfill, edit].map((act: RowAct) => (
+        <Act
+          key={act.label}
+          variant={act === trigger ? "filled" : "default"}
+          leftSection={<Icon name={act.icon} size={16} />}
+          onClick={act.onClick}
+          why={act.why}
+        >
+          {act.label}
+        </Act>
+      ))}
       <CopyJob job={job} />
-      <Menu position="bottom-end">
-        <Menu.Target>
-          <ActionIcon variant="default" size={36} aria-label={t("act.menu", { name: job.name })}>
-            <Icon name="more" />
-          </ActionIcon>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <MenuAct icon="copy" onClick={() => void navigate({ to: "/jobs/new", search: { like: job.name } })}>
-            {t("act.clone")}
-          </MenuAct>
-          <MenuAct icon="trash" isDangerous onClick={() => onAsk("delete")}>
-            {t("act.delete")}
-          </MenuAct>
-        </Menu.Dropdown>
-      </Menu>
+      <RowMenu label={t("act.menu", { name: job.name })} acts={[clone, remove]} />
     </>
   );
 }

@@ -1,0 +1,27 @@
+import { useNavigate } from "@tanstack/react-router";
+import { useTranslation } from "react-i18next";
+import type { JobOut } from "@/api";
+import type { RowAct } from "@/parts";
+import type { Asked } from "./dialogs";
+
+/** What the menus of a job offer, by name. */
+export function useActs(job: JobOut, onAsk: (asked: Asked) => void) {
+  const { t } = useTranslation("jobs");
+  const navigate = useNavigate();
+  const hold = job.status === "PAUSED" ? "resume" : "pause";
+  return {
+    trigger: { icon: "play", label: t("act.trigger"), onClick: () => onAsk({ act: "trigger", job }) },
+    hold: { icon: hold === "pause" ? "pause" : "right", label: t(`act.${hold}`), onClick: () => onAsk({ act: hold, job }) },
+    edit: {
+      icon: "edit",
+      label: t("act.edit"),
+      onClick: () => void navigate({ to: "/jobs/$job/edit", params: { job: job.name } }),
+    },
+    clone: {
+      icon: "copy",
+      label: t("act.clone"),
+      onClick: () => void navigate({ to: "/jobs/new", search: { like: job.name } }),
+    },
+    remove: { icon: "trash", label: t("act.delete"), isDangerous: true, onClick: () => onAsk({ act: "delete", job }) },
+  } satisfies Record<string, RowAct>;
+}
