@@ -77,6 +77,9 @@ export function HeatMap({ forecast, chosen, onChoose }: HeatMapProps) {
           style={{ left: `${(column / COLUMNS) * 100}%`, top: row * rowHeight, width: `${100 / COLUMNS}%`, height: rowHeight }}
         />
       </div>
+      <div className={classes.legend} role="img" aria-label={t("map.legend")}>
+        0 <i /> {forecast.peak?.fires}
+      </div>
     </div>
   );
 }

@@ -14,7 +14,7 @@ export function ScheduleLine({ found }: { found: ScheduleFires }) {
         <Text size="sm" truncate>
           <ScheduleWords of={schedule} />{" "}
           <Text span size="xs" c="dimmed">
-            {[schedule.cron, schedule.timezone].filter(Boolean).join(" · ")}
+            {schedule.cron && `${schedule.cron} · ${schedule.timezone}`}
           </Text>
         </Text>
         <Text size="sm" c="dimmed" className="numbers" style={{ flex: "none" }}>
@@ -22,15 +22,15 @@ export function ScheduleLine({ found }: { found: ScheduleFires }) {
         </Text>
       </Group>
       <Text size="xs" c="dimmed" truncate>
-        {examples.map((job) => (
+        {examples.map((job, place) => (
           <span key={job}>
+            {place > 0 && " · "}
             <Go to="/jobs/$job/edit" params={{ job }} size="xs">
               {job}
             </Go>
-            {" · "}
           </span>
         ))}
-        {examples.length > 0 && rest > 0 ? t("moreJobs", { count: rest }) : null}
+        {examples.length > 0 && rest > 0 ? ` · ${t("moreJobs", { count: rest })}` : null}
         {examples.length === 0 ? t("jobCount", { count: found.jobs }) : null}
       </Text>
     </div>

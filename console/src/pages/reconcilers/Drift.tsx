@@ -28,7 +28,9 @@ export function Drift({ report }: { report: ReportSummary }) {
   const { icon, colour } = LOOKS[finding];
   return (
     <Group gap={6} wrap="nowrap" c={colour}>
-      <Icon name={icon} size={16} />
+      <span style={{ flex: "none", lineHeight: 0 }}>
+        <Icon name={icon} size={16} />
+      </span>
       <Text span size="sm" fw={500} truncate title={report.error ?? undefined}>
         {finding === "drift" ? t("finding.drift", { missing: report.missing, created: report.created }) : null}
         {finding === "surplus" ? t("finding.surplus", { surplus: report.surplus }) : null}

@@ -39,7 +39,7 @@ function useColumns(zone: string | null, show: (report: ReportOut) => void): Col
     const count = (id: "found" | "missing" | "created" | "surplus" | "leftAlone" | "faulty"): Column<ReportOut> => ({
       id,
       header: t(`count.${id}`),
-      width: "96px",
+      width: "84px",
       isNumeric: true,
       cell: (report) => report[id] ?? "–",
     });
@@ -47,21 +47,21 @@ function useColumns(zone: string | null, show: (report: ReportOut) => void): Col
       {
         id: "started",
         header: t("reports.started"),
-        width: "184px",
+        width: "176px",
         cell: (report) => (
           <UnstyledButton fz="sm" fw={600} c="var(--mantine-color-anchor)" onClick={() => show(report)} aria-label={t("reports.open", { id: report.id })}>
             <When at={report.startedAt} zone={zone} />
           </UnstyledButton>
         ),
       },
-      { id: "finding", header: t("reports.finding"), width: "minmax(200px, 1fr)", cell: (report) => <Drift report={report} /> },
+      { id: "finding", header: t("reports.finding"), width: "minmax(170px, 1fr)", cell: (report) => <Drift report={report} /> },
       count("found"),
       count("missing"),
       count("created"),
       count("surplus"),
       count("leftAlone"),
       count("faulty"),
-      { id: "took", header: t("reports.took"), width: "96px", isNumeric: true, cell: (report) => <Duration ms={between(report.startedAt, report.finishedAt)} /> },
+      { id: "took", header: t("reports.took"), width: "88px", isNumeric: true, cell: (report) => <Duration ms={between(report.startedAt, report.finishedAt)} /> },
     ];
   }, [t, zone, show]);
 }

@@ -48,7 +48,7 @@ function useColumns(ask: (asked: Asked) => void): Column<ReconcilerOut>[] {
       {
         id: "name",
         header: t("column.name"),
-        width: "minmax(160px, 1fr)",
+        width: "minmax(144px, 1fr)",
         cell: (reconciler) => (
           <>
             <Go to="/reconcilers/$reconciler" params={{ reconciler: reconciler.name }} size="sm" fw={600}>
@@ -60,14 +60,14 @@ function useColumns(ask: (asked: Asked) => void): Column<ReconcilerOut>[] {
           </>
         ),
       },
-      { id: "last", header: t("column.last"), width: "minmax(240px, 1.6fr)", cell: (reconciler) => <LastReport reconciler={reconciler} /> },
+      { id: "last", header: t("column.last"), width: "minmax(200px, 1.6fr)", cell: (reconciler) => <LastReport reconciler={reconciler} /> },
       {
         id: "source",
         header: t("column.source"),
-        width: "minmax(180px, 1.4fr)",
+        width: "minmax(160px, 1.3fr)",
         cell: (reconciler) => (
           <Group gap="xs" wrap="nowrap">
-            <Badge variant="default" size="sm" radius="sm">
+            <Badge variant="default" size="sm" radius="sm" flex="none">
               {String(reconciler.source["type"])}
             </Badge>
             <Text size="sm" c="dimmed" truncate title={sourceLine(reconciler)}>
@@ -76,9 +76,9 @@ function useColumns(ask: (asked: Asked) => void): Column<ReconcilerOut>[] {
           </Group>
         ),
       },
-      { id: "schedule", header: t("column.schedule"), width: "minmax(150px, 1fr)", cell: (reconciler) => <ScheduleCell of={reconciler} /> },
-      { id: "next", header: t("column.next"), width: "168px", cell: (reconciler) => <When at={reconciler.nextFire} as="both" zone={reconciler.timezone} /> },
-      { id: "status", header: t("column.status"), width: "104px", cell: (reconciler) => <Status status={reconciler.status} /> },
+      { id: "schedule", header: t("column.schedule"), width: "minmax(136px, 1fr)", cell: (reconciler) => <ScheduleCell of={reconciler} /> },
+      { id: "next", header: t("column.next"), width: "160px", cell: (reconciler) => <When at={reconciler.nextFire} as="both" precision="minute" zone={reconciler.timezone} /> },
+      { id: "status", header: t("column.status"), width: "100px", cell: (reconciler) => <Status status={reconciler.status} /> },
       {
         id: "acts",
         header: "",

@@ -1,7 +1,7 @@
 import { Group, Progress, RingProgress, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { RefreshOut } from "@/api";
-import { percentOf, toneOf } from "./freshness";
+import { percentOf, colourOf } from "./freshness";
 
 /** The share of a job's entities that are fresh, as a bar for a table. */
 export function CoverageBar({ found }: { found: RefreshOut }) {
@@ -15,7 +15,7 @@ export function CoverageBar({ found }: { found: RefreshOut }) {
   }
   return (
     <Group gap="sm" wrap="nowrap">
-      <Progress value={found.coverage * 100} color={`var(--horai-${toneOf(found)})`} size="sm" flex={1} aria-label={t("coverage")} />
+      <Progress value={found.coverage * 100} color={colourOf(found)} size="sm" flex={1} aria-label={t("coverage")} />
       <Text size="sm" className="numbers" w={56} ta="right">
         {percentOf(found.coverage)}
       </Text>
@@ -32,9 +32,8 @@ export function CoverageRing({ found }: { found: RefreshOut }) {
     <RingProgress
       size={152}
       thickness={12}
-      roundCaps={share > 0 && share < 1}
       rootColor="var(--horai-line)"
-      sections={[{ value: share * 100, color: `var(--horai-${toneOf(found)})` }]}
+      sections={[{ value: share * 100, color: colourOf(found) }]}
       aria-label={`${t("coverage")} ${told}`}
       role="img"
       label={

@@ -1,9 +1,10 @@
 import { Grid, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { RefreshOut } from "@/api";
-import { ErrorView, Panel, Stat } from "@/parts";
+import { ErrorView, Panel } from "@/parts";
 import { CoverageRing } from "./Coverage";
-import { toneOf, useFreshness } from "./freshness";
+import { Figure } from "./Figure";
+import { useFreshness } from "./freshness";
 import { LastTick } from "./LastTick";
 
 /** How fresh the entities of a job are, and how its last tick went. */
@@ -33,13 +34,13 @@ function Freshness({ found }: { found: RefreshOut | undefined }) {
             {t("coverageIn", { window: found?.window ?? "…" })}
           </Text>
         </Stack>
-        <SimpleGrid cols={3} spacing="sm" flex={1}>
-          <Stat label={t("entities")} value={told(found?.entities)} />
-          <Stat label={t("running")} value={told(found?.running)} />
-          <Stat label={t("due")} value={told(found?.due)} hint={t("dueHint")} />
-          <Stat label={t("overdue")} value={told(found?.overdue)} hint={t("overdueHint")} {...(found && found.overdue > 0 && { tone: toneOf(found) })} />
-          <Stat label={t("neverRun")} value={told(found?.neverRun)} />
-          <Stat label={t("oldest")} value={found && (found.maxAge ?? "–")} hint={found?.oldest[0]?.key} />
+        <SimpleGrid cols={3} spacing="md" verticalSpacing="lg" flex={1}>
+          <Figure label={t("entities")} value={told(found?.entities)} />
+          <Figure label={t("running")} value={told(found?.running)} />
+          <Figure label={t("due")} value={told(found?.due)} hint={t("dueHint")} />
+          <Figure label={t("overdue")} value={told(found?.overdue)} hint={t("overdueHint")} isBad={(found?.overdue ?? 0) > 0} />
+          <Figure label={t("neverRun")} value={told(found?.neverRun)} />
+          <Figure label={t("oldest")} value={found && (found.maxAge ?? "–")} hint={found?.oldest[0]?.key} />
         </SimpleGrid>
       </Group>
     </Panel>

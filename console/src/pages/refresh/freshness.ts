@@ -11,7 +11,8 @@ export function percentOf(coverage: number): string {
   return `${(Math.floor(coverage * 1_000) / 10).toFixed(coverage === 1 || coverage === 0 ? 0 : 1)} %`;
 }
 
-export function toneOf(found: Pick<RefreshOut, "overdue" | "coverage">): "good" | "warn" | "bad" {
-  if (found.overdue > 0) return "bad";
-  return found.coverage === null || found.coverage === 1 ? "good" : "warn";
+/** Red where something is overdue; that all is fresh is green, and on the way there it is only a share. */
+export function colourOf(found: Pick<RefreshOut, "overdue" | "coverage">): string {
+  if (found.overdue > 0) return "var(--state-DEAD-solid)";
+  return found.coverage === 1 ? "var(--state-SUCCESS-solid)" : "var(--mantine-primary-color-filled)";
 }

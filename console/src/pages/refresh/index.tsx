@@ -40,7 +40,7 @@ function useColumns(language: string): Column<ListedJob>[] {
       {
         id: "job",
         header: t("column.job"),
-        width: "minmax(180px, 1.3fr)",
+        width: "minmax(150px, 1.3fr)",
         cell: (job) => (
           <>
             <Go to="/refresh/$job" params={{ job: job.name }} size="sm" fw={600}>
@@ -52,19 +52,19 @@ function useColumns(language: string): Column<ListedJob>[] {
           </>
         ),
       },
-      { id: "coverage", header: t("coverage"), width: "minmax(180px, 1fr)", cell: (job) => <Fresh job={job.name} show={(found) => <CoverageBar found={found} />} /> },
-      { id: "entities", header: t("entities"), width: "104px", isNumeric: true, cell: (job) => <Fresh job={job.name} show={(found) => number.format(found.entities)} /> },
+      { id: "coverage", header: t("coverage"), width: "minmax(170px, 1fr)", cell: (job) => <Fresh job={job.name} show={(found) => <CoverageBar found={found} />} /> },
+      { id: "entities", header: t("entities"), width: "92px", isNumeric: true, cell: (job) => <Fresh job={job.name} show={(found) => number.format(found.entities)} /> },
       {
         id: "overdue",
         header: t("overdue"),
-        width: "96px",
+        width: "88px",
         isNumeric: true,
         cell: (job) => <Fresh job={job.name} show={(found) => <Count number={found.overdue} told={number.format(found.overdue)} />} />,
       },
-      { id: "oldest", header: t("oldest"), width: "120px", isNumeric: true, cell: (job) => <Fresh job={job.name} show={(found) => found.maxAge ?? "–"} /> },
-      { id: "tick", header: t("column.tick"), width: "minmax(160px, 1.2fr)", cell: (job) => <ScheduleCell of={job} /> },
-      { id: "next", header: t("nextTick"), width: "168px", cell: (job) => <Fresh job={job.name} show={(found) => <When at={found.nextTick} as="both" zone={job.timezone ?? null} />} /> },
-      { id: "status", header: t("column.status"), width: "104px", cell: (job) => <Status status={job.status} /> },
+      { id: "oldest", header: t("oldest"), width: "112px", isNumeric: true, cell: (job) => <Fresh job={job.name} show={(found) => found.maxAge ?? "–"} /> },
+      { id: "tick", header: t("column.tick"), width: "minmax(130px, 1.2fr)", cell: (job) => <ScheduleCell of={job} /> },
+      { id: "next", header: t("nextTick"), width: "156px", cell: (job) => <Fresh job={job.name} show={(found) => <When at={found.nextTick} as="both" precision="minute" zone={job.timezone ?? null} />} /> },
+      { id: "status", header: t("column.status"), width: "100px", cell: (job) => <Status status={job.status} /> },
     ];
   }, [t, language]);
 }

@@ -18,7 +18,7 @@ export function Obstacle({ run, nodes, onChoose }: ObstacleProps) {
   const dead = nodes.filter((node) => node.state === "DEAD");
   if (dead.length === 0) return null;
   return (
-    <Alert color="red" variant="light" icon={<Icon name="warning" />} title={t("obstacle.title", { count: dead.length })}>
+    <Alert color="red" variant="light" icon={<Icon name="warning" />} title={t("obstacle.title", { count: dead.length })} styles={{ root: { background: "var(--state-DEAD-tint)" } }}>
       {dead.map((node) => (
         <Group key={node.name} justify="space-between" wrap="nowrap" mt={4}>
           <Text size="sm" lineClamp={2} style={{ overflowWrap: "anywhere" }}>

@@ -73,7 +73,7 @@ function Row({ node, scale, now, isChosen, onChoose }: RowProps) {
         )}
         <small
           className={classes.length}
-          style={isLate ? { right: `${(1 - span.from) * 100}%`, marginRight: 8 } : { left: `${((span?.from ?? 0) + (span?.width ?? 0)) * 100}%`, marginLeft: span ? 8 : 0 }}
+          style={isLate ? { right: `${(1 - span.from) * 100}%`, marginRight: 8 } : { left: `${((span?.from ?? 0) + (span?.width ?? 0)) * 100}%`, marginLeft: 8 }}
         >
           {told}
         </small>

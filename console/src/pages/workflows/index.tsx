@@ -67,7 +67,7 @@ function useColumns(ask: (asked: Asked) => void): Column<WorkflowOut>[] {
         ),
       },
       { id: "schedule", header: t("column.schedule"), width: "minmax(200px, 1.4fr)", cell: (workflow) => <ScheduleCell of={workflow} /> },
-      { id: "next", header: t("column.next"), width: "176px", cell: (workflow) => <When at={workflow.nextFire} as="both" zone={workflow.timezone ?? null} /> },
+      { id: "next", header: t("column.next"), width: "160px", cell: (workflow) => <When at={workflow.nextFire} as="both" precision="minute" zone={workflow.timezone ?? null} /> },
       { id: "last", header: t("column.last"), width: "minmax(260px, 1.2fr)", cell: (workflow) => <LastRunCell workflow={workflow} /> },
       { id: "status", header: t("column.status"), width: "112px", cell: (workflow) => <Status status={workflow.status} /> },
       {

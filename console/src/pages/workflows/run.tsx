@@ -51,7 +51,7 @@ function Run({ run }: { run: RunOut }) {
         <WorkflowGraph nodes={drawn} label={t("graph.label", { name: run.workflow })} chosen={chosen} onChoose={choose} />
       </Panel>
       <Grid gap="lg">
-        <Grid.Col span={{ base: 12, md: 8 }}>
+        <Grid.Col span={{ base: 12, md: 7, xl: 8 }}>
           <Stack gap="lg">
             <Panel title={t("waterfall.title")}>
               <Waterfall run={run} nodes={nodes} chosen={chosen} onChoose={choose} />
@@ -59,7 +59,7 @@ function Run({ run }: { run: RunOut }) {
             <About run={run} />
           </Stack>
         </Grid.Col>
-        <Grid.Col span={{ base: 12, md: 4 }}>{node && <NodePanel run={run} node={node} nodes={nodes} />}</Grid.Col>
+        <Grid.Col span={{ base: 12, md: 5, xl: 4 }}>{node && <NodePanel run={run} node={node} nodes={nodes} />}</Grid.Col>
       </Grid>
     </Stack>
   );

@@ -1,4 +1,5 @@
 import type { RunNodeOut, RunOut } from "@/api";
+import { depthsOf } from "./graph/paths";
 
 /** A node's time within its run, in parts of the whole; null before it has begun. */
 export interface Span {
@@ -27,7 +28,15 @@ export function spanOf(node: RunNodeOut, scale: Scale, now: number): Span | null
   return { from: share(from), width: Math.max(0, share(to) - share(from)) };
 }
 
-/** Those that began first stand first; what has not begun keeps its order at the end. */
+/** Those that began first stand first; what has not begun stands behind them in the order of the graph. */
 export function inOrder(nodes: readonly RunNodeOut[]): RunNodeOut[] {
-  return nodes.toSorted((one, other) => (one.startedAt ?? "￿").localeCompare(other.startedAt ?? "￿"));
+  const depths = depthsOf(nodes);
+  return nodes.toSorted((one, other) => {
+    const [first, second] = [beginOf(one), beginOf(other)];
+    return first === second ? (depths.get(one.name) ?? 0) - (depths.get(other.name) ?? 0) : first - second;
+  });
+}
+
+function beginOf(node: RunNodeOut): number {
+  return node.startedAt ? new Date(node.startedAt).getTime() : Infinity;
 }

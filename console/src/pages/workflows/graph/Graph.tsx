@@ -17,7 +17,7 @@ export interface GraphProps {
 }
 
 const TYPES = { job: JobNode };
-const FIT = { padding: 0.12, maxZoom: 1, minZoom: 0.2 };
+const FIT = { padding: 0.06, maxZoom: 1, minZoom: 0.2 };
 
 /** The nodes of a workflow in their order, from left to right. */
 export default function Graph({ nodes, label, height, chosen, onChoose }: GraphProps) {
@@ -56,7 +56,7 @@ export default function Graph({ nodes, label, height, chosen, onChoose }: GraphP
         }}
       >
         <Background gap={20} size={1} />
-        <Controls showInteractive={false} fitViewOptions={FIT} />
+        <Controls position="top-right" orientation="horizontal" showInteractive={false} fitViewOptions={FIT} />
       </ReactFlow>
     </div>
   );

@@ -2,7 +2,7 @@ import dagre from "@dagrejs/dagre";
 import { type Edge, MarkerType, type Node } from "@xyflow/react";
 import { circleIn, type GraphNode, heldBy } from "./paths";
 
-export const WIDTH = 208;
+export const WIDTH = 184;
 export const HEIGHT = 56;
 
 export interface NodeData extends Record<string, unknown> {
@@ -15,7 +15,7 @@ export interface NodeData extends Record<string, unknown> {
 /** Where each node stands: parents at the left of their children. */
 export function placesOf(nodes: readonly GraphNode[]): Map<string, { x: number; y: number }> {
   const graph = new dagre.graphlib.Graph();
-  graph.setGraph({ rankdir: "LR", nodesep: 20, ranksep: 56 });
+  graph.setGraph({ rankdir: "LR", nodesep: 20, ranksep: 40 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.name, { width: WIDTH, height: HEIGHT });
   for (const [from, to] of linksOf(nodes)) graph.setEdge(from, to);

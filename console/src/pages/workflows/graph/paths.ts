@@ -67,7 +67,7 @@ export function circleIn(nodes: readonly Links[]): string[] | null {
 }
 
 /** How deep a node stands: behind the longest way that leads to it. Within a circle there is no such number, so it stops. */
-function depthsOf(nodes: readonly Links[]): Map<string, number> {
+export function depthsOf(nodes: readonly Links[]): Map<string, number> {
   const depths = new Map(nodes.map((node) => [node.name, 0]));
   for (let round = 0; round < nodes.length; round += 1) {
     let isChanged = false;

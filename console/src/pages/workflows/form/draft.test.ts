@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { changedBy, createdBy, drawnBy, EMPTY, withChange, withNode, withoutNode, type WorkflowDraft } from "./draft";
+
+const DRAFT: WorkflowDraft = {
+  ...EMPTY,
+  name: " nightly ",
+  nodes: [
+    { id: 1, name: "extract", job: "", after: [] },
+    { id: 2, name: "report", job: "reporting", after: ["extract"], payload: { day: 1 } },
+  ],
+};
+
+test("those that wait for a node follow its new name, letter by letter", () => {
+  let draft = DRAFT;
+  for (const name of ["extrac", "extra", "load"]) draft = withChange(draft, draft.nodes[0]!, { name });
+  expect(draft.nodes[1]!.after).toEqual(["load"]);
+});
+
+test("while two nodes have the same name, a change of one leaves what waits for the other", () => {
+  const twice = withChange(withNode(DRAFT), { id: 3, name: "", job: "", after: [] }, { name: "extract" });
+  expect(withChange(twice, twice.nodes[2]!, { name: "other" }).nodes[1]!.after).toEqual(["extract"]);
+});
+
+test("a node that goes is not waited for any more", () => {
+  expect(withoutNode(DRAFT, DRAFT.nodes[0]!).nodes).toEqual([{ id: 2, name: "report", job: "reporting", after: [], payload: { day: 1 } }]);
+});
+
+test("what is created leaves out what has no value; a change takes away by null and keeps payloads", () => {
+  const onDemand = { ...DRAFT, schedule: { ...DRAFT.schedule, kind: "none" as const } };
+  expect(createdBy(onDemand)).toEqual({
+    name: "nightly",
+    nodes: [
+      { name: "extract", after: [] },
+      { name: "report", job: "reporting", after: ["extract"], payload: { day: 1 } },
+    ],
+  });
+  expect(changedBy(onDemand)).toMatchObject({ cron: null, every: null, timezone: null, nodes: [{}, { payload: { day: 1 } }] });
+});
+
+test("only nodes that have a name are drawn, each name once", () => {
+  const draft = { ...DRAFT, nodes: [...DRAFT.nodes, { id: 3, name: "", job: "", after: [] }, { id: 4, name: "report", job: "", after: [] }] };
+  expect(drawnBy(draft).map((node) => node.job)).toEqual(["extract", "reporting"]);
+});
