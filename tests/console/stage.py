@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +18,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def staged(data_dir: Path) -> Iterator[dict[str, str]]:
+def staged(data_dir: Path) -> Generator[dict[str, str]]:
     """The server, and the environment that tells the tests of it."""
     horai = HoraiProcess(data_dir, "--port", str(free_port())).start()
     doings = {"/stop": horai.stop, "/start": horai.start}
