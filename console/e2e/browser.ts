@@ -29,6 +29,12 @@ export const LOOKS = (["en", "zh-CN"] as const).flatMap((language) =>
   (["light", "dark"] as const).map((scheme) => ({ language, scheme })),
 );
 
+/** Two of them that show each language and each scheme, where four would take too long. */
+export const OPPOSITES = [
+  { language: "en", scheme: "light" },
+  { language: "zh-CN", scheme: "dark" },
+] as const;
+
 let running: Promise<Browser> | undefined;
 
 /** One browser for all tests of a file. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowser, LOOKS, visiting } from "./browser";
+import { closeBrowser, OPPOSITES, visiting } from "./browser";
 import { api, fresh, until } from "./server";
 
 const HOSTILE = `<script>alert(1)</script>\u202Egnp`;
@@ -24,7 +24,7 @@ afterAll(closeBrowser);
 
 test("dead letters and one of them are right in both languages and schemes, with hostile texts in them", async () => {
   const [first] = await letters("NEW");
-  for (const look of LOOKS) {
+  for (const look of OPPOSITES) {
     await visiting(look, async (visit) => {
       const page = await visit.open(`/dead-letters?job=${job}`);
       await page.getByRole("row").nth(1).waitFor();

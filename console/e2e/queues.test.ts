@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowser, LOOKS, visiting } from "./browser";
+import { closeBrowser, OPPOSITES, visiting } from "./browser";
 import { api, fresh } from "./server";
 
 interface Queue {
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(closeBrowser);
 
 test("queues, nodes and shards are right in both languages and schemes", async () => {
-  for (const look of LOOKS) {
+  for (const look of OPPOSITES) {
     await visiting(look, async (visit) => {
       const page = await visit.open("/queues");
       await page.getByText(queue).first().waitFor();

@@ -1,4 +1,5 @@
 import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from "@mantine/core";
+import i18next from "i18next";
 import { STATES } from "@/generated/states";
 
 /** The one accent: a deep teal. 7 carries white text on light, 6 on dark. */
@@ -29,6 +30,13 @@ const dark: MantineColorsTuple = [
   "#0a0d0e",
 ];
 
+/** Read when a dialog is drawn, in the language of that moment. */
+const closing = {
+  get "aria-label"() {
+    return i18next.t("dialog.close");
+  },
+};
+
 export const theme = createTheme({
   colors: { teal, dark },
   primaryColor: "teal",
@@ -46,7 +54,7 @@ export const theme = createTheme({
   spacing: { xs: "0.5rem", sm: "0.75rem", md: "1rem", lg: "1.5rem", xl: "2rem" },
   components: {
     Paper: { defaultProps: { withBorder: true, shadow: "none" } },
-    Modal: { defaultProps: { centered: true, shadow: "none" } },
+    Modal: { defaultProps: { centered: true, shadow: "none", closeButtonProps: closing } },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: true } },
   },
 });

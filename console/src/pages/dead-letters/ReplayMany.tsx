@@ -4,9 +4,11 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, type ReplayAnswer, type ReplayIn, replayLetters } from "@/api";
 import { Act, CopyAs, ErrorView, Facts, ProgressBar, useOnce } from "@/parts";
-import { type LetterFilters, withoutStatus } from "./filters";
+import { isNarrow, type LetterFilters, withoutStatus } from "./filters";
 
 const MOST = 10_000;
+/** Hints of different lengths stand below, so that the fields stand side by side. */
+const ORDER: ("label" | "input" | "error" | "description")[] = ["label", "input", "error", "description"];
 
 /** Counts what would be replayed, asks how fast, and does it. */
 export function ReplayMany({ filters, onClose }: { filters: LetterFilters | null; onClose: () => void }) {
@@ -44,11 +46,14 @@ function Asking({ filters, onClose }: { filters: LetterFilters; onClose: () => v
   return (
     <Stack gap="md">
       <Text size="sm">{t("replay.manyExplain")}</Text>
-      <Facts items={Object.entries(only).map(([name, value]) => [t(`filter.${name as keyof typeof only}`), <bdi key={name}>{value}</bdi>])} />
+      {isNarrow(filters) && (
+        <Facts items={Object.entries(only).map(([name, value]) => [t(`filter.${name as keyof typeof only}`), <bdi key={name}>{value}</bdi>])} />
+      )}
       <Group grow align="flex-start">
         <TextInput
           label={t("replay.rate")}
           description={t("replay.rateHint")}
+          inputWrapperOrder={ORDER}
           placeholder="100/s"
           value={rate}
           onChange={(event) => setRate(event.currentTarget.value)}
@@ -57,6 +62,7 @@ function Asking({ filters, onClose }: { filters: LetterFilters; onClose: () => v
         <NumberInput
           label={t("replay.limit")}
           description={t("replay.limitHint")}
+          inputWrapperOrder={ORDER}
           min={1}
           max={MOST}
           value={limit}

@@ -1,15 +1,20 @@
-import { Badge } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { LetterOut } from "@/api";
+import type { StateName } from "@/generated/states";
+import classes from "./StatusBadge.module.css";
 
-const COLOURS = { NEW: "red", REPLAYED: "teal", SUPERSEDED: "gray", DISCARDED: "gray" } as const;
+type Status = LetterOut["replayStatus"];
+
+/** An open letter looks like what is dead, a replayed one like what goes on, a settled one like what was cancelled. */
+const LOOKS: Record<Status, StateName> = { NEW: "DEAD", REPLAYED: "INIT", SUPERSEDED: "CANCELLED", DISCARDED: "CANCELLED" };
 
 /** What has become of a letter. */
-export function StatusBadge({ status }: { status: LetterOut["replayStatus"] }) {
+export function StatusBadge({ status }: { status: Status }) {
   const { t } = useTranslation(["dead-letters", "common"]);
+  const look = LOOKS[status];
   return (
-    <Badge variant="light" color={COLOURS[status]} tt="none" fw={500}>
+    <span className={classes.status} style={{ background: `var(--state-${look}-tint)`, color: `var(--state-${look}-text)` }}>
       {t(`status.${status}`)}
-    </Badge>
+    </span>
   );
 }

@@ -43,6 +43,13 @@ export function useLetterColumns(): readonly Column<LetterOut>[] {
   );
 }
 
+/** The first line, without the name of the error, which stands before it already. */
+function briefly(code: string, message: string): string {
+  const line = message.split("\n")[0]?.slice(0, 300) ?? "";
+  const named = line.indexOf(`${code}: `);
+  return named >= 0 && !line.slice(0, named).includes(" ") ? line.slice(named + code.length + 2) : line;
+}
+
 /** An error in one line: its code, and how its message begins. */
 export function Fault({ code, message }: { code: string; message: string | null }) {
   return (
@@ -51,7 +58,7 @@ export function Fault({ code, message }: { code: string; message: string | null 
         {code}
       </Text>{" "}
       <Text span size="sm" c="dimmed">
-        <bdi>{message?.split("\n")[0]?.slice(0, 300)}</bdi>
+        <bdi>{message && briefly(code, message)}</bdi>
       </Text>
     </span>
   );

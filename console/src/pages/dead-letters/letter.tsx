@@ -34,7 +34,7 @@ function Lead({ letter }: { letter: LetterDetail }) {
   return (
     <Group gap="sm" component="span" display="inline-flex">
       <StatusBadge status={letter.replayStatus} />
-      <Go to="/jobs/$job" params={{ job: letter.job }}>
+      <Go to="/jobs/$job" params={{ job: letter.job }} inherit>
         {letter.job}
       </Go>
     </Group>
@@ -70,7 +70,7 @@ function About({ letter }: { letter: LetterDetail }) {
   const { t } = useTranslation(["dead-letters", "common"]);
   const reason = letter.reason && <bdi>{letter.reason}</bdi>;
   const same = letter.fingerprint && (
-    <Go to="/dead-letters" search={{ fingerprint: letter.fingerprint, status: "all" }}>
+    <Go to="/dead-letters" search={{ fingerprint: letter.fingerprint, status: "all" }} inherit>
       {t("letter.same")}
     </Go>
   );
@@ -92,7 +92,7 @@ function About({ letter }: { letter: LetterDetail }) {
 
 function Instance({ id }: { id: string }) {
   return (
-    <Go to="/instances/$instance" params={{ instance: id }}>
+    <Go to="/instances/$instance" params={{ instance: id }} inherit>
       {`#${id}`}
     </Go>
   );

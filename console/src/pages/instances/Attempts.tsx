@@ -10,7 +10,6 @@ import { stateOf } from "./spans";
 export function Attempts({ attempts }: { attempts: readonly AttemptOut[] }) {
   const { t } = useTranslation(["instances", "common"]);
   return (
-    <Table.ScrollContainer minWidth={720}>
       <Table verticalSpacing="xs" className={classes.table}>
         <Table.Thead>
           <Table.Tr>
@@ -31,7 +30,6 @@ export function Attempts({ attempts }: { attempts: readonly AttemptOut[] }) {
           ))}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
   );
 }
 

@@ -41,7 +41,7 @@ function None({ text }: { text: string }) {
 function Keys({ instance }: { instance: InstanceOut }) {
   const { t } = useTranslation(["instances", "common"]);
   const key = instance.key && (
-    <Go to="/instances" search={{ job: instance.job, key: instance.key }}>
+    <Go to="/instances" search={{ job: instance.job, key: instance.key }} inherit>
       <bdi>{instance.key}</bdi>
     </Go>
   );
@@ -53,7 +53,7 @@ function Keys({ instance }: { instance: InstanceOut }) {
         [t("detail.idempotencyKey"), <Code key="idem">{instance.idempotencyKey}</Code>],
         [
           t("filter.queue"),
-          <Go key="queue" to="/instances" search={{ queue: instance.queue }}>
+          <Go key="queue" to="/instances" search={{ queue: instance.queue }} inherit>
             {instance.queue}
           </Go>,
         ],

@@ -8,7 +8,7 @@ export function Relatives({ instance }: { instance: InstanceOut }) {
   const { t } = useTranslation(["instances", "common"]);
   const place = instance.workflow;
   const run = place && (
-    <Go to="/workflows/$workflow/runs/$run" params={{ workflow: place.workflow, run: place.runId }}>
+    <Go to="/workflows/$workflow/runs/$run" params={{ workflow: place.workflow, run: place.runId }} inherit>
       {t("relatives.run", { workflow: place.workflow, run: place.runId, node: place.node })}
     </Go>
   );
@@ -16,10 +16,10 @@ export function Relatives({ instance }: { instance: InstanceOut }) {
     [t("relatives.workflow"), run],
     [t("relatives.parents"), neighbours(place?.parents)],
     [t("relatives.children"), neighbours(place?.children)],
-    [t("relatives.supersedes"), ids(instance.supersedes && [instance.supersedes])],
-    [t("relatives.supersededBy"), ids(instance.supersededBy)],
-    [t("relatives.replayOf"), ids(instance.replayOf && [instance.replayOf])],
-    [t("relatives.replays"), ids(instance.replays)],
+    [t("relatives.supersedes"), links(instance.supersedes && [instance.supersedes])],
+    [t("relatives.supersededBy"), links(instance.supersededBy)],
+    [t("relatives.replayOf"), links(instance.replayOf && [instance.replayOf])],
+    [t("relatives.replays"), links(instance.replays)],
   ] as const;
   if (facts.every(([, value]) => !value)) return null;
   return (
@@ -29,7 +29,7 @@ export function Relatives({ instance }: { instance: InstanceOut }) {
   );
 }
 
-function ids(list: readonly string[] | "" | null | undefined) {
+function links(list: readonly string[] | "" | null | undefined) {
   return list && list.length > 0 ? <Ids ids={list} /> : null;
 }
 
@@ -41,7 +41,7 @@ function Ids({ ids }: { ids: readonly string[] }) {
   return (
     <Group gap="xs">
       {ids.map((id) => (
-        <Go key={id} to="/instances/$instance" params={{ instance: id }}>
+        <Go key={id} to="/instances/$instance" params={{ instance: id }} inherit>
           {`#${id}`}
         </Go>
       ))}
@@ -54,7 +54,7 @@ function Neighbours({ of }: { of: readonly NeighbourOut[] }) {
     <Group gap="sm">
       {of.map((one) => (
         <Group key={one.instanceId} gap={6}>
-          <Go to="/instances/$instance" params={{ instance: one.instanceId }}>
+          <Go to="/instances/$instance" params={{ instance: one.instanceId }} inherit>
             <bdi>{one.node}</bdi>
           </Go>
           {one.state ? <StateChip state={one.state} /> : <Text c="dimmed">…</Text>}

@@ -9,11 +9,11 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
   const { t } = useTranslation(["instances", "common"]);
   return useMemo(
     () => [
-      { id: "state", header: t("column.state"), width: "152px", cell: (row) => <StateChip state={row.state} /> },
+      { id: "state", header: t("column.state"), width: "144px", cell: (row) => <StateChip state={row.state} /> },
       {
         id: "job",
         header: t("column.job"),
-        width: "minmax(140px, 1fr)",
+        width: "minmax(124px, 1fr)",
         cell: (row) => (
           <Go to="/jobs/$job" params={{ job: row.job }} size="sm" title={row.job}>
             {row.job}
@@ -23,7 +23,7 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
       {
         id: "key",
         header: t("column.key"),
-        width: "minmax(140px, 1fr)",
+        width: "minmax(124px, 1fr)",
         cell: (row) => (
           <Go to="/instances/$instance" params={{ instance: row.id }} size="sm" c={row.key ? undefined : "dimmed"} title={row.key ?? row.id}>
             <bdi>{row.key ?? `#${row.id}`}</bdi>
@@ -34,18 +34,18 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
       {
         id: "delay",
         header: t("column.delay"),
-        width: "88px",
+        width: "84px",
         isNumeric: true,
         cell: (row) => <Duration ms={delayOf(row)} />,
       },
       {
         id: "duration",
         header: t("column.duration"),
-        width: "88px",
+        width: "84px",
         isNumeric: true,
         cell: (row) => <Duration ms={between(row.startedAt, row.finishedAt)} />,
       },
-      { id: "attempt", header: t("column.attempt"), width: "92px", isNumeric: true, cell: (row) => row.attempt || "–" },
+      { id: "attempt", header: t("column.attempt"), width: "88px", isNumeric: true, cell: (row) => row.attempt || "–" },
       {
         id: "error",
         header: t("column.note"),

@@ -54,7 +54,7 @@ export default function InstancesPage() {
           <Text size="sm" className="numbers">
             {t("chosen", { number: chosen.size })}
           </Text>
-          <Act size="xs" color="red" onClick={() => setMany({ ids: [...chosen] })}>
+          <Act size="xs" variant="default" onClick={() => setMany({ ids: [...chosen] })}>
             {t("cancelMany.chosen")}
           </Act>
           <Button size="xs" variant="subtle" onClick={() => choose(NONE)}>

@@ -51,7 +51,7 @@ function Lead({ instance }: { instance: InstanceOut }) {
   return (
     <Group gap="sm" component="span" display="inline-flex">
       <StateChip state={instance.state} />
-      <Go to="/jobs/$job" params={{ job: instance.job }}>
+      <Go to="/jobs/$job" params={{ job: instance.job }} inherit>
         {instance.job}
       </Go>
       <Text span c="dimmed">

@@ -20,16 +20,15 @@ export function Nodes() {
       <ErrorView error={nodes.error} onRetry={() => void nodes.refetch()} />
       {nodes.isPending && <Skeleton height={120} />}
       {nodes.data && (
-        <Table.ScrollContainer minWidth={860}>
-          <Table verticalSpacing="sm">
+          <Table verticalSpacing="sm" layout="fixed">
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>{t("nodes.name")}</Table.Th>
+                <Table.Th w={210}>{t("nodes.name")}</Table.Th>
                 <Table.Th>{t("nodes.roles")}</Table.Th>
-                <Table.Th w={200}>{t("nodes.slots")}</Table.Th>
-                <Table.Th>{t("nodes.shards")}</Table.Th>
-                <Table.Th>{t("nodes.lease")}</Table.Th>
-                <Table.Th>{t("nodes.started")}</Table.Th>
+                <Table.Th w={180}>{t("nodes.slots")}</Table.Th>
+                <Table.Th w={110}>{t("nodes.shards")}</Table.Th>
+                <Table.Th w={100}>{t("nodes.lease")}</Table.Th>
+                <Table.Th w={100}>{t("nodes.started")}</Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
@@ -38,7 +37,6 @@ export function Nodes() {
               ))}
             </Table.Tbody>
           </Table>
-        </Table.ScrollContainer>
       )}
     </Panel>
   );

@@ -1,9 +1,9 @@
-import { Badge, Group, Text, Title } from "@mantine/core";
+import { Group, Text, Title, VisuallyHidden } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getQueues, putQueue, type QueueOut } from "@/api";
-import { Act, type Column, ConfirmDialog, DataTable, EmptyState, Go, Icon } from "@/parts";
+import { Act, type Column, ConfirmDialog, DataTable, EmptyState, Go, Icon, Status } from "@/parts";
 import { Meter } from "./Meter";
 import { QueueForm } from "./QueueForm";
 import { tagOf, wishOf } from "./settings";
@@ -53,11 +53,7 @@ function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => 
             <Go to="/instances" search={{ queue: row.name }} size="sm" title={row.name}>
               {row.name}
             </Go>
-            {row.paused && (
-              <Badge variant="light" color="orange" tt="none" fw={500} leftSection={<Icon name="pause" size={10} />}>
-                {t("queues.paused")}
-              </Badge>
-            )}
+            {row.paused && <Status status="PAUSED" />}
           </Group>
         ),
       },
@@ -72,7 +68,7 @@ function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => 
       { id: "priority", header: t("column.priority"), width: "96px", cell: (row) => t(`common:priority.${row.priority}`) },
       {
         id: "act",
-        header: <span className="mantine-visually-hidden">{t("column.act")}</span>,
+        header: <VisuallyHidden>{t("column.act")}</VisuallyHidden>,
         width: "200px",
         cell: (row) => (
           <Group gap="xs" justify="flex-end" wrap="nowrap">
