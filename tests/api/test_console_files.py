@@ -111,6 +111,20 @@ async def test_a_browser_that_can_unpack_gets_the_packed_file(built: Site) -> No
     assert "content-encoding" not in plain.headers
 
 
+async def test_a_console_that_is_replaced_under_its_server_is_served_as_it_was(tmp_path: Path) -> None:
+    script = tmp_path / "assets" / "index-1a2b.js"
+    script.parent.mkdir()
+    script.write_text("first")
+    (tmp_path / "index.html").write_text("<title>first</title>")
+    site = Site(tmp_path)
+
+    script.unlink()
+    (tmp_path / "index.html").write_text("<title>second</title>")
+
+    assert "first" in (await site("/")).text
+    assert (await site("/assets/index-1a2b.js")).text == "first"
+
+
 async def test_without_a_build_the_first_page_names_the_command_and_leads_to_what_there_is(
     api: Client, tmp_path: Path
 ) -> None:

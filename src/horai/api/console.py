@@ -5,10 +5,11 @@ The build is not in git: without it the API runs all the same, and `/` names the
 
 import mimetypes
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.datastructures import Headers
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 BUILT = Path(__file__).resolve().parent.parent / "console"
@@ -39,13 +40,27 @@ MISSING = """<!doctype html>
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of the console, as it is and as it is sent packed. Only names in assets/ carry a hash of their content."""
+
+    body: bytes
+    packed: bytes | None
+    media_type: str
+    is_hashed: bool
+
+
 class Console:
-    """What answers when no route does. What there is was listed at the start: no path can lead out of the folder."""
+    """What answers when no route does.
+
+    All that there is was read at the start: no path can lead out of the folder, and a process serves the console of its own
+    version, also when another one is installed under it.
+    """
 
     def __init__(self, folder: Path = BUILT, *, otherwise: ASGIApp) -> None:
         self._files = _files_in(folder)
         index = self._files.pop("/index.html", None)
-        self._page = None if index is None else index.read_text()
+        self._page = None if index is None else index.body.decode()
         self._otherwise = otherwise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,9 +78,17 @@ class Console:
         return HTMLResponse(MISSING, headers={"Cache-Control": "no-store"}) if self._page is None else _page(self._page)
 
 
-def _files_in(folder: Path) -> dict[str, Path]:
+def _files_in(folder: Path) -> dict[str, _File]:
     found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gz")
-    return {f"/{path.relative_to(folder).as_posix()}": path for path in found}
+    return {f"/{path.relative_to(folder).as_posix()}": _read(path) for path in found}
+
+
+def _read(path: Path) -> _File:
+    packed = path.with_name(f"{path.name}.gz")
+    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return _File(
+        path.read_bytes(), packed.read_bytes() if packed.exists() else None, media_type, path.parent.name == "assets"
+    )
 
 
 def _page(text: str) -> Response:
@@ -75,15 +98,12 @@ def _page(text: str) -> Response:
     return HTMLResponse(text.replace(NONCE, nonce), headers=headers)
 
 
-def _file(path: Path, may_be_packed: bool) -> Response:
-    """Names in assets/ carry a hash of their content and are kept for good; the others are asked for again."""
-    is_hashed = path.parent.name == "assets"
+def _file(file: _File, may_be_packed: bool) -> Response:
+    """What has a hash in its name is kept for good; the others are asked for again."""
     headers = {
-        "Cache-Control": "public, max-age=31536000, immutable" if is_hashed else "no-cache",
+        "Cache-Control": "public, max-age=31536000, immutable" if file.is_hashed else "no-cache",
         "Vary": "Accept-Encoding",
     }
-    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    packed = path.with_name(f"{path.name}.gz")
-    if may_be_packed and packed.exists():
-        return FileResponse(packed, headers=headers | {"Content-Encoding": "gzip"}, media_type=media_type)
-    return FileResponse(path, headers=headers, media_type=media_type)
+    if may_be_packed and file.packed is not None:
+        return Response(file.packed, headers=headers | {"Content-Encoding": "gzip"}, media_type=file.media_type)
+    return Response(file.body, headers=headers, media_type=file.media_type)
