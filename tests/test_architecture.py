@@ -113,16 +113,12 @@ def test_statements_are_asked_for_in_the_db_package_only():
 def test_no_registry_is_written_into_what_is_installed():
     """Whoever installs from a mirror must not leave its address behind."""
     files = [ROOT / name for name in ("requirements.lock", "pyproject.toml", "Makefile")]
-    files += [*ROOT.glob("*.cfg"), *ROOT.glob("**/package-lock.json"), *ROOT.glob("**/.npmrc")]
+    files += [*ROOT.glob("*.cfg"), *ROOT.glob("*/package-lock.json"), *ROOT.glob("*/.npmrc")]
     address = re.compile(
         r"index-url|find-links|extra-index|trusted-host|https?://[^\s\"']*(?:pypi|simple|npm|registry)"
     )
 
-    found = [
-        path.name for path in files if ".venv" not in path.parts and address.search(_without_flags(path.read_text()))
-    ]
-
-    assert not found
+    assert not [path.name for path in files if address.search(_without_flags(path.read_text()))]
 
 
 def _without_flags(text: str) -> str:

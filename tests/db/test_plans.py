@@ -261,9 +261,10 @@ async def test_C18_the_last_instances_of_a_page_of_jobs_are_read_by_an_index(gro
         assert not scanned(plan)
         assert plan[0]["Actual Rows"] == 50 * 20
         assert plan[0]["Shared Hit Blocks"] + plan[0]["Shared Read Blocks"] < 10_000
-        following = await explain(connection, "next_of_jobs", jobs, options=", analyze, buffers")
-        assert not scanned(following) - {"job"}
-        assert following[0]["Shared Hit Blocks"] + following[0]["Shared Read Blocks"] < 2_000
+        for name in ("next_slots", "waiting_of_jobs"):
+            following = await explain(connection, name, jobs, options=", analyze, buffers")
+            assert not scanned(following) - {"job"}
+            assert following[0]["Shared Hit Blocks"] + following[0]["Shared Read Blocks"] < 2_000
 
 
 OVERVIEW: dict[str, tuple[tuple[Any, ...], int]] = {
