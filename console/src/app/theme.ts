@@ -1,5 +1,4 @@
-import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from "@mantine/core";
-import i18next from "i18next";
+import { createTheme, type CSSVariablesResolver, type MantineColorsTuple, mergeThemeOverrides } from "@mantine/core";
 import { STATES } from "@/generated/states";
 
 /** The one accent: a deep teal. 7 carries white text on light, 6 on dark. */
@@ -30,12 +29,22 @@ const dark: MantineColorsTuple = [
   "#0a0d0e",
 ];
 
-/** Read when a dialog is drawn, in the language of that moment. */
-const closing = {
-  get "aria-label"() {
-    return i18next.t("dialog.close");
-  },
-};
+/** Buttons that are drawn by Mantine and say nothing by themselves, named in the language of the reader. */
+export function namedTheme(close: string, clear: string) {
+  const closes = { defaultProps: { closeButtonProps: { "aria-label": close } } };
+  const clears = { defaultProps: { clearButtonProps: { "aria-label": clear } } };
+  return mergeThemeOverrides(theme, {
+    components: {
+      Modal: closes,
+      Drawer: closes,
+      Notification: closes,
+      Alert: { defaultProps: { closeButtonLabel: close } },
+      Select: clears,
+      MultiSelect: clears,
+      TagsInput: clears,
+    },
+  });
+}
 
 export const theme = createTheme({
   colors: { teal, dark },
@@ -54,7 +63,7 @@ export const theme = createTheme({
   spacing: { xs: "0.5rem", sm: "0.75rem", md: "1rem", lg: "1.5rem", xl: "2rem" },
   components: {
     Paper: { defaultProps: { withBorder: true, shadow: "none" } },
-    Modal: { defaultProps: { centered: true, shadow: "none", closeButtonProps: closing } },
+    Modal: { defaultProps: { centered: true, shadow: "none" } },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: true } },
   },
 });

@@ -10,7 +10,7 @@ const sources = Object.keys(import.meta.glob("../**/*.tsx")).filter((path) => !p
 const SPOKEN = new Set(["label", "title", "placeholder", "aria-label", "description", "alt", "lead", "confirm", "hint"]);
 const WORD = /[A-Za-z\u4e00-\u9fff]{2}/;
 /** A value to type, such as `coupon_job` or `500ms`, is the same in every language. */
-const EXAMPLE = /^[\x21-\x7e]+$/;
+const EXAMPLE = /^[\x21-\x7e…]+$/;
 /** Names that are the same in every language. */
 const NAMES = new Set(["Horai", "UTC", "cron", "curl", "JSON"]);
 
