@@ -1,2 +1,3 @@
 export { useLiveData } from "./events";
 export { DELAY_LIMIT_MS, type HealthReading, READ_ONLY_AFTER, useHealth, useReadOnly, waitAfter } from "./health";
+export { useOutdatedBy } from "./outdated";

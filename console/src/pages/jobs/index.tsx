@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type GetJobsParams, getJobs } from "@/api";
+import { useOutdatedBy } from "@/live";
 import { DataTable, EmptyState, GoButton, Icon, Page, useFilters } from "@/parts";
 import { useColumns } from "./columns";
 import { type Asked, Dialogs } from "./dialogs";
@@ -14,6 +15,7 @@ export default function JobsPage() {
   const [asked, ask] = useState<Asked | null>(null);
   const [filters] = useFilters(FILTERS);
   const columns = useColumns(ask);
+  useOutdatedBy("instances", ["jobs", "list"]);
   const { name, ...rest } = filters;
   const params = { ...rest, ...(name && { nameContains: name }), recent: 20, limit: 50 } as GetJobsParams;
   return (

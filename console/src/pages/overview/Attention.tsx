@@ -1,14 +1,18 @@
-import { Skeleton, Text } from "@mantine/core";
+import { Button, Skeleton, Text } from "@mantine/core";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { ErrorView, Panel } from "@/parts";
 import { needsOf } from "./needs";
 import classes from "./overview.module.css";
 import { useAttention } from "./stats";
 
-/** What needs somebody, the worst first; nothing is said in words, too. */
+const FEW = 6;
+
+/** What needs somebody, the worst first; that nothing does is said, too. */
 export function Attention() {
   const { t } = useTranslation("overview");
   const { data, error, isPending, refetch } = useAttention();
+  const [isOpen, open] = useState(false);
   const needs = data ? needsOf(data) : [];
   return (
     <Panel title={t("attention.title")} aside={needs.length > 0 && <Text size="sm" c="dimmed" className="numbers">{needs.length}</Text>}>
@@ -19,7 +23,12 @@ export function Attention() {
           {t("attention.nothing")}
         </Text>
       )}
-      <ul className={classes.list}>{needs}</ul>
+      <ul className={classes.list}>{isOpen ? needs : needs.slice(0, FEW)}</ul>
+      {needs.length > FEW && (
+        <Button variant="subtle" size="compact-sm" mt="xs" ml={-8} onClick={() => open(!isOpen)} aria-expanded={isOpen}>
+          {isOpen ? t("attention.fewer") : t("attention.more", { count: needs.length - FEW })}
+        </Button>
+      )}
     </Panel>
   );
 }

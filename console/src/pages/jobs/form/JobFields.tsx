@@ -2,6 +2,7 @@ import { Button, Collapse, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Icon, JsonEditor, Panel } from "@/parts";
+import { EXAMPLE } from "./examples";
 import { errorOf, type FieldsProps } from "./field";
 import classes from "./form.module.css";
 import { MORE, MoreFields } from "./MoreFields";
@@ -29,7 +30,7 @@ export function JobFields({ onPayloadValid, ...given }: JobFieldsProps) {
           <TextInput
             label={t("form.name")}
             description={t("form.nameHint")}
-            placeholder="coupon_job"
+            placeholder={EXAMPLE.name}
             value={draft.name}
             onChange={(event) => onChange({ name: event.currentTarget.value })}
             error={errors["name"]}
@@ -48,7 +49,7 @@ export function JobFields({ onPayloadValid, ...given }: JobFieldsProps) {
           <JsonEditor
             aria-label={t("form.payload")}
             description={t("form.payloadHint")}
-            placeholder="{}"
+            placeholder={EXAMPLE.payload}
             value={draft.payload}
             error={errors["payload"]}
             onChange={(payload, isValid) => {

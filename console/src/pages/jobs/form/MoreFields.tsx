@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { InstantInput } from "@/parts";
 import { isRepeating, type JobDraft } from "./draft";
+import { EXAMPLE } from "./examples";
 import { errorOf, type FieldsProps } from "./field";
 import { ZoneField } from "./WhenFields";
 
@@ -74,7 +75,7 @@ function OrderFields(props: FieldsProps) {
   const priorities = (["core", "high", "normal", "low"] as const).map((value) => ({ value, label: t(`common:priority.${value}`) }));
   return (
     <>
-      <Words {...props} name="queue" field="queue" placeholder="default" />
+      <Words {...props} name="queue" field="queue" placeholder={EXAMPLE.queue} />
       <Select
         label={t("form.priority")}
         description={t("form.priorityHint")}
@@ -104,8 +105,8 @@ function RetryFields(props: FieldsProps) {
     <>
       <Words {...props} name="timeout" field="timeout" placeholder={draft.targetType === "http" ? "5s" : ""} />
       <Words {...props} name="maxRetry" field="retry.maxRetry" placeholder="5" />
-      <Words {...props} name="retryBase" field="retry.base" placeholder="500ms" />
-      <Words {...props} name="retryCap" field="retry.cap" placeholder="5m" />
+      <Words {...props} name="retryBase" field="retry.base" placeholder={EXAMPLE.retryBase} />
+      <Words {...props} name="retryCap" field="retry.cap" placeholder={EXAMPLE.retryCap} />
       <Select
         label={t("form.retryJitter")}
         description={t("form.retryJitterHint")}

@@ -2,6 +2,7 @@ import { ActionIcon, Button, Group, SegmentedControl, Select, Stack, Text, TextI
 import { useTranslation } from "react-i18next";
 import { Icon } from "@/parts";
 import type { HeaderRow, JobDraft } from "./draft";
+import { EXAMPLE } from "./examples";
 import { errorOf, type FieldsProps } from "./field";
 
 const METHODS = ["POST", "GET", "PUT", "PATCH", "DELETE"];
@@ -55,7 +56,7 @@ function HttpFields({ draft, onChange, errors }: FieldsProps) {
         />
         <TextInput
           label={t("form.url")}
-          placeholder="https://example.com/run"
+          placeholder={EXAMPLE.url}
           type="url"
           value={draft.url}
           onChange={(event) => onChange({ url: event.currentTarget.value })}
@@ -80,7 +81,7 @@ function HeaderRows({ rows, onChange, error }: { rows: HeaderRow[]; onChange: (r
         <Group key={place} gap="xs" wrap="nowrap">
           <TextInput
             aria-label={t("form.headerName", { number: place + 1 })}
-            placeholder="X-Team"
+            placeholder={EXAMPLE.header}
             value={row.name}
             onChange={(event) => change(place, { name: event.currentTarget.value })}
             w={200}

@@ -2,6 +2,7 @@ import { Checkbox, Group, SegmentedControl, Select, Stack, Text, TextInput, Unst
 import { useTranslation } from "react-i18next";
 import { CronWords, InstantInput } from "@/parts";
 import type { WhenKind } from "../schedule";
+import { EXAMPLE } from "./examples";
 import { errorOf, type FieldsProps } from "./field";
 import classes from "./form.module.css";
 
@@ -57,7 +58,7 @@ function Kind(props: FieldsProps) {
         <TextInput
           label={t("form.delay")}
           description={t("form.durationHint")}
-          placeholder="10m"
+          placeholder={EXAMPLE.delay}
           value={draft.delay}
           onChange={(event) => onChange({ delay: event.currentTarget.value })}
           error={errors["delay"]}
@@ -82,7 +83,7 @@ function CronFields({ draft, onChange, errors }: FieldsProps) {
         <TextInput
           label={t("form.cron")}
           description={t("form.cronHint")}
-          placeholder="0 9 * * 1-5"
+          placeholder={EXAMPLE.cron}
           value={draft.cron}
           onChange={(event) => onChange({ cron: event.currentTarget.value, dialect: undefined })}
           error={errorOf(errors, "cron", "dialect")}
@@ -114,7 +115,7 @@ function EveryFields({ draft, onChange, errors }: FieldsProps) {
       <TextInput
         label={t("form.every")}
         description={t("form.durationHint")}
-        placeholder="5m"
+        placeholder={EXAMPLE.every}
         value={draft.every}
         onChange={(event) => onChange({ every: event.currentTarget.value })}
         error={errorOf(errors, "every", "everyFrom", "anchor")}
