@@ -1,8 +1,8 @@
-import { Button, Checkbox, Loader, Skeleton } from "@mantine/core";
+import { Button, Loader, Skeleton } from "@mantine/core";
 import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, memo, type MouseEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import classes from "./DataTable.module.css";
 import { ErrorView } from "./ErrorView";
@@ -82,6 +82,14 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     .filter(Boolean)
     .join(" ");
   const [active, setActive] = useState(0);
+  // The same function for the life of the table: a row that is handed another one would be drawn again.
+  const latest = useRef(selection);
+  useEffect(() => {
+    latest.current = selection;
+  });
+  const choose = useCallback((id: string) => {
+    latest.current?.onChange(toggled(latest.current.chosen, id));
+  }, []);
 
   if (pages.error && rows.length === 0) {
     return <ErrorView error={pages.error} onRetry={() => void pages.refetch()} />;
@@ -137,12 +145,18 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
                   row !== undefined && (
                     <TableRow
                       key={props.idOf(row)}
-                      {...props}
                       row={row}
+                      id={props.idOf(row)}
+                      href={props.hrefOf?.(row)}
+                      columns={columns as readonly Column<unknown>[]}
+                      isChosen={selection?.chosen.has(props.idOf(row))}
+                      onChoose={choose}
                       index={item.index}
                       isActive={item.index === Math.min(active, rows.length - 1)}
                       onActivate={setActive}
-                      style={{ gridTemplateColumns: template, height: rowHeight, transform: `translateY(${item.start}px)` }}
+                      template={template}
+                      height={rowHeight}
+                      start={item.start}
                     />
                   )
                 );
@@ -167,56 +181,65 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   );
 }
 
-interface TableRowProps<Row> extends DataTableProps<Row> {
-  row: Row;
+interface TableRowProps {
+  row: unknown;
+  id: string;
+  href: string | undefined;
+  columns: readonly Column<unknown>[];
+  /** Undefined where nothing can be chosen. */
+  isChosen: boolean | undefined;
+  onChoose: (id: string) => void;
   index: number;
   isActive: boolean;
   onActivate: (index: number) => void;
-  style: React.CSSProperties;
+  template: string;
+  height: number;
+  start: number;
 }
 
-function TableRow<Row>({ row, index, isActive, onActivate, style, ...props }: TableRowProps<Row>) {
+/** Drawn again only when something of its own has changed: while one scrolls, nothing of it has. */
+const TableRow = memo(function TableRow({ row, id, href, columns, index, onActivate, ...props }: TableRowProps) {
   const { t } = useTranslation();
   const navigate = useNavigate();
-  const id = props.idOf(row);
-  const href = props.hrefOf?.(row);
-  const open = (): void => {
-    if (href) void navigate({ href });
-  };
+  function open(event: MouseEvent | KeyboardEvent): void {
+    if (href && !event.defaultPrevented) void navigate({ href });
+  }
   return (
     <div
       role="row"
-      tabIndex={isActive ? 0 : -1}
+      tabIndex={props.isActive ? 0 : -1}
       aria-rowindex={index + 2}
       data-index={index}
       data-linked={href ? true : undefined}
       className={classes.row}
-      style={style}
+      style={{ gridTemplateColumns: props.template, height: props.height, transform: `translateY(${props.start}px)` }}
       onFocus={() => onActivate(index)}
       onClick={(event) => {
-        if (!(event.target as Element).closest("a, button, input, label")) open();
+        if (!(event.target as Element).closest("a, button, input, label")) open(event);
       }}
       onKeyDown={(event) => {
-        if (event.key === "Enter" && event.target === event.currentTarget) open();
+        if (event.key === "Enter" && event.target === event.currentTarget) open(event);
       }}
     >
-      {props.selection && (
+      {props.isChosen !== undefined && (
         <div role="gridcell">
-          <Checkbox
+          <input
+            type="checkbox"
+            className={classes.check}
             aria-label={t("table.choose", { name: id })}
-            checked={props.selection.chosen.has(id)}
-            onChange={() => props.selection?.onChange(toggled(props.selection.chosen, id))}
+            checked={props.isChosen}
+            onChange={() => props.onChoose(id)}
           />
         </div>
       )}
-      {props.columns.map((column) => (
+      {columns.map((column) => (
         <div key={column.id} role="gridcell" data-numeric={column.isNumeric || undefined}>
           {column.cell(row)}
         </div>
       ))}
     </div>
   );
-}
+});
 
 type Selection = NonNullable<DataTableProps<unknown>["selection"]>;
 
@@ -224,10 +247,14 @@ function ChooseAll({ ids, selection }: { ids: string[]; selection: Selection }) 
   const { t } = useTranslation();
   const count = ids.filter((id) => selection.chosen.has(id)).length;
   return (
-    <Checkbox
+    <input
+      type="checkbox"
+      className={classes.check}
       aria-label={t("table.chooseAll")}
       checked={count > 0 && count === ids.length}
-      indeterminate={count > 0 && count < ids.length}
+      ref={(box) => {
+        if (box) box.indeterminate = count > 0 && count < ids.length;
+      }}
       onChange={() => selection.onChange(count === ids.length ? new Set() : new Set(ids))}
     />
   );
