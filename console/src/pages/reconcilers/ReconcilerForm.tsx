@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors } from "@/api";
 import { Act, ErrorView, JobSelect, Panel, ScheduleFields } from "@/parts";
-import type { ReconcilerDraft } from "./draft";
+import { EXAMPLES, type ReconcilerDraft } from "./draft";
 
 interface ReconcilerFormProps {
   draft: ReconcilerDraft;
@@ -30,7 +30,7 @@ export function ReconcilerForm({ draft, onChange, error, isSending, onSubmit, su
         <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
           <TextInput
             label={t("form.name")}
-            placeholder="articles"
+            placeholder={EXAMPLES.name}
             value={draft.name}
             onChange={(event) => change({ name: event.currentTarget.value })}
             error={errors["name"]}
@@ -126,7 +126,7 @@ function SqlSource({ draft, change, errors }: SourceProps) {
           <TextInput
             flex={1}
             label={t("source.databaseUrl")}
-            placeholder="postgresql://reader:…@db.example/shop"
+            placeholder={EXAMPLES.databaseUrl}
             value={draft.databaseUrl}
             onChange={(event) => change({ databaseUrl: event.currentTarget.value })}
             error={errors["source.databaseUrl"]}
@@ -145,7 +145,7 @@ function HttpSource({ draft, change, errors }: SourceProps) {
     <>
       <TextInput
         label={t("source.url")}
-        placeholder="https://shop.example/waiting"
+        placeholder={EXAMPLES.url}
         value={draft.url}
         onChange={(event) => change({ url: event.currentTarget.value })}
         error={errors["source.url"]}
@@ -154,7 +154,7 @@ function HttpSource({ draft, change, errors }: SourceProps) {
       <Textarea
         label={t("form.headers")}
         description={t("form.headersHint")}
-        placeholder="Authorization: Bearer …"
+        placeholder={EXAMPLES.headers}
         value={draft.headers}
         onChange={(event) => change({ headers: event.currentTarget.value })}
         error={errors["source.headers"]}

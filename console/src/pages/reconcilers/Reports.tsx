@@ -49,7 +49,7 @@ function useColumns(zone: string | null, show: (report: ReportOut) => void): Col
         header: t("reports.started"),
         width: "176px",
         cell: (report) => (
-          <UnstyledButton fz="sm" fw={600} c="var(--mantine-color-anchor)" onClick={() => show(report)} aria-label={t("reports.open", { id: report.id })}>
+          <UnstyledButton fz="sm" fw={600} c="var(--mantine-color-anchor)" onClick={() => show(report)}>
             <When at={report.startedAt} zone={zone} />
           </UnstyledButton>
         ),

@@ -21,6 +21,14 @@ from article
 where state = 'waiting' and key > $1
 order by key limit $2`;
 
+/** What a field may look like; the same in every language. */
+export const EXAMPLES = {
+  name: "articles",
+  databaseUrl: "postgresql://reader:…@db.example/shop",
+  url: "https://shop.example/waiting",
+  headers: "Authorization: Bearer …",
+};
+
 export const EMPTY: ReconcilerDraft = {
   name: "",
   job: "",

@@ -6,6 +6,8 @@ import classes from "./form.module.css";
 
 interface NodeRowProps {
   node: NodeDraft;
+  /** From 1 on. */
+  place: number;
   /** The names of the others, to wait for. */
   others: readonly string[];
   errors: { name?: string | undefined; job?: string | undefined; after?: string | undefined };
@@ -14,10 +16,10 @@ interface NodeRowProps {
 }
 
 /** A node of the form: its name, the job it runs, and what it waits for. */
-export function NodeRow({ node, others, errors, onChange, onRemove }: NodeRowProps) {
+export function NodeRow({ node, place, others, errors, onChange, onRemove }: NodeRowProps) {
   const { t } = useTranslation("workflows");
   return (
-    <div className={classes.node} role="group" aria-label={node.name || t("form.node")}>
+    <div className={classes.node} role="group" aria-label={t("form.node", { place })}>
       <TextInput
         aria-label={t("form.nodeName")}
         placeholder={t("form.nodeName")}

@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors } from "@/api";
 import { Act, EmptyState, ErrorView, Icon, Panel, ScheduleFields } from "@/parts";
 import { circleIn, WorkflowGraph } from "../graph";
-import { drawnBy, withChange, withNode, withoutNode, type WorkflowDraft } from "./draft";
+import { drawnBy, EXAMPLE, withChange, withNode, withoutNode, type WorkflowDraft } from "./draft";
 import { NodeRow } from "./NodeRow";
 import classes from "./form.module.css";
 
@@ -35,7 +35,7 @@ export function WorkflowForm(props: WorkflowFormProps) {
           <Panel>
             <TextInput
               label={t("form.name")}
-              placeholder="nightly_close"
+              placeholder={EXAMPLE}
               value={draft.name}
               onChange={(event) => onChange({ ...draft, name: event.currentTarget.value })}
               error={errors["name"]}
@@ -82,6 +82,7 @@ function NodeRows({ draft, onChange, errors }: Pick<WorkflowFormProps, "draft" |
         <NodeRow
           key={node.id}
           node={node}
+          place={place + 1}
           others={names.filter((name) => name !== node.name)}
           errors={{ name: told(place, "name"), job: told(place, "job"), after: told(place, "after") }}
           onChange={(change) => onChange(withChange(draft, node, change))}

@@ -18,6 +18,9 @@ export interface WorkflowDraft {
   nodes: NodeDraft[];
 }
 
+/** What a name may look like. */
+export const EXAMPLE = "nightly_close";
+
 export const EMPTY: WorkflowDraft = {
   name: "",
   schedule: scheduleOf({ cron: "0 2 * * *" }, LOCAL_ZONE),
