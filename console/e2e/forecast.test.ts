@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeBrowser, visiting } from "./browser";
+import { api, fresh } from "./server";
+import { LOOKS_OF_BOTH } from "./target";
+
+const word = fresh("hourly");
+const CROWD = 70;
+const nowhere = { type: "http", url: "http://127.0.0.1:9/nobody" };
+
+/** Far enough that they do not fire while the tests run, and soon enough to be in the picture. */
+const minute = new Date(Date.now() - 5 * 60_000).getUTCMinutes();
+
+beforeAll(async () => {
+  const names = Array.from({ length: CROWD }, (_, number) => `${word}-${number}`);
+  await Promise.all(names.map((name) => api("POST", "/api/v1/jobs", { name, cron: `${minute} * * * *`, target: nowhere }, fresh("once"))));
+});
+afterAll(closeBrowser);
+
+test("the forecast is right in both languages and schemes", async () => {
+  for (const look of LOOKS_OF_BOTH) {
+    await visiting(look, async (visit) => {
+      const page = await visit.open("/forecast");
+      await page.getByRole("slider").waitFor();
+      await visit.expectAccessible();
+      await visit.shoot("forecast");
+    });
+  }
+});
+
+test("the forecast is read by keys, shows the hot spot and what would level it, and leads to its jobs", async () => {
+  await visiting({}, async (visit) => {
+    // An answer is kept for a minute: nobody else has asked for three days.
+    const page = await visit.open("/forecast?hours=72");
+    const map = page.getByRole("slider");
+    await page.getByText(/With a jitter of \S+ on these \d+ jobs/).first().waitFor();
+    await map.focus();
+    await page.keyboard.press("Home");
+    const first = await map.getAttribute("aria-valuetext");
+    await page.keyboard.press("ArrowDown");
+    expect(await map.getAttribute("aria-valuenow")).toBe("60");
+    expect(await map.getAttribute("aria-valuetext")).not.toBe(first);
+    await page.getByRole("link", { name: new RegExp(`^${word}-`) }).first().click();
+    await page.waitForURL(`**/jobs/${word}-*/edit`);
+    await visit.open("/forecast");
+    await page.getByText("7 days").click();
+    await page.locator("[role=slider][aria-valuemax='10079']").waitFor();
+  });
+});

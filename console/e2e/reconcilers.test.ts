@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, test } from "vitest";
+import { closeBrowser, visiting } from "./browser";
+import { api, fresh, until } from "./server";
+import { HOSTILE, LOOKS_OF_BOTH, Target } from "./target";
+
+let target: Target;
+const job = fresh("publish");
+const made = fresh("articles");
+const evil = fresh("evil");
+const FAR = "2999-01-01T00:00:00Z";
+
+beforeAll(async () => {
+  target = await Target.start();
+  await api("POST", "/api/v1/jobs", { name: job, target: { type: "http", url: target.url("/publish") } }, fresh("once"));
+  target.says("/waiting", 200, {
+    items: [{ key: HOSTILE, executeTime: FAR }, { key: "a".repeat(400), executeTime: FAR }, { key: "no-time" }],
+    nextCursor: null,
+  });
+  const query = `select key, execute_time from t where key > $1 order by key limit $2 -- ${HOSTILE}${"q".repeat(10_000)}`;
+  const source = { type: "sql", query, databaseUrlEnv: "NO_SUCH_VARIABLE" };
+  await api("POST", "/api/v1/reconcilers", { name: evil, job, source }, fresh("once"));
+  await api("POST", `/api/v1/reconcilers/${evil}/run`, undefined, fresh("once"));
+});
+afterAll(async () => {
+  await closeBrowser();
+  await target.stop();
+});
+
+test("a reconciler is made in the form, whose faults stand at their fields, and its comparison is read", async () => {
+  await visiting({ width: 1600, height: 1000, mayFail: /status of 422/ }, async (visit) => {
+    const page = await visit.open("/reconcilers/new");
+    await page.getByLabel("Name", { exact: true }).fill(made);
+    await page.getByRole("combobox", { name: "Job to watch over" }).fill(job);
+    await page.getByRole("option", { name: job }).click();
+    await page.getByRole("textbox", { name: "Query" }).fill("select 1");
+    await page.getByRole("button", { name: "Create reconciler" }).click();
+    await page.getByText("needs $1, the last key of the page before").waitFor();
+    await page.getByText("HTTP address").click();
+    await page.getByRole("textbox", { name: "Address" }).fill(target.url("/waiting"));
+    await page.getByRole("button", { name: "Create reconciler" }).click();
+
+    await page.getByRole("heading", { level: 1, name: made }).waitFor();
+    await page.getByRole("button", { name: "Compare now" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Compare now" }).click();
+    await page.getByText("2 missing, 2 created").first().waitFor({ timeout: 20_000 });
+    await page.getByRole("gridcell").getByRole("button", { name: /^\d{4}-/ }).first().click();
+    await page.getByRole("dialog").getByText(HOSTILE).waitFor();
+    await page.getByRole("dialog").getByText("no-time").waitFor();
+    await page.keyboard.press("Escape");
+
+    await page.getByRole("link", { name: "Edit" }).click();
+    await page.getByText("On demand").click();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("definition").filter({ hasText: "On demand" }).waitFor();
+  });
+});
+
+test("reconcilers are right in both languages and schemes, with hostile texts in them, held and let go on", async () => {
+  await until(async () => (await api<{ lastReport: { error: string | null } | null }>("GET", `/api/v1/reconcilers/${evil}`)).lastReport?.error);
+  for (const look of LOOKS_OF_BOTH) {
+    await visiting(look, async (visit) => {
+      const page = await visit.open("/reconcilers");
+      await page.getByRole("link", { name: evil }).waitFor();
+      await visit.expectAccessible();
+      await visit.shoot("reconcilers");
+      await visit.open(`/reconcilers/${evil}`);
+      await page.getByText("NO_SUCH_VARIABLE").first().waitFor();
+      await visit.expectAccessible();
+      await visit.shoot("reconciler");
+      const [pause, resume] = look.language === "en" ? ["Pause", "Resume"] : ["暂停", "恢复"];
+      await page.getByRole("button", { name: pause }).click();
+      await page.getByRole("dialog").getByRole("button", { name: pause }).click();
+      await page.getByRole("button", { name: resume }).click();
+      await page.getByRole("dialog").getByRole("button", { name: resume }).click();
+      await page.getByRole("button", { name: pause }).waitFor();
+    });
+  }
+});

@@ -1,0 +1,42 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** Texts that would do harm if they were taken for anything but texts. */
+export const HOSTILE = `<img src=x onerror=alert(1)>"'\u202Egnp.exe`;
+export const LOOKS_OF_BOTH = [
+  { language: "en", scheme: "light" },
+  { language: "zh-CN", scheme: "dark" },
+] as const;
+
+/** A service beside the scheduler: what it answers is the test's to say. */
+export class Target {
+  private constructor(
+    private readonly server: Server,
+    private readonly answers: Map<string, { status: number; body: unknown }>,
+  ) {}
+
+  static async start(): Promise<Target> {
+    const answers = new Map<string, { status: number; body: unknown }>();
+    const server = createServer((request, response) => {
+      const path = new URL(request.url ?? "/", "http://target").pathname;
+      const { status, body } = answers.get(path) ?? { status: 200, body: {} };
+      request.resume();
+      request.on("end", () => response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body)));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return new Target(server, answers);
+  }
+
+  url(path: string): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}${path}`;
+  }
+
+  says(path: string, status: number, body: unknown = {}): void {
+    this.answers.set(path, { status, body });
+  }
+
+  async stop(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+}

@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { closeBrowser, visiting } from "./browser";
+import { api, fresh, until } from "./server";
+import { HOSTILE, LOOKS_OF_BOTH, Target } from "./target";
+
+interface Run {
+  id: string;
+  state: string;
+}
+
+let target: Target;
+const [extract, score, report] = [fresh("extract"), fresh("score"), fresh("report")];
+const workflow = fresh("nightly");
+
+const stateOf = async (run: Run): Promise<string> => (await api<Run>("GET", `/api/v1/workflows/${workflow}/runs/${run.id}`)).state;
+
+async function started(): Promise<Run> {
+  const body = { payload: { text: HOSTILE } };
+  return (await api<{ run: Run }>("POST", `/api/v1/workflows/${workflow}/trigger`, body, fresh("once"))).run;
+}
+
+beforeAll(async () => {
+  target = await Target.start();
+  for (const name of [extract, score, report]) {
+    const body = { name, target: { type: "http", url: target.url(`/${name}`) }, retry: { maxRetry: 0 } };
+    await api("POST", "/api/v1/jobs", body, fresh("once"));
+  }
+  const nodes = [{ name: extract }, { name: score, after: [extract] }, { name: report, after: [score] }];
+  await api("POST", "/api/v1/workflows", { name: workflow, cron: "0 2 * * *", nodes, tags: ["<img/src=x/onerror=alert(1)>"] }, fresh("once"));
+});
+afterAll(async () => {
+  await closeBrowser();
+  await target.stop();
+});
+
+test("a workflow is made in the form, with its graph beside it, and its run is followed to the end", async () => {
+  const name = fresh("made");
+  await visiting({ width: 1600, height: 1000 }, async (visit) => {
+    const page = await visit.open("/workflows/new");
+    await page.getByLabel("Name", { exact: true }).fill(name);
+    await page.getByLabel("Node", { exact: true }).nth(0).fill(extract);
+    await page.getByLabel("Node", { exact: true }).nth(1).fill(report);
+    await page.locator('input[aria-label="After"]').nth(1).click();
+    await page.getByRole("option", { name: extract }).click();
+    await page.keyboard.press("Escape");
+    await page.locator(".react-flow__edge").waitFor({ state: "attached" });
+    expect(await page.locator(".react-flow__node").count()).toBe(2);
+    await page.getByText("At 02:00").first().waitFor();
+    await page.getByRole("button", { name: "Create workflow" }).click();
+
+    await page.getByRole("heading", { level: 1, name }).waitFor();
+    await page.getByRole("button", { name: "Run now" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Run now" }).click();
+    await page.getByRole("heading", { level: 1, name: /^Run \d+/ }).waitFor();
+    await page.locator("main [data-state=SUCCESS]").nth(3).waitFor({ timeout: 20_000 });
+    await page.locator(".react-flow__node button[data-state=SUCCESS]").nth(1).waitFor();
+  });
+});
+
+test("a circle is named while it is drawn, and by the server at the nodes; a fault of a name stands at its field", async () => {
+  await visiting({ width: 1600, height: 1000, mayFail: /status of 422/ }, async (visit) => {
+    const page = await visit.open("/workflows/new");
+    await page.getByLabel("Name", { exact: true }).fill(fresh("circle"));
+    await page.getByLabel("Node", { exact: true }).nth(0).fill(extract);
+    await page.getByLabel("Node", { exact: true }).nth(1).fill(report);
+    for (const [place, name] of [report, extract].entries()) {
+      await page.locator('input[aria-label="After"]').nth(place).click();
+      await page.getByRole("option", { name }).click();
+      await page.keyboard.press("Escape");
+    }
+    await page.getByText("They wait for one another in a circle").waitFor();
+    await page.getByRole("button", { name: "Create workflow" }).click();
+    await page.getByText(`wait for one another in a circle: ${extract} → ${report} → ${extract}`).first().waitFor();
+    await page.getByLabel("Node", { exact: true }).nth(0).fill("no such name!");
+    await page.getByRole("button", { name: "Create workflow" }).click();
+    await page.getByText("does not match").waitFor();
+  });
+});
+
+test("a dead node holds its run; replayed it lets it go on, and the run is done again from a node", async () => {
+  target.says(`/${score}`, 500);
+  const run = await started();
+  await until(async () => (await stateOf(run)) === "BLOCKED");
+  for (const look of LOOKS_OF_BOTH) {
+    await visiting(look, async (visit) => {
+      for (const path of ["/workflows", `/workflows/${workflow}`, `/workflows/${workflow}/runs/${run.id}`]) {
+        const page = await visit.open(path);
+        if (path !== "/workflows") await page.locator(".react-flow__node [data-held]").waitFor();
+        await visit.expectAccessible();
+        await visit.shoot(path.includes("runs") ? "run" : path === "/workflows" ? "workflows" : "workflow");
+      }
+    });
+  }
+  target.says(`/${score}`, 200);
+  await visiting({ width: 1600, height: 1000 }, async (visit) => {
+    const page = await visit.open(`/workflows/${workflow}/runs/${run.id}`);
+    await page.getByText("A dead node holds this run").waitFor();
+    await page.getByRole("button", { name: "Replay" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
+    await page.locator(`.react-flow__node button[data-state=SUCCESS]`).nth(2).waitFor({ timeout: 20_000 });
+    expect(await page.getByText("A dead node holds this run").count()).toBe(0);
+
+    await page.locator(".react-flow__node button").filter({ hasText: score }).click();
+    await page.getByRole("button", { name: "Rerun from here" }).click();
+    await page.getByRole("dialog").getByText(report).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Rerun from here" }).click();
+    await page.getByText("Reruns", { exact: true }).first().waitFor();
+    await until(async () => (await stateOf(run)) === "SUCCESS");
+  });
+});
+
+test("a run that nobody wants is given up, and a workflow is paused with a note and resumed", async () => {
+  target.says(`/${score}`, 500);
+  const run = await started();
+  await until(async () => (await stateOf(run)) === "BLOCKED");
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/workflows/${workflow}/runs/${run.id}`);
+    await page.getByRole("button", { name: "Give up" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Give up" }).click();
+    await page.locator("main button[aria-disabled=true]").filter({ hasText: "Give up" }).waitFor();
+    expect(await stateOf(run)).toMatch(/CANCELLED|BLOCKED/);
+
+    await visit.open(`/workflows/${workflow}`);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByLabel("Why? (kept with it)").fill(HOSTILE);
+    await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+    await page.getByText(HOSTILE).first().waitFor();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+  });
+});
