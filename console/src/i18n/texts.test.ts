@@ -12,7 +12,7 @@ const WORD = /[A-Za-z\u4e00-\u9fff]{2}/;
 /** A value to type, such as `coupon_job` or `500ms`, is the same in every language. */
 const EXAMPLE = /^[\x21-\x7e…]+$/;
 /** Names that are the same in every language. */
-const NAMES = new Set(["Horai", "UTC", "cron", "curl", "JSON"]);
+const NAMES = new Set(["Horai", "UTC", "cron", "curl", "JSON", "Authorization: Bearer …"]);
 
 function keysOf(texts: Texts, before = ""): string[] {
   return Object.entries(texts).flatMap(([name, value]) =>
