@@ -5,7 +5,7 @@ export { ConfirmDialog } from "./ConfirmDialog";
 export { CopyAs } from "./CopyAs";
 export { Crumb } from "./Crumb";
 export { CronWords } from "./CronWords";
-export { type Column, DataTable } from "./DataTable";
+export { type Column, DataTable, RowLink } from "./DataTable";
 export { between, Duration } from "./Duration";
 export { EmptyState } from "./EmptyState";
 export { ErrorView } from "./ErrorView";

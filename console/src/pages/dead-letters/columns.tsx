@@ -2,7 +2,7 @@ import { Text } from "@mantine/core";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { LetterOut } from "@/api";
-import { type Column, Go, When } from "@/parts";
+import { type Column, RowLink, When } from "@/parts";
 import { StatusBadge } from "./StatusBadge";
 
 /** What a list of dead letters shows of each. */
@@ -15,20 +15,16 @@ export function useLetterColumns(): readonly Column<LetterOut>[] {
         id: "job",
         header: t("column.job"),
         width: "minmax(130px, 0.7fr)",
-        cell: (row) => (
-          <Go to="/jobs/$job" params={{ job: row.job }} size="sm" title={row.job}>
-            {row.job}
-          </Go>
-        ),
+        cell: (row) => <RowLink href={`/jobs/${encodeURIComponent(row.job)}`}>{row.job}</RowLink>,
       },
       {
         id: "key",
         header: t("column.key"),
         width: "minmax(130px, 0.7fr)",
         cell: (row) => (
-          <Go to="/dead-letters/$letter" params={{ letter: row.id }} size="sm" c={row.key ? undefined : "dimmed"} title={row.key ?? row.id}>
-            <bdi>{row.key ?? `#${row.instanceId}`}</bdi>
-          </Go>
+          <RowLink href={`/dead-letters/${row.id}`} isFaint={!row.key}>
+            {row.key ?? `#${row.instanceId}`}
+          </RowLink>
         ),
       },
       {

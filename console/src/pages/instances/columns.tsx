@@ -1,8 +1,8 @@
-import { Text } from "@mantine/core";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { InstanceOut } from "@/api";
-import { between, type Column, Duration, Go, StateChip, When } from "@/parts";
+import { between, type Column, Duration, RowLink, StateChip, When } from "@/parts";
+import classes from "./Filters.module.css";
 
 /** What a list of instances shows of each. */
 export function useInstanceColumns(): readonly Column<InstanceOut>[] {
@@ -14,20 +14,16 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
         id: "job",
         header: t("column.job"),
         width: "minmax(124px, 1fr)",
-        cell: (row) => (
-          <Go to="/jobs/$job" params={{ job: row.job }} size="sm" title={row.job}>
-            {row.job}
-          </Go>
-        ),
+        cell: (row) => <RowLink href={`/jobs/${encodeURIComponent(row.job)}`}>{row.job}</RowLink>,
       },
       {
         id: "key",
         header: t("column.key"),
         width: "minmax(124px, 1fr)",
         cell: (row) => (
-          <Go to="/instances/$instance" params={{ instance: row.id }} size="sm" c={row.key ? undefined : "dimmed"} title={row.key ?? row.id}>
-            <bdi>{row.key ?? `#${row.id}`}</bdi>
-          </Go>
+          <RowLink href={`/instances/${row.id}`} isFaint={!row.key}>
+            {row.key ?? `#${row.id}`}
+          </RowLink>
         ),
       },
       { id: "fire", header: t("column.fire"), width: "176px", cell: (row) => <When at={row.fireTime} /> },
@@ -67,8 +63,8 @@ function Note({ row }: { row: InstanceOut }) {
   const { t } = useTranslation();
   const told = row.reason ? t(`reason.${row.reason}`) : row.errorCode;
   return (
-    <Text span size="sm" c="dimmed" title={row.errorMsg ?? told ?? undefined}>
+    <span className={classes.note} title={row.errorMsg ?? told ?? undefined}>
       {told}
-    </Text>
+    </span>
   );
 }
