@@ -103,6 +103,17 @@ test("an instance says why it waits, is moved to another time, and is cancelled"
   });
 });
 
+test("what is dead is replayed from its own page, and each links to the other", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/instances/${dead.id}`);
+    await page.getByRole("button", { name: "Replay" }).click();
+    await page.getByRole("button", { name: "Replay it" }).click();
+    await page.waitForURL((url) => !url.pathname.endsWith(`/${dead.id}`));
+    await page.getByRole("link", { name: `#${dead.id}`, exact: true }).click();
+    await page.getByText("Replayed as", { exact: true }).waitFor();
+  });
+});
+
 test("what was chosen, and then all that match, is cancelled; without a filter nothing is", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.open("/instances");
