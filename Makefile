@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help install up test check format lock tests requirements mutants faults oracles bench bench-peers docs clean
+.PHONY: help install up test check format lock tests visits requirements mutants faults oracles bench bench-peers docs clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 16
@@ -37,7 +37,10 @@ check: install  ## formatting, lint, types, import rules
 	$(BIN)/python tools/console.py run oxlint --deny-warnings
 
 tests: install  ## the tests (ARGS="tests/core -k cron")
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q -m "not visits" $(ARGS)
+
+visits: install  ## every page of the console in a real Chromium, against a real server
+	$(BIN)/pytest -q -m visits tests/console $(ARGS)
 
 format: install  ## lay the code out
 	$(BIN)/ruff check --fix --quiet .

@@ -115,7 +115,7 @@ def test_no_registry_is_written_into_what_is_installed():
     files = [ROOT / name for name in ("requirements.lock", "pyproject.toml", "Makefile")]
     files += [*ROOT.glob("*.cfg"), *ROOT.glob("*/package-lock.json"), *ROOT.glob("*/.npmrc")]
     address = re.compile(
-        r"index-url|find-links|extra-index|trusted-host|https?://[^\s\"']*(?:pypi|simple|npm|registry)"
+        r"index-url|find-links|extra-index|trusted-host|https?://(?:[^/\s\"']*(?:pypi|npm|registry)|[^\s\"']*/simple\b)"
     )
 
     assert not [path.name for path in files if address.search(_without_flags(path.read_text()))]

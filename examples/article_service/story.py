@@ -64,10 +64,15 @@ class Newsroom:
         self.say(f"the author moves article {article_id} to {delay} from now: {answer.get('detail', 'done')}")
 
     async def planned(self, article_id: int) -> list[Any]:
-        """What Horai has for the publish task of an article, the oldest first."""
+        """What Horai has for the publish task of an article, the oldest first, once the answers to its calls are written."""
         path = f"/api/v1/jobs/{PUBLISH}/instances?key=article:{article_id}"
-        async with self.session.get(self.horai + path) as response:
-            return sorted((await response.json())["items"], key=lambda instance: int(instance["id"]))
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                async with self.session.get(self.horai + path) as response:
+                    instances = (await response.json())["items"]
+                if all(instance["state"] != "RUNNING" for instance in instances):
+                    return sorted(instances, key=lambda instance: int(instance["id"]))
+                await asyncio.sleep(0.02)
 
     def tell(self, instances: list[Any]) -> None:
         """Horai's side of it."""
