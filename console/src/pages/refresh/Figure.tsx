@@ -23,7 +23,7 @@ export function Figure({ label, value, hint, isBad = false }: FigureProps) {
           {value}
         </Text>
       )}
-      <Text size="xs" c="dimmed" mih={18} truncate>
+      <Text size="xs" c="dimmed" mih={18} lineClamp={2} style={{ overflowWrap: "anywhere" }}>
         {hint}
       </Text>
     </div>
