@@ -24,6 +24,8 @@ export interface Setting {
   mayFail?: RegExp;
   /** With a cache, a storage and a clock that no other visit has; others share them, one set for each language. */
   isAlone?: boolean;
+  /** Another server than the one that all tests share. */
+  base?: string;
 }
 
 /** The four looks in which every page must be right. */
@@ -50,10 +52,10 @@ async function browser(): Promise<Browser> {
 /** Kept from visit to visit: with the files in its cache a page opens in half the time. */
 const shared = new Map<string, Promise<BrowserContext>>();
 
-async function contextFor({ language = "en", isAlone }: Setting): Promise<BrowserContext> {
+async function contextFor({ language = "en", isAlone, base = BASE }: Setting): Promise<BrowserContext> {
   const open = async (): Promise<BrowserContext> =>
     (await browser()).newContext({
-      baseURL: BASE,
+      baseURL: base,
       locale: language,
       reducedMotion: "reduce",
       timezoneId: "Asia/Shanghai",
@@ -97,7 +99,7 @@ export class Visit {
       }
     });
     this.page.on("request", (request) => {
-      if (!request.url().startsWith(BASE)) this.#note(`foreign request: ${request.url()}`);
+      if (!request.url().startsWith(this.setting.base ?? BASE)) this.#note(`foreign request: ${request.url()}`);
     });
   }
 

@@ -14,10 +14,11 @@ export async function api<T = unknown>(method: string, path: string, body?: unkn
   return (text ? JSON.parse(text) : undefined) as T;
 }
 
-/** Stops the server under test, or starts it again on the same address and data. */
-export async function control(action: "stop" | "start"): Promise<void> {
+/** Starts a second server, or stops it; it comes back on the same address, which is the answer. The shared one stays. */
+export async function control(action: "stop" | "start"): Promise<string> {
   const response = await fetch(`${CONTROL}/${action}`, { method: "POST" });
   if (!response.ok) throw new Error(`the server did not ${action}: ${await response.text()}`);
+  return response.text();
 }
 
 let serial = 0;

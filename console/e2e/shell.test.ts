@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { closeBrowser, visiting } from "./browser";
-import { api, control, fresh, until } from "./server";
+import { api, fresh } from "./server";
 
 afterAll(closeBrowser);
 
@@ -95,25 +95,5 @@ test("a page that is not there says so and leads back", async () => {
     await page.getByText("There is no such page").waitFor();
     await page.getByRole("link", { name: "To the overview" }).click();
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
-  });
-});
-
-const AWAY = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|status of 503/;
-
-test("C54 while the server is away the console only reads, and goes on when it is back", async () => {
-  await visiting({ mayFail: AWAY, isAlone: true }, async (visit) => {
-    await visit.page.clock.install();
-    const page = await visit.open("/");
-    const banner = page.getByText("Read-only: the scheduler does not answer");
-    /** The waits between two looks grow up to 30 s: they are passed over, the answers are real. */
-    const passTime = async (): Promise<void> => page.clock.fastForward(8_000);
-    await control("stop");
-    try {
-      await until(async () => passTime().then(() => banner.isVisible()));
-      await visit.shoot("read-only");
-    } finally {
-      await control("start");
-    }
-    await until(async () => passTime().then(async () => !(await banner.isVisible())));
   });
 });

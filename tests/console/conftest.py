@@ -24,4 +24,4 @@ def parts_report(shared_place: Path) -> Report:
 @pytest.fixture(scope="session")
 def browser_report(shared_place: Path, short_place: Path) -> Report:
     """What the visits of a browser came to."""
-    return run("e2e", shared_place, around=lambda: staged(short_place / "console"))
+    return run("e2e", shared_place, around=lambda: staged(short_place))

@@ -1,4 +1,4 @@
-"""A `horai up` for the browser tests, and a way for them to stop it and to start it again."""
+"""A `horai up` for the browser tests, and a second one that they can stop and start again."""
 
 import socket
 import threading
@@ -17,17 +17,41 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+class Outage:
+    """A second server that comes and goes, so that the tests of the first are not disturbed."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._horai = HoraiProcess(data_dir, "--port", str(free_port()))
+        self.is_up = False
+
+    def start(self) -> None:
+        self._horai.start()
+        self.is_up = True
+
+    def stop(self) -> None:
+        if self.is_up:
+            self._horai.stop()
+        self.is_up = False
+
+    @property
+    def base(self) -> str:
+        """Where it is, or will be again."""
+        return self._horai.base
+
+
 @contextmanager
-def staged(data_dir: Path) -> Generator[dict[str, str]]:
+def staged(place: Path) -> Generator[dict[str, str]]:
     """The server, and the environment that tells the tests of it."""
-    horai = HoraiProcess(data_dir, "--port", str(free_port())).start()
-    doings = {"/stop": horai.stop, "/start": horai.start}
+    horai = HoraiProcess(place / "shared").start()
+    outage = Outage(place / "outage")
+    doings = {"/stop": outage.stop, "/start": outage.start}
 
     class Control(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             doings[self.path]()
-            self.send_response(204)
+            self.send_response(200)
             self.end_headers()
+            self.wfile.write(outage.base.encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Silent: pytest shows what matters."""
@@ -39,4 +63,5 @@ def staged(data_dir: Path) -> Generator[dict[str, str]]:
     finally:
         control.shutdown()
         control.server_close()
+        outage.stop()
         horai.stop()
