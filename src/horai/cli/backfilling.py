@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-import uuid
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from horai.cli.client import Client, client_of, path_of
 from horai.cli.errors import CommandFailed
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Server, flag
-from horai.cli.show import console, fields, print_json, say
+from horai.cli.show import console, fields, once_headers, print_json, say
 from horai.cli.time_flags import given
 from horai.cli.views import Document, Pairs, instant
 
@@ -55,9 +54,8 @@ def backfill(
         answer = client.call("POST", path, {**wish, "dryRun": True})
         print_json(answer) if as_json else console().print(fields(plan_fields(json.loads(answer))))
         return
-    key = idempotency_key or str(uuid.uuid4())
-    say(f"Idempotency-Key: {key}")
-    answer = client.call("POST", path, wish, {"Idempotency-Key": key})
+    once = once_headers(idempotency_key)
+    answer = client.call("POST", path, wish, once)
     if wait:
         answer = _wait(client, json.loads(answer))
     print_backfill(answer, as_json)

@@ -1,6 +1,5 @@
 """`horai backfills`: list, show, pause, resume, cancel. `horai jobs backfill` begins one."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -9,7 +8,7 @@ from horai.cli.backfilling import print_backfill
 from horai.cli.client import Client, client_of, path_of
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import print_json, print_list
+from horai.cli.show import show_list
 from horai.cli.views import Document, instant
 
 app = new_app("Backfills: slots of the past that are run again, or for the first time.")
@@ -35,10 +34,7 @@ def list_backfills(
     """List backfills, newest first."""
     only = {"job": job, "status": status and status.upper(), "limit": limit}
     answer = client_of(server, api_key).page(path_of("backfills"), only, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), COLUMNS, backfill_row)
+    show_list(answer, as_json, COLUMNS, backfill_row)
 
 
 @app.command()

@@ -11,7 +11,7 @@ from horai.cli.client import Client, client_of, path_of
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, print_list, say
+from horai.cli.show import console, fields, print_json, print_list, say, show_list
 from horai.cli.views import Document, Pairs, instance_fields, instant
 
 app = new_app("Dead letters: what was given up, to be replayed or discarded.")
@@ -49,10 +49,7 @@ def list_letters(
     """List dead letters, newest first."""
     only = _only(job, tag, error_code, fingerprint, since, until) | {"status": status, "limit": limit}
     answer = client_of(server, api_key).page(path_of("dlq"), only, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), COLUMNS, letter_row)
+    show_list(answer, as_json, COLUMNS, letter_row)
 
 
 @app.command()

@@ -16,7 +16,7 @@ from horai.cli.documents import payload_of
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Payload, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, print_list, say
+from horai.cli.show import console, fields, print_json, say, show_list
 from horai.cli.views import Document, Pairs, instant
 
 app = new_app("Entities: what refresh jobs come back to, again and again.")
@@ -90,10 +90,7 @@ def list_entities(
     """List a refresh job's entities, by key."""
     only = {"prefix": prefix, "status": status and status.upper(), "olderThan": older_than, "batch": batch}
     answer = client_of(server, api_key).page(path_of("jobs", job, "entities"), {**only, "limit": limit}, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), COLUMNS, entity_row)
+    show_list(answer, as_json, COLUMNS, entity_row)
 
 
 def entity_row(entity: Document) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import typer
 
 from horai.cli.client import client_of, path_of
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server
-from horai.cli.show import print_json, print_list
+from horai.cli.show import show_list
 from horai.cli.views import Document, instant
 
 COLUMNS = ("AT", "INSTANCE", "WHAT", "DETAILS")
@@ -28,10 +28,7 @@ def history(
     """Show what happened to a key over all of its instances, oldest first."""
     path = path_of("jobs", job, "instances", key, "history")
     answer = client_of(server, api_key).page(path, {"limit": limit}, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), COLUMNS, _row)
+    show_list(answer, as_json, COLUMNS, _row)
 
 
 def _row(entry: Document) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from horai.cli.flags import (
 )
 from horai.cli.history import history
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, print_list, say, table
+from horai.cli.show import console, fields, print_json, say, show_list, table
 
 app = new_app("Instances: the planned and past executions of jobs.")
 app.command()(history)
@@ -54,10 +54,7 @@ def list_instances(
     only = {"job": job, "state": states, "key": key, "queue": queue, "tag": tag}
     only |= {"from": since, "to": until}
     answer = client_of(server, api_key).page(path_of("instances"), {**only, "limit": limit}, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), views.INSTANCE_COLUMNS, views.instance_row)
+    show_list(answer, as_json, views.INSTANCE_COLUMNS, views.instance_row)
 
 
 @app.command()

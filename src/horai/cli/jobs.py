@@ -15,7 +15,7 @@ from horai.cli.errors import BadUsage
 from horai.cli.explain import explain
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, print_list, say
+from horai.cli.show import console, fields, print_json, say, show_list
 from horai.cli.triggering import trigger
 
 app = new_app("Jobs: what to do, and when.")
@@ -43,10 +43,7 @@ def list_jobs(
     only = {"name": name, "tag": tag, "status": status and status.upper(), "queue": queue, "limit": limit}
     only["refresh"] = "true" if refresh else None
     answer = client_of(server, api_key).page(path_of("jobs"), only, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), views.JOB_COLUMNS, views.job_row)
+    show_list(answer, as_json, views.JOB_COLUMNS, views.job_row)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from horai.cli.client import Client, client_of, path_of
 from horai.cli.errors import NotThere, refuse_flag
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, print_list
+from horai.cli.show import console, fields, print_json, show_list
 from horai.cli.views import Document, Pairs, instant
 
 app = new_app("Queues: priority, limits, pace and pause of what is in them.")
@@ -33,10 +33,7 @@ def list_queues(
 ) -> None:
     """List queues: those that were set, and those that jobs are or have been in."""
     answer = client_of(server, api_key).page(path_of("queues"), {"limit": limit}, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), COLUMNS, queue_row)
+    show_list(answer, as_json, COLUMNS, queue_row)
 
 
 @app.command()

@@ -1,7 +1,6 @@
 """`horai reconcilers`: list, show, create, change, pause, resume, run, reports, delete."""
 
 import json
-import uuid
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from horai.cli.documents import read_document
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, print_list, say
+from horai.cli.show import console, fields, once_headers, print_json, say, show_list
 from horai.cli.time_flags import Text, given
 from horai.cli.views import Document, instant
 
@@ -42,10 +41,7 @@ def list_reconcilers(
 ) -> None:
     """List reconcilers, newest first."""
     answer = client_of(server, api_key).page(path_of("reconcilers"), {"limit": limit}, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), COLUMNS, _row)
+    show_list(answer, as_json, COLUMNS, _row)
 
 
 @app.command()
@@ -144,10 +140,9 @@ def run(
     api_key: ApiKey = None,
 ) -> None:
     """Compare now."""
-    key = idempotency_key or str(uuid.uuid4())
-    say(f"Idempotency-Key: {key}")
+    once = once_headers(idempotency_key)
     path = path_of("reconcilers", reconciler, "run")
-    answer = client_of(server, api_key).call("POST", path, None, {"Idempotency-Key": key})
+    answer = client_of(server, api_key).call("POST", path, None, once)
     if as_json:
         print_json(answer)
     else:
@@ -167,10 +162,7 @@ def reports(
     """List what the comparisons came to, newest first."""
     path = path_of("reconcilers", reconciler, "reports")
     answer = client_of(server, api_key).page(path, {"limit": limit}, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), REPORT_COLUMNS, _report_row)
+    show_list(answer, as_json, REPORT_COLUMNS, _report_row)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """Output: JSON as it came, tables for people. Whatever a server sends is shown, never obeyed."""
 
 import sys
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -52,6 +53,21 @@ def print_list(page: Mapping[str, Any], columns: Sequence[str], row: Callable[[A
         say("None.")
     if page["nextCursor"] is not None:
         say("There may be more: --all shows them.")
+
+
+def show_list(answer: bytes, as_json: bool, columns: Sequence[str], row: Callable[[Any], Sequence[str]]) -> None:
+    """A page of a list as it came, or for people."""
+    if as_json:
+        print_json(answer)
+    else:
+        print_list(msgspec.json.decode(answer), columns, row)
+
+
+def once_headers(key: str | None) -> dict[str, str]:
+    """Names a request that must happen once; a name that is made up is said, so that a repeat can carry it."""
+    named = key or str(uuid.uuid4())
+    say(f"Idempotency-Key: {named}")
+    return {"Idempotency-Key": named}
 
 
 def fields(pairs: Iterable[tuple[str, str]]) -> Table:

@@ -3,7 +3,6 @@
 import itertools
 import json
 import time
-import uuid
 from datetime import timedelta
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from horai.cli.client import Client, client_of, path_of
 from horai.cli.documents import payload_of
 from horai.cli.errors import CommandFailed
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Payload, Server, duration, flag
-from horai.cli.show import console, fields, print_json, say
+from horai.cli.show import console, fields, once_headers, print_json, say
 from horai.core.durations import format_duration
 from horai.core.states import FINAL, State
 
@@ -39,9 +38,8 @@ def trigger(
 ) -> None:
     """Run a job now."""
     within = None if timeout is None else duration("--timeout", timeout)
-    client, key = client_of(server, api_key), idempotency_key or str(uuid.uuid4())
-    say(f"Idempotency-Key: {key}")
-    answer = client.call("POST", path_of("jobs", job, "trigger"), payload_of(payload), {"Idempotency-Key": key})
+    client, once = client_of(server, api_key), once_headers(idempotency_key)
+    answer = client.call("POST", path_of("jobs", job, "trigger"), payload_of(payload), once)
     if wait:
         answer = _wait(client, json.loads(answer)["instance"]["id"], within)
     instance = json.loads(answer)["instance"]

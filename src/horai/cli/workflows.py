@@ -2,7 +2,6 @@
 
 import json
 import sys
-import uuid
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from horai.cli.documents import payload_of, read_document
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Payload, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, print_list, say, table
+from horai.cli.show import console, fields, once_headers, print_json, say, show_list, table
 from horai.cli.views import Document, Pairs, instant, schedule_text
 
 app = new_app("Workflows: jobs in the order of a graph, for one fire time.")
@@ -38,10 +37,7 @@ def list_workflows(
 ) -> None:
     """List workflows, oldest first."""
     answer = client_of(server, api_key).page(path_of("workflows"), {"limit": limit}, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), COLUMNS, _row)
+    show_list(answer, as_json, COLUMNS, _row)
 
 
 @app.command()
@@ -76,10 +72,9 @@ def trigger(
     api_key: ApiKey = None,
 ) -> None:
     """Start a run now."""
-    key = idempotency_key or str(uuid.uuid4())
-    say(f"Idempotency-Key: {key}")
+    once = once_headers(idempotency_key)
     path = path_of("workflows", workflow, "trigger")
-    answer = client_of(server, api_key).call("POST", path, payload_of(payload), {"Idempotency-Key": key})
+    answer = client_of(server, api_key).call("POST", path, payload_of(payload), once)
     if as_json:
         print_json(answer)
     else:
@@ -101,10 +96,7 @@ def runs(
     """List the runs of a workflow, newest fire time first."""
     only = {"limit": limit, "state": state and state.upper()}
     answer = client_of(server, api_key).page(path_of("workflows", workflow, "runs"), only, everything)
-    if as_json:
-        print_json(answer)
-    else:
-        print_list(json.loads(answer), RUN_COLUMNS, _run_row)
+    show_list(answer, as_json, RUN_COLUMNS, _run_row)
 
 
 @app.command()
