@@ -7,11 +7,12 @@ import { useTranslation } from "react-i18next";
 import { getSearch } from "@/api";
 import { Icon } from "@/parts/Icon";
 import { StateMark } from "@/parts/StateChip";
-import { PAGES } from "./pages";
+import { MAKERS, PAGES } from "./pages";
 
 export const openSearch = spotlight.open;
+export const SEARCH_KEY = /mac/i.test(navigator.userAgent) ? "⌘K" : "Ctrl K";
 
-/** ⌘K: pages, jobs and workflows by name, instances by id or key. */
+/** ⌘K: pages, what can be made, jobs and workflows by name, instances by id or key. */
 export function Search() {
   const { t } = useTranslation();
   const navigate = useNavigate();
@@ -25,8 +26,20 @@ export function Search() {
       onClick: go(page.path),
     }),
   );
+  const makers = MAKERS.map(
+    (maker): SpotlightActionData => ({
+      id: `make ${maker.name}`,
+      label: t(`make.${maker.name}`),
+      leftSection: <Icon name="plus" />,
+      onClick: go(maker.path),
+    }),
+  );
   const found = useFound(query, go);
-  const groups: SpotlightActionGroupData[] = [{ group: t("search.pages"), actions: pages }, ...found];
+  const groups: SpotlightActionGroupData[] = [
+    { group: t("search.pages"), actions: pages },
+    { group: t("keys.make"), actions: makers },
+    ...found,
+  ];
   return (
     <Spotlight
       actions={groups}

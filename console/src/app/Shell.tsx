@@ -9,7 +9,8 @@ import { Banners } from "./Banners";
 import { LanguageSwitch } from "./LanguageSwitch";
 import { Navigation } from "./Navigation";
 import { SchemeSwitch } from "./SchemeSwitch";
-import { openSearch, Search } from "./Search";
+import { Keys } from "./Keys";
+import { openSearch, Search, SEARCH_KEY } from "./Search";
 import classes from "./Shell.module.css";
 import { ZoneSwitch } from "./ZoneSwitch";
 
@@ -40,7 +41,7 @@ export function Shell() {
           <UnstyledButton className={classes.search} onClick={openSearch}>
             <Icon name="search" size={16} />
             <span>{t("search.placeholder")}</span>
-            <kbd aria-hidden>{KEY}</kbd>
+            <kbd aria-hidden>{SEARCH_KEY}</kbd>
           </UnstyledButton>
           <Group gap={4} wrap="nowrap">
             <ZoneSwitch />
@@ -61,11 +62,10 @@ export function Shell() {
         </Stack>
       </AppShell.Main>
       <Search />
+      <Keys />
     </AppShell>
   );
 }
-
-const KEY = /mac/i.test(navigator.userAgent) ? "⌘K" : "Ctrl K";
 
 function Waiting() {
   return (
