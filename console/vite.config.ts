@@ -36,6 +36,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["e2e/**/*.test.ts"],
+          globalSetup: "e2e/chromium.ts",
           environment: "node",
           maxWorkers: 2,
           testTimeout: 60_000,

@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import chromium from "@sparticuz/chromium";
 import type axeCore from "axe-core";
 import { type Browser, type BrowserContext, chromium as playwright, type Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, inject } from "vitest";
+import { startOf } from "./chromium";
 
 /** The server under test; `tests/console/test_browser.py` starts it. */
 export const BASE = process.env.HORAI_URL ?? "http://127.0.0.1:8470";
@@ -43,9 +43,7 @@ let running: Promise<Browser> | undefined;
 
 /** One browser for all tests of a file. */
 async function browser(): Promise<Browser> {
-  running ??= chromium
-    .executablePath()
-    .then((executablePath) => playwright.launch({ executablePath, args: ARGUMENTS, headless: true }));
+  running ??= playwright.launch({ ...startOf(inject("chromium")), args: ARGUMENTS, headless: true });
   return running;
 }
 

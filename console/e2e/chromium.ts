@@ -1,0 +1,52 @@
+import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import chromium, { inflate } from "@sparticuz/chromium";
+import type { TestProject } from "vitest/node";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The directory with the browser in it. */
+    chromium: string;
+  }
+}
+
+const MODULES = new URL("../node_modules", import.meta.url).pathname;
+const PLACE = join(MODULES, ".chromium");
+
+/** Before all visits: unpacks the browser once, in a place of its own, so that nobody ever starts half of one. */
+export default async function setup(project: TestProject): Promise<void> {
+  if (!existsSync(PLACE)) await unpack();
+  project.provide("chromium", PLACE);
+}
+
+async function unpack(): Promise<void> {
+  const { TMPDIR } = process.env;
+  const place = mkdtempSync(`${PLACE}-`);
+  process.env.TMPDIR = place; // the package unpacks into the directory for temporary files
+  try {
+    await chromium.executablePath();
+    await inflate(join(dirname(createRequire(import.meta.url).resolve("@sparticuz/chromium")), "../bin/al2023.tar.br"));
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+  }
+  keep(place);
+}
+
+/** In one step; where somebody else was faster, his is as good. */
+function keep(place: string): void {
+  try {
+    renameSync(place, PLACE);
+  } catch (error) {
+    rmSync(place, { recursive: true });
+    if (!existsSync(PLACE)) throw error;
+  }
+}
+
+/** What to start. A bare machine has neither the libraries that the browser is linked to nor any font. */
+export function startOf(place: string): { executablePath: string; env: Record<string, string> } {
+  const fonts: Record<string, string> = existsSync("/etc/fonts/fonts.conf") ? {} : { FONTCONFIG_PATH: join(place, "fonts") };
+  const env = Object.fromEntries(Object.entries(process.env).filter((pair): pair is [string, string] => pair[1] !== undefined));
+  return { executablePath: join(place, "chromium"), env: { ...env, ...fonts, LD_LIBRARY_PATH: join(place, "al2023/lib") } };
+}
