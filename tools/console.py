@@ -53,11 +53,11 @@ def install() -> None:
 
 
 def generate() -> None:
-    """The client of the API, and the table of states."""
+    """The client of the API, and the tables of states and sentences."""
     install()
     mark = GENERATED / "api.ts"
-    states = ROOT / "src" / "horai" / "core" / "states.py"
-    inputs = [CONSOLE / "openapi.json", CONSOLE / "orval.config.ts", LOCK, Path(console_tables.__file__), states]
+    core = (ROOT / "src" / "horai" / "core").rglob("*.py")
+    inputs = [CONSOLE / "openapi.json", CONSOLE / "orval.config.ts", LOCK, Path(console_tables.__file__), *core]
     if is_older(mark, inputs):
         node(PACKAGES / "orval" / "dist" / "bin" / "orval.mjs", "--config", "orval.config.ts")
         console_tables.main()

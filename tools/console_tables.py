@@ -1,4 +1,7 @@
-"""Writes console/src/generated/states.ts from `horai.core.states`: the one table of every state's colour and shape.
+"""Writes what the console has from Horai's own sources, into console/src/generated/.
+
+states.ts, from `horai.core.states`: the one table of every state's colour and shape.
+sentences.ts, from `horai.core.phrasebooks`: all that the server may say, with the places of each sentence.
 
 Colours are pairs for light and dark; `solid` is for bars, charts and graphs. Texts on their tint keep 4.5 : 1.
 """
@@ -8,9 +11,10 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from horai.core.phrasebooks import every_phrase
 from horai.core.states import FINAL, MOVES, CancelReason, State
 
-OUTPUT = Path(__file__).resolve().parent.parent / "console" / "src" / "generated" / "states.ts"
+OUTPUT = Path(__file__).resolve().parent.parent / "console" / "src" / "generated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,8 @@ LOOKS = {
 """In the order of an instance's life; so are lists, legends and filters."""
 
 
-def render() -> str:
-    """The module."""
+def states() -> str:
+    """The module of states."""
     missing = set(State) - set(LOOKS)
     if missing:
         raise SystemExit(f"error: no look for {', '.join(sorted(state.name for state in missing))}")
@@ -68,9 +72,22 @@ def render() -> str:
     return "\n".join(lines)
 
 
+def sentences() -> str:
+    """The module of sentences."""
+    places = {phrase.name: sorted(phrase.places) for phrase in every_phrase()}
+    return "\n".join(
+        [
+            "// Generated from src/horai/core/phrasebooks.py by tools/console_tables.py. Change it there.",
+            f"export const SENTENCES: Record<string, readonly string[]> = {json.dumps(places, indent=1)};",
+            "",
+        ]
+    )
+
+
 def main() -> int:
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text(render())
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    (OUTPUT / "states.ts").write_text(states())
+    (OUTPUT / "sentences.ts").write_text(sentences())
     return 0
 
 

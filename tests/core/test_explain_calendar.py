@@ -22,6 +22,7 @@ from horai.core.explain import (
     occurrences,
     read_moment,
 )
+from horai.core.explain.phrases import SlotWords
 from horai.core.explain.slots import previous_slot, why_no_slot
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, next_after
 from horai.core.states import State
@@ -122,8 +123,8 @@ def test_a_slot_that_was_moved_out_of_a_gap_says_so_before_all_else():
 
 def test_a_time_that_never_was_is_answered_at_the_end_of_its_gap():
     job = Job(1, Timing(replace(NIGHTLY, dst=DstPolicy(gap="skip"))), utc(2026, 1, 1), utc(2026, 1, 1))
-    told = nothing_there(job, gap_around(wall(2026, 3, 29, 2, 30), BERLIN), "it is left out")
-    assert (told.at, told.verdict, told.why) == (GAP_END, Verdict.NOT_A_SLOT, "It is left out.")
+    told = nothing_there(job, gap_around(wall(2026, 3, 29, 2, 30), BERLIN), SlotWords.NOT_THERE())
+    assert (told.at, told.verdict, told.why) == (GAP_END, Verdict.NOT_A_SLOT, "Its schedule does not have this time.")
 
 
 def test_X15_of_a_time_that_comes_twice_the_policy_says_which_is_the_slot():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horai import Fire, Horai, Invalid, Misfire
+from horai import Horai, Invalid, Misfire
 from horai.core import misfire
 from horai.core.overlap import Overlap
 from horai.core.schedule import CronSchedule
@@ -27,11 +27,8 @@ async def test_a_job_knows_its_next_fires_without_a_database():
 
     shifted, following = await nightly.next(2, after=AFTER)
 
-    assert shifted == Fire(
-        datetime(2026, 3, 29, 1, tzinfo=UTC),
-        datetime(2026, 3, 29, 1, tzinfo=UTC),
-        "02:30 does not exist on 2026-03-29: the clock jumps from 02:00 to 03:00",
-    )
+    assert shifted.fire_time == datetime(2026, 3, 29, 1, tzinfo=UTC)
+    assert shifted.note == "02:30 does not exist on 2026-03-29: the clock jumps from 02:00 to 03:00"
     assert shifted.local.isoformat() == "2026-03-29T03:00:00+02:00"
     assert (following.local.isoformat(), following.note) == ("2026-03-30T02:30:00+02:00", None)
     assert len(await nightly.next(after=AFTER)) == 10

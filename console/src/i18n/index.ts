@@ -9,13 +9,13 @@ export type Language = (typeof LANGUAGES)[number];
 const STORED = "horai-language";
 const files = import.meta.glob<ResourceKey>(["./*/*.json", "!./*/common.json"], { import: "default" });
 
-/** A page's texts come with the page: one small file per language and namespace. */
+/** A page's texts come with the page: one small file per language and namespace. What the server says is English by itself. */
 const backend: BackendModule = {
   type: "backend",
   init: () => undefined,
   read: async (language, namespace, done) => {
     try {
-      done(null, await files[`./${language}/${namespace}.json`]?.());
+      done(null, (await files[`./${language}/${namespace}.json`]?.()) ?? {});
     } catch (error) {
       done(error as Error, null);
     }
@@ -52,7 +52,7 @@ export const ready = i18next
     fallbackLng: false,
     supportedLngs: LANGUAGES,
     defaultNS: "common",
-    ns: ["common"],
+    ns: ["common", "said"],
     resources: { en: { common: english }, "zh-CN": { common: chinese } },
     partialBundledLanguages: true,
     interpolation: { escapeValue: false },
@@ -60,3 +60,4 @@ export const ready = i18next
   });
 
 export { default as i18next } from "i18next";
+export { inWords, wordsOf } from "./said";

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { parseAst } from "vite";
 import { expect, test } from "vitest";
+import { SENTENCES } from "@/generated/sentences";
 
 type Texts = { [name: string]: string | Texts };
 
@@ -28,7 +29,8 @@ function placeholdersOf(texts: Texts, before = ""): string[] {
   );
 }
 
-const namespaces = [...new Set(Object.keys(files).map((path) => path.split("/").at(-1)!))];
+const SAID = "./zh-CN/said.json";
+const namespaces = [...new Set(Object.keys(files).filter((path) => path !== SAID).map((path) => path.split("/").at(-1)!))];
 
 test("both languages have the same texts with the same places in them", () => {
   for (const name of namespaces) {
@@ -36,6 +38,12 @@ test("both languages have the same texts with the same places in them", () => {
     expect(keysOf(chinese).toSorted(), name).toEqual(keysOf(english).toSorted());
     expect(placeholdersOf(chinese).toSorted(), name).toEqual(placeholdersOf(english).toSorted());
   }
+});
+
+test("all that the server may say is known in Chinese, with the same places in it", () => {
+  const wanted = Object.entries(SENTENCES).flatMap(([code, places]) => places.map((place) => `${code} {{${place}}}`));
+  expect(keysOf(files[SAID] ?? {}).toSorted()).toEqual(Object.keys(SENTENCES).toSorted());
+  expect(placeholdersOf(files[SAID] ?? {}).toSorted()).toEqual(wanted.toSorted());
 });
 
 test("no text is empty, and what is in Chinese files is not left in English", () => {

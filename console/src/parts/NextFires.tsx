@@ -2,8 +2,9 @@ import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
-import { preview, ProblemError } from "@/api";
+import { type FireOut, preview, ProblemError } from "@/api";
 import { useZone } from "@/app/zones";
+import { inWords } from "@/i18n";
 import { formatInstant } from "./time";
 import { When } from "./When";
 import type { ScheduleBody } from "./schedule";
@@ -38,27 +39,22 @@ export function NextFires({ schedule }: { schedule: ScheduleBody }) {
           {fault}
         </Text>
       )}
-      {!isEmpty && !fault && (fires.data?.fires.map((fire) => <Fire key={fire.fireTime} {...fire} zone={schedule.timezone} />) ?? <Waiting />)}
+      {!isEmpty && !fault && (fires.data?.fires.map((fire) => <Fire key={fire.fireTime} fire={fire} zone={schedule.timezone} />) ?? <Waiting />)}
     </Stack>
   );
 }
 
-interface FireProps {
-  fireTime: string;
-  note: string | null;
-  zone: string | null;
-}
-
-function Fire({ fireTime, note, zone }: FireProps) {
+function Fire({ fire, zone }: { fire: FireOut; zone: string | null }) {
   const shown = useZone(zone);
+  const note = fire.noteSaid && inWords(fire.noteSaid);
   return (
     <Group gap="md" wrap="nowrap">
       <Text size="sm">
-        <When at={fireTime} />
+        <When at={fire.fireTime} />
       </Text>
       {zone && zone !== shown && (
         <Text size="sm" c="dimmed" className="numbers" truncate>
-          {formatInstant(new Date(fireTime), zone, "minute")} {zone}
+          {formatInstant(new Date(fire.fireTime), zone, "minute")} {zone}
         </Text>
       )}
       {note && (

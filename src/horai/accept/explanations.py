@@ -25,9 +25,9 @@ from horai.core.explain import (
     nothing_there,
     occurrences,
     read_moment,
-    sentence,
     story_of,
 )
+from horai.core.phrase import Phrase
 from horai.core.shards import Role, roles_of
 from horai.core.states import CLAIMABLE, CancelReason, State
 from horai.core.vitals import all_handlers, reading_from
@@ -63,7 +63,7 @@ class _Asker:
     job: Job
     now: datetime
 
-    async def explain(self, at: datetime, moved: str | None = None) -> Explained:
+    async def explain(self, at: datetime, moved: Phrase | None = None) -> Explained:
         found = await explain.instance_at(self.connection, self.row.id, at, self._ended_from(at))
         instance = None if found is None else await self._instance(found)
         facts = (
@@ -137,7 +137,7 @@ class Why:
 
     instance: InstanceRow
     verdict: Verdict
-    why: str
+    why: Phrase
     holds: Sequence[Hold]
 
 
@@ -154,7 +154,7 @@ async def explain_instance(scope: Scope, instance_id: int) -> Why:
             run = _run(instance, found)
             facts = await _Asker(connection, scope, row, _job(row), now).facts_of_run(run, instance)
     told = story_of(facts, run, instance.fire_time)
-    return Why(instance, told.verdict, sentence(told.why), holds_of(facts, run))
+    return Why(instance, told.verdict, told.why.sentence(), holds_of(facts, run))
 
 
 async def _answer(asker: _Asker, moment: datetime) -> Explained:

@@ -12,6 +12,7 @@ from horai.core.cron.fires import REAL_TIME
 from horai.core.cron.segments import EPOCH, LAST_YEAR, Segment, segment_at
 from horai.core.durations import format_duration
 from horai.core.exclusions import is_excluded
+from horai.core.phrase import Joined, Phrase, Phrasebook
 from horai.core.schedule import CronSchedule, Schedule, first_open, next_after
 from horai.core.timing import Timing
 from horai.core.zones import zone
@@ -28,13 +29,44 @@ _SECOND = timedelta(seconds=1)
 _MOMENT = timedelta(microseconds=1)
 
 
+class FireNotes(Phrasebook):
+    """What may be said of a fire, and of those of a job as a whole."""
+
+    JOB_PAUSED = "the job is paused"
+    UNSCHEDULED = "the job follows no schedule: it runs what it is told to"
+    AFTER_EACH_RUN = "then {interval} after each run has ended"
+    DATE_EXCLUDED = "{day} is excluded"
+    TWO_DATES_EXCLUDED = "{day} and {other} are excluded"
+    DATES_EXCLUDED = "{count} dates from {first} to {last} are excluded"
+    MORE_DATES_EXCLUDED = "more than {most} dates from {first} on are excluded"
+    TIMES_LOST = "{times} do not exist on {day}: {jump}"
+    TIMES_LEFT_OUT = "{times} do not exist on {day} and are left out: {jump}"
+    CLOCK_JUMPS = "the clock jumps from {since} to {until}"
+    TIMES_AND = "{times} and {last}"
+    TIMES_AND_MORE = "{times} and more"
+    TIME_ON_DATE = "{time} on {day}"
+    COMES_TWICE = "{time} comes twice on {day}: this is the {which}"
+    FIRST = "first"
+    LAST = "last"
+    FIRST_OF_BOTH = "first of two"
+    SECOND_OF_BOTH = "second of two"
+    ONE_NOT_FORECAST = (
+        "1 job counts from the end of its last run (everyFrom finish): when that will be nobody knows, "
+        "so it is not in here."
+    )
+    SOME_NOT_FORECAST = (
+        "{count} jobs count from the end of their last run (everyFrom finish): when that will be nobody knows, "
+        "so it is not in here."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Fire:
     """An instant at which a job fires, in UTC; `local` is the same instant with the offset of the job's zone."""
 
     fire_time: datetime
     local: datetime
-    note: str | None = None
+    note: Phrase | None = None
 
 
 def coming(timing: Timing, after: datetime, count: int) -> list[Fire]:
@@ -61,11 +93,11 @@ def told(timing: Timing, fire: datetime) -> Fire:
     return Fire(fire, _local(timing.schedule, fire), after_each_run(timing))
 
 
-def after_each_run(timing: Timing) -> str | None:
+def after_each_run(timing: Timing) -> Phrase | None:
     """What is known of the fires behind the next one of a job that counts from the end of its runs."""
-    return (
-        None if timing.after_finish is None else f"then {format_duration(timing.after_finish)} after each run has ended"
-    )
+    if timing.after_finish is None:
+        return None
+    return FireNotes.AFTER_EACH_RUN(interval=format_duration(timing.after_finish))
 
 
 def _local(schedule: Schedule, fire: datetime) -> datetime:
@@ -73,23 +105,25 @@ def _local(schedule: Schedule, fire: datetime) -> datetime:
     return fire.astimezone(timezone(fire.astimezone(zone(schedule.timezone)).utcoffset() or timedelta(0)))
 
 
-def _note(schedule: Schedule, after: datetime, fire: datetime) -> str | None:
+def _note(schedule: Schedule, after: datetime, fire: datetime) -> Phrase | None:
     """What came between: excluded dates, times that the clock has jumped over, a time that it shows twice."""
     words = [*_excluded(schedule, after, fire)]
     if isinstance(schedule, CronSchedule):
         words += [*_lost(schedule, after, fire), *_repeated(schedule, fire)]
-    return "; ".join(words) or None
+    return Joined.BESIDES.all(words) if words else None
 
 
-def _excluded(schedule: Schedule, after: datetime, fire: datetime) -> Iterator[str]:
+def _excluded(schedule: Schedule, after: datetime, fire: datetime) -> Iterator[Phrase]:
     """The excluded dates between two fires on which there would have been one."""
     days = _missed_days(schedule, after, fire) if schedule.excluded else []
     if len(days) > MOST_DATES:
-        yield f"more than {MOST_DATES} dates from {days[0]} on are excluded"
+        yield FireNotes.MORE_DATES_EXCLUDED(most=MOST_DATES, first=str(days[0]))
     elif len(days) > 2:
-        yield f"{len(days)} dates from {days[0]} to {days[-1]} are excluded"
+        yield FireNotes.DATES_EXCLUDED(count=len(days), first=str(days[0]), last=str(days[-1]))
+    elif len(days) == 2:
+        yield FireNotes.TWO_DATES_EXCLUDED(day=str(days[0]), other=str(days[1]))
     elif days:
-        yield f"{' and '.join(map(str, days))} {'is' if len(days) == 1 else 'are'} excluded"
+        yield FireNotes.DATE_EXCLUDED(day=str(days[0]))
 
 
 def _missed_days(schedule: Schedule, after: datetime, fire: datetime) -> list[date]:
@@ -113,7 +147,7 @@ def _without_exclusions(schedule: Schedule) -> Schedule:
     return replace(schedule, excluded=())
 
 
-def _lost(schedule: CronSchedule, after: datetime, fire: datetime) -> Iterator[str]:
+def _lost(schedule: CronSchedule, after: datetime, fire: datetime) -> Iterator[Phrase]:
     """What the clock jumped over: since the last fire, or right before this one where it makes up for it."""
     cron, is_shifted = schedule.cron, not schedule.cron.is_wildcard and schedule.dst.gap == "shift"
     is_left_out = not is_shifted and not cron.is_wildcard
@@ -122,10 +156,17 @@ def _lost(schedule: CronSchedule, after: datetime, fire: datetime) -> Iterator[s
         if times and segment.lost_from is not None:
             on = _wall(times[0]).date()
             since, until = _wall(segment.lost_from), _wall(segment.start + segment.offset)
-            jump = f"the clock jumps from {_shown(since, on)} to {_shown(until, on)}"
-            verb = "does not exist" if len(times) == 1 else "do not exist"
-            consequence = (" and is left out" if len(times) == 1 else " and are left out") if is_left_out else ""
-            yield f"{_listed(times)} {verb} on {on}{consequence}: {jump}"
+            jump = FireNotes.CLOCK_JUMPS(since=_shown(since, on), until=_shown(until, on))
+            yield _do_not_exist(times, on, jump, is_left_out=is_left_out)
+
+
+def _do_not_exist(times: list[int], on: date, jump: Phrase, *, is_left_out: bool) -> Phrase:
+    says = FireNotes.TIMES_LEFT_OUT if is_left_out else FireNotes.TIMES_LOST
+    named = {"times": _listed(times), "day": str(on), "jump": jump}
+    if len(times) > 1:
+        return says(**named)
+    verb = "does not exist" + (f" on {on} and is left out" if is_left_out else f" on {on}")
+    return says.worded(f"{named['times']} {verb}: {jump}", **named)
 
 
 def _segments(schedule: CronSchedule, after: int, until: int) -> Iterator[Segment]:
@@ -160,7 +201,7 @@ def _times_in_gap(schedule: CronSchedule, segment: Segment, *, is_open: bool) ->
     return times
 
 
-def _repeated(schedule: CronSchedule, fire: datetime) -> Iterator[str]:
+def _repeated(schedule: CronSchedule, fire: datetime) -> Iterator[Phrase]:
     """Which of its two occurrences this is, of a time that the clock shows twice."""
     instant = _seconds(fire)
     segment = segment_at(zone(schedule.timezone), instant)
@@ -169,21 +210,24 @@ def _repeated(schedule: CronSchedule, fire: datetime) -> Iterator[str]:
         return
     wall = _wall(instant + segment.offset)
     overlap = REAL_TIME.overlap if schedule.cron.is_wildcard else schedule.dst.overlap
-    which = ("second of two" if is_second else "first of two") if overlap == "both" else overlap
-    yield f"{_clock(wall)} comes twice on {wall.date()}: this is the {which}"
+    both = FireNotes.SECOND_OF_BOTH if is_second else FireNotes.FIRST_OF_BOTH
+    which = both if overlap == "both" else FireNotes.FIRST if overlap == "first" else FireNotes.LAST
+    yield FireNotes.COMES_TWICE(time=_clock(wall), day=str(wall.date()), which=which())
 
 
 def _listed(times: list[int]) -> str:
     """At most `MOST_TIMES` of them by name."""
     names = [_clock(_wall(wall)) for wall in times[:MOST_TIMES]]
     if len(times) > MOST_TIMES:
-        return f"{', '.join(names)} and more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        return FireNotes.TIMES_AND_MORE(times=", ".join(names))
+    if len(names) == 1:
+        return names[0]
+    return FireNotes.TIMES_AND(times=", ".join(names[:-1]), last=names[-1])
 
 
 def _shown(wall: datetime, on: date) -> str:
     """A time of the clock, with its date unless that is `on`."""
-    return _clock(wall) if wall.date() == on else f"{_clock(wall)} on {wall.date()}"
+    return _clock(wall) if wall.date() == on else FireNotes.TIME_ON_DATE(time=_clock(wall), day=str(wall.date()))
 
 
 def _clock(wall: datetime) -> str:

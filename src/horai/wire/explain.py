@@ -7,6 +7,7 @@ from pydantic import Field
 
 from horai.wire.fields import Model
 from horai.wire.instances import InstanceOut
+from horai.wire.sentences import Sentence
 
 VerdictName = Literal[
     "FIRED", "RUNNING", "WAITING", "HELD", "LATE", "SKIPPED", "CANCELLED", "COMING", "MISSED", "NOT_A_SLOT"
@@ -32,6 +33,7 @@ class HoldOut(Model):
 
     kind: HindranceName
     detail: str
+    detail_said: Sentence
 
 
 class WhyOut(Model):
@@ -40,6 +42,7 @@ class WhyOut(Model):
     instance: InstanceOut
     verdict: VerdictName
     why: str
+    why_said: Sentence
     holds: list[HoldOut]
 
 
@@ -62,6 +65,7 @@ class OccurrenceOut(Model):
     local: str
     verdict: VerdictName
     why: str
+    why_said: Sentence
     instance: InstanceOut | None
     skip: SkipOut | None
     previous: datetime | None

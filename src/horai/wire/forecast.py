@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from horai.wire.fields import Model
+from horai.wire.sentences import Sentence
 
 
 class ForecastSchedule(Model):
@@ -73,4 +74,5 @@ class ForecastOut(Model):
     hot_spots: list[HotSpot]
     note: str | None
     """What is not in here, if anything is not."""
+    note_said: Sentence | None = None
     computed_at: datetime

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from horai.wire.fields import Instant, Model
 from horai.wire.jobs import ScheduleFields
+from horai.wire.sentences import Sentence
 
 Count = Annotated[int, Field(ge=1, le=1_000)]
 FEW = 10
@@ -29,6 +30,7 @@ class FireOut(Model):
     fire_time: datetime
     local: datetime
     note: str | None
+    note_said: Sentence | None = None
     execute_time: datetime | None = None
 
 
@@ -37,3 +39,4 @@ class FiresOut(Model):
 
     fires: list[FireOut]
     note: str | None = None
+    note_said: Sentence | None = None

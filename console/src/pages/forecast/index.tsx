@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type ForecastOut, getForecast } from "@/api";
+import { inWords } from "@/i18n";
 import { EmptyState, ErrorView, Icon, Page, Panel, Stat, useFilters, When } from "@/parts";
 import { Busiest } from "./Busiest";
 import { HeatMap } from "./HeatMap";
@@ -71,9 +72,9 @@ function Outlook({ forecast }: { forecast: ForecastOut }) {
   }
   return (
     <>
-      {forecast.note && (
+      {forecast.noteSaid && (
         <Alert color="gray" icon={<Icon name="info" />} role="note" p="xs">
-          {forecast.note}
+          {inWords(forecast.noteSaid)}
         </Alert>
       )}
       <Panel title={t("map.title")} aside={<Readout forecast={forecast} chosen={chosen} />}>

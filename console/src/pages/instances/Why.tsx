@@ -2,6 +2,7 @@ import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { getWhy } from "@/api";
+import { inWords } from "@/i18n";
 import { ErrorView, Icon, Panel } from "@/parts";
 import classes from "./Why.module.css";
 
@@ -25,7 +26,7 @@ export function Why({ instance }: { instance: string }) {
                 {t(`why.hold.${hold.kind}`)}
               </Text>
               <Text size="sm" c="dimmed" className={classes.detail}>
-                {hold.detail}
+                {inWords(hold.detailSaid)}
               </Text>
             </div>
           ))}

@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import type { FireOut } from "@/api";
 import { useZone } from "@/app/zones";
+import { inWords } from "@/i18n";
 import { formatInstant, When } from "@/parts";
 import classes from "./Fires.module.css";
 
@@ -26,7 +27,7 @@ export function Fires({ fires, zone }: { fires: readonly FireOut[]; zone: string
               {t("fires.spread")} <When at={fire.executeTime} />
             </span>
           )}
-          {fire.note && <span className={classes.note}>{fire.note}</span>}
+          {fire.noteSaid && <span className={classes.note}>{inWords(fire.noteSaid)}</span>}
         </li>
       ))}
     </ol>

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from horai.accept.explanations import Explained, explain_slot
 from horai.api.context import ScopeDep
 from horai.api.present import answer, instance_json
+from horai.api.said import said
 from horai.core.explain import Skip
 from horai.wire.explain import ExplanationOut
 from horai.wire.fields import Model, Text
@@ -36,7 +37,7 @@ def _told(explained: Explained) -> dict[str, Any]:
         "at": told.at,
         "local": told.local,
         "verdict": told.verdict.value,
-        "why": told.why,
+        **said("why", told.why),
         "instance": None if explained.instance is None else instance_json(explained.instance),
         "skip": None if told.skip is None else _skip_json(told.skip),
         "previous": told.previous,

@@ -16,11 +16,14 @@ from pydantic import ConfigDict, Field
 from horai.accept.scope import Scope
 from horai.api.context import ScopeDep
 from horai.api.kept import Kept
+from horai.api.said import said
 from horai.core import forecast as core
+from horai.core.coming import FireNotes
 from horai.core.durations import format_duration
 from horai.core.forecast import Forecast, HotSpot, Window, window_after
 from horai.core.forecast.minutes import MINUTE
 from horai.core.forecast.peaks import SCHEDULES_TOLD
+from horai.core.phrase import Phrase
 from horai.core.schedule import Schedule, to_spec
 from horai.db import forecast as db
 from horai.db import nodes
@@ -98,7 +101,7 @@ async def compute(scope: Scope, hours: int) -> bytes:
     examples: dict[Schedule, list[str]] = {}
     for schedule_id, schedule in told.ids.items():
         examples[schedule] = [*examples.get(schedule, ()), *names.get(schedule_id, ())][:EXAMPLES]
-    more = {"note": _note(found.after_finish), "computedAt": found.now}
+    more = {**said("note", _note(found.after_finish)), "computedAt": found.now}
     return msgspec.json.encode({**_json(told, examples), **more})
 
 
@@ -171,10 +174,7 @@ def _schedule(schedule: Schedule) -> Mapping[str, Any]:
     return {name: spec[name] for name in ("cron", "dialect", "every", "timezone") if name in spec}
 
 
-def _note(after_finish: int) -> str | None:
-    if not after_finish:
-        return None
-    jobs = (
-        "1 job counts from the end of its" if after_finish == 1 else f"{after_finish} jobs count from the end of their"
-    )
-    return f"{jobs} last run (everyFrom finish): when that will be nobody knows, so it is not in here."
+def _note(after_finish: int) -> Phrase | None:
+    if after_finish == 1:
+        return FireNotes.ONE_NOT_FORECAST()
+    return FireNotes.SOME_NOT_FORECAST(count=after_finish) if after_finish else None

@@ -18,9 +18,9 @@ from horai.api.details import instance_detail, known_of
 from horai.api.filters import states_of
 from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_cursor, instance_json, instance_page
+from horai.api.said import said
 from horai.core.callbacks import clean_text, output_text
 from horai.core.errors import Invalid, NotFound
-from horai.core.explain import sentence
 from horai.core.reschedule import Intent, Verdict, check_key
 from horai.core.settings import KEY_LIMIT
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
@@ -125,8 +125,8 @@ async def get_instance(scope: ScopeDep, instance: str) -> Response:
 async def get_why(scope: ScopeDep, instance: str) -> Response:
     """Say why an instance does not run: all that is in its way. Of one that runs or has ended, what became of it."""
     told = await explain_instance(scope, _instance_id(instance))
-    holds = [{"kind": hold.kind.value, "detail": sentence(hold.words)} for hold in told.holds]
-    shown = {"verdict": told.verdict.value, "why": told.why, "holds": holds}
+    holds = [{"kind": hold.kind.value, **said("detail", hold.words.sentence())} for hold in told.holds]
+    shown = {"verdict": told.verdict.value, **said("why", told.why), "holds": holds}
     return answer({"instance": instance_json(told.instance), **shown})
 
 

@@ -11,10 +11,12 @@ from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.present import answer
-from horai.core.coming import Fire, after_each_run, coming, told
+from horai.api.said import said
+from horai.core.coming import Fire, FireNotes, after_each_run, coming, told
 from horai.core.definition import JobStatus
 from horai.core.errors import Invalid
 from horai.core.faults import Faults
+from horai.core.phrase import Joined, Phrase
 from horai.core.spread import offset
 from horai.core.timing import Timing, read_timing
 from horai.db import nodes
@@ -26,8 +28,6 @@ from horai.wire.schedules import FEW, Count, FiresOut, PreviewIn
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 
-PAUSED = "the job is paused"
-UNSCHEDULED = "the job follows no schedule: it runs what it is told to"
 _MOMENT = timedelta(microseconds=1)
 
 
@@ -73,7 +73,7 @@ async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query(
         ticks = await ticks_of(connection, row.id)
     fires = waiting if waiting is not None else await asyncio.to_thread(coming, timing, since - _MOMENT, query.count)
     put_off = offset(row.id if ticks is None else ticks.id, timing.jitter)
-    return answer({"fires": [_fire_json(fire, put_off) for fire in fires], "note": _about(row, timing)})
+    return answer({"fires": [_fire_json(fire, put_off) for fire in fires], **said("note", _about(row, timing))})
 
 
 async def _waiting(connection: Connection, job: JobRow, timing: Timing, query: NextQuery) -> list[Fire] | None:
@@ -85,15 +85,15 @@ async def _waiting(connection: Connection, job: JobRow, timing: Timing, query: N
     return [told(timing, slot)] if slot is not None and is_wanted else []
 
 
-def _about(job: JobRow, timing: Timing) -> str | None:
-    words = [PAUSED] if job.status is JobStatus.PAUSED else []
+def _about(job: JobRow, timing: Timing) -> Phrase | None:
+    words = [FireNotes.JOB_PAUSED()] if job.status is JobStatus.PAUSED else []
     if timing.schedule is None:
-        words.append(UNSCHEDULED)
+        words.append(FireNotes.UNSCHEDULED())
     elif (rule := after_each_run(timing)) is not None:
         words.append(rule)
-    return "; ".join(words) or None
+    return Joined.BESIDES.all(words) if words else None
 
 
 def _fire_json(fire: Fire, put_off: timedelta) -> dict[str, Any]:
-    shown: dict[str, Any] = {"fireTime": fire.fire_time, "local": fire.local, "note": fire.note}
+    shown: dict[str, Any] = {"fireTime": fire.fire_time, "local": fire.local, **said("note", fire.note)}
     return {**shown, "executeTime": fire.fire_time + put_off} if put_off else shown

@@ -10,6 +10,7 @@
 | segments    | the stretches of constant UTC offset of a zone, and what the clock does between them |
 | fires       | the next real instant: the calendar laid over the segments by a `DstPolicy`          |
 | mismatch    | which field does not allow a time, in a sentence                                     |
+| phrases     | the sentences                                                                        |
 """
 
 from horai.core.cron.expression import NO_NEXT_FIRE, Cron, CronError, Dialect

@@ -2,6 +2,7 @@
 
 | module   | promise                                                                         |
 |----------|---------------------------------------------------------------------------------|
+| phrases  | all that may be said                                                            |
 | moments  | what was asked: an instant, or a time on the wall that comes once, twice, never |
 | facts    | all that the store knows of one job around one instant                          |
 | slots    | whether an instant is a slot, why not, and which slots are around it            |
@@ -16,7 +17,6 @@ from horai.core.explain.moments import ACCEPTED, Gap, gap_around, occurrences, r
 from horai.core.explain.runs import holds_of, story_of
 from horai.core.explain.slots import is_slot, lost_in_gap
 from horai.core.explain.verdicts import Explanation, Hindrance, Hold, Verdict
-from horai.core.explain.words import sentence
 
 __all__ = [
     "ACCEPTED",
@@ -41,6 +41,5 @@ __all__ = [
     "nothing_there",
     "occurrences",
     "read_moment",
-    "sentence",
     "story_of",
 ]

@@ -5,15 +5,15 @@ from datetime import datetime
 from horai.core.explain.absences import absence_of
 from horai.core.explain.facts import Facts, Job, Run, Skip
 from horai.core.explain.moments import Gap
+from horai.core.explain.phrases import SlotWords
 from horai.core.explain.runs import story_of
 from horai.core.explain.slots import is_slot, next_slot_of, previous_slot, shift_of, why_no_slot
 from horai.core.explain.verdicts import Explanation, Told, Verdict
-from horai.core.explain.words import local, sentence
+from horai.core.explain.words import local
+from horai.core.phrase import Joined, Phrase
 
-NO_LONGER = "By the job's present schedule this would be no slot."
 
-
-def explanation_of(facts: Facts, at: datetime, moved: str | None = None) -> Explanation:
+def explanation_of(facts: Facts, at: datetime, moved: Phrase | None = None) -> Explanation:
     """What became of `at`. `moved` is what there is to say where a time was asked for that no clock showed.
 
     An instance that is no slot of the schedule says nothing of a slot that happens to be at the same time.
@@ -21,13 +21,13 @@ def explanation_of(facts: Facts, at: datetime, moved: str | None = None) -> Expl
     job, is_due_slot = facts.job, is_slot(facts.job.timing, at)
     run = facts.run if facts.run is not None and (facts.run.is_slot or not is_due_slot) else None
     told = _told(facts, run, at, is_due_slot)
-    why = [sentence(told.why)]
+    why = [told.why.sentence()]
     if is_due_slot and (moved := moved or shift_of(job.timing.schedule, at)) is not None:
-        why.insert(0, sentence(moved))
+        why.insert(0, moved.sentence())
     if run is not None and run.is_slot and not is_due_slot and job.timing.after_finish is None:
-        why.append(NO_LONGER)
+        why.append(SlotWords.NO_LONGER())
     skip = facts.skip if told.verdict is Verdict.SKIPPED else None
-    return _answer(job, at, Told(told.verdict, " ".join(why)), None if run is None else run.id, skip)
+    return _answer(job, at, Told(told.verdict, Joined.THEN.all(why)), None if run is None else run.id, skip)
 
 
 def _told(facts: Facts, run: Run | None, at: datetime, is_due_slot: bool) -> Told:
@@ -38,9 +38,9 @@ def _told(facts: Facts, run: Run | None, at: datetime, is_due_slot: bool) -> Tol
     return absence_of(facts, at)
 
 
-def nothing_there(job: Job, gap: Gap, why: str) -> Explanation:
+def nothing_there(job: Job, gap: Gap, why: Phrase) -> Explanation:
     """A time that no clock showed, and that has no slot instead."""
-    return _answer(job, gap.end, Told(Verdict.NOT_A_SLOT, sentence(why)))
+    return _answer(job, gap.end, Told(Verdict.NOT_A_SLOT, why.sentence()))
 
 
 def _answer(

@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from horai.core.definition import HOUSE
-from horai.core.explain.facts import Facts, Other, Run
+from horai.core.explain.facts import Facts, Other, Queue, Run
+from horai.core.explain.phrases import RunWords as Say
+from horai.core.explain.phrases import name_of
 from horai.core.explain.verdicts import Hindrance, Hold, Told, Verdict
 from horai.core.explain.words import about, local
 from horai.core.overlap import MOST_QUEUED, Overlap
+from horai.core.phrase import Joined, Phrase
 from horai.core.shards import Role
 from horai.core.states import CLAIMABLE, CancelReason, State
 
@@ -39,87 +42,96 @@ def holds_of(facts: Facts, run: Run) -> list[Hold]:
     held = [*_holds(facts, run)]
     due = run.due or run.execute_time
     if due > facts.now:
-        held.append(Hold(Hindrance.NOT_DUE, f"its time comes in {about(due - facts.now)}"))
+        held.append(Hold(Hindrance.NOT_DUE, Say.DUE_IN(duration=about(due - facts.now))))
     elif facts.queue is not None and facts.queue.settings.rate is not None and facts.now - due >= SOON:
-        rate = f"its queue {facts.queue.name} starts no more than {facts.queue.settings.rate}"
-        held.append(Hold(Hindrance.RATE, rate))
+        held.append(Hold(Hindrance.RATE, _rate_of(facts.queue)))
     return held
 
 
-def _blocked(facts: Facts, run: Run) -> str:
-    told = f"instance {run.id} waits for what comes before it in its workflow"
-    return f"{told}: {_parents(facts)}" if facts.parents else told
+def _rate_of(queue: Queue) -> Phrase:
+    return Say.QUEUE_RATE(queue=queue.name, rate=str(queue.settings.rate))
 
 
-def _parents(facts: Facts) -> str:
+def _blocked(facts: Facts, run: Run) -> Phrase:
+    told = Say.BLOCKED(instance=run.id)
+    return Say.WITH_REASON(what=told, reason=_parents(facts)) if facts.parents else told
+
+
+def _parents(facts: Facts) -> Phrase:
     waits = [parent for parent in facts.parents if parent.state is not State.SUCCESS]
     if not waits:
-        return "what comes before it in its workflow"
-    named = [
-        f"{one.name} (instance {one.instance_id}, {'moving' if one.state is None else one.state.name})" for one in waits
-    ]
-    return ", ".join(named)
+        return Say.PARENTS()
+    states = [Say.MOVING() if one.state is None else name_of(one.state) for one in waits]
+    return Joined.LISTED.all(
+        Say.PARENT(name=one.name, instance=one.instance_id, state=state)
+        for one, state in zip(waits, states, strict=True)
+    )
 
 
-def _ended(run: Run, at: datetime) -> str:
+def _ended(run: Run, at: datetime) -> Phrase:
     started, ended = run.claimed_at or run.execute_time, run.finished_at or run.execute_time
-    attempt = "its first attempt" if run.attempt == 1 else f"attempt {run.attempt}"
-    times = f"which began {about(started - at)} after its time and took {about(ended - started)}"
-    outcome = "SUCCESS" if run.state is State.SUCCESS else f"DEAD with {run.error}" if run.error else "DEAD"
-    return f"fired as instance {run.id}{_of_key(run)}: {outcome} in {attempt}, {times}"
+    died = Say.DIED_WITH(error=run.error) if run.error else Say.DIED()
+    return Say.FIRED(
+        instance=_named(run),
+        outcome=Say.SUCCEEDED() if run.state is State.SUCCESS else died,
+        attempt=Say.FIRST_ATTEMPT() if run.attempt == 1 else Say.NTH_ATTEMPT(attempt=run.attempt),
+        delay=about(started - at),
+        duration=about(ended - started),
+    )
 
 
-def _running(facts: Facts, run: Run) -> str:
-    since = "" if run.claimed_at is None else f" since {local(run.claimed_at, facts.job.place)}"
-    node = "" if run.node is None else f" on node {run.node}"
-    attempt = "" if run.attempt <= 1 else f" (attempt {run.attempt})"
-    return f"instance {run.id}{_of_key(run)} runs{node}{since}{attempt}"
+def _running(facts: Facts, run: Run) -> Phrase:
+    return Say.RUNS(
+        instance=_named(run),
+        node="" if run.node is None else Say.ON_NODE(node=run.node),
+        since="" if run.claimed_at is None else Say.SINCE(since=local(run.claimed_at, facts.job.place)),
+        attempt="" if run.attempt <= 1 else Say.IN_ATTEMPT(attempt=run.attempt),
+    )
 
 
-def _of_key(run: Run) -> str:
-    return "" if run.key is None else f" of the key {run.key!r}"
+def _named(run: Run) -> Phrase:
+    return Say.INSTANCE(instance=run.id, key="" if run.key is None else Say.OF_KEY(key=run.key))
 
 
-def _cancelled(facts: Facts, run: Run, at: datetime) -> str:
-    when = "" if run.finished_at is None else f" at {local(run.finished_at, facts.job.place)}"
-    who = f"instance {run.id}{_of_key(run)} was cancelled{when}"
+def _cancelled(facts: Facts, run: Run, at: datetime) -> Phrase:
+    when = "" if run.finished_at is None else Say.AT(at=local(run.finished_at, facts.job.place))
+    told = Say.CANCELLED(instance=_named(run), at=when)
     match run.reason:
         case CancelReason.OVERLAP:
-            return f"{who}: {_overlapped(facts, at)}"
+            return Say.WITH_REASON(what=told, reason=_overlapped(facts, at))
         case CancelReason.USER:
-            return f"{who} by a user"
+            return Say.CANCELLED_BY_USER(instance=_named(run), at=when)
         case CancelReason.SUPERSEDED:
-            return f"{who}: a later request for its key took its place"
+            return Say.WITH_REASON(what=told, reason=Say.SUPERSEDED())
         case CancelReason.PARENT:
-            return f"{who}: what it depends on in its workflow did not succeed"
+            return Say.WITH_REASON(what=told, reason=Say.PARENT_FAILED())
         case CancelReason.JOB_DELETED:
-            return f"{who}: its job was deleted"
+            return Say.WITH_REASON(what=told, reason=Say.JOB_WAS_DELETED())
         case None:
-            return who
+            return told
 
 
-def _overlapped(facts: Facts, at: datetime) -> str:
+def _overlapped(facts: Facts, at: datetime) -> Phrase:
     """Why a slot yielded to another run, as far as the policy of today tells."""
     newer = [other for other in facts.others if other.is_slot and other.fire_time > at]
     older = [other for other in facts.others if other.fire_time <= at or not other.is_slot]
     match facts.job.timing.overlap:
         case Overlap.replace if newer:
             newest = max(newer, key=lambda other: (other.fire_time, other.id))
-            slot = local(newest.fire_time, facts.job.place)
-            return f"the slot of {slot} (instance {newest.id}) took its place, by overlap replace"
+            return Say.REPLACED_BY(slot=local(newest.fire_time, facts.job.place), instance=newest.id)
         case Overlap.replace:
-            return "a newer slot took its place, by overlap replace"
+            return Say.REPLACED()
         case Overlap.queue:
-            return f"{MOST_QUEUED:,} slots waited before it, and overlap queue lets no more wait"
+            return Say.TOO_MANY_QUEUED(most=MOST_QUEUED)
         case Overlap.skip:
-            return f"{_under_way(older)}, and by overlap skip a slot yields to it"
+            return Say.YIELDED(other=_under_way(older))
         case Overlap.allow:
-            return f"{_under_way(older)}, which the job did not allow then"
+            return Say.NOT_ALLOWED_THEN(other=_under_way(older))
 
 
-def _under_way(others: list[Other]) -> str:
+def _under_way(others: list[Other]) -> Phrase:
     first = _first_begun(others)
-    return "another run of the job was under way" if first is None else f"instance {first.id} was still under way"
+    return Say.ANOTHER_UNDER_WAY() if first is None else Say.UNDER_WAY(instance=first.id)
 
 
 def _first_begun(others: list[Other]) -> Other | None:
@@ -130,15 +142,13 @@ def _first_begun(others: list[Other]) -> Other | None:
 def _waiting(facts: Facts, run: Run) -> Told:
     """Held by the first thing in its way, or waiting for its time."""
     held = next(_holds(facts, run), None)
-    who = f"instance {run.id}{_of_key(run)}"
     if held is not None:
-        return Told(Verdict.HELD, f"{who} is held: {held.words}{_after_failure(run)}")
+        failure = Say.AFTER_FAILURE(attempt=run.attempt) if run.state is State.FAIL else ""
+        return Told(Verdict.HELD, Say.HELD(instance=_named(run), hold=held.words, failure=failure))
     due = run.due or run.execute_time
     if due > facts.now:
-        return Told(Verdict.WAITING, f"{who} {_until_due(facts, run, due)}")
-    return Told(
-        Verdict.WAITING, f"{who} has been due for {about(facts.now - due)}{_in_the_way(facts, facts.now - due)}"
-    )
+        return Told(Verdict.WAITING, _until_due(facts, run, due))
+    return Told(Verdict.WAITING, _unclaimed(facts, run, facts.now - due))
 
 
 def _holds(facts: Facts, run: Run) -> Iterator[Hold]:
@@ -148,13 +158,12 @@ def _holds(facts: Facts, run: Run) -> Iterator[Hold]:
     if run.is_parked and run.is_slot and job.timing.overlap is not Overlap.allow:
         yield Hold(Hindrance.OVERLAP, _behind(facts))
     if queue is not None and queue.settings.paused:
-        yield Hold(Hindrance.QUEUE_PAUSED, f"its queue {queue.name} is paused")
+        yield Hold(Hindrance.QUEUE_PAUSED, Say.QUEUE_PAUSED(queue=queue.name))
     if (run.due or run.execute_time) > facts.now:
         return
     limit = None if queue is None else queue.settings.max_concurrency
-    if queue is not None and limit is not None and (queue.running or 0) >= limit:
-        words = f"its queue {queue.name} runs {queue.running} at once, and {limit} is its limit"
-        yield Hold(Hindrance.CONCURRENCY, words)
+    if queue is not None and limit is not None and (running := queue.running or 0) >= limit:
+        yield Hold(Hindrance.CONCURRENCY, Say.QUEUE_FULL(queue=queue.name, running=running, limit=limit))
     yield from _nobody_there(facts)
 
 
@@ -162,50 +171,47 @@ def _nobody_there(facts: Facts) -> Iterator[Hold]:
     handler = facts.job.handler
     if not handler or handler.startswith(HOUSE):
         if Role.executor not in facts.roles:
-            what = "makes HTTP calls" if not handler else f"runs {handler}"
-            yield Hold(Hindrance.NO_EXECUTOR, f"no live node {what}")
+            words = Say.NO_NODE_FOR(handler=handler) if handler else Say.NO_HTTP_NODE()
+            yield Hold(Hindrance.NO_EXECUTOR, words)
     elif Role.worker not in facts.roles:
-        yield Hold(Hindrance.NO_WORKER, f"no worker is alive, and its function {handler} needs one")
+        yield Hold(Hindrance.NO_WORKER, Say.NO_WORKER(handler=handler))
     elif facts.handlers is not None and handler not in facts.handlers:
-        yield Hold(Hindrance.NO_HANDLER, f"no live worker has its function {handler}")
+        yield Hold(Hindrance.NO_HANDLER, Say.NO_HANDLER(handler=handler))
 
 
-def pause_of(facts: Facts) -> str:
+def pause_of(facts: Facts) -> Phrase:
     """Since when the job is paused, and what was noted."""
     job = facts.job
-    since = "" if job.paused_at is None else f" since {local(job.paused_at, job.place)}"
-    return f"the job is paused{since}" + (f" ({job.note})" if job.note else "")
+    return Say.PAUSED(
+        since="" if job.paused_at is None else Say.SINCE(since=local(job.paused_at, job.place)),
+        note=Say.NOTED(note=job.note) if job.note else "",
+    )
 
 
-def _behind(facts: Facts) -> str:
+def _behind(facts: Facts) -> Phrase:
     before = _first_begun([other for other in facts.others if not other.is_parked])
-    if before is None:
-        return f"by overlap {facts.job.timing.overlap.name} slots wait for one another, and its turn is about to come"
-    return f"by overlap {facts.job.timing.overlap.name} it waits until instance {before.id} has ended"
+    overlap = facts.job.timing.overlap.name
+    return Say.TURN_COMES(overlap=overlap) if before is None else Say.BEHIND(overlap=overlap, instance=before.id)
 
 
-def _until_due(facts: Facts, run: Run, due: datetime) -> str:
-    when = local(due, facts.job.place)
+def _until_due(facts: Facts, run: Run, due: datetime) -> Phrase:
+    who, when = _named(run), local(due, facts.job.place)
+    if run.state is State.FAIL and run.error:
+        return Say.FAILED_WITH(instance=who, attempt=run.attempt, error=run.error, at=when)
     if run.state is State.FAIL:
-        return (
-            f"failed in attempt {run.attempt}{f' with {run.error}' if run.error else ''}: it is tried again at {when}"
-        )
+        return Say.FAILED(instance=who, attempt=run.attempt, at=when)
     if run.is_slot and facts.job.timing.jitter:
-        return f"waits until {when}: so far behind its slots the jitter puts this job"
-    return f"waits until {when}"
+        return Say.WAITS_BY_JITTER(instance=who, at=when)
+    return Say.WAITS(instance=who, at=when)
 
 
-def _after_failure(run: Run) -> str:
-    return f"; it failed in attempt {run.attempt}" if run.state is State.FAIL else ""
-
-
-def _in_the_way(facts: Facts, waited: timedelta) -> str:
+def _unclaimed(facts: Facts, run: Run, waited: timedelta) -> Phrase:
     """What may keep an instance that nothing holds; nobody has told, so that it is said as a guess."""
     if waited < SOON:
-        return " and is about to be claimed"
-    guesses = ["others may be before it"]
+        return Say.SOON_CLAIMED(instance=_named(run), duration=about(waited))
+    guesses = [Say.OTHERS_BEFORE()]
     if facts.queue is not None and facts.queue.settings.rate is not None:
-        guesses.insert(0, f"its queue {facts.queue.name} starts no more than {facts.queue.settings.rate}")
+        guesses.insert(0, _rate_of(facts.queue))
     if facts.job.handler and facts.handlers is None:
-        guesses.append(f"no live worker may have its function {facts.job.handler}")
-    return f" and nobody has claimed it: {', or '.join(guesses)}"
+        guesses.append(Say.MAYBE_NO_HANDLER(handler=facts.job.handler))
+    return Say.UNCLAIMED(instance=_named(run), duration=about(waited), guess=Joined.EITHER.all(guesses))

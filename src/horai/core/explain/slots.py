@@ -10,14 +10,15 @@ from horai.core.cron.segments import EPOCH, segment_at
 from horai.core.durations import format_duration
 from horai.core.exclusions import is_excluded
 from horai.core.explain.moments import Gap, occurrences
+from horai.core.explain.phrases import SlotWords as Say
 from horai.core.explain.words import clock, clock_on, local
+from horai.core.phrase import Phrase
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, next_after, next_from, wall_of
 from horai.core.timing import Timing
 from horai.core.zones import zone
 
 _SECOND, _MOMENT = timedelta(seconds=1), timedelta(microseconds=1)
 _LOOKS = tuple(timedelta(days=days) for days in (1, 32, 367, 9 * 366, 101 * 366))
-NOT_THERE = "its schedule does not have this time"
 _BEGIN = EPOCH + timedelta(days=1)
 
 
@@ -65,16 +66,13 @@ def _halved(schedule: Schedule, low: datetime, end: datetime) -> datetime:
     return low
 
 
-def why_no_slot(timing: Timing, at: datetime) -> str:
+def why_no_slot(timing: Timing, at: datetime) -> Phrase:
     """Why the calendar of a job has no slot at `at`, given that it has none."""
     schedule = timing.schedule
     if schedule is None:
-        return "the job has no schedule: it runs when it is told to, and nothing was wanted for this instant"
+        return Say.NO_SCHEDULE()
     if timing.after_finish is not None:
-        interval = format_duration(timing.after_finish)
-        return (
-            f"the job has no fixed times: each run comes {interval} after the one before has ended, and none came here"
-        )
+        return Say.NO_FIXED_TIMES(interval=format_duration(timing.after_finish))
     place = zone(schedule.timezone)
     everyday = replace(schedule, excluded=())
     if next_from(everyday, at) != at:
@@ -82,32 +80,34 @@ def why_no_slot(timing: Timing, at: datetime) -> str:
     if next_from(schedule, at) != at:
         return _why_excluded(schedule, at)
     if timing.start_at is not None and at < timing.start_at:
-        return f"its schedule has this time, but the job begins at {local(timing.start_at, place)} (startAt)"
+        return Say.BEFORE_START(at=local(timing.start_at, place))
     if timing.end_at is not None and at > timing.end_at:
-        return f"its schedule has this time, but the job ends at {local(timing.end_at, place)} (endAt)"
-    return NOT_THERE
+        return Say.AFTER_END(at=local(timing.end_at, place))
+    return Say.NOT_THERE()
 
 
-def _why_excluded(schedule: Schedule, at: datetime) -> str:
+def _why_excluded(schedule: Schedule, at: datetime) -> Phrase:
     day = wall_of(schedule, at).date()
     entry = next((text for text in schedule.excluded if is_excluded((text,), day)), None)
     if entry is None:
-        return "its schedule has this time, but its excluded dates leave out every date around"
-    return f"its schedule has this time, but its calendar leaves out {day}" + (
-        "" if entry == str(day) else f" ({entry})"
-    )
+        return Say.ALL_EXCLUDED()
+    return Say.EXCLUDED(day=str(day)) if entry == str(day) else Say.EXCLUDED_BY(day=str(day), entry=entry)
 
 
-def _why_no_time(schedule: Schedule, at: datetime) -> str:
+def _why_no_time(schedule: Schedule, at: datetime) -> Phrase:
     match schedule:
         case CronSchedule():
             return _why_no_match(schedule, at)
         case EverySchedule(interval, anchor):
-            place = zone(schedule.timezone)
             before = anchor + (at - anchor) // interval * interval
             wall, slot = wall_of(schedule, at), wall_of(schedule, before)
-            rate = f"every {format_duration(interval)} from {local(anchor, place)} on"
-            return f"the job fires {rate}, and {clock(wall)} is {_exactly(at - before)} after its slot at {clock_on(slot, wall)}"
+            return Say.BETWEEN_INTERVALS(
+                interval=format_duration(interval),
+                anchor=local(anchor, zone(schedule.timezone)),
+                time=clock(wall),
+                after=_exactly(at - before),
+                slot=clock_on(slot, wall),
+            )
         case _:
             assert_never(schedule)
 
@@ -117,23 +117,20 @@ def _exactly(duration: timedelta) -> str:
     return format_duration(duration) if is_whole else f"{duration.total_seconds():.6f}s"
 
 
-def _why_no_match(schedule: CronSchedule, at: datetime) -> str:
+def _why_no_match(schedule: CronSchedule, at: datetime) -> Phrase:
     wall = wall_of(schedule, at)
-    reason = cron.why_not(schedule.cron, wall)
+    reason, time, day = cron.why_not(schedule.cron, wall), clock(wall), str(wall.date())
     if reason is not None:
-        return f"{schedule.expression} does not allow {clock(wall)} on {wall.date()}: {reason}"
+        return Say.CRON_DISALLOWS(cron=schedule.expression, time=time, day=day, reason=reason)
     place = zone(schedule.timezone)
     twin = next((other for other in occurrences(wall, place) if other != at), None)
     if twin is None:
-        return NOT_THERE
-    ordinal = "second" if at > twin else "first"
-    return (
-        f"{clock(wall)} comes twice on {wall.date()}, and this is the {ordinal}: "
-        f"by dst.overlap {schedule.dst.overlap} the slot is at {local(twin, place)}"
-    )
+        return Say.NOT_THERE()
+    says = Say.SECOND_OF_TWO if at > twin else Say.FIRST_OF_TWO
+    return says(time=time, day=day, overlap=schedule.dst.overlap, slot=local(twin, place))
 
 
-def shift_of(schedule: Schedule | None, at: datetime) -> str | None:
+def shift_of(schedule: Schedule | None, at: datetime) -> Phrase | None:
     """What the slot at `at` stands for where no clock showed the time that was meant."""
     if not isinstance(schedule, CronSchedule) or cron.why_not(schedule.cron, wall_of(schedule, at)) is None:
         return None
@@ -142,31 +139,31 @@ def shift_of(schedule: Schedule | None, at: datetime) -> str | None:
     if segment.lost_from is None or meant is None:
         return None
     lost_from, lost_until = (_wall(seconds) for seconds in (segment.lost_from, segment.start + segment.offset))
-    return _moved(Gap(_wall(meant), lost_from, lost_until, at))
+    return Say.LOST_MOVED(lost=_lost(Gap(_wall(meant), lost_from, lost_until, at)))
 
 
-def lost_in_gap(schedule: Schedule | None, gap: Gap) -> tuple[bool, str]:
+def lost_in_gap(schedule: Schedule | None, gap: Gap) -> tuple[bool, Phrase]:
     """Whether a time that no clock showed has its slot at the end of the gap, and what there is to say of it."""
-    told = _of_gap(gap)
+    lost = _lost(gap)
     if not isinstance(schedule, CronSchedule):
-        return False, told
+        return False, lost
     reason = cron.why_not(schedule.cron, gap.wall)
     if reason is not None:
-        return False, f"{told}, and {schedule.expression} does not allow it either: {reason}"
+        return False, Say.LOST_DISALLOWED(lost=lost, cron=schedule.expression, reason=reason)
     if schedule.cron.is_wildcard:
-        return False, f"{told}, and {schedule.expression} follows the real time, which lost nothing"
+        return False, Say.LOST_NOTHING(lost=lost, cron=schedule.expression)
     if schedule.dst.gap == "skip":
-        return False, f"{told}, and by dst.gap skip it is left out"
-    return True, _moved(gap)
+        return False, Say.LOST_SKIPPED(lost=lost)
+    return True, Say.LOST_MOVED(lost=lost)
 
 
-def _of_gap(gap: Gap) -> str:
-    jump = f"the clock jumps from {clock_on(gap.lost_from, gap.wall)} to {clock_on(gap.lost_until, gap.wall)}"
-    return f"{clock(gap.wall)} does not exist on {gap.wall.date()}: {jump}"
-
-
-def _moved(gap: Gap) -> str:
-    return f"{_of_gap(gap)}, where its slot is"
+def _lost(gap: Gap) -> Phrase:
+    return Say.LOST(
+        time=clock(gap.wall),
+        day=str(gap.wall.date()),
+        lost_from=clock_on(gap.lost_from, gap.wall),
+        lost_until=clock_on(gap.lost_until, gap.wall),
+    )
 
 
 def _wall(seconds: int) -> datetime:

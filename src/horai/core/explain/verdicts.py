@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from horai.core.explain.facts import Skip
+from horai.core.phrase import Phrase
 
 
 class Verdict(StrEnum):
@@ -37,7 +38,7 @@ class Told(NamedTuple):
     """A verdict and the sentences that go with it."""
 
     verdict: Verdict
-    why: str
+    why: Phrase
 
 
 class Hindrance(StrEnum):
@@ -59,7 +60,7 @@ class Hold(NamedTuple):
     """One thing in the way of an instance, in a word and in words."""
 
     kind: Hindrance
-    words: str
+    words: Phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Explanation:
     at: datetime
     local: str
     verdict: Verdict
-    why: str
+    why: Phrase
     instance_id: int | None = None
     skip: Skip | None = None
     previous: datetime | None = None

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta, tzinfo
 
 from horai.core.durations import LONGEST, format_duration
+from horai.core.explain.phrases import SlotWords
 
 _SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)
 _MILLISECOND, _MINUTE = timedelta(milliseconds=1), timedelta(minutes=1)
@@ -22,18 +23,15 @@ def clock(wall: datetime) -> str:
 
 def clock_on(wall: datetime, beside: datetime) -> str:
     """The time of the day, with its date unless that is the one of `beside`."""
-    return clock(wall) if wall.date() == beside.date() else f"{clock(wall)} on {wall.date()}"
+    if wall.date() == beside.date():
+        return clock(wall)
+    return SlotWords.ON_DATE(time=clock(wall), day=str(wall.date()))
 
 
 def about(duration: timedelta) -> str:
     """A duration as people say it: milliseconds under a second, seconds under a day, minutes beyond."""
     duration = max(duration, timedelta(0))
     if duration > LONGEST:
-        return f"{duration.days} days"
+        return SlotWords.DAYS(days=duration.days)
     grain = _MILLISECOND if duration < _SECOND else _SECOND if duration < _DAY else _MINUTE
     return format_duration(duration // grain * grain)
-
-
-def sentence(text: str) -> str:
-    """With a capital letter and a full stop."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { explain, fieldErrors, type JobOut, type OccurrenceOut } from "@/api";
+import { inWords } from "@/i18n";
 import { ErrorView, Go, Icon, Panel, StateChip, When } from "@/parts";
 import { localOf } from "@/parts/time";
 import classes from "./detail.module.css";
@@ -77,7 +78,7 @@ function Told({ told, zone }: { told: OccurrenceOut; zone: string }) {
           </Go>
         )}
       </Group>
-      <Text size="sm">{told.why}</Text>
+      <Text size="sm">{inWords(told.whySaid)}</Text>
     </div>
   );
 }

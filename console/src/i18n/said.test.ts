@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import type { Sentence } from "@/api";
+import { inLanguage } from "@/testing/render";
+import { inWords, wordsOf } from ".";
+
+const PAUSE: Sentence = {
+  code: "PAUSED",
+  text: "the job is paused since 2026-11-16T09:00:00+08:00 (moving house)",
+  params: {
+    since: { code: "SINCE", text: " since 2026-11-16T09:00:00+08:00", params: { since: "2026-11-16T09:00:00+08:00" } },
+    note: { code: "NOTED", text: " (moving house)", params: { note: "moving house" } },
+  },
+};
+const HELD: Sentence = {
+  code: "HELD",
+  text: `Instance 5 is held: ${PAUSE.text}.`,
+  params: { instance: { code: "INSTANCE", text: "instance 5", params: { instance: 5, key: "" } }, hold: PAUSE, failure: "" },
+};
+
+test("a sentence of the server is said in Chinese, with the sentences within it", async () => {
+  await inLanguage("zh-CN");
+
+  expect(inWords(HELD)).toBe("实例 5 被挂起：任务已暂停（自 2026-11-16T09:00:00+08:00 起）（moving house）。");
+});
+
+test("in English it is said as the server said it", async () => {
+  await inLanguage("en");
+
+  expect(inWords(HELD)).toBe(HELD.text);
+});
+
+test("what is not known here is said in the server's words, alone or within another sentence", async () => {
+  await inLanguage("zh-CN");
+  const strange: Sentence = { code: "FROM_A_NEWER_SERVER", text: "the moon is full", params: {} };
+
+  expect(inWords(strange)).toBe("the moon is full");
+  expect(inWords({ ...HELD, params: { ...HELD.params, hold: strange } })).toBe("实例 5 被挂起：the moon is full。");
+  expect(wordsOf("a text of old", undefined)).toBe("a text of old");
+});
+
+test("what a hostile parameter holds is text and no place", async () => {
+  await inLanguage("zh-CN");
+  const noted: Sentence = { code: "NOTED", text: " (x)", params: { note: "{{note}} $t(common:yes) $& <b>" } };
+
+  expect(inWords(noted)).toBe("（{{note}} $t(common:yes) $& <b>）");
+});

@@ -1,0 +1,23 @@
+import type { Sentence } from "@/generated/model";
+import i18next from "i18next";
+
+const PLACE = /\{\{(\w+)\}\}/g;
+const ENDS = /[。？！…]$/;
+
+/** What the server says, in the language of the page: by its code, and in the server's own English where that is not known here. */
+export function inWords(said: Sentence): string {
+  const known = i18next.getResource(i18next.language, "said", said.code) as string | undefined;
+  if (known === undefined) return said.text;
+  const words = known.replace(PLACE, (place, name: string) => filled(said.params[name], place));
+  return said.text.endsWith(".") && !ENDS.test(words) ? `${words}。` : words;
+}
+
+function filled(param: Sentence | string | number | undefined, place: string): string {
+  if (param === undefined) return place;
+  return typeof param === "object" ? inWords(param) : String(param);
+}
+
+/** A text of the server whose sentence may be known: `told.why`, `told.whySaid`. */
+export function wordsOf(text: string, said: Sentence | null | undefined): string {
+  return said ? inWords(said) : text;
+}

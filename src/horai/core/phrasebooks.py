@@ -1,0 +1,27 @@
+"""All the books there are: who translates Horai finds every sentence here."""
+
+from collections.abc import Iterator
+
+from horai.core.coming import FireNotes
+from horai.core.cron.phrases import Mismatch, Month, Nth, Weekday
+from horai.core.explain.phrases import AbsenceWords, RunWords, SlotWords, StateName
+from horai.core.phrase import Joined, Phrasebook
+
+BOOKS: tuple[type[Phrasebook], ...] = (
+    Joined,
+    RunWords,
+    AbsenceWords,
+    SlotWords,
+    StateName,
+    Mismatch,
+    Nth,
+    Month,
+    Weekday,
+    FireNotes,
+)
+
+
+def every_phrase() -> Iterator[Phrasebook]:
+    """Each sentence once."""
+    for book in BOOKS:
+        yield from book

@@ -1,0 +1,69 @@
+"""What Horai says has a code, and every code is known in Chinese."""
+
+import importlib
+import json
+import pkgutil
+import re
+from itertools import groupby
+from pathlib import Path
+
+import horai
+from horai.core.phrase import Joined, Phrase, Phrasebook
+from horai.core.phrasebooks import BOOKS, every_phrase
+
+ROOT = Path(__file__).resolve().parents[2]
+CHINESE = json.loads((ROOT / "console" / "src" / "i18n" / "zh-CN" / "said.json").read_text())
+PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+
+class Greeting(Phrasebook):
+    """For tests of the books themselves."""
+
+    HELLO = "hello {name!r}, for the {count:,}th time"
+
+
+def test_a_phrase_is_its_english_text_and_knows_its_code():
+    said = Greeting.HELLO(name="O'Neil", count=1_200)
+
+    assert said == 'hello "O\'Neil", for the 1,200th time'
+    assert (said.code, said.params) == ("HELLO", {"name": "O'Neil", "count": 1_200})
+    assert Greeting.HELLO.places == {"name", "count"}
+
+
+def test_a_sentence_is_the_same_one_with_a_capital_and_a_full_stop():
+    said = Greeting.HELLO(name="Eirene", count=2).sentence()
+
+    assert (said, said.code, said.params["count"]) == ("Hello 'Eirene', for the 2th time.", "HELLO", 2)
+    assert said.sentence() == said
+
+
+def test_several_phrases_become_one_that_has_them_all():
+    first, second, third = (Greeting.HELLO.worded(text) for text in ("one", "two", "three"))
+
+    said = Joined.EITHER.all([first, second, third])
+
+    assert said == "one, or two, or three"
+    assert (said.code, said.params["that"]) == ("EITHER", third)
+    assert isinstance(said.params["these"], Phrase)
+    assert Joined.EITHER.all([first]) is first
+
+
+def test_every_book_is_listed():
+    for module in pkgutil.walk_packages(horai.__path__, "horai."):
+        if module.name.startswith(("horai.core", "horai.accept", "horai.api", "horai.db")):
+            importlib.import_module(module.name)
+
+    assert set(BOOKS) == {book for book in Phrasebook.__subclasses__() if book.__module__.startswith("horai.")}
+
+
+def test_a_code_means_one_sentence():
+    codes = sorted(phrase.name for phrase in every_phrase())
+
+    assert [code for code, found in groupby(codes) if len([*found]) > 1] == []
+    assert [name for book in BOOKS for name in book.__members__ if book[name].name != name] == [], "two say the same"
+
+
+def test_every_sentence_is_known_in_chinese_with_the_places_it_has():
+    assert sorted(CHINESE) == sorted(phrase.name for phrase in every_phrase())
+    for phrase in every_phrase():
+        assert set(PLACE.findall(CHINESE[phrase.name])) == phrase.places, phrase.name
