@@ -135,6 +135,15 @@ def test_C20_the_description_says_that_a_trigger_needs_an_idempotency_key(docume
     assert header["schema"]["type"] == "string"
 
 
+def test_no_parameter_is_null_for_an_address_has_no_word_for_it(document: Any) -> None:
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    schemas = [parameter["schema"] for operation in operations for parameter in operation.get("parameters", ())]
+
+    assert schemas
+    assert [schema for schema in schemas if '"null"' in json.dumps(schema)] == []
+    assert all(schema.keys() & {"type", "anyOf", "$ref", "enum", "const"} for schema in schemas)
+
+
 def test_no_two_shapes_have_one_name(document: Any) -> None:
     """FastAPI would name both by their modules, and so would every client made from it."""
     assert [name for name in document["components"]["schemas"] if "__" in name] == []

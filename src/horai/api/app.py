@@ -122,6 +122,7 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
         for name, shape in shapes["$defs"].items():
             components.setdefault(name, shape)
         _describe_problems(document)
+        _describe_parameters(document)
         _describe_trigger_key(document)
         app.openapi_schema = document
     return app.openapi_schema
@@ -136,6 +137,15 @@ def _describe_problems(document: dict[str, Any]) -> None:
         for operation in path.values():
             operation["responses"]["default"] = problem
             operation["responses"].pop("422", None)
+
+
+def _describe_parameters(document: dict[str, Any]) -> None:
+    """No parameter is null: an address has no word for it, and a client that wrote one would ask for the text "null"."""
+    operations = (operation for path in document["paths"].values() for operation in path.values())
+    for parameter in (parameter for operation in operations for parameter in operation.get("parameters", ())):
+        schema = parameter["schema"]
+        kinds = [kind for kind in schema.pop("anyOf", ()) if kind != {"type": "null"}]
+        parameter["schema"] = {"anyOf": kinds, **schema} if len(kinds) > 1 else {**schema, **(kinds[0] if kinds else {})}
 
 
 def _describe_trigger_key(document: dict[str, Any]) -> None:
