@@ -145,7 +145,9 @@ def _describe_parameters(document: dict[str, Any]) -> None:
     for parameter in (parameter for operation in operations for parameter in operation.get("parameters", ())):
         schema = parameter["schema"]
         kinds = [kind for kind in schema.pop("anyOf", ()) if kind != {"type": "null"}]
-        parameter["schema"] = {"anyOf": kinds, **schema} if len(kinds) > 1 else {**schema, **(kinds[0] if kinds else {})}
+        parameter["schema"] = (
+            {"anyOf": kinds, **schema} if len(kinds) > 1 else {**schema, **(kinds[0] if kinds else {})}
+        )
 
 
 def _describe_trigger_key(document: dict[str, Any]) -> None:
