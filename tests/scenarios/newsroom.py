@@ -106,7 +106,7 @@ class Newsroom:
 
     async def audited(self, delay: timedelta = FAR) -> int:
         article = await self.submitted(delay)
-        await self.until(article, "AUDIT_SUCCESS")
+        await self.until(article, "AUDIT_SUCCESS", "PUBLISHED")  # whose time comes soon may be out before we look
         return article
 
     async def move(self, article: int, delay: timedelta) -> Any:
@@ -132,9 +132,9 @@ class Newsroom:
         found = (await self.horai("GET", f"/api/v1/jobs/{job}/instances?key=article:{article}")).json["items"]
         return sorted(found, key=lambda instance: int(instance["id"]))
 
-    async def until(self, article: int, status: str) -> None:
+    async def until(self, article: int, *statuses: str) -> None:
         async def stands_there() -> bool:
-            return (await self.read(article))["status"] == status
+            return (await self.read(article))["status"] in statuses
 
         await until(stands_there)
 
