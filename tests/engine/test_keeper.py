@@ -112,6 +112,25 @@ async def test_a_node_that_was_fenced_takes_a_new_incarnation_and_loses_its_shar
         assert set(await epochs(connection)) == {2}
 
 
+async def test_whoever_saw_the_lease_lapse_hears_that_it_holds_again_though_no_beat_saw_it(url: str):
+    """It lapses after a beat's look at it and before that beat renews it: a stage that asks then believes it owns nothing."""
+    vitals, told = Vitals(), asyncio.Event()
+    keeper = Keeper(url, "n", LONG, DatabaseClock(), vitals)
+    await keeper.start()
+    try:
+        keeper.on_change.append(told.set)
+        trusted_until, vitals.trusted_until = vitals.trusted_until, 0.0
+        assert keeper.shards(Duty.dispatch) == frozenset()
+        vitals.trusted_until = trusted_until
+
+        keeper.nudge()
+        async with asyncio.timeout(10):
+            await told.wait()
+        assert keeper.shards(Duty.dispatch) == ALL
+    finally:
+        await keeper.stop()
+
+
 async def test_a_lease_that_cannot_be_renewed_is_distrusted_before_the_database_ends_it(
     url: str, connection: Dedicated
 ):

@@ -61,6 +61,9 @@ class Keeper:
         self._roles = roles
         self._held: dict[Holding, int] = {}  # with its epoch
         self._owned = _by_duty({})  # the same for other threads: replaced, never changed
+        self._doubts = 0
+        """How often somebody was told that the lease is not trusted; counted in the engine's thread alone."""
+        self._doubts_answered = 0
         self._is_draining = False
         self._is_stopping = False
         self._engine_loop: asyncio.AbstractEventLoop | None = None
@@ -76,7 +79,13 @@ class Keeper:
         return self._vitals.incarnation
 
     def holds(self) -> bool:
-        """Whether this node may claim."""
+        """Whether this node may claim. Whoever is told that it may not hears when it may, by `on_change`."""
+        if self._is_trusted():
+            return True
+        self._doubts += 1
+        return False
+
+    def _is_trusted(self) -> bool:
         return not self._is_stopping and self._vitals.holds_lease(time.monotonic())
 
     def shards(self, duty: Duty) -> frozenset[int]:
@@ -153,11 +162,13 @@ class Keeper:
             renewal = await self._renew(is_draining)
             if renewal is None:
                 raise RuntimeError("fenced as soon as registered")
-        was_held, was_trusted = self._held, self.holds()
+        was_held, was_trusted = self._held, self._is_trusted()
         try:
             await self._rebalance(renewal, sent, is_draining)
         finally:
-            if self._held != was_held or not was_trusted:
+            doubts = self._doubts  # a lease that lapsed after our look and before its renewal, seen by others alone
+            if self._held != was_held or not was_trusted or doubts != self._doubts_answered:
+                self._doubts_answered = doubts
                 self._tell(self.on_change)
         if any(peer.is_lost for peer in renewal.others):
             self._tell(self.on_lost_node)
