@@ -13,12 +13,14 @@ import make
 import rows
 from harness import FAST
 from horai.accept.scope import Scope
-from horai.core.shards import EVERY_ROLE, Role
+from horai.core.settings import SHARDS
+from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.vitals import Vitals
+from horai.db import nodes, shards
 from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
 from horai.engine.engine import Engine
-from stages import Recorder
+from stages import Recorder, workbench
 
 ALWAYS = {"herald", "listener"}
 EXECUTING = {"settler", "dispatcher", "sweeper", "chronicler", "gatekeeper", "conductor"}
@@ -199,3 +201,21 @@ async def test_the_death_of_a_loop_is_told(url: str):
         with pytest.raises(RuntimeError, match="sweeper"):
             async with asyncio.timeout(5):
                 await watching
+
+
+async def test_a_slot_that_waits_for_a_gate_of_a_dead_node_goes_with_its_shards(
+    url: str, connection: Dedicated, runner: asyncio.Runner
+):
+    """Whoever made it died before its gate was asked; nobody sweeps while the test runs."""
+    async with workbench(url) as bench:
+        await make.job(bench.scope, "job", every="1m", overlap="queue", misfireAfter="24h")
+        await connection.execute("update horai.job set active_from = '2020-01-01'")
+        await connection.execute("update horai.schedule set fire_time = fire_time - interval '2 minutes'")
+        await bench.trigger().step(bench.clock.now())
+        await connection.execute("update horai.schedule set fire_time = fire_time + interval '1 day'")
+        await nodes.stop_node(connection, bench.keeper.incarnation)
+    dead, _ = await nodes.register_node(connection, "dead", "test", 1, "test", FAST.lease)
+    await shards.take_shards(connection, dead, [(duty, shard) for duty in Duty for shard in range(SHARDS)])
+
+    async with process(url, sweep=timedelta(hours=1)) as running:
+        await called(running, 1)

@@ -10,6 +10,7 @@ from horai.accept import instances
 from horai.accept import jobs as accepted
 from horai.accept.requests import Once
 from horai.core.schedule import EverySchedule, fires_between
+from horai.db import nodes
 from stages import Workbench, workbench
 
 MINUTE = timedelta(minutes=1)
@@ -103,6 +104,25 @@ async def test_replace_cancels_the_run_and_takes_its_place(url: str):
         await road.finish()
         assert [state for _, state, _ in await slots(bench)] == ["CANCELLED", "SUCCESS"]
         assert await bench.connection.fetchval("select count(*) from horai.attempt where late") == 1
+
+
+async def test_the_end_of_a_run_by_the_death_of_its_node_lets_the_next_slot_go_at_once(url: str):
+    async with workbench(url) as bench:
+        road, (first, second, *_) = await street(bench, "queue", retry={"maxRetry": 0})
+        await road.slot(first)
+        await road.slot(second)
+        other = bench.gatekeeper()  # of a node that has made neither, and whose look at everything is over
+        await other.step(bench.clock.now())
+        other.signal.clear()
+        await nodes.stop_node(bench.connection, bench.keeper.incarnation)
+        bench.keeper.incarnation = await make.node(bench.connection)
+
+        await bench.rescuer().step(bench.clock.now())
+
+        assert other.signal.is_set()
+        await other.step(bench.clock.now())
+        assert [state for _, state, _ in await slots(bench)] == ["DEAD", "INIT"]
+        assert await bench.connection.fetchval("select lane from horai.instance_live") != 0
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])

@@ -167,6 +167,7 @@ class Engine:
         gatekeeper = Gatekeeper(line, self.keeper, self._wakeups, self._settings, self.clock.now())
         self._wakeups.listen_to_gates(gatekeeper.ask)
         self._wakeups.listen_to_relanes(gatekeeper.look_everywhere)
+        self.keeper.on_change.append(gatekeeper.look_everywhere)  # as with workflows: who was to ask may have died
         return gatekeeper
 
     def _conducting(self) -> Stage:

@@ -73,6 +73,7 @@ class Rescuer:
                 applied = await settlements.apply(connection, batch)
             self._wakeups.announce(applied.woken)
             self._wakeups.runs_asked([row.held.id for row in page if row.held.job_id in self._jobs.chained])
+            self._wakeups.gates_asked({row.held.job_id for row in page if row.held.job_id in self._jobs.gated})
             rescued += len(applied.ids)
             seen += len(page)
             after = page[-1].held.id
