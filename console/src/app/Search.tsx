@@ -51,6 +51,7 @@ export function Search() {
       maxHeight={420}
       overlayProps={{ blur: 2, backgroundOpacity: 0.35 }}
       nothingFound={t("search.nothing")}
+      attributes={{ content: { "aria-label": t("search.placeholder") } }}
       searchProps={{
         leftSection: <Icon name="search" />,
         placeholder: t("search.placeholder"),

@@ -15,6 +15,20 @@ const teal: MantineColorsTuple = [
   "#0b3f3c",
 ];
 
+/** What cannot be taken back. Like the accent, 7 carries white text on light, 6 on dark. */
+const red: MantineColorsTuple = [
+  "#fdeaec",
+  "#fad4d8",
+  "#f8b6bc",
+  "#f79aa2",
+  "#e5626d",
+  "#d23a47",
+  "#c42f3c",
+  "#b3202c",
+  "#941a24",
+  "#75151d",
+];
+
 /** Greys of the dark scheme, with a breath of the accent. */
 const dark: MantineColorsTuple = [
   "#d7dedf",
@@ -47,7 +61,7 @@ export function namedTheme(close: string, clear: string) {
 }
 
 export const theme = createTheme({
-  colors: { teal, dark },
+  colors: { teal, red, dark },
   primaryColor: "teal",
   primaryShade: { light: 7, dark: 6 },
   autoContrast: false,
