@@ -38,9 +38,11 @@ export default defineConfig({
           include: ["e2e/**/*.test.ts"],
           globalSetup: "e2e/chromium.ts",
           environment: "node",
+          // Files share what they connected to, and a cache that is warm.
+          isolate: false,
           maxWorkers: 2,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
     ],

@@ -2,22 +2,31 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type axeCore from "axe-core";
-import { type Browser, type BrowserContext, chromium as playwright, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { expect, inject } from "vitest";
-import { startOf } from "./chromium";
 
 /** The server under test; `tests/console/test_browser.py` starts it. */
 export const BASE = process.env.HORAI_URL ?? "http://127.0.0.1:8470";
-const SHOTS = process.env.HORAI_SHOTS ?? new URL(".shots", import.meta.url).pathname;
+/** Where pictures are wanted; without it only what fails is taken, beside the tests. */
+const SHOTS = process.env.HORAI_SHOTS;
+const FAILED = SHOTS ?? new URL(".shots", import.meta.url).pathname;
 /** Run by the debugger, not by the page: its policy would let no foreign script in. */
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** The package's own arguments run everything in one process, which ends with the first tab that is closed. */
-const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+/** Milliseconds for whatever is waited for: the machine may be busy with other tests. */
+export const PATIENCE = 60_000;
+
+/** What another scheme may change. */
+const COLOURS = ["color-contrast", "link-in-text-block"];
+/** What must have a name to be heard; quickly looked at. */
+const NAMES = ["label", "select-name", "button-name", "link-name", "aria-input-field-name", "aria-dialog-name"];
+
+export type Language = "en" | "zh-CN";
+export type Scheme = "light" | "dark";
 
 export interface Setting {
-  language?: "en" | "zh-CN";
-  scheme?: "light" | "dark";
+  language?: Language;
+  scheme?: Scheme;
   width?: number;
   height?: number;
   /** Errors in the console that belong to the test, such as those of a server that was stopped. */
@@ -28,22 +37,11 @@ export interface Setting {
   base?: string;
 }
 
-/** The four looks in which every page must be right. */
-export const LOOKS = (["en", "zh-CN"] as const).flatMap((language) =>
-  (["light", "dark"] as const).map((scheme) => ({ language, scheme })),
-);
-
-/** Two of them that show each language and each scheme, where four would take too long. */
-export const OPPOSITES = [
-  { language: "en", scheme: "light" },
-  { language: "zh-CN", scheme: "dark" },
-] as const;
-
 let running: Promise<Browser> | undefined;
 
-/** One browser for all tests of a file. */
-async function browser(): Promise<Browser> {
-  running ??= playwright.launch({ ...startOf(inject("chromium")), args: ARGUMENTS, headless: true });
+/** The browser of all visits, which `chromium.ts` started. */
+function browser(): Promise<Browser> {
+  running ??= chromium.connect(inject("browser"));
   return running;
 }
 
@@ -51,33 +49,33 @@ async function browser(): Promise<Browser> {
 const shared = new Map<string, Promise<BrowserContext>>();
 
 async function contextFor({ language = "en", isAlone, base = BASE }: Setting): Promise<BrowserContext> {
-  const open = async (): Promise<BrowserContext> =>
-    (await browser()).newContext({
+  const open = async (): Promise<BrowserContext> => {
+    const found = await (await browser()).newContext({
       baseURL: base,
       locale: language,
       reducedMotion: "reduce",
       timezoneId: "Asia/Shanghai",
     });
+    found.setDefaultTimeout(PATIENCE);
+    return found;
+  };
   if (isAlone) return open();
-  const found = shared.get(language) ?? open();
-  shared.set(language, found);
-  return found;
-}
-
-export async function closeBrowser(): Promise<void> {
-  await (await running)?.close();
-  running = undefined;
-  shared.clear();
+  const kept = shared.get(language) ?? open();
+  shared.set(language, kept);
+  return kept;
 }
 
 /** A tab that must not report errors nor speak to anybody but the server. */
 export class Visit {
   readonly faults: string[] = [];
+  private look: { language: Language; scheme: Scheme };
 
   private constructor(
     readonly page: Page,
     private readonly setting: Setting,
-  ) {}
+  ) {
+    this.look = { language: setting.language ?? "en", scheme: setting.scheme ?? "light" };
+  }
 
   static async start(setting: Setting = {}): Promise<Visit> {
     const { scheme = "light", width = 1280, height = 720 } = setting;
@@ -117,23 +115,44 @@ export class Visit {
     await this.page.locator("[aria-busy=true], .mantine-Skeleton-root:visible").first().waitFor({ state: "detached" });
   }
 
-  /** No finding of axe that is serious or worse. */
-  async expectAccessible(): Promise<void> {
-    await this.page.evaluate(AXE);
-    const found = await this.page.evaluate(async () => {
-      const { axe } = globalThis as unknown as { axe: typeof axeCore };
-      const result = await axe.run(document, { resultTypes: ["violations"] });
-      return result.violations
-        .filter((violation) => violation.impact === "serious" || violation.impact === "critical")
-        .map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.html).join(" | ")}`);
-    });
-    expect(found.join("\n")).toBe("");
+  /** No finding of axe that is serious or worse, on the page or in a part of it. */
+  async expectAccessible(within = "html", rules?: string[]): Promise<void> {
+    if (!(await this.page.evaluate(() => "axe" in globalThis))) await this.page.evaluate(AXE);
+    const found = await this.page.evaluate(
+      async ([part, only]) => {
+        const { axe } = globalThis as unknown as { axe: typeof axeCore };
+        const result = await axe.run(part, { resultTypes: ["violations"], ...(only && { runOnly: only }) });
+        return result.violations
+          .filter((violation) => violation.impact === "serious" || violation.impact === "critical")
+          .map((violation) => `${violation.id}: ${violation.nodes.map((node) => `${node.html} ${node.failureSummary}`).join(" | ")}`);
+      },
+      [within, rules] as const,
+    );
+    expect(found.join("\n"), `${this.page.url()} ${JSON.stringify(this.look)}`).toBe("");
   }
 
-  async shoot(name: string): Promise<void> {
-    mkdirSync(SHOTS, { recursive: true });
-    const { language = "en", scheme = "light" } = this.setting;
-    await this.page.screenshot({ path: join(SHOTS, `${name}-${language}-${scheme}.png`) });
+  /** The same in both schemes: all rules in the one that is on, in the other those on colours, and on names. */
+  async expectAccessibleInBothSchemes(within?: string): Promise<void> {
+    await this.expectAccessible(within);
+    const scheme = this.look.scheme === "light" ? "dark" : "light";
+    await this.page.emulateMedia({ colorScheme: scheme });
+    await this.page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor();
+    await this.#painted();
+    this.look = { ...this.look, scheme };
+    await this.expectAccessible(within, [...COLOURS, ...NAMES]);
+  }
+
+  /** Colours change over a few frames, also where nothing may move. */
+  async #painted(): Promise<void> {
+    await this.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await this.page.waitForFunction(() => document.getAnimations().every((animation) => animation.playState !== "running"));
+  }
+
+  /** A picture, when pictures are wanted. */
+  async shoot(name: string, place = SHOTS): Promise<void> {
+    if (place === undefined) return;
+    mkdirSync(place, { recursive: true });
+    await this.page.screenshot({ path: join(place, `${name}-${this.look.language}-${this.look.scheme}.png`) });
   }
 
   /** What was chosen is forgotten: the next visit begins as the first did. */
@@ -155,7 +174,7 @@ export async function visiting(setting: Setting, doing: (visit: Visit) => Promis
   try {
     await doing(visit);
   } catch (error) {
-    await visit.shoot("failed").catch(() => undefined);
+    await visit.shoot("failed", FAILED).catch(() => undefined);
     await visit.leave().catch(() => undefined);
     throw visit.faults.length > 0 ? new Error(`${String(error)}\n${visit.faults.join("\n")}`, { cause: error }) : error;
   }

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowser, OPPOSITES, visiting } from "./browser";
+import { beforeAll, expect, test } from "vitest";
+import { visiting } from "./browser";
+import { inAllLooks, pressing } from "./looks";
 import { api, fresh, until } from "./server";
 
 const HOSTILE = `<script>alert(1)</script>\u202Egnp`;
@@ -20,22 +21,20 @@ beforeAll(async () => {
   await api("POST", `/api/v1/jobs/${job}/instances/batch`, { items });
   await until(async () => (await letters("NEW")).length === COUNT);
 });
-afterAll(closeBrowser);
-
 test("dead letters and one of them are right in both languages and schemes, with hostile texts in them", async () => {
   const [first] = await letters("NEW");
-  for (const look of OPPOSITES) {
-    await visiting(look, async (visit) => {
-      const page = await visit.open(`/dead-letters?job=${job}`);
-      await page.getByRole("row").nth(1).waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("dead-letters");
-      await visit.open(`/dead-letters/${first!.id}`);
-      await page.getByText(HOSTILE).first().waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("dead-letter");
-    });
-  }
+  await inAllLooks([
+    {
+      path: `/dead-letters?job=${job}`,
+      shows: (page) => page.getByRole("row").nth(1).waitFor(),
+      dialogs: [pressing("dead-letters:replay.open", (page) => page.getByText(`${COUNT}`).first().waitFor())],
+    },
+    {
+      path: `/dead-letters/${first!.id}`,
+      shows: (page) => page.getByText(HOSTILE).first().waitFor(),
+      dialogs: [pressing("dead-letters:replay.open"), pressing("dead-letters:discard.open")],
+    },
+  ]);
 });
 
 test("a dead letter is replayed, another is discarded with its reason", async () => {

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowser, visiting } from "./browser";
+import { beforeAll, expect, test } from "vitest";
+import { visiting } from "./browser";
+import { inAllLooks } from "./looks";
 import { api, fresh } from "./server";
-import { LOOKS_OF_BOTH } from "./target";
 
 const word = fresh("hourly");
 const nowhere = { type: "http", url: "http://127.0.0.1:9/nobody" };
@@ -22,17 +22,8 @@ beforeAll(async () => {
     await Promise.all(portion.map((name) => api("POST", "/api/v1/jobs", { name, cron: `${minute} * * * *`, target: nowhere }, fresh("once"))));
   }
 });
-afterAll(closeBrowser);
-
 test("the forecast is right in both languages and schemes", async () => {
-  for (const look of LOOKS_OF_BOTH) {
-    await visiting(look, async (visit) => {
-      const page = await visit.open("/forecast");
-      await page.getByRole("slider").waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("forecast");
-    });
-  }
+  await inAllLooks([{ path: "/forecast", shows: (page) => page.getByRole("slider").waitFor() }]);
 });
 
 test("the forecast is read by keys, shows the hot spot and what would level it, and leads to its jobs", async () => {

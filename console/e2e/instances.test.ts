@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowser, OPPOSITES, visiting } from "./browser";
+import { beforeAll, expect, test } from "vitest";
+import { visiting } from "./browser";
+import { inAllLooks, pressing } from "./looks";
 import { api, fresh, until } from "./server";
 
 interface Instance {
@@ -34,21 +35,21 @@ beforeAll(async () => {
   dead = await put(evil, `${HOSTILE}${"k".repeat(60)}`, { payload: { text: HOSTILE + "x".repeat(10_000) } });
   await until(async () => (await api<Instance>("GET", `/api/v1/instances/${dead.id}`)).state === "DEAD");
 });
-afterAll(closeBrowser);
-
 test("instances and one of them are right in both languages and schemes, with hostile texts in them", async () => {
-  for (const look of OPPOSITES) {
-    await visiting(look, async (visit) => {
-      const page = await visit.open(`/instances?job=${evil}`);
-      await page.getByRole("row").nth(1).waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("instances");
-      await visit.open(`/instances/${dead.id}`);
-      await page.getByText(HOSTILE).first().waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("instance");
-    });
-  }
+  await inAllLooks([
+    { path: `/instances?job=${evil}`, shows: (page) => page.getByRole("row").nth(1).waitFor() },
+    { path: `/instances?job=${slow}&state=INIT`, dialogs: [pressing("instances:cancelMany.all", (page) => page.getByText(/700/).first().waitFor())] },
+    {
+      path: `/instances/${dead.id}`,
+      shows: (page) => page.getByText(HOSTILE).first().waitFor(),
+      dialogs: [pressing("instances:replay.open")],
+    },
+    {
+      path: `/instances/${planned.id}`,
+      shows: (page, say) => page.getByText(say("instances:why.hold.NOT_DUE")).waitFor(),
+      dialogs: [pressing("instances:reschedule.open"), pressing("instances:cancel.open")],
+    },
+  ]);
 });
 
 test("filters stand in the address, and a state is one click", async () => {

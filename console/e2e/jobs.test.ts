@@ -1,10 +1,8 @@
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { BASE, closeBrowser, visiting } from "./browser";
-import { inAllLooks } from "./looks";
+import { beforeAll, expect, test } from "vitest";
+import { BASE, visiting } from "./browser";
+import { inAllLooks, pressing, type Showing } from "./looks";
 import { api, fresh, until } from "./server";
-
-afterAll(closeBrowser);
 
 const TARGET = { type: "http", url: `${BASE}/healthz`, method: "GET" };
 const HOSTILE = `<img src=x onerror="globalThis.owned=1">`;
@@ -31,12 +29,32 @@ function dialog(page: Page, title: string | RegExp) {
   return page.getByRole("dialog", { name: title });
 }
 
+/** The wizard at its second step. */
+const counted: Showing = async (page, say) => {
+  await page.getByRole("dialog").getByText(say("jobs:backfill.range.hour")).click();
+  await page.getByRole("dialog").getByRole("button", { name: say("jobs:backfill.count") }).click();
+  await page.getByText(say("jobs:backfill.slots")).waitFor();
+};
+
 beforeAll(async () => {
   await create(wellKnown, { cron: "*/5 * * * *", timezone: "Europe/Berlin", tags: ["e2e"], payload: { shop: 1 } });
 });
 
-test("every page of jobs is right in both languages and both schemes", async () => {
-  await inAllLooks(["/jobs", `/jobs/${wellKnown}`, "/jobs/new", `/jobs/${wellKnown}/edit`]);
+test("every page of jobs is right in both languages and both schemes, and so are its dialogs", async () => {
+  await inAllLooks([
+    { path: "/jobs" },
+    {
+      path: `/jobs/${wellKnown}`,
+      dialogs: [
+        pressing("jobs:act.trigger"),
+        pressing("jobs:act.pause"),
+        pressing("jobs:act.backfill"),
+        pressing("jobs:act.backfill", counted),
+      ],
+    },
+    { path: "/jobs/new" },
+    { path: `/jobs/${wellKnown}/edit` },
+  ]);
 });
 
 test("a job is created from the form, its fires are shown while typing, and it fires", async () => {

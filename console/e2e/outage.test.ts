@@ -1,8 +1,6 @@
-import { afterAll, expect, test } from "vitest";
-import { closeBrowser, visiting } from "./browser";
+import { expect, test } from "vitest";
+import { visiting } from "./browser";
 import { control, until } from "./server";
-
-afterAll(closeBrowser);
 
 const AWAY = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|status of 503/;
 

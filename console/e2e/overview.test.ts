@@ -1,13 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { BASE, closeBrowser, visiting } from "./browser";
-import { inAllLooks } from "./looks";
+import { beforeAll, expect, test } from "vitest";
+import { BASE, visiting } from "./browser";
+import { inAllLooks, type Showing } from "./looks";
 import { api, fresh, until } from "./server";
-
-afterAll(closeBrowser);
 
 const held = fresh("held");
 const dying = fresh("dying");
 const HOSTILE = `<img src=x onerror="globalThis.owned=1"> \u202E`;
+
+const search: Showing = async (page, say) => {
+  await page.keyboard.press("Control+k");
+  await page.getByRole("textbox", { name: say("common:search.placeholder") }).fill(dying);
+  await page.getByRole("dialog").getByRole("button", { name: dying }).first().waitFor();
+};
 
 beforeAll(async () => {
   const target = { type: "http", url: `${BASE}/api/v1/no-such-page`, method: "GET" };
@@ -21,11 +25,11 @@ beforeAll(async () => {
   });
 });
 
-test("the overview is right in both languages and both schemes", async () => {
+test("the overview is right in both languages and both schemes, and so is the search over it", async () => {
   const titles = /^(Health|What needs you|Nodes and shards|调度健康状况|需要你处理|节点与分片)$/;
-  await inAllLooks(["/"], async (visit) => {
-    expect(await visit.page.getByRole("heading", { level: 2, name: titles }).count()).toBe(3);
-  });
+  await inAllLooks([
+    { path: "/", shows: (page) => page.getByRole("heading", { level: 2, name: titles }).nth(2).waitFor(), dialogs: [search] },
+  ]);
 });
 
 test("what needs somebody is named with its reason, and leads there", async () => {

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowser, OPPOSITES, visiting } from "./browser";
+import { beforeAll, expect, test } from "vitest";
+import { visiting } from "./browser";
+import { inAllLooks, pressing } from "./looks";
 import { api, fresh } from "./server";
 
 interface Queue {
@@ -13,18 +14,17 @@ const queue = fresh("q");
 beforeAll(async () => {
   await api("PUT", `/api/v1/queues/${queue}`, { maxConcurrency: 4, rate: "30/m" });
 });
-afterAll(closeBrowser);
-
 test("queues, nodes and shards are right in both languages and schemes", async () => {
-  for (const look of OPPOSITES) {
-    await visiting(look, async (visit) => {
-      const page = await visit.open("/queues");
-      await page.getByText(queue).first().waitFor();
-      await page.getByText("scheduler", { exact: true }).first().waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("queues");
-    });
-  }
+  await inAllLooks([
+    {
+      path: "/queues",
+      shows: async (page) => {
+        await page.getByText(queue).first().waitFor();
+        await page.getByText("scheduler", { exact: true }).first().waitFor();
+      },
+      dialogs: [pressing("queues:form.edit"), pressing("queues:pause.pause")],
+    },
+  ]);
 });
 
 test("a queue is paused, resumed and changed, and a wrong rate is said at its field", async () => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, test } from "vitest";
-import { closeBrowser, visiting } from "./browser";
+import { visiting } from "./browser";
+import { inAllLooks, pressing } from "./looks";
 import { api, fresh, until } from "./server";
-import { HOSTILE, LOOKS_OF_BOTH, Target } from "./target";
+import { HOSTILE, Target } from "./target";
 
 let target: Target;
 const job = fresh("publish");
@@ -21,10 +22,7 @@ beforeAll(async () => {
   await api("POST", "/api/v1/reconcilers", { name: evil, job, source }, fresh("once"));
   await api("POST", `/api/v1/reconcilers/${evil}/run`, undefined, fresh("once"));
 });
-afterAll(async () => {
-  await closeBrowser();
-  await target.stop();
-});
+afterAll(() => target.stop());
 
 test("a reconciler is made in the form, whose faults stand at their fields, and its comparison is read", async () => {
   await visiting({ width: 1600, height: 1000, mayFail: /status of 422/ }, async (visit) => {
@@ -42,7 +40,7 @@ test("a reconciler is made in the form, whose faults stand at their fields, and 
     await page.getByRole("heading", { level: 1, name: made }).waitFor();
     await page.getByRole("button", { name: "Compare now" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Compare now" }).click();
-    await page.getByText("2 missing, 2 created").first().waitFor({ timeout: 20_000 });
+    await page.getByText("2 missing, 2 created").first().waitFor();
     await page.getByRole("gridcell").getByRole("button", { name: /^\d{4}-/ }).first().click();
     await page.getByRole("dialog").getByText(HOSTILE).waitFor();
     await page.getByRole("dialog").getByText("no-time").waitFor();
@@ -55,24 +53,27 @@ test("a reconciler is made in the form, whose faults stand at their fields, and 
   });
 });
 
-test("reconcilers are right in both languages and schemes, with hostile texts in them, held and let go on", async () => {
+test("reconcilers are right in both languages and schemes, with hostile texts in them", async () => {
   await until(async () => (await api<{ lastReport: { error: string | null } | null }>("GET", `/api/v1/reconcilers/${evil}`)).lastReport?.error);
-  for (const look of LOOKS_OF_BOTH) {
-    await visiting(look, async (visit) => {
-      const page = await visit.open("/reconcilers");
-      await page.getByRole("link", { name: evil }).waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("reconcilers");
-      await visit.open(`/reconcilers/${evil}`);
-      await page.getByText("NO_SUCH_VARIABLE").first().waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("reconciler");
-      const [pause, resume] = look.language === "en" ? ["Pause", "Resume"] : ["暂停", "恢复"];
-      await page.getByRole("button", { name: pause }).click();
-      await page.getByRole("dialog").getByRole("button", { name: pause }).click();
-      await page.getByRole("button", { name: resume }).click();
-      await page.getByRole("dialog").getByRole("button", { name: resume }).click();
-      await page.getByRole("button", { name: pause }).waitFor();
-    });
-  }
+  await inAllLooks([
+    { path: "/reconcilers", shows: (page) => page.getByRole("link", { name: evil }).waitFor() },
+    {
+      path: `/reconcilers/${evil}`,
+      shows: (page) => page.getByText("NO_SUCH_VARIABLE").first().waitFor(),
+      dialogs: [pressing("reconcilers:act.run")],
+    },
+    { path: "/reconcilers/new" },
+    { path: `/reconcilers/${evil}/edit` },
+  ]);
+});
+
+test("a reconciler is held and let go on", async () => {
+  await visiting({ language: "zh-CN", scheme: "dark" }, async (visit) => {
+    const page = await visit.open(`/reconcilers/${evil}`);
+    await page.getByRole("button", { name: "暂停" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "暂停" }).click();
+    await page.getByRole("button", { name: "恢复" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "恢复" }).click();
+    await page.getByRole("button", { name: "暂停" }).waitFor();
+  });
 });

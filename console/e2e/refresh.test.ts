@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowser, visiting } from "./browser";
+import { visiting } from "./browser";
+import { inAllLooks, pressing } from "./looks";
 import { api, fresh, until } from "./server";
-import { HOSTILE, LOOKS_OF_BOTH, Target } from "./target";
+import { HOSTILE, Target } from "./target";
 
 interface Freshness {
   coverage: number | null;
@@ -21,24 +22,21 @@ beforeAll(async () => {
   const items = [{ key: HOSTILE, payload: { text: HOSTILE } }, { key: LONG }];
   await api("POST", `/api/v1/jobs/${job}/entities/batch`, { items });
 });
-afterAll(async () => {
-  await closeBrowser();
-  await target.stop();
-});
+afterAll(() => target.stop());
 
 test("refresh windows are right in both languages and schemes, with hostile keys in them", async () => {
-  for (const look of LOOKS_OF_BOTH) {
-    await visiting(look, async (visit) => {
-      const page = await visit.open("/refresh");
-      await page.getByRole("link", { name: job }).waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("refresh");
-      await visit.open(`/refresh/${job}`);
-      await page.getByText(HOSTILE).first().waitFor();
-      await visit.expectAccessible();
-      await visit.shoot("refresh-job");
-    });
-  }
+  await inAllLooks([
+    { path: "/refresh", shows: (page) => page.getByRole("link", { name: job }).waitFor() },
+    {
+      path: `/refresh/${job}`,
+      shows: (page) => page.getByText(HOSTILE).first().waitFor(),
+      dialogs: [
+        pressing("refresh:add.act"),
+        pressing("refresh:import.act", (page, say) => page.getByRole("textbox", { name: say("refresh:import.text") }).fill("key\nsku/9\n,8")),
+        pressing("refresh:tick.act"),
+      ],
+    },
+  ]);
 });
 
 test("entities are added, imported, filtered and removed, and a tick brings them up to date", async () => {

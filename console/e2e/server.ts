@@ -1,4 +1,4 @@
-import { BASE } from "./browser";
+import { BASE, PATIENCE } from "./browser";
 
 const CONTROL = process.env.HORAI_CONTROL ?? "";
 
@@ -30,7 +30,7 @@ export function fresh(word: string): string {
 }
 
 /** Looks again and again until there is something; every test has a deadline of its own. */
-export async function until<T>(look: () => Promise<T | null | undefined | false>, within = 20_000): Promise<T> {
+export async function until<T>(look: () => Promise<T | null | undefined | false>, within = PATIENCE): Promise<T> {
   const deadline = Date.now() + within;
   for (;;) {
     const found = await look();

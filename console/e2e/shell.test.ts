@@ -1,15 +1,13 @@
-import { afterAll, expect, test } from "vitest";
-import { closeBrowser, visiting } from "./browser";
+import { expect, test } from "vitest";
+import { visiting } from "./browser";
 import { api, fresh } from "./server";
-
-afterAll(closeBrowser);
 
 const TITLES = {
   en: ["Overview", "Jobs", "Instances", "Workflows", "Queues & nodes", "Dead letters", "Refresh", "Reconcilers", "Forecast"],
   "zh-CN": ["总览", "任务", "实例", "工作流", "队列与节点", "死信", "滚动刷新", "对账", "预测"],
 };
 
-test("every page opens from the navigation, in both languages and both schemes", async () => {
+test("every page opens from the navigation, in both languages", async () => {
   for (const language of ["en", "zh-CN"] as const) {
     await visiting({ language }, async (visit) => {
       const page = await visit.open("/");
@@ -19,12 +17,6 @@ test("every page opens from the navigation, in both languages and both schemes",
         await page.getByRole("heading", { level: 1, name: title }).waitFor();
         await visit.settled();
         expect(await page.title()).toBe(`${title} · Horai`);
-      }
-      for (const scheme of ["light", "dark"] as const) {
-        await page.emulateMedia({ colorScheme: scheme });
-        await page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor();
-        await visit.expectAccessible();
-        await visit.shoot(`shell-${scheme}`);
       }
     });
   }

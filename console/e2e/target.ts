@@ -3,10 +3,6 @@ import type { AddressInfo } from "node:net";
 
 /** Texts that would do harm if they were taken for anything but texts. */
 export const HOSTILE = `<img src=x onerror=alert(1)>"'\u202Egnp.exe`;
-export const LOOKS_OF_BOTH = [
-  { language: "en", scheme: "light" },
-  { language: "zh-CN", scheme: "dark" },
-] as const;
 
 /** A service beside the scheduler: what it answers is the test's to say. */
 export class Target {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowser, visiting } from "./browser";
+import { visiting } from "./browser";
+import { inAllLooks, pressing, type Showing } from "./looks";
 import { api, fresh, until } from "./server";
-import { HOSTILE, LOOKS_OF_BOTH, Target } from "./target";
+import { HOSTILE, Target } from "./target";
 
 interface Run {
   id: string;
@@ -19,6 +20,8 @@ async function started(): Promise<Run> {
   return (await api<{ run: Run }>("POST", `/api/v1/workflows/${workflow}/trigger`, body, fresh("once"))).run;
 }
 
+const held: Showing = (page) => page.locator(".react-flow__node [data-held]").waitFor();
+
 beforeAll(async () => {
   target = await Target.start();
   for (const name of [extract, score, report]) {
@@ -28,10 +31,7 @@ beforeAll(async () => {
   const nodes = [{ name: extract }, { name: score, after: [extract] }, { name: report, after: [score] }];
   await api("POST", "/api/v1/workflows", { name: workflow, cron: "0 2 * * *", nodes, tags: ["<img/src=x/onerror=alert(1)>"] }, fresh("once"));
 });
-afterAll(async () => {
-  await closeBrowser();
-  await target.stop();
-});
+afterAll(() => target.stop());
 
 test("a workflow is made in the form, with its graph beside it, and its run is followed to the end", async () => {
   const name = fresh("made");
@@ -52,7 +52,7 @@ test("a workflow is made in the form, with its graph beside it, and its run is f
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Run now" }).click();
     await page.getByRole("heading", { level: 1, name: /^Run \d+/ }).waitFor();
-    await page.locator("main [data-state=SUCCESS]").nth(3).waitFor({ timeout: 20_000 });
+    await page.locator("main [data-state=SUCCESS]").nth(3).waitFor();
     await page.locator(".react-flow__node button[data-state=SUCCESS]").nth(1).waitFor();
   });
 });
@@ -81,23 +81,27 @@ test("a dead node holds its run; replayed it lets it go on, and the run is done 
   target.says(`/${score}`, 500);
   const run = await started();
   await until(async () => (await stateOf(run)) === "BLOCKED");
-  for (const look of LOOKS_OF_BOTH) {
-    await visiting(look, async (visit) => {
-      for (const path of ["/workflows", `/workflows/${workflow}`, `/workflows/${workflow}/runs/${run.id}`]) {
-        const page = await visit.open(path);
-        if (path !== "/workflows") await page.locator(".react-flow__node [data-held]").waitFor();
-        await visit.expectAccessible();
-        await visit.shoot(path.includes("runs") ? "run" : path === "/workflows" ? "workflows" : "workflow");
-      }
-    });
-  }
+  await inAllLooks([
+    { path: "/workflows", shows: (page) => page.getByRole("link", { name: workflow }).first().waitFor() },
+    { path: `/workflows/${workflow}`, shows: held, dialogs: [pressing("workflows:act.trigger")] },
+    {
+      path: `/workflows/${workflow}/runs/${run.id}`,
+      shows: async (page, say) => {
+        await held(page, say);
+        await page.locator(".react-flow__node button").filter({ hasText: score }).click();
+      },
+      dialogs: [pressing("workflows:act.replay"), pressing("workflows:act.rerun"), pressing("workflows:act.cancel")],
+    },
+    { path: "/workflows/new" },
+    { path: `/workflows/${workflow}/edit`, shows: (page) => page.locator(".react-flow__edge").nth(1).waitFor({ state: "attached" }) },
+  ]);
   target.says(`/${score}`, 200);
   await visiting({ width: 1600, height: 1000 }, async (visit) => {
     const page = await visit.open(`/workflows/${workflow}/runs/${run.id}`);
     await page.getByText("A dead node holds this run").waitFor();
     await page.getByRole("button", { name: "Replay" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
-    await page.locator(`.react-flow__node button[data-state=SUCCESS]`).nth(2).waitFor({ timeout: 20_000 });
+    await page.locator(`.react-flow__node button[data-state=SUCCESS]`).nth(2).waitFor();
     expect(await page.getByText("A dead node holds this run").count()).toBe(0);
 
     await page.locator(".react-flow__node button").filter({ hasText: score }).click();
