@@ -6,6 +6,9 @@ INSTALLED := $(VENV)/.installed
 # One more than there are cores on a small machine: a third of what tests do is waiting for leases and clocks.
 WORKERS ?= 3
 
+# Tests start hundreds of Python processes: each would compile all of Horai anew where the environment forbids to keep it.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help install up test check format lock tests visits requirements mutants faults oracles bench bench-peers docs clean
 
@@ -37,7 +40,7 @@ check: install  ## formatting, lint, types, import rules
 	$(BIN)/python tools/console.py run oxlint --deny-warnings
 
 tests: install  ## the tests (ARGS="tests/core -k cron")
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q -m "not visits" $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
 
 visits: install  ## every page of the console in a real Chromium, against a real server
 	$(BIN)/pytest -q -m visits tests/console $(ARGS)
