@@ -49,6 +49,23 @@ async def test_C23_what_was_done_is_told_minute_by_minute(api: Client, receiver:
     assert set(told["live"]) == {"INIT", "BLOCKED", "RUNNING", "FAIL"}
 
 
+async def test_C23_how_much_waited_is_told_with_its_minute_and_nothing_where_nobody_looked(
+    api: Client, db: Dedicated
+) -> None:
+    before = (await db.fetchval("select clock_timestamp()")) - timedelta(minutes=3)
+    await db.execute("delete from horai.gauge where at = $1", minute_of(before) - MINUTE)
+    await db.execute("insert into horai.gauge values ($1, 5, 6, 7)", minute_of(before))
+
+    told = await fresh(api, "/api/v1/scheduler/stats?minutes=1439")
+
+    by_minute = {datetime.fromisoformat(each["at"]): each for each in told["minutes"]}
+    waited = [
+        [by_minute[at][name] for name in ("retrying", "deadLetters", "parkedEvents")]
+        for at in (minute_of(before), minute_of(before) - MINUTE)
+    ]
+    assert waited == [[5, 6, 7], [None, None, None]]
+
+
 @pytest.mark.parametrize("query", ["minutes=0", "minutes=1441", "minutes=x", "hours=1"])
 async def test_a_span_that_makes_no_sense_is_refused(api: Client, query: str) -> None:
     expect.invalid(await api("GET", f"/api/v1/scheduler/stats?{query}"))
@@ -99,6 +116,53 @@ async def test_what_needs_somebody_is_told_in_one_answer(api: Client, receiver: 
     assert [each["name"] for each in found["pausedQueues"]] == [queue]
     assert (found["backfills"], found["drifts"]) == ([], [])
     assert [(each["job"], each["window"]) for each in found["staleRefreshes"]] == [(refresh["name"], "1d")]
+
+
+async def told_of(api: Client, kind: str, name: str, field: str = "job") -> Any:
+    """The first of that kind that names it, once an answer is new enough to know of it."""
+
+    async def look() -> Any:
+        found = await fresh(api, "/api/v1/scheduler/attention")
+        return next((each for each in found[kind] if each[field] == name), None)
+
+    return await given.until(look, within=20)
+
+
+async def test_a_backfill_is_told_while_it_is_not_over(api: Client, receiver: Receiver) -> None:
+    job = await given.scripted(api, receiver, Answer(200), every="1m")
+    wish = {"from": "2026-01-10T00:00:00Z", "to": "2026-01-10T01:00:00Z", "rate": "1/m"}
+    backfill = (await api("POST", f"/api/v1/jobs/{job['name']}/backfill", wish)).json
+
+    told = await told_of(api, "backfills", job["name"])
+
+    assert (told["id"], told["status"], told["total"]) == (backfill["id"], "RUNNING", 60)
+    await api("POST", f"/api/v1/backfills/{backfill['id']}/cancel")
+
+
+async def test_a_reconciler_is_told_when_its_last_report_has_found_more_than_it_mended(
+    api: Client, db: Dedicated
+) -> None:
+    job, name = await given.job(api), given.name("desk")
+    source = {"type": "sql", "databaseUrlEnv": "NOBODY_HAS_SET", "query": "select $1::text as key, $2::int as n"}
+    made = await api("POST", "/api/v1/reconcilers", {"name": name, "job": job["name"], "source": source})
+    assert made.status == 201, made.json
+    report = (
+        "insert into horai.reconcile_report (reconciler_id, instance_id, attempt, source_version, missing, created, surplus)"
+        " values ($1, $2, 1, 1, $3, $4, $5)"
+    )
+    await db.execute(report, int(made.json["id"]), -1, 5, 3, 2)
+
+    told = await told_of(api, "drifts", name, "name")
+
+    assert (told["missing"], told["created"], told["surplus"]) == (5, 3, 2)
+
+    await db.execute(report, int(made.json["id"]), -2, 4, 4, 0)
+
+    async def is_calm() -> bool:
+        found = await fresh(api, "/api/v1/scheduler/attention")
+        return all(each["name"] != name for each in found["drifts"])
+
+    await given.until(is_calm, within=20)
 
 
 # The minutes alone

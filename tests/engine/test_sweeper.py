@@ -9,9 +9,12 @@ import pytest
 import make
 import rows
 from horai.accept import queues as accepted
+from horai.core.minutes import MINUTE, Gauges, minute_of
 from horai.core.queues import QueueSettings
 from horai.core.settings import SHARDS
-from horai.db import claims, nodes, queues
+from horai.core.settlement import Retry
+from horai.core.states import State
+from horai.db import claims, minutes, nodes, queues
 from horai.db.claims import LeftBehind, Position
 from horai.db.jobs import JobRow
 from horai.db.pool import Dedicated
@@ -222,7 +225,7 @@ async def test_a_sweep_goes_on_past_a_page_of_rows_that_are_in_hand(url: str):
         await sweeper.step(bench.clock.now() + SWEEP)
         await bench.until_idle(dispatcher)
 
-        assert Counter(await tap.names()) == {"lanes": 1, "left_behind": 3, "ended_claims": 1}
+        assert Counter(await tap.names()) == {"lanes": 1, "left_behind": 3, "ended_claims": 1, "take_gauges": 1}
         assert await bench.states() == {"RUNNING": PAGE * 2 + 5 + 32}
         assert bench.vitals.released_claims == 0
         bench.executor.gate.set()
@@ -244,7 +247,7 @@ async def test_E7_an_idle_sweep_is_one_statement_for_every_thousand_places(url: 
         await sweeper.step(bench.clock.now() + SWEEP)
 
         assert len(list(dispatcher.bench.lanes.places())) == 40 * SHARDS
-        assert await tap.names() == ["lanes", "left_behind", "left_behind"]
+        assert await tap.names() == ["lanes", "left_behind", "left_behind", "take_gauges"]
 
 
 @pytest.mark.parametrize(("is_listening", "sweeps"), [(True, 1), (False, 31)])
@@ -478,3 +481,44 @@ async def test_two_sweepers_of_two_nodes_do_not_take_from_each_other(url: str):
 
         assert (one.vitals.released_claims, other.vitals.released_claims) == (0, 0)
         assert await one.states() == {"SUCCESS": 200}
+
+
+# The gauges
+
+
+async def test_how_much_waits_is_written_down_once_a_minute_by_whoever_comes_first(url: str):
+    async with workbench(url) as bench:
+        held = await rows.instance(bench.connection, State.RUNNING)
+        await claims.fail_if_running(bench.connection, [(held, Retry(timedelta(hours=1), "X", "x"))])
+        first, second = bench.sweeper(bench.dispatcher()), bench.sweeper(bench.dispatcher())
+        noon = minute_of(bench.clock.now()) + 2 * MINUTE
+        at_noon, later = Gauges(1, 0, 0), Gauges(0, 0, 0)
+
+        for now in (noon, noon + SWEEP, noon + MINUTE + SWEEP):
+            await first.step(now)
+            await second.step(now)
+            await bench.connection.execute("delete from horai.instance_live where id = $1", held.id)
+
+        taken = await minutes.gauges_since(bench.connection, noon)
+        assert taken == {noon: at_noon, noon + MINUTE: later}
+        assert not await minutes.gauges_since(bench.connection, noon + 2 * MINUTE)
+
+
+async def test_a_gauge_that_cannot_be_taken_does_not_keep_the_sweep_from_its_rest(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    async with workbench(url) as bench:
+        sweeper = bench.sweeper(bench.dispatcher())
+
+        async def fails(*_: object) -> None:
+            raise ConnectionResetError("gone")
+
+        monkeypatch.setattr(minutes, "take_gauges", fails)
+        now = bench.clock.now() + SWEEP
+        with pytest.raises(ConnectionResetError):
+            await sweeper.step(now)
+        tap = await bench.tap(sweeper.line)
+
+        await sweeper.step(now + SECOND)
+
+        assert "lanes" not in await tap.names()

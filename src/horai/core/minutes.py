@@ -51,6 +51,15 @@ class Tally:
 NOTHING = Tally()
 
 
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """How much waited at a moment, of all processes together: for a retry, for somebody to see to it, to be read at all."""
+
+    retrying: int
+    dead_letters: int
+    parked_events: int
+
+
 def totals_of(vitals: Vitals) -> Tally:
     """What a process has done since its beginning."""
     delays = tuple((which, count) for which, count in enumerate(vitals.delays_ever) if count)

@@ -6,13 +6,15 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from horai.core.minutes import Tally
+from horai.core.minutes import Gauges, Tally
 from horai.core.states import State
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
 COUNTED = 10_000
 """Up to so many live instances are counted one by one; of more, about as many are looked at."""
+GAUGED = 100_000
+"""So far a gauge goes."""
 
 
 async def write_minute(connection: Connection, at: datetime, node: int, tally: Tally) -> None:
@@ -28,6 +30,16 @@ async def minutes_since(connection: Connection, since: datetime) -> list[tuple[d
         pairs = msgspec.json.decode(delays, type=tuple[tuple[int, int], ...])
         found.append((at, Tally(started, succeeded, failed, dead, pairs)))
     return found
+
+
+async def take_gauges(connection: Connection, at: datetime) -> None:
+    """Writes down how much waits now as that of the minute `at`, unless some process has done so."""
+    await connection.execute(sql("take_gauges"), at, GAUGED)
+
+
+async def gauges_since(connection: Connection, since: datetime) -> dict[datetime, Gauges]:
+    """By minute; one in which nobody looked has none."""
+    return {at: Gauges(*counts) for at, *counts in await connection.fetch(sql("gauges_since"), since)}
 
 
 async def forget_minutes(connection: Connection, after: timedelta) -> None:

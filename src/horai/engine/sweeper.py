@@ -4,7 +4,8 @@ A straggler pass over the last seconds runs every second while there is work, a 
 every second while nobody hears of other processes' wakes. Both only look, on a connection of their own and in slices:
 what they find they tell the dispatcher. The sweep also finds rows that run for this node and that it does not hold (the
 answer to a claim was lost, or a call was cut off) and gives them back, and the other way round: claims in hand whose rows
-have moved on, of which no wake was heard. And it reads the lanes and their limits anew.
+have moved on, of which no wake was heard. And it reads the lanes and their limits anew. As it is at the table anyway, it
+takes the gauges of the minute: nobody else comes by while nothing happens.
 """
 
 import asyncio
@@ -12,9 +13,10 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from horai.core.minutes import minute_of
 from horai.core.settlement import Release
 from horai.core.wakes import OutcomeWake
-from horai.db import claims, jobs, queues
+from horai.db import claims, jobs, minutes, queues
 from horai.db.claims import LeftBehind, Position
 from horai.db.line import Line
 from horai.db.pool import Dedicated
@@ -52,6 +54,7 @@ class Sweeper:
         self._is_listening = is_listening
         self._swept_at = bench.clock.now()  # the dispatcher begins with a look at everything
         self._rests_until = 0.0
+        self._gauged: datetime | None = None
 
     async def step(self, now: datetime) -> datetime:
         """Whichever pass is due. Looking whether one is costs nothing, so it does so every second."""
@@ -62,6 +65,7 @@ class Sweeper:
                 await self._sweep(await self.line.get())
                 await self._tell_ended(await self.line.get(), now - period)
                 self._swept_at = now
+                await self._take_gauges(await self.line.get(), minute_of(now))
             elif self._dispatcher.is_active and begun >= self._rests_until:
                 self._dispatcher.is_active = False
                 await self._look_for_stragglers(now - self._settings.straggler_reach)
@@ -129,6 +133,12 @@ class Sweeper:
         for first in range(0, len(lasting), SLICE):
             for claim in await claims.ended_claims(connection, lasting[first : first + SLICE]):
                 self._wakeups.hear(OutcomeWake(*claim))
+
+    async def _take_gauges(self, connection: Dedicated, minute: datetime) -> None:
+        """Once a minute, however often it sweeps."""
+        if self._gauged != minute:
+            await minutes.take_gauges(connection, minute)
+            self._gauged = minute
 
     async def _free_slots(self, connection: Dedicated) -> None:
         """Slots of ours whose calls have ended. A call that began before its queue had a limit does not know of its own."""

@@ -10,7 +10,12 @@ from horai.wire.health import LostNodeOut
 
 
 class MinuteOut(Model):
-    """What all processes did in a minute. `failed` are attempts, those included that were the last of their instance (`dead`)."""
+    """What all processes did in a minute, and how much waited in it.
+
+    `failed` are attempts, those included that were the last of their instance (`dead`). `retrying` (instances that wait for a
+    retry), `deadLetters` (that nobody has seen to) and `parkedEvents` (that no source could read) are as they were once in
+    that minute, each counted up to 100,000; null when nobody looked.
+    """
 
     at: datetime
     started: int
@@ -20,6 +25,9 @@ class MinuteOut(Model):
     delay_p50_ms: float
     delay_p95_ms: float
     delay_p99_ms: float
+    retrying: int | None
+    dead_letters: int | None
+    parked_events: int | None
 
 
 class LiveCounts(Model):

@@ -14,7 +14,7 @@ from horai.api.kept import Kept
 from horai.api.present import lost_node_json
 from horai.core.backfills import BackfillStatus
 from horai.core.durations import format_duration
-from horai.core.minutes import MINUTE, Tally, minute_of, series
+from horai.core.minutes import MINUTE, Gauges, Tally, minute_of, series
 from horai.core.states import LIVE
 from horai.db import attention, minutes, nodes
 from horai.db.attention import AilingJob, Drift, LateInstance, OpenBackfill, PausedJob, StaleRefresh
@@ -66,12 +66,14 @@ async def _stats(scope: Scope, count: int) -> bytes:
         now = await nodes.database_time(connection)
         first = minute_of(now) - (count - 1) * MINUTE
         found = await minutes.minutes_since(connection, first)
+        gauges = await minutes.gauges_since(connection, first)
         live = await minutes.count_states(connection, scope.tenant_id)
     done = series(found, first, count)
+    times = [first + number * MINUTE for number in range(count)]
     return msgspec.json.encode(
         {
             "from": first,
-            "minutes": [_minute_json(first + number * MINUTE, tally) for number, tally in enumerate(done)],
+            "minutes": [_minute_json(at, tally, gauges.get(at)) for at, tally in zip(times, done, strict=True)],
             "live": {state.name: live.instances.get(state, 0) for state in LIVE},
             "liveExact": live.is_exact,
             "computedAt": now,
@@ -79,7 +81,7 @@ async def _stats(scope: Scope, count: int) -> bytes:
     )
 
 
-def _minute_json(at: datetime, tally: Tally) -> dict[str, Any]:
+def _minute_json(at: datetime, tally: Tally, gauges: Gauges | None) -> dict[str, Any]:
     return {
         "at": at,
         "started": tally.started,
@@ -89,6 +91,9 @@ def _minute_json(at: datetime, tally: Tally) -> dict[str, Any]:
         "delayP50Ms": round(tally.delay_quantile(0.50) * 1000, 3),
         "delayP95Ms": round(tally.delay_quantile(0.95) * 1000, 3),
         "delayP99Ms": round(tally.delay_quantile(0.99) * 1000, 3),
+        "retrying": None if gauges is None else gauges.retrying,
+        "deadLetters": None if gauges is None else gauges.dead_letters,
+        "parkedEvents": None if gauges is None else gauges.parked_events,
     }
 
 

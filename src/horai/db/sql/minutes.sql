@@ -10,7 +10,29 @@ on conflict (at, node) do update set started = excluded.started, succeeded = exc
 select at, started, succeeded, failed, dead, delays from horai.minute where at >= $1 order by at limit 100000;
 
 -- name: forget_minutes
+with forgotten as (delete from horai.gauge where at < clock_timestamp() - $1::interval)
 delete from horai.minute where at < clock_timestamp() - $1::interval;
+
+-- name: take_gauges
+-- Once in the minute $1, by whoever comes first: for the others a subselect of nothing is not even begun. Each count goes by
+-- its index, up to $2 entries: ordered as they are, so that no plan reads a table from its beginning.
+insert into horai.gauge (at, retrying, dead_letters, parked_events)
+select $1, (
+    select count(*) from (
+        select state from horai.instance_live where retry_count > 0 order by tenant_id, fire_time, id limit $2
+    ) retried where state = 3
+), (
+    select count(*) from (
+        select from horai.dead_letter where replay_status = 'NEW' order by tenant_id, created_at, id limit $2
+    ) letter
+), (
+    select count(*) from (select from horai.parked_event order by id limit $2) parked
+)
+where not exists (select from horai.gauge where at = $1)
+on conflict (at) do nothing;
+
+-- name: gauges_since
+select at, retrying, dead_letters, parked_events from horai.gauge where at >= $1 order by at limit 100000;
 
 -- name: count_states
 -- Of at most $2 live instances: all of them, or as good as nothing.
