@@ -14,6 +14,7 @@ from harness import Client
 from horai.accept import jobs
 from horai.accept.scope import Scope
 from horai.api.routes.forecast import KEPT, Forecasts, compute
+from horai.api.routes.forecast_minute import compute_minute
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, fires_between
 from horai.db.catalog import sql
 from horai.db.pool import acquire
@@ -300,3 +301,40 @@ async def test_an_error_is_told_to_those_who_wait_and_not_kept() -> None:
 
     assert all(isinstance(failure, OSError) for failure in failed)
     assert await kitchen.ask() == b"1"
+
+
+# One minute
+
+
+async def test_a_minute_names_the_schedules_that_fire_in_it_and_their_jobs(url: str) -> None:
+    async with make.scope(url) as scope:
+        await crowd(scope, "report", 5, cron="30 2 * * *")
+        await crowd(scope, "poll", 2, cron="*/30 * * * *", jitter="10s")
+        await make.job(scope, "other", cron="31 2 * * *")
+        await make.job(scope, "by-hand")
+        whole = await made(scope, 24)
+        start = datetime.fromisoformat(whole["from"])
+        index = whole["perMinute"].index(7)
+
+        told = json.loads(await compute_minute(scope, start + index * MINUTE))
+
+    assert (told["fires"], told["at"]) == (7, (start + index * MINUTE).isoformat().replace("+00:00", "Z"))
+    first, second = told["schedules"]
+    assert (first["schedule"]["cron"], first["jobs"], first["fires"]) == ("30 2 * * *", 5, 5)
+    assert first["names"] == [
+        {"name": name, "jitter": None} for name in ("report", *(f"report{n}" for n in range(2, 6)))
+    ]
+    assert [(one["name"], one["jitter"]) for one in second["names"]] == [("poll", "10s"), ("poll2", "10s")]
+
+
+@pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z", "noon", ""])
+async def test_a_minute_that_nobody_can_foretell_is_refused(api: Client, at: str) -> None:
+    expect.invalid(await api("GET", f"{FORECAST}/minute?at={at}"))
+
+
+async def test_the_minute_under_way_and_the_last_of_the_week_can_be_asked_for(api: Client) -> None:
+    whole = (await api("GET", f"{FORECAST}?hours=168")).json
+    start = datetime.fromisoformat(whole["from"])
+    for at in (start - MINUTE, start, start + (whole["minutes"] - 1) * MINUTE):
+        reply = await api("GET", f"{FORECAST}/minute?at={at.isoformat().replace('+00:00', 'Z')}")
+        assert (reply.status, reply.headers["Cache-Control"]) == (200, "private, max-age=60"), reply.json

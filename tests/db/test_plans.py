@@ -273,6 +273,8 @@ OVERVIEW: dict[str, tuple[tuple[Any, ...], int]] = {
     "late_instances": ((1, END, 5), 10_000),
     "paused_jobs": ((1, 5, 1_001), 1_001),
     "count_states": ((1, 10_001), 10_001),
+    "take_gauges": ((EPOCH, 1_000), 3_000),
+    "days_of_job": ((7, [EPOCH] * 3, [END] * 3, 20), 3 * 20),
     "search_keys": ((1, "k4999", "k4999\U0010ffff", 8), 10_100),
     "recent_of_jobs": (([1, 2, 3], 20), 3 * 2 * 20 + 10),
 }
@@ -288,6 +290,15 @@ async def test_C18_the_overview_looks_at_a_bounded_number_of_rows(grown: str, st
         large = [node for node in plan if str(node.get("Relation Name", "")).startswith(("instance_", "dead_letter"))]
         assert large or statement == "paused_jobs"
         assert sum(_met(node) for node in large) <= bound + 10
+
+
+@pytest.mark.parametrize("statement", ["examples", "jobs_of_schedules"])
+async def test_C18_the_jobs_of_some_schedules_are_found_by_an_index(grown: str, statement: str):
+    async with plain(grown) as connection:
+        plan = await explain(connection, statement, 1, list(range(1, 21)), "horai:", 3, options=", analyze")
+
+        assert not scanned(plan), plan
+        assert sum(_met(node) for node in plan if node.get("Relation Name") == "job") <= 20 * 23
 
 
 def _met(node: dict[str, Any]) -> float:

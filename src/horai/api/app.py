@@ -17,11 +17,13 @@ from horai.api.guard import Guard
 from horai.api.kept import Kept
 from horai.api.routes import (
     backfills,
+    days,
     dead_letters,
     entities,
     events,
     explain,
     forecast,
+    forecast_minute,
     health,
     history,
     instances,
@@ -84,6 +86,7 @@ def create_app(context: Context) -> FastAPI:
     app.state.overviews = Kept(overview.KEPT)
     routes = (
         jobs,
+        days,
         sweeps,
         instances,
         history,
@@ -92,6 +95,7 @@ def create_app(context: Context) -> FastAPI:
         schedules,
         explain,
         forecast,
+        forecast_minute,
         dead_letters,
         backfills,
         workflows,

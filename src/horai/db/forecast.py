@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from horai.core.definition import HOUSE
 from horai.core.forecast import Crowd
@@ -61,6 +61,24 @@ async def examples(
     found: defaultdict[int, list[str]] = defaultdict(list)
     for schedule_id, name in await connection.fetch(sql("examples"), tenant_id, schedule_ids, HOUSE, most):
         found[schedule_id].append(name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A job of a schedule, by its name, and its jitter."""
+
+    name: str
+    jitter: timedelta
+
+
+async def jobs_of_schedules(
+    connection: Connection, tenant_id: int, schedule_ids: Sequence[int], most: int
+) -> Mapping[int, list[Follower]]:
+    """The first jobs of each schedule, at most so many."""
+    found: defaultdict[int, list[Follower]] = defaultdict(list)
+    for schedule_id, name, ms in await connection.fetch(sql("jobs_of_schedules"), tenant_id, schedule_ids, HOUSE, most):
+        found[schedule_id].append(Follower(name, timedelta(milliseconds=ms)))
     return found
 
 

@@ -76,3 +76,28 @@ class ForecastOut(Model):
     """What is not in here, if anything is not."""
     note_said: Sentence | None = None
     computed_at: datetime
+
+
+class JobInMinute(Model):
+    """A job, by its name, and its jitter if it has one."""
+
+    name: str
+    jitter: str | None
+
+
+class ScheduleInMinute(Model):
+    """What all the jobs of one schedule come to in a minute, and the first hundreds of them."""
+
+    schedule: ForecastSchedule
+    jobs: int
+    fires: int
+    names: list[JobInMinute]
+
+
+class MinuteForecastOut(Model):
+    """What is to fire in one minute: at most 50 schedules, those with the most fires first."""
+
+    at: datetime
+    fires: int
+    schedules: list[ScheduleInMinute]
+    computed_at: datetime

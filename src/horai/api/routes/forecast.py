@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 
 from horai.accept.scope import Scope
 from horai.api.context import ScopeDep
-from horai.api.kept import Kept
+from horai.api.kept import Answer, Kept
 from horai.api.said import said
 from horai.core import forecast as core
 from horai.core.coming import FireNotes
@@ -56,6 +56,12 @@ class Forecasts(Kept):
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__(KEPT, monotonic)
 
+    def shown(self, answer: Answer) -> Response:
+        """An answer with how old it is."""
+        age = int(self.monotonic() - answer.made)
+        headers = {"Cache-Control": f"private, max-age={KEPT:.0f}", "Age": str(age)}
+        return Response(answer.body, headers=headers, media_type="application/json")
+
 
 @router.get("", responses={200: {"model": ForecastOut}})
 async def get_forecast(request: Request, scope: ScopeDep, query: Annotated[ForecastQuery, Query()]) -> Response:
@@ -64,14 +70,11 @@ async def get_forecast(request: Request, scope: ScopeDep, query: Annotated[Forec
     An answer is kept for a minute; `Age` says how old it is, `computedAt` by whose definitions it was made.
     """
     forecasts: Forecasts = request.app.state.forecasts
-    answer = await forecasts.get((scope.tenant_id, query.hours), lambda: compute(scope, query.hours))
-    age = int(forecasts.monotonic() - answer.made)
-    headers = {"Cache-Control": f"private, max-age={KEPT:.0f}", "Age": str(age)}
-    return Response(answer.body, headers=headers, media_type="application/json")
+    return forecasts.shown(await forecasts.get((scope.tenant_id, query.hours), lambda: compute(scope, query.hours)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """What one look at the database has found: all of it from the same snapshot."""
 
     now: datetime
@@ -94,7 +97,7 @@ class _Told:
 
 async def compute(scope: Scope, hours: int) -> bytes:
     """The JSON of a forecast. The reckoning is done in a thread: the loop has other requests, and leases to renew."""
-    found = await _look(scope, hours)
+    found = await look(scope, lambda now: window_after(now, hours * 60))
     told = await asyncio.to_thread(_reckon, found)
     async with acquire(scope.pool) as connection:
         names = await db.examples(connection, scope.tenant_id, list(told.ids), EXAMPLES)
@@ -105,21 +108,22 @@ async def compute(scope: Scope, hours: int) -> bytes:
     return msgspec.json.encode({**_json(told, examples), **more})
 
 
-async def _look(scope: Scope, hours: int) -> _Found:
+async def look(scope: Scope, choose: Callable[[datetime], Window]) -> Found:
+    """What a forecast of the window needs, that `choose` takes by the database's clock."""
     async with (
         acquire(scope.pool) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         now = await nodes.database_time(connection)
-        window = window_after(now, hours * 60)
+        window = choose(now)
         followers = await db.followers(connection, scope.tenant_id)
         since = window.at(0) - max((row.jitter for row in followers), default=0) * MINUTE
         bounded = await db.bounded_followers(connection, scope.tenant_id, since, window.at(window.minutes))
         after_finish = await db.count_after_finish(connection, scope.tenant_id)
-    return _Found(now, window, followers, bounded, after_finish)
+    return Found(now, window, followers, bounded, after_finish)
 
 
-def _reckon(found: _Found) -> _Told:
+def _reckon(found: Found) -> _Told:
     schedules = db.schedules_of(found.followers)
     outlook = core.forecast(db.crowds_of(schedules, found.followers, found.bounded), found.window)
     busiest = nlargest(BUSIEST, outlook.fires.items(), key=lambda entry: entry[1])
@@ -137,7 +141,12 @@ def _json(told: _Told, examples: Mapping[Schedule, list[str]]) -> dict[str, Any]
     most = max(range(len(fires)), key=fires.__getitem__)
 
     def entry(schedule: Schedule, jobs: int, count: int) -> dict[str, Any]:
-        return {"schedule": _schedule(schedule), "jobs": jobs, "fires": count, "examples": examples.get(schedule, [])}
+        return {
+            "schedule": schedule_json(schedule),
+            "jobs": jobs,
+            "fires": count,
+            "examples": examples.get(schedule, []),
+        }
 
     return {
         "from": window.at(0),
@@ -169,7 +178,8 @@ def _hot_spot(spot: HotSpot, entry: Callable[[Schedule, int, int], dict[str, Any
     }
 
 
-def _schedule(schedule: Schedule) -> Mapping[str, Any]:
+def schedule_json(schedule: Schedule) -> Mapping[str, Any]:
+    """When it fires, as it was written."""
     spec = {"timezone": "UTC", **to_spec(schedule)}
     return {name: spec[name] for name in ("cron", "dialect", "every", "timezone") if name in spec}
 

@@ -41,6 +41,22 @@ cross join lateral (
     order by follower.id limit $4
 ) example;
 
+-- name: jobs_of_schedules
+-- The first $4 jobs of each schedule of $2, as above, for who wants to see or to spread them.
+select known.schedule_id, found.name, found.jitter_ms from unnest($2::bigint[]) as known(schedule_id)
+cross join lateral (
+    select coalesce(owner.name, follower.name) as name, follower.jitter_ms
+    from (
+        select id, name, lane_id, ticks_for, jitter_ms from horai.job
+        where tenant_id = $1 and schedule_id = known.schedule_id and status = 0 and deleted_at is null
+        order by id limit $4
+    ) follower
+    join horai.lane on lane.id = follower.lane_id
+    left join horai.job owner on owner.id = follower.ticks_for
+    where owner.id is not null or not starts_with(lane.handler, $3)
+    order by follower.id
+) found;
+
 -- name: count_after_finish
 -- The jobs whose next slot is not known before the last one has ended.
 select count(*) from horai.job where tenant_id = $1 and after_finish is not null and status = 0 and deleted_at is null;
