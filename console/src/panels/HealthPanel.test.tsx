@@ -15,6 +15,11 @@ const WELL = {
   runSuccessRate10m: 0.9995,
   retryBacklog: 7,
   dlqGrowthPerMin: 0,
+  inFlight: 3,
+  unsettled: 1,
+  actions: [],
+  overdueLoops: [],
+  holdsLease: true,
   nodes: [],
   notices: [],
   version: "0.1.0",
@@ -139,4 +144,22 @@ test("C53 the panel says the same in English", async () => {
 
   await pass(2_000);
   expect(screen.getByRole("status").textContent).toBe("Degraded: low-priority jobs are slowed down");
+});
+
+test("C53 the panel tells the mode, which action is on, and why the scheduler calls itself degraded", async () => {
+  await inLanguage("en", "panels");
+  vi.useFakeTimers();
+  const ailing = { ...WELL, status: "DEGRADED", modes: ["THROTTLED"], actions: ["LOW_SLOWED"], overdueLoops: ["b: trigger"], holdsLease: false };
+  network(HEALTH, answers(WELL), answers(ailing), answers({ ...WELL, status: "DEGRADED" }));
+  draw(<HealthPanel />);
+  await pass(0);
+  expect(screen.getByText("none is on")).toBeTruthy();
+  expect(screen.queryByText("Not well because")).toBeNull();
+
+  await pass(2_000);
+  expect(screen.getByText("LOW_SLOWED")).toBeTruthy();
+  expect(screen.getByText("b: trigger overdue; the node that answers has no lease")).toBeTruthy();
+
+  await pass(2_000);
+  expect(screen.getByText("a duty has no node")).toBeTruthy();
 });

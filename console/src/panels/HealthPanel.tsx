@@ -1,4 +1,5 @@
 import { Group, SimpleGrid, Skeleton, Text } from "@mantine/core";
+import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import type { HealthOut } from "@/api";
 import { DELAY_LIMIT_MS, type HealthReading, READ_ONLY_AFTER, useHealth } from "@/live";
@@ -32,9 +33,12 @@ export function HealthPanel() {
         <Text fw={600}>{useMessage(reading)}</Text>
       </Group>
       {health ? (
-        <Figures health={health} isOld={failures >= READ_ONLY_AFTER} />
+        <div data-old={failures >= READ_ONLY_AFTER || undefined} className={classes.figures}>
+          <Figures health={health} />
+          <Conduct health={health} />
+        </div>
       ) : (
-        <Skeleton height={112} aria-hidden />
+        <Skeleton height={164} aria-hidden />
       )}
     </Panel>
   );
@@ -59,35 +63,83 @@ function useMessage({ failures, error, health }: HealthReading): string {
   return isDegraded(health) ? t("health.degraded") : t("health.well");
 }
 
-function Figures({ health, isOld }: { health: HealthOut; isOld: boolean }) {
+function Figures({ health }: { health: HealthOut }) {
   const { t, i18n } = useTranslation("panels");
   const number = new Intl.NumberFormat(i18n.language);
   const percent = new Intl.NumberFormat(i18n.language, { style: "percent", maximumFractionDigits: 2 });
   return (
-    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md" data-old={isOld || undefined} className={classes.figures}>
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md">
       <Stat
         label={t("health.delay")}
         value={formatDuration(health.triggerDelayP95Ms)}
         tone={isDegraded(health) ? "warn" : undefined}
-        hint={t("health.delayHint", {
-          p50: formatDuration(health.triggerDelayP50Ms),
-          p99: formatDuration(health.triggerDelayP99Ms),
-        })}
+        hint={
+          <>
+            {t("health.delayHint", { p50: formatDuration(health.triggerDelayP50Ms), p99: formatDuration(health.triggerDelayP99Ms) })}
+            <br />
+            {t(isDegraded(health) ? "health.above" : "health.within")}
+          </>
+        }
       />
-      <Stat label={t("health.success")} value={percent.format(health.runSuccessRate10m)} hint={t("health.successHint")} />
+      <Stat label={t("health.success")} value={percent.format(health.runSuccessRate10m)} hint={<Untargeted says={t("health.successHint")} />} />
       <Stat
         label={t("health.backlog")}
         value={number.format(health.retryBacklog)}
-        hint={t("health.backlogHint")}
+        hint={<Untargeted says={t("health.backlogHint")} />}
         to="/instances"
         search={{ state: "FAIL" }}
       />
       <Stat
         label={t("health.letters")}
         value={number.format(health.dlqGrowthPerMin)}
-        hint={t("health.lettersHint")}
+        hint={<Untargeted says={t("health.lettersHint")} />}
         to="/dead-letters"
       />
     </SimpleGrid>
   );
+}
+
+/** The delay alone has a target; of the others nobody can say yet whether they are too many. */
+function Untargeted({ says }: { says: string }) {
+  const { t } = useTranslation("panels");
+  return (
+    <>
+      {says}
+      <br />
+      {t("health.noTarget")}
+    </>
+  );
+}
+
+/** What the scheduler does about it: its mode, the actions that are on, and why it calls itself degraded. */
+function Conduct({ health }: { health: HealthOut }) {
+  const { t } = useTranslation("panels");
+  const reasons = useReasons(health);
+  const modes = health.modes.map((mode) => (mode === "NORMAL" ? t("health.modes.NORMAL") : mode)).join(", ");
+  return (
+    <dl className={classes.conduct}>
+      <Fact name={t("health.mode")}>{modes}</Fact>
+      <Fact name={t("health.actions")}>{health.actions.length > 0 ? health.actions.join(", ") : t("health.noAction")}</Fact>
+      <Fact name={t("health.flying")}>{t("health.flight", { running: health.inFlight, unsettled: health.unsettled })}</Fact>
+      {health.status !== "UP" && <Fact name={t("health.why")}>{reasons.join("; ")}</Fact>}
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function useReasons(health: HealthOut): string[] {
+  const { t } = useTranslation("panels");
+  const told = [
+    ...(health.overdueLoops.length > 0 ? [t("health.overdue", { loops: health.overdueLoops.join(", ") })] : []),
+    ...(health.holdsLease ? [] : [t("health.noLease")]),
+  ];
+  return told.length > 0 ? told : [t("health.noDuty")];
 }

@@ -1,11 +1,12 @@
 import { useComputedColorScheme } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useZone } from "@/app/zones";
 import classes from "./Chart.module.css";
-import { clockOf } from "./time";
+import { decadesOf, labelsOf, type Scale } from "./scales";
+import { clockOf, formatInstant } from "./time";
 
 export interface Series {
   label: string;
@@ -25,24 +26,32 @@ interface ChartProps {
   format?: (value: number) => string;
   /** A line to stay under, such as the 2 s of the trigger delay. */
   limit?: number;
+  /** `log`: each step ten times the last, so that one old instance does not press all others to the ground. */
+  scale?: Scale;
+  /** The least that the axis reaches to. */
+  least?: number;
+  /** Charts of one group show the same moment under the pointer. */
+  group?: string;
 }
 
-/** Values over time, in the chosen zone. */
-export function Chart({ label, times, series, height = 180, format = String, limit }: ChartProps) {
+/** Values over time, in the chosen zone. The legend tells the last ones, or those under the pointer. */
+export function Chart({ label, times, series, height = 180, format = String, limit, scale = "linear", least = 1, group }: ChartProps) {
   const { ref, width } = useElementSize();
   const place = useRef<HTMLDivElement>(null);
   const zone = useZone();
   const scheme = useComputedColorScheme("light");
+  const [pointed, point] = useState<number | null>(null);
 
   // Drawn anew with every change: a plot of some hundred points takes a millisecond or two.
   useEffect(() => {
     if (!place.current || width === 0) return;
-    const frame = { width, height, zone, limit, format, scheme };
+    const frame = { width, height, zone, limit, format, scheme, scale, least, group, point };
     const plot = new uPlot(optionsOf(series, place.current, frame), dataOf(times, series), place.current);
     return () => plot.destroy();
-  }, [width, height, zone, limit, format, scheme, times, series]);
+  }, [width, height, zone, limit, format, scheme, scale, least, group, times, series]);
 
   const told = series.map((each) => `${each.label} ${lastOf(each.values, format)}`).join(", ");
+  const at = pointed === null ? undefined : times[pointed];
   return (
     <div ref={ref} className={classes.chart} role="img" aria-label={`${label}: ${told}`} style={{ minHeight: height }}>
       <div ref={place} />
@@ -50,17 +59,24 @@ export function Chart({ label, times, series, height = 180, format = String, lim
         {series.map((each) => (
           <span key={each.label}>
             <i style={{ background: each.colour }} />
-            {each.label} <b className="numbers">{lastOf(each.values, format)}</b>
+            {each.label} <b className="numbers">{at === undefined ? lastOf(each.values, format) : written(each.values[pointed!], format)}</b>
           </span>
         ))}
+        {at !== undefined && <span className={classes.at}>{formatInstant(new Date(at * 1_000), zone, "minute").slice(5)}</span>}
       </div>
     </div>
   );
 }
 
+function written(value: number | null | undefined, format: (value: number) => string): string {
+  return value === undefined || value === null ? "–" : format(value);
+}
+
 function lastOf(values: readonly (number | null)[], format: (value: number) => string): string {
-  const last = values.findLast((value) => value !== null);
-  return last === undefined || last === null ? "–" : format(last);
+  return written(
+    values.findLast((value) => value !== null),
+    format,
+  );
 }
 
 function dataOf(times: readonly number[], series: readonly Series[]): uPlot.AlignedData {
@@ -81,28 +97,65 @@ interface Frame {
   format: (value: number) => string;
   /** Colours are other ones in the dark. */
   scheme: string;
+  scale: Scale;
+  least: number;
+  group: string | undefined;
+  point: (index: number | null) => void;
 }
 
 function optionsOf(series: readonly Series[], place: Element, frame: Frame): uPlot.Options {
+  const { width, height, zone, limit, group, point } = frame;
+  const { y, values } = upright(frame);
   const grey = paint(place, "var(--mantine-color-dimmed)");
   const line = paint(place, "var(--horai-line)");
   const axis: uPlot.Axis = { stroke: grey, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui" };
   return {
-    width: frame.width,
-    height: frame.height,
+    width,
+    height,
     legend: { show: false },
-    cursor: { y: false, points: { size: 6 } },
-    tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), frame.zone),
-    scales: { y: { range: (_, __, most) => [0, Math.max(most ?? 0, frame.limit ?? 0, 1) * 1.1] } },
-    axes: [{ ...axis, size: 28, space: 76, values: (_, ticks) => timesOf(ticks, frame.zone) }, { ...axis, size: 60, values: (_, ticks) => ticks.map(frame.format) }],
-    series: [
-      {},
-      ...series.map((each) => {
-        const colour = paint(place, each.colour);
-        return { label: each.label, stroke: colour, width: 1.75, points: { show: false }, ...(each.isFilled && { fill: `${colour}26` }) };
-      }),
+    padding: [8, 12, 0, 0],
+    cursor: { y: false, points: { size: 6 }, ...(group && { sync: { key: group } }) },
+    tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), zone),
+    scales: { y },
+    axes: [
+      { ...axis, size: 28, space: 76, values: (_, ticks) => timesOf(ticks, zone) },
+      { ...axis, size: 60, ...values },
     ],
-    hooks: { draw: frame.limit === undefined ? [] : [(plot) => drawLimit(plot, frame.limit!, paint(place, "var(--horai-warn)"))] },
+    series: [{}, ...series.map((each) => lineOf(each, paint(place, each.colour)))],
+    hooks: {
+      draw: limit === undefined ? [] : [(plot) => drawLimit(plot, limit, paint(place, "var(--horai-warn)"))],
+      setCursor: [(plot) => point(plot.cursor.idx ?? null)],
+    },
+  };
+}
+
+/** A single value between gaps has no line to either side: it gets a point. */
+function lineOf({ label, isFilled, values }: Series, colour: string): uPlot.Series {
+  const isThere = (index: number): boolean => typeof values[index] === "number";
+  const isAlone = (index: number): boolean => isThere(index) && !isThere(index - 1) && !isThere(index + 1);
+  const alone = values.flatMap((_, index) => (isAlone(index) ? [index] : []));
+  return {
+    label,
+    stroke: colour,
+    width: 1.75,
+    points: { show: alone.length > 0, filter: () => alone, size: 4, fill: colour },
+    ...(isFilled && { fill: `${colour}26` }),
+  };
+}
+
+/** The scale of the values, and what is written beside it. */
+function upright({ scale, limit = 0, least, format }: Frame): { y: uPlot.Scale; values: Partial<uPlot.Axis> } {
+  if (scale === "linear") {
+    const range = (_: uPlot, __: number, most: number): [number, number] => [0, Math.max(most ?? 0, limit, least) * 1.1];
+    return { y: { range }, values: { values: (_, ticks) => ticks.map(format) } };
+  }
+  const range = (lowest: number | null, most: number | null): [number, number] => {
+    const steps = decadesOf(lowest ?? limit, Math.max(most ?? 0, limit, least));
+    return [steps[0]!, steps.at(-1)!];
+  };
+  return {
+    y: { distr: 3, range: (_, lowest, most) => range(lowest, most) },
+    values: { splits: (_, __, lowest, most) => decadesOf(lowest, most), filter: (_, ticks) => ticks, values: (_, ticks) => labelsOf(ticks) },
   };
 }
 

@@ -1,4 +1,4 @@
-import { Text } from "@mantine/core";
+import { Code, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Go, Icon, type IconName, When } from "@/parts";
@@ -47,4 +47,9 @@ export function ToJob({ name }: { name: string }) {
 export function Plain({ name }: { name: "pausedJob" | "pausedQueue" }) {
   const { t } = useTranslation("overview");
   return t(`attention.${name}`);
+}
+
+/** The code of an error, apart from the sentence before it. */
+export function Fault({ code }: { code: string | null }) {
+  return code && <Code fz="inherit">{code}</Code>;
 }

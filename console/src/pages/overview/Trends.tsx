@@ -1,35 +1,50 @@
-import { SimpleGrid, Skeleton } from "@mantine/core";
-import { useMemo } from "react";
+import { SimpleGrid, Skeleton, Text } from "@mantine/core";
+import { type ReactNode, useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { MinuteOut } from "@/api";
 import { DELAY_LIMIT_MS } from "@/live";
 import { ErrorView, formatDuration, Panel } from "@/parts";
 import { Chart, type Series } from "@/parts/Chart";
+import type { Scale } from "@/parts/scales";
+import { delays, growthOf, successes } from "./curves";
 import { useStats } from "./stats";
 
 const HEIGHT = 150;
 
 interface Curve {
-  name: "delay" | "throughput" | "success";
+  name: "delay" | "throughput" | "success" | "retrying" | "letters" | "events";
   series: readonly Series[];
   format: (value: number) => string;
   limit?: number;
+  scale?: Scale;
+  least?: number;
+  below?: ReactNode;
 }
 
-/** Trigger delay, throughput and success rate of the last hour, minute by minute. */
+/** How the last hour went, minute by minute: delay, throughput, success; and how much waited in it. */
 export function Trends() {
   const { t } = useTranslation("overview");
   const stats = useStats();
   const minutes = stats.data?.minutes;
   const times = useMemo(() => minutes?.map((minute) => new Date(minute.at).getTime() / 1_000) ?? [], [minutes]);
-  const curves = useCurves(minutes ?? NO_MINUTES);
+  const done = useDone(minutes ?? NO_MINUTES);
+  const waiting = useWaiting(minutes ?? NO_MINUTES);
   return (
     <>
       <ErrorView error={stats.error} onRetry={() => void stats.refetch()} />
-      <SimpleGrid cols={{ base: 1, md: 3 }} spacing="lg">
-        {curves.map(({ name, ...curve }) => (
+      <SimpleGrid cols={{ base: 1, sm: 2, md: 3 }} spacing="lg">
+        {[...done, ...waiting].map(({ name, below, ...curve }) => (
           <Panel key={name} title={t(`chart.${name}`)}>
-            {minutes ? <Chart label={t(`chart.${name}`)} times={times} height={HEIGHT} {...curve} /> : <Skeleton height={HEIGHT + 24} />}
+            {minutes ? (
+              <Chart label={t(`chart.${name}`)} times={times} height={HEIGHT} group="overview" {...curve} />
+            ) : (
+              <Skeleton height={HEIGHT + 24} />
+            )}
+            {below && (
+              <Text size="xs" c="dimmed" mt={4}>
+                {below}
+              </Text>
+            )}
           </Panel>
         ))}
       </SimpleGrid>
@@ -38,32 +53,30 @@ export function Trends() {
 }
 
 const NO_MINUTES: readonly MinuteOut[] = [];
+const ACCENT = "var(--mantine-primary-color-filled)";
 
-function useCurves(minutes: readonly MinuteOut[]): Curve[] {
+/** What was done. */
+function useDone(minutes: readonly MinuteOut[]): Curve[] {
   const { t } = useTranslation(["overview", "common"]);
-  return useMemo(() => {
-    const busy = (minute: MinuteOut, value: number): number | null => (minute.started > 0 ? value : null);
-    const delay = (label: string, colour: string, of: (minute: MinuteOut) => number): Series => ({
-      label,
-      colour,
-      values: minutes.map((minute) => busy(minute, of(minute))),
-    });
-    return [
+  return useMemo(
+    () => [
       {
         name: "delay",
         format: formatDuration,
         limit: DELAY_LIMIT_MS,
+        scale: "log",
         series: [
-          delay(t("chart.p50"), "var(--state-SUCCESS-solid)", (minute) => minute.delayP50Ms),
-          delay(t("chart.p95"), "var(--mantine-primary-color-filled)", (minute) => minute.delayP95Ms),
-          delay(t("chart.p99"), "var(--state-FAIL-solid)", (minute) => minute.delayP99Ms),
+          { label: t("chart.p50"), colour: "var(--state-SUCCESS-solid)", values: delays(minutes, (one) => one.delayP50Ms) },
+          { label: t("chart.p95"), colour: ACCENT, values: delays(minutes, (one) => one.delayP95Ms) },
+          { label: t("chart.p99"), colour: "var(--state-FAIL-solid)", values: delays(minutes, (one) => one.delayP99Ms) },
         ],
       },
       {
         name: "throughput",
         format: whole,
+        least: 4,
         series: [
-          { label: t("chart.started"), colour: "var(--mantine-primary-color-filled)", isFilled: true, values: minutes.map((one) => one.started) },
+          { label: t("chart.started"), colour: ACCENT, isFilled: true, values: minutes.map((one) => one.started) },
           { label: t("chart.failed"), colour: "var(--state-FAIL-solid)", values: minutes.map((one) => one.failed) },
           { label: t("common:state.DEAD"), colour: "var(--state-DEAD-solid)", values: minutes.map((one) => one.dead) },
         ],
@@ -71,10 +84,46 @@ function useCurves(minutes: readonly MinuteOut[]): Curve[] {
       {
         name: "success",
         format: percent,
-        series: [{ label: t("chart.success"), colour: "var(--state-SUCCESS-solid)", isFilled: true, values: minutes.map(successOf) }],
+        series: [{ label: t("chart.success"), colour: "var(--state-SUCCESS-solid)", isFilled: true, values: successes(minutes) }],
+      },
+    ],
+    [minutes, t],
+  );
+}
+
+/** How much waited. */
+function useWaiting(minutes: readonly MinuteOut[]): Curve[] {
+  const { t } = useTranslation("overview");
+  return useMemo(() => {
+    const letters = minutes.map((one) => one.deadLetters);
+    const gauge = { format: whole, least: 4 };
+    return [
+      {
+        ...gauge,
+        name: "retrying",
+        series: [{ label: t("chart.waiting"), colour: "var(--state-FAIL-solid)", isFilled: true, values: minutes.map((one) => one.retrying) }],
+      },
+      {
+        ...gauge,
+        name: "letters",
+        series: [{ label: t("chart.open"), colour: "var(--state-DEAD-solid)", isFilled: true, values: letters }],
+        below: <Growth by={growthOf(letters)} />,
+      },
+      {
+        ...gauge,
+        name: "events",
+        series: [{ label: t("chart.parked"), colour: ACCENT, isFilled: true, values: minutes.map((one) => one.parkedEvents) }],
+        below: t("chart.outbox"),
       },
     ];
   }, [minutes, t]);
+}
+
+function Growth({ by }: { by: number | null }) {
+  const { t } = useTranslation("overview");
+  if (by === null) return null;
+  if (by === 0) return t("chart.steady");
+  return t(by > 0 ? "chart.grown" : "chart.shrunk", { count: Math.abs(by) });
 }
 
 function whole(value: number): string {
@@ -83,9 +132,4 @@ function whole(value: number): string {
 
 function percent(value: number): string {
   return `${Math.round(value * 100)} %`;
-}
-
-/** Of the attempts that ended in a minute; a minute without any says nothing. */
-function successOf({ succeeded, failed }: MinuteOut): number | null {
-  return succeeded + failed > 0 ? succeeded / (succeeded + failed) : null;
 }

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { AttentionOut } from "@/api";
 import { Go } from "@/parts";
-import { Need, Plain, ToJob, Words } from "./Need";
+import { Fault, Need, Plain, ToJob, Words } from "./Need";
 
 /** Everything that needs somebody, the worst first. */
 export function needsOf(found: AttentionOut): ReactNode[] {
@@ -17,7 +17,7 @@ function broken(found: AttentionOut): ReactNode[] {
       title={<ToJob name={one.job} />}
       detail={
         <Go to="/dead-letters" search={{ job: one.job }} inherit c="inherit">
-          <Words name="dead" values={{ count: one.instances, code: one.errorCode ?? "" }} />
+          <Words name="dead" values={{ count: one.instances }} /> <Fault code={one.errorCode} />
         </Go>
       }
       at={one.lastAt}
@@ -31,7 +31,7 @@ function broken(found: AttentionOut): ReactNode[] {
       title={<ToJob name={one.job} />}
       detail={
         <Go to="/instances" search={{ job: one.job, state: "FAIL" }} inherit c="inherit">
-          <Words name="failing" values={{ count: one.instances, code: one.errorCode ?? "" }} />
+          <Words name="failing" values={{ count: one.instances }} /> <Fault code={one.errorCode} />
         </Go>
       }
       at={one.lastAt}

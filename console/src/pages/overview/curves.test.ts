@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import type { MinuteOut } from "@/api";
+import { delays, growthOf, successes } from "./curves";
+
+function minute(part: Partial<MinuteOut>): MinuteOut {
+  const nothing = { started: 0, succeeded: 0, failed: 0, dead: 0, delayP50Ms: 0, delayP95Ms: 0, delayP99Ms: 0 };
+  return { at: "2026-11-15T12:00:00Z", ...nothing, retrying: null, deadLetters: null, parkedEvents: null, ...part };
+}
+
+test("a minute in which nothing began has no delay, and none is shorter than the scale", () => {
+  const minutes = [minute({}), minute({ started: 1, delayP95Ms: 0.5 }), minute({ started: 2, delayP95Ms: 40 })];
+  expect(delays(minutes, (one) => one.delayP95Ms)).toEqual([null, 1, 40]);
+});
+
+test("the success rate is of what ended", () => {
+  expect(successes([minute({}), minute({ succeeded: 3, failed: 1 })])).toEqual([null, 0.75]);
+});
+
+test("growth is from the first look to the last, whatever lies between", () => {
+  expect(growthOf([null, 5, null, 9, null])).toBe(4);
+  expect(growthOf([7, 3])).toBe(-4);
+  expect(growthOf([null, 5])).toBeNull();
+});
