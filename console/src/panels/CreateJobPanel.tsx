@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { fieldErrors, type JobIn, ProblemError } from "@/api";
 import { Act, CopyAs, Icon } from "@/parts";
+import { creation } from "@/pages/jobs/recipes";
 import { type Phase, useCreateJob } from "./useCreateJob";
 
 interface CreateJobPanelProps {
@@ -25,14 +26,14 @@ export function CreateJobPanel({ draft, children, onCreated, why }: CreateJobPan
       data-phase={phase}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isBusy && !why) void create();
+        if (!isBusy && !why) create();
       }}
     >
       <Stack gap="lg">
         {children(fieldErrors(error))}
         {phase === "error" && <Failure error={error} />}
         <Group justify="space-between">
-          <CopyAs recipe={{ method: "POST", path: "/api/v1/jobs", body: draft, isOnce: true }} />
+          <CopyAs recipe={creation(draft)} />
           <Act type="submit" why={why} loading={isBusy} leftSection={phase === "done" && <Icon name="check" />}>
             {t(`create.${WORDS[phase]}`)}
           </Act>

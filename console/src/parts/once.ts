@@ -8,7 +8,7 @@ export interface OnceHeaders extends Record<string, string> {
 }
 
 /** Whether the server has decided. After a lost answer, or a failure of its own, the request may have taken effect. */
-export function isOutcome(error: unknown): boolean {
+function isOutcome(error: unknown): boolean {
   return error instanceof ProblemError ? error.problem.status < 500 : !(error instanceof Unreachable);
 }
 
