@@ -1,6 +1,7 @@
-import { TextInput, type TextInputProps } from "@mantine/core";
+import type { TextInputProps } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { useZone } from "@/app/zones";
+import { ClockInput } from "./ClockInput";
 import { instantAt, localOf } from "./time";
 
 interface InstantInputProps extends Omit<TextInputProps, "value" | "onChange" | "type"> {
@@ -16,13 +17,11 @@ export function InstantInput({ value, onChange, zone: own, description, ...rest 
   const { t } = useTranslation();
   const zone = useZone(own);
   return (
-    <TextInput
+    <ClockInput
       {...rest}
-      type="datetime-local"
-      step={1}
       description={description ?? t("zone.in", { zone })}
       value={value ? localOf(new Date(value), zone) : ""}
-      onChange={(event) => onChange(instantAt(event.currentTarget.value, zone)?.toISOString() ?? "")}
+      onChange={(local) => onChange(instantAt(local, zone)?.toISOString() ?? "")}
     />
   );
 }

@@ -85,9 +85,21 @@ export function instantAt(local: string, zone: string): Date | null {
   return null;
 }
 
-/** `2026-11-15T09:00:05` on the clocks of a zone, as an input of type datetime-local takes it. */
+/** `2026-11-15T09:00:05` on the clocks of a zone. */
 export function localOf(at: Date, zone: string): string {
   return formatInstant(at, zone).replace(" ", "T");
+}
+
+const LOCAL = /^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\s*(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*$/;
+
+/** The same from what somebody has typed, the time of day left out at midnight; null where no calendar has it. */
+export function readLocal(typed: string): string | null {
+  const [, year, ...parts] = LOCAL.exec(typed) ?? [];
+  if (!year) return null;
+  const [month, day, hour, minute, second] = parts.map((part) => (part ?? "0").padStart(2, "0"));
+  const local = `${year}-${month}-${day}T${hour}:${minute}:${second}`;
+  const read = new Date(`${local}Z`);
+  return Number.isNaN(read.getTime()) || localOf(read, "UTC") !== local ? null : local;
 }
 
 function minutesOf(offset: string): number {

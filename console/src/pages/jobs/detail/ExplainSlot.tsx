@@ -1,10 +1,10 @@
-import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { explain, fieldErrors, type JobOut, type OccurrenceOut } from "@/api";
 import { inWords } from "@/i18n";
-import { ErrorView, Go, Icon, Panel, StateChip, When } from "@/parts";
+import { ClockInput, ErrorView, Go, Icon, Panel, StateChip, When } from "@/parts";
 import { localOf } from "@/parts/time";
 import classes from "./detail.module.css";
 
@@ -33,13 +33,11 @@ export function ExplainSlot({ job }: { job: JobOut }) {
         }}
       >
         <Group align="flex-end" gap="sm">
-          <TextInput
-            type="datetime-local"
-            step={1}
+          <ClockInput
             label={t("explain.at")}
             description={t("explain.zone", { zone })}
             value={typed}
-            onChange={(event) => setTyped(event.currentTarget.value)}
+            onChange={setTyped}
             error={at === "" ? undefined : fieldErrors(told.error)["at"]}
             w={260}
           />
