@@ -1,68 +1,33 @@
-import { Button, Group, Menu, Modal, Stack, Text } from "@mantine/core";
-import { useRef, useState } from "react";
-import { useTranslation } from "react-i18next";
-import type { InstanceOut } from "@/api";
-import { ErrorView, Icon, ProgressBar, useWork } from "@/parts";
-import { csvOf, gather, MOST_ROWS, save } from "./download";
-import type { InstanceFilters } from "./filters";
+import { getInstances, type InstanceOut } from "@/api";
+import { Download } from "@/parts";
+import { type InstanceFilters, paramsOf } from "./filters";
 
-/** The list as a file: what matches the filters, the newest first, up to a bound that is said. */
-export function Download({ filters }: { filters: InstanceFilters }) {
-  const { t, i18n } = useTranslation(["instances", "common"]);
-  const [format, setFormat] = useState<"csv" | "json" | null>(null);
-  const rows = useRef<InstanceOut[]>([]);
-  const work = useWork();
-  const most = new Intl.NumberFormat(i18n.language).format(MOST_ROWS);
+const PAGE = 500;
 
-  function begin(wanted: "csv" | "json"): void {
-    rows.current = [];
-    setFormat(wanted);
-    work.start(gather(filters, rows.current));
-  }
+export const COLUMNS = [
+  "id",
+  "job",
+  "key",
+  "state",
+  "reason",
+  "fireTime",
+  "startedAt",
+  "finishedAt",
+  "attempt",
+  "queue",
+  "priority",
+  "node",
+  "errorCode",
+  "errorMsg",
+] as const satisfies readonly (keyof InstanceOut)[];
 
-  function hand(): void {
-    if (format === "csv") save("instances.csv", "text/csv", csvOf(rows.current));
-    else save("instances.json", "application/json", JSON.stringify(rows.current, null, 1));
-    setFormat(null);
-  }
-
+/** The instances that match, the newest first, as a file. */
+export function DownloadInstances({ filters }: { filters: InstanceFilters }) {
   return (
-    <>
-      <Menu position="bottom-end">
-        <Menu.Target>
-          <Button variant="default" leftSection={<Icon name="download" size={16} />}>
-            {t("download.open")}
-          </Button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <Menu.Label>{t("download.bound", { most })}</Menu.Label>
-          <Menu.Item onClick={() => begin("csv")}>{t("download.csv")}</Menu.Item>
-          <Menu.Item onClick={() => begin("json")}>{t("download.json")}</Menu.Item>
-        </Menu.Dropdown>
-      </Menu>
-      <Modal opened={format !== null} onClose={() => { work.stop(); setFormat(null); }} title={t("download.open")}>
-        <Stack gap="md">
-          <ProgressBar
-            label={t("download.open")}
-            done={work.tally.done}
-            total={work.phase === "done" ? work.tally.done : MOST_ROWS}
-            tone={work.phase === "done" ? "done" : "running"}
-          />
-          <Text size="sm" c="dimmed">
-            {t(work.tally.done >= MOST_ROWS ? "download.cut" : "download.explain", { most })}
-          </Text>
-          <ErrorView error={work.error} />
-          <Group justify="flex-end">
-            {work.phase === "done" ? (
-              <Button onClick={hand}>{t("download.save")}</Button>
-            ) : (
-              <Button variant="default" loading={work.phase === "stopping"} onClick={work.stop}>
-                {t("download.stop")}
-              </Button>
-            )}
-          </Group>
-        </Stack>
-      </Modal>
-    </>
+    <Download<InstanceOut>
+      name="instances"
+      columns={COLUMNS}
+      fetchPage={(cursor) => getInstances({ ...paramsOf(filters), limit: PAGE, ...(cursor && { cursor }) })}
+    />
   );
 }

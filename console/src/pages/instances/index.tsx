@@ -5,7 +5,7 @@ import { getInstances, type InstanceOut } from "@/api";
 import { Act, DataTable, EmptyState, Icon, Page, useFilters } from "@/parts";
 import { CancelMany, type Many } from "./CancelMany";
 import { useInstanceColumns } from "./columns";
-import { Download } from "./Download";
+import { DownloadInstances } from "./Download";
 import { Filters } from "./Filters";
 import classes from "./Filters.module.css";
 import { FILTERS, type InstanceFilters, isNarrow, liveIn, paramsOf } from "./filters";
@@ -25,7 +25,7 @@ export default function InstancesPage() {
   }, []);
   const actions = (
     <>
-      <Download filters={filters} />
+      <DownloadInstances filters={filters} />
       <Act
         variant="default"
         leftSection={<Icon name="close" size={16} />}

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import type { InstanceOut } from "@/api";
 import { answers, network } from "@/testing/server";
 import { cancelMatching } from "./cancelling";
-import { csvOf } from "./download";
+import { csvOf } from "@/parts/files";
+import { COLUMNS } from "./Download";
 import { isNarrow, liveIn, paramsOf, sweepOf } from "./filters";
 
 async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
@@ -27,7 +28,7 @@ test("only what lives is cancelled, and what runs only when that is wanted", () 
 test("a table for a spreadsheet quotes what it must and holds no formula", () => {
   const row = { id: "7", job: "mail", key: "=HYPERLINK(1)", state: "DEAD", errorMsg: 'said "no",\nthen left' } as InstanceOut;
 
-  const [head, ...lines] = csvOf([row]).split("\r\n");
+  const [head, ...lines] = csvOf([row], COLUMNS).split("\r\n");
 
   expect(head).toMatch(/^id,job,key,state/);
   expect(lines.join("\r\n")).toContain(`7,mail,'=HYPERLINK(1),DEAD,`);

@@ -5,6 +5,7 @@ import { useOutdatedBy } from "@/live";
 import { DataTable, EmptyState, GoButton, Icon, Page, useFilters } from "@/parts";
 import { useColumns } from "./columns";
 import { type Asked, Dialogs } from "./dialogs";
+import { DownloadJobs } from "./DownloadJobs";
 import { FILTERS, Filters } from "./Filters";
 
 const EXAMPLE = `horai jobs create hello --every 1m --url ${location.origin}/healthz --method GET`;
@@ -17,15 +18,19 @@ export default function JobsPage() {
   const columns = useColumns(ask);
   useOutdatedBy("instances", ["jobs", "list"]);
   const { name, ...rest } = filters;
-  const params = { ...rest, ...(name && { nameContains: name }), recent: 20, limit: 50 } as GetJobsParams;
+  const wanted = { ...rest, ...(name && { nameContains: name }) } as GetJobsParams;
+  const params = { ...wanted, recent: 20, limit: 50 };
   return (
     <Page
       title={t("common:page.jobs")}
       lead={t("lead")}
       actions={
-        <GoButton to="/jobs/new" leftSection={<Icon name="plus" size={16} />}>
-          {t("act.new")}
-        </GoButton>
+        <>
+          <DownloadJobs params={wanted} />
+          <GoButton to="/jobs/new" leftSection={<Icon name="plus" size={16} />}>
+            {t("act.new")}
+          </GoButton>
+        </>
       }
     >
       <Filters />
