@@ -15,10 +15,12 @@ interface HeatMapProps {
   /** The minute that is looked at. */
   chosen: number;
   onChoose: (index: number) => void;
+  /** By a click, or by Enter: what fires in it. */
+  onOpen: (index: number) => void;
 }
 
 /** Fires per minute, an hour a row, on one canvas: thousands of cells with tooltips of their own would grind. */
-export function HeatMap({ forecast, chosen, onChoose }: HeatMapProps) {
+export function HeatMap({ forecast, chosen, onChoose, onOpen }: HeatMapProps) {
   const { t } = useTranslation("forecast");
   const zone = useZone();
   const grid = useMemo(() => gridOf(new Date(forecast.from), forecast.perMinute.length, zone), [forecast, zone]);
@@ -64,7 +66,9 @@ export function HeatMap({ forecast, chosen, onChoose }: HeatMapProps) {
         aria-valuetext={t("map.at", { at, count: forecast.perMinute[chosen] ?? 0 })}
         onPointerMove={look}
         onPointerDown={look}
+        onClick={() => onOpen(chosen)}
         onKeyDown={(event) => {
+          if (event.key === "Enter") onOpen(chosen);
           const next = stepBy(event.key, chosen, grid);
           if (next === null) return;
           event.preventDefault();

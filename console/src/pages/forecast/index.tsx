@@ -9,6 +9,7 @@ import { Busiest } from "./Busiest";
 import { HeatMap } from "./HeatMap";
 import { HotSpots } from "./HotSpots";
 import { minuteAt, minuteOf } from "./minutes";
+import { ThisMinute } from "./ThisMinute";
 
 const SPANS = ["24", "72", "168"] as const;
 /** The server keeps an answer for a minute. */
@@ -61,6 +62,7 @@ function Numbers({ forecast }: { forecast: ForecastOut | undefined }) {
 function Outlook({ forecast }: { forecast: ForecastOut }) {
   const { t } = useTranslation("forecast");
   const [chosen, choose] = useState(forecast.peak ? minuteOf(forecast, forecast.peak.at) : 0);
+  const [opened, open] = useState<number | null>(null);
   if (forecast.total === 0) {
     return (
       <Panel p={0}>
@@ -78,8 +80,12 @@ function Outlook({ forecast }: { forecast: ForecastOut }) {
         </Alert>
       )}
       <Panel title={t("map.title")} aside={<Readout forecast={forecast} chosen={chosen} />}>
-        <HeatMap forecast={forecast} chosen={chosen} onChoose={choose} />
+        <HeatMap forecast={forecast} chosen={chosen} onChoose={choose} onOpen={open} />
+        <Text size="xs" c="dimmed" mt="xs">
+          {t("map.hint")}
+        </Text>
       </Panel>
+      {opened !== null && <ThisMinute at={minuteAt(forecast, opened).toISOString()} />}
       <Grid gap="lg">
         <Grid.Col span={{ base: 12, lg: 7 }}>
           <HotSpots forecast={forecast} onChoose={choose} />
