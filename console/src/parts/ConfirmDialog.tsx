@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import { Act } from "./Act";
 import { CopyAs } from "./CopyAs";
 import { ErrorView } from "./ErrorView";
-import type { Recipe } from "./recipes";
+import { type Recipe, withNote } from "./recipes";
 
 interface ConfirmDialogProps {
   opened: boolean;
@@ -17,7 +17,7 @@ interface ConfirmDialogProps {
   confirm: string;
   isDangerous?: boolean;
   /** Asks for a note or a reason, which is kept with the change. */
-  note?: { label: string; isRequired?: boolean };
+  note?: { label: string; isRequired?: boolean; field?: "note" | "reason" };
   /** Does it; the dialog closes when it has worked and shows the problem when not. */
   onConfirm: (note: string) => Promise<unknown>;
   recipe?: Recipe;
@@ -54,7 +54,7 @@ function Question({ onClose, children, confirm, isDangerous, note, onConfirm, re
       )}
       <ErrorView error={doing.error} />
       <Group justify="space-between">
-        <div>{recipe && <CopyAs recipe={recipe} />}</div>
+        <div>{recipe && <CopyAs recipe={withNote(recipe, note?.field ?? "note", text.trim())} />}</div>
         <Group gap="xs">
           <Button variant="default" onClick={onClose}>
             {t("dialog.cancel")}

@@ -9,7 +9,7 @@ import { curlOf, pythonOf, type Recipe } from "./recipes";
 export function CopyAs({ recipe }: { recipe: Recipe }) {
   const { t } = useTranslation();
   const [shown, show] = useState<"curl" | "cli" | "python" | null>(null);
-  const texts = { curl: curlOf(recipe), cli: recipe.cli ?? "", python: recipe.python ?? pythonOf(recipe) };
+  const texts = { curl: curlOf(recipe), cli: recipe.cli ?? "", python: pythonOf(recipe) };
   return (
     <>
       <Menu position="bottom-end">

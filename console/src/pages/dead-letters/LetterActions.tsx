@@ -44,8 +44,8 @@ export function LetterActions({ letter }: { letter: LetterDetail }) {
         title={t("discard.title")}
         confirm={t("discard.do")}
         isDangerous
-        note={{ label: t("discard.reason"), isRequired: true }}
-        recipe={{ method: "POST", path: `/api/v1/dlq/${letter.id}/discard`, body: {}, cli: `horai dlq discard ${letter.id}` }}
+        note={{ label: t("discard.reason"), isRequired: true, field: "reason" }}
+        recipe={{ method: "POST", path: `/api/v1/dlq/${letter.id}/discard`, cli: `horai dlq discard ${letter.id}` }}
         onConfirm={async (reason) => {
           await discardLetter(letter.id, { reason });
           await outdate();

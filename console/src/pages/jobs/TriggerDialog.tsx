@@ -4,8 +4,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { fieldErrors, getInstance, type JobOut, ProblemError, trigger } from "@/api";
 import { Act, CopyAs, ErrorView, GoButton, JsonEditor, type OnceHeaders, StateChip, useOnce } from "@/parts";
-import { quoted } from "@/parts/recipes";
-import { commandOf, pathOf } from "./recipes";
+import { triggering } from "./recipes";
 
 type Payload = { payload?: unknown };
 
@@ -29,7 +28,6 @@ export function TriggerDialog({ job, onClose }: { job: JobOut; onClose: () => vo
   const [isJson, setIsJson] = useState(true);
   const once = useOnce((body: Payload, headers) => triggerOnce(job, body, headers));
   const body: Payload = payload === undefined ? {} : { payload };
-  const cli = commandOf(job, "trigger") + (payload === undefined ? "" : ` --payload ${quoted(JSON.stringify(payload))}`);
   const send = (): void =>
     once.mutate(body, { onSuccess: () => void queries.invalidateQueries({ queryKey: ["instances"] }) });
   return (
@@ -51,7 +49,7 @@ export function TriggerDialog({ job, onClose }: { job: JobOut; onClose: () => vo
           />
           <ErrorView error={once.error} />
           <Group justify="space-between">
-            <CopyAs recipe={{ method: "POST", path: pathOf(job, "trigger"), body, isOnce: true, cli }} />
+            <CopyAs recipe={triggering(job, payload)} />
             <Group gap="xs">
               <Button variant="default" onClick={onClose}>
                 {t("common:dialog.cancel")}

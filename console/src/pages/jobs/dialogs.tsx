@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { deleteJob, type JobOut, pauseJob, resumeJob } from "@/api";
 import { ConfirmDialog, HoldDialog } from "@/parts";
-import { commandOf, pathOf } from "./recipes";
+import { deletion, hold } from "./recipes";
 import { TriggerDialog } from "./TriggerDialog";
 
 /** What somebody wants to do with a job, to be confirmed. */
@@ -34,7 +34,7 @@ function Hold({ act, job, onClose }: { act: "pause" | "resume"; job: JobOut; onC
       name={job.name}
       explain={t(`${act}.explain`)}
       send={(note) => ({ pause: pauseJob, resume: resumeJob })[act](job.id, note)}
-      recipe={{ method: "POST", path: pathOf(job, act), cli: commandOf(job, act) }}
+      recipe={hold(job, act)}
       topic="jobs"
       onClose={onClose}
     />
@@ -51,7 +51,7 @@ function DeleteDialog({ job, onClose, onDeleted }: { job: JobOut; onClose: () =>
       onClose={onClose}
       title={t("delete.title", { name: job.name })}
       confirm={t("act.delete")}
-      recipe={{ method: "DELETE", path: pathOf(job), cli: `${commandOf(job, "delete")} --yes` }}
+      recipe={deletion(job)}
       onConfirm={async () => {
         await deleteJob(job.id);
         onDeleted?.();

@@ -9,7 +9,7 @@ import { Act, CopyAs, ErrorView, GoButton, Icon, Page } from "@/parts";
 import { Back } from "./Back";
 import { draftOf, patchOf } from "./form/draft";
 import { JobFields } from "./form/JobFields";
-import { pathOf } from "./recipes";
+import { amendment } from "./recipes";
 
 /** Changes a job. What others changed since it was opened is not overwritten: the server compares versions. */
 export default function EditJobPage() {
@@ -71,7 +71,7 @@ function Changes({ job, onReload }: { job: JobOut; onReload: () => void }) {
         />
         <ErrorView error={save.error} {...(isStale(save.error) && { onRetry: onReload })} />
         <Group justify="space-between">
-          <CopyAs recipe={{ method: "PATCH", path: pathOf(job), body: patch }} />
+          <CopyAs recipe={amendment(job, patch)} />
           <Group gap="xs">
             <GoButton variant="default" to="/jobs/$job" params={{ job: job.name }}>
               {t("common:dialog.cancel")}

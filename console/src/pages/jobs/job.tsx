@@ -9,6 +9,7 @@ import { Back } from "./Back";
 import { Backfills } from "./backfill/Backfills";
 import { BackfillWizard } from "./backfill/BackfillWizard";
 import { Actions } from "./detail/Actions";
+import { Days } from "./detail/Days";
 import classes from "./detail/detail.module.css";
 import { ExplainSlot } from "./detail/ExplainSlot";
 import { JobFacts } from "./detail/JobFacts";
@@ -56,6 +57,7 @@ function Loaded({ job }: { job: JobOut }) {
         </Stack>
         <Stack gap="lg">
           <NextFires job={job} />
+          <Days job={job} />
           <JobFacts job={job} />
         </Stack>
       </div>

@@ -8,6 +8,7 @@ import type { Asked } from "./dialogs";
 export function useActs(job: JobOut, onAsk: (asked: Asked) => void) {
   const { t } = useTranslation("jobs");
   const navigate = useNavigate();
+  const why = isHouse(job) ? t("house") : null;
   const hold = job.status === "PAUSED" ? "resume" : "pause";
   return {
     trigger: { icon: "play", label: t("act.trigger"), onClick: () => onAsk({ act: "trigger", job }) },
@@ -15,13 +16,20 @@ export function useActs(job: JobOut, onAsk: (asked: Asked) => void) {
     edit: {
       icon: "edit",
       label: t("act.edit"),
+      why,
       onClick: () => void navigate({ to: "/jobs/$job/edit", params: { job: job.name } }),
     },
     clone: {
       icon: "copy",
       label: t("act.clone"),
+      why,
       onClick: () => void navigate({ to: "/jobs/new", search: { like: job.name } }),
     },
-    remove: { icon: "trash", label: t("act.delete"), isDangerous: true, onClick: () => onAsk({ act: "delete", job }) },
+    remove: { icon: "trash", label: t("act.delete"), isDangerous: true, why, onClick: () => onAsk({ act: "delete", job }) },
   } satisfies Record<string, RowAct>;
+}
+
+/** Horai runs it for a workflow, a refresh or a reconciler; it is changed with what it belongs to. */
+export function isHouse(job: Pick<JobOut, "target">): boolean {
+  return job.target.handler?.startsWith("horai:") ?? false;
 }

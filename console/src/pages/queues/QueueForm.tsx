@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, putQueue, type QueueIn, type QueueOut } from "@/api";
 import { Act, CopyAs, ErrorView } from "@/parts";
+import { setting } from "./recipes";
 import { tagOf, wishOf } from "./settings";
 
 const PRIORITIES = ["core", "high", "normal", "low"] as const;
@@ -85,7 +86,7 @@ function Form({ queue, onClose }: { queue: QueueOut | null; onClose: () => void 
         />
         {!areAllShown(put.error, FIELDS) && <ErrorView error={put.error} />}
         <Group justify="space-between">
-          <CopyAs recipe={{ method: "PUT", path: `/api/v1/queues/${encodeURIComponent(name)}`, body: wish }} />
+          <CopyAs recipe={setting(name, wish)} />
           <Group gap="xs">
             <Button variant="default" onClick={onClose}>
               {t("common:dialog.cancel")}

@@ -6,6 +6,7 @@ import { getQueues, putQueue, type QueueOut } from "@/api";
 import { Act, type Column, ConfirmDialog, DataTable, EmptyState, Go, Icon, Status } from "@/parts";
 import { Meter } from "./Meter";
 import { QueueForm } from "./QueueForm";
+import { holding } from "./recipes";
 import { tagOf, wishOf } from "./settings";
 
 /** Every queue, with what it allows and what is in it. */
@@ -114,14 +115,7 @@ function Pause({ queue, onClose }: { queue: QueueOut | null; onClose: () => void
       onClose={onClose}
       title={t(`pause.${verb}Title`, { name: queue?.name })}
       confirm={t(`pause.${verb}`)}
-      {...(queue && {
-        recipe: {
-          method: "PUT",
-          path: `/api/v1/queues/${encodeURIComponent(queue.name)}`,
-          body: { ...wishOf(queue), paused: !queue.paused },
-          cli: `horai queues ${verb} ${queue.name}`,
-        },
-      })}
+      {...(queue && { recipe: holding(queue) })}
       onConfirm={async () => {
         if (!queue) return;
         await putQueue(queue.name, { ...wishOf(queue), paused: !queue.paused }, { headers: tagOf(queue) });

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type BackfillOut, cancelBackfill, pauseBackfill, resumeBackfill } from "@/api";
 import { Act, ConfirmDialog, ErrorView, Icon, ProgressBar, When } from "@/parts";
+import { cancellation } from "../recipes";
 import classes from "./backfill.module.css";
 
 const TONES = { RUNNING: "running", PAUSED: "paused", DONE: "done", CANCELLED: "paused" } as const;
@@ -95,7 +96,7 @@ function Verbs({ backfill }: { backfill: BackfillOut }) {
         title={t("backfill.cancelTitle")}
         confirm={t("backfill.cancel")}
         note={{ label: t("backfill.note") }}
-        recipe={{ method: "POST", path: `/api/v1/backfills/${backfill.id}/cancel`, cli: `horai backfills cancel ${backfill.id}` }}
+        recipe={cancellation(backfill.id)}
         onConfirm={async (note) => {
           await cancelBackfill(backfill.id, note ? { note } : {});
           await again();

@@ -2,8 +2,8 @@ import { Button, Group, SimpleGrid, Stack, Text, TextInput } from "@mantine/core
 import { useTranslation } from "react-i18next";
 import { areAllShown, type BackfillPlanOut, fieldErrors, type JobOut } from "@/api";
 import { Act, CopyAs, ErrorView, formatDuration, Stat, When } from "@/parts";
-import { commandOf, pathOf } from "../recipes";
-import { backfillOf, flagsOf, secondsAt, type Wish } from "./wish";
+import { backfilling } from "../recipes";
+import { backfillOf, secondsAt, type Wish } from "./wish";
 
 interface CountStepProps {
   job: JobOut;
@@ -67,15 +67,7 @@ export function CountStep({ job, plan, wish, onChange, error, isBusy, onBack, on
       </Text>
       {error !== null && !areAllShown(error, ["rate", "maxConcurrency", "note"]) && <ErrorView error={error} />}
       <Group justify="space-between">
-        <CopyAs
-          recipe={{
-            method: "POST",
-            path: pathOf(job, "backfill"),
-            body,
-            isOnce: true,
-            cli: `${commandOf(job, "backfill")} ${flagsOf(body)}`,
-          }}
-        />
+        <CopyAs recipe={backfilling(job, body)} />
         <Group gap="xs">
           <Button variant="default" onClick={onBack}>
             {t("backfill.back")}

@@ -1,4 +1,5 @@
 import type { BackfillIn } from "@/api";
+import { quoted } from "@/parts/recipes";
 
 /** What somebody wants to be run again, as it is typed. */
 export interface Wish {
@@ -28,7 +29,8 @@ export function backfillOf(wish: Wish): BackfillIn {
 /** The same with `horai jobs backfill …`. */
 export function flagsOf(wish: BackfillIn): string {
   const flags = [`--from ${wish.from}`, wish.to && `--to ${wish.to}`, wish.mode && `--mode ${wish.mode}`];
-  return [...flags, wish.rate && `--rate ${wish.rate}`, wish.maxConcurrency && `--max-concurrency ${wish.maxConcurrency}`]
+  const limits = [wish.rate && `--rate ${quoted(String(wish.rate))}`, wish.maxConcurrency && `--max-concurrency ${wish.maxConcurrency}`];
+  return [...flags, ...limits, wish.note && `--note ${quoted(wish.note)}`]
     .filter(Boolean)
     .join(" ");
 }

@@ -7,6 +7,7 @@ import { getJobInstances, type InstanceOut, type JobOut } from "@/api";
 import { between, Duration, EmptyState, ErrorView, formatDuration, Go, Panel, StateChip, When } from "@/parts";
 import { Chart } from "@/parts/Chart";
 import { commandOf } from "../recipes";
+import { withGaps } from "./gaps";
 import classes from "./detail.module.css";
 
 const LOOKED_AT = 100;
@@ -108,7 +109,8 @@ function Trend({ instances }: { instances: readonly InstanceOut[] }) {
       .map((one) => [new Date(one.fireTime).getTime() / 1_000, between(one.startedAt, one.finishedAt)] as const)
       .toSorted(([first], [second]) => first - second);
     const line = { label: t("recent.duration"), colour: "var(--mantine-primary-color-filled)", isFilled: true };
-    return { times: points.map(([at]) => at), series: [{ ...line, values: points.map(([, ms]) => ms) }] };
+    const drawn = withGaps(points);
+    return { times: drawn.map(([at]) => at), series: [{ ...line, values: drawn.map(([, ms]) => ms) }] };
   }, [instances, t]);
   if (times.length < 2) return null;
   return <Chart label={t("recent.duration")} times={times} series={series} height={140} format={formatDuration} />;
