@@ -239,6 +239,63 @@ async def test_a_list_of_what_is_rare_goes_on_behind_what_was_looked_at(
     assert [row["key"] for row in live] == [item["key"] for item in reversed(items[1::2])]
 
 
+async def test_a_list_upwards_is_the_same_list_the_other_way_round(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await given.job(api)
+    items = [{"key": f"{n % 5}-{n}", "executeTime": f"2999-04-{1 + n // 2:02}T00:00:00Z"} for n in range(40)]
+    made = (await api("POST", f"/api/v1/jobs/{job['id']}/instances/batch", {"items": items})).json["items"]
+    for n in range(0, 40, 3):
+        await api("POST", f"/api/v1/instances/{made[n]['instanceId']}/cancel")
+    monkeypatch.setattr("horai.db.lists.LOOKED_AT", 6)
+
+    for path in (f"/api/v1/jobs/{job['id']}/instances?", f"/api/v1/instances?job={job['name']}&keyPrefix=3-&"):
+        down, up = [await given.listed(api, f"{path}order={order}") for order in ("newest", "oldest")]
+        assert [row["id"] for row in up] == [row["id"] for row in reversed(down)]
+        assert len(up) in {40, 8}
+    expect.invalid(await api("GET", "/api/v1/instances?order=sideways"), "order")
+
+
+async def test_a_list_is_narrowed_by_a_member_of_the_payload(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = await given.job(api)
+    of_job = f"/api/v1/jobs/{job['id']}/instances"
+    for number, payload in enumerate(
+        ({"order": {"id": 17, "vip": True}}, {"order": {"id": "17"}}, {"order": 17}, [17])
+    ):
+        await given.put(api, job, f"k{number}", payload=payload)
+    await given.put(api, job, "none")
+    monkeypatch.setattr("horai.db.lists.PAYLOADS_LOOKED_AT", 2)
+
+    async def found(member: str) -> list[str]:
+        return sorted(row["key"] for row in await given.listed(api, f"{of_job}?payload={member}"))
+
+    assert await found("order.id%3D17") == ["k0", "k1"]
+    assert await found("order.vip%3Dtrue") == ["k0"]
+    assert await found("order%3D17") == ["k2"]
+    assert await found("0%3D17") == ["k3"]
+    assert await found("order.id%3D18") == []
+
+
+async def test_what_has_happened_is_parted_from_what_is_planned(api: Client, receiver: Receiver) -> None:
+    job = await given.scripted(api, receiver, Answer(200))
+    done = await api.until_state((await given.triggered(api, job))["id"], "SUCCESS")
+    later, sooner = [
+        (await given.put(api, job, at[:4], at)).json["instance"] for at in (given.FAR, "2998-01-01T00:00:00Z")
+    ]
+    of_job = f"/api/v1/jobs/{job['id']}/instances"
+
+    assert [row["id"] for row in await given.listed(api, f"{of_job}?when=happened")] == [done["id"]]
+    planned = await given.listed(api, f"{of_job}?when=planned&order=oldest")
+    assert [row["id"] for row in planned] == [sooner["id"], later["id"]]
+    assert len(await given.listed(api, f"{of_job}?when=planned&from=2998-06-01T00:00:00Z")) == 1
+    expect.invalid(await api("GET", f"{of_job}?when=never"), "when")
+
+
+@pytest.mark.parametrize("member", ["order", "%3D17", "a..b%3D1", ".".join("abcdefghijk") + "%3D1"])
+async def test_what_names_no_member_of_a_payload_is_refused(api: Client, member: str) -> None:
+    expect.invalid(await api("GET", f"/api/v1/instances?payload={member}"), "payload")
+
+
 async def test_a_job_in_a_list_has_its_last_instances_and_its_next_fire(api: Client, receiver: Receiver) -> None:
     mine = given.name("tag")
     job = await given.scripted(api, receiver, Answer(200), Answer(400), tags=[mine], every="1h", misfire="skip")

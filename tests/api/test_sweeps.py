@@ -59,6 +59,27 @@ async def test_what_runs_is_cancelled_only_where_it_is_asked_for(api: Client, re
     assert await states(api, job) == ["CANCELLED", "CANCELLED"]
 
 
+async def test_chosen_ones_are_cancelled_and_what_runs_only_where_it_is_named(api: Client, receiver: Receiver) -> None:
+    job = await given.scripted(api, receiver, HANG, timeout="60s")
+    running = await given.running(api, receiver, job, "a")
+    waiting = (await given.put(api, job, "b")).json["instance"]
+    await given.put(api, job, "c")
+    chosen = {"ids": [running["id"], waiting["id"]]}
+
+    assert (await api("POST", PATH, {**chosen, "dryRun": True})).json["matched"] == 1
+    assert (await api("POST", PATH, {**chosen, "state": "INIT,RUNNING"})).json["cancelled"] == 2
+    assert await states(api, job) == ["CANCELLED", "CANCELLED", "INIT"]
+
+
+async def test_a_member_of_the_payload_narrows_a_sweep(api: Client) -> None:
+    job = await given.job(api)
+    for number in range(4):
+        await given.put(api, job, f"k{number}", payload={"order": {"shop": number % 2, "paid": True}})
+
+    assert (await api("POST", PATH, {"job": job["name"], "payload": "order.shop=1"})).json["cancelled"] == 2
+    assert (await api("POST", PATH, {"job": job["name"], "payload": "order.paid=false"})).json["matched"] == 0
+
+
 async def test_what_somebody_holds_is_left_and_told(api: Client, db: Dedicated) -> None:
     job = await planned(api, 3)
     held = db.transaction()
@@ -82,6 +103,9 @@ async def test_what_somebody_holds_is_left_and_told(api: Client, db: Dedicated) 
         ({"state": "NOPE"}, "no state"),
         ({"queue": "q", "limit": 10_001}, "limit"),
         ({"queue": "q", "what": 1}, "unknown field"),
+        ({"ids": []}, "ids"),
+        ({"ids": [str(n) for n in range(501)]}, "ids"),
+        ({"payload": "=1"}, "payload"),
     ],
 )
 async def test_a_sweep_that_makes_no_sense_is_refused(api: Client, body: Any, word: str) -> None:

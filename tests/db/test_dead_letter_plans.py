@@ -33,7 +33,7 @@ FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 def only(**given: Any) -> tuple[Any, ...]:
     """The filter, with these members."""
-    names = ("job", "tag", "code", "fingerprint", "status", "since", "until")
+    names = ("job", "tag", "code", "fingerprint", "status", "instance", "since", "until")
     return tuple(given.get(name) for name in names)
 
 
@@ -44,6 +44,7 @@ LISTS = {
     "code": (only(code="HTTP_7"), 1_000),
     "fingerprint": (only(fingerprint="c4ca4238a0b923820dcc509a6f75849b"), 200),
     "status": (only(status="NEW"), 2_000),
+    "instance": (only(instance=4_711), 1),
 }
 """Each filter, and how many letters one scan may meet; a hundred are asked for."""
 
@@ -93,3 +94,15 @@ async def test_C18_a_page_of_letters_is_read_by_an_index(grown: str, name: str) 
 async def test_a_replay_does_not_pass_over_letters_that_are_done_with(grown: str, given: tuple[Any, ...]) -> None:
     assert await met(grown, "lock_replayable", 1, *given, FIRST, 0, 500) <= 1_000
     assert await met(grown, "count_replayable", 1, *given, 10_001) <= 1_000
+
+
+async def test_the_letters_of_chosen_instances_are_found_by_them(grown: str) -> None:
+    chosen = list(range(1, 501))
+
+    assert await met(grown, "count_open_of", chosen) <= 500
+    assert await met(grown, "lock_open_of", chosen) <= 500
+
+
+async def test_a_discard_does_not_pass_over_letters_that_are_done_with(grown: str) -> None:
+    assert await met(grown, "count_open", 1, *only(until=UNTIL), 10_001) <= 1_000
+    assert await met(grown, "discard_open", 1, *only(tag="transient_error", until=UNTIL), 500, "why") <= 1_000

@@ -19,7 +19,7 @@ from horai.db import claims
 from horai.db.catalog import sql
 from horai.db.claims import ClaimedBy, Position
 from horai.db.embedded import EmbeddedPostgres
-from horai.db.lists import LOOKED_AT
+from horai.db.lists import LOOKED_AT, PAYLOADS_LOOKED_AT
 from horai.db.pool import Dedicated
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -186,11 +186,13 @@ async def test_C18_what_history_knows_of_a_key_is_found_by_the_key(grown: str):
 
 def page(job: int | None, states: frozenset[State], *, rare: bool = False, **given: Any) -> tuple[Any, ...]:
     key, queue, tag, code = (given.get(name) for name in ("key", "queue", "tag", "code"))
-    prefix = given.get("prefix")
+    prefix, looked_at, ids = given.get("prefix"), given.get("looked_at", LOOKED_AT), given.get("ids")
     behind = None if prefix is None else prefix + "\U0010ffff"
+    member = (["order", "id"], "17") if "looked_at" in given else (None, None)
     wanted = ([int(state) for state in states], job, key, None, None, queue, tag, code)
     begun = (states == frozenset({State.RUNNING}),) if states <= LIVE else ()
-    return (1, END, 2**62, 50, *wanted, LOOKED_AT, prefix, behind, rare, *begun)
+    start = (EPOCH, 0) if given.get("upwards") else (END, 2**62)
+    return (1, *start, 50, *wanted, looked_at, prefix, behind, rare, *member, ids, *begun)
 
 
 LISTS: dict[tuple[str, int | None], str] = {
@@ -198,6 +200,10 @@ LISTS: dict[tuple[str, int | None], str] = {
     ("list_live", 7): "instance_live_slot",
     ("list_history", None): "tenant_id_fire_time_id_idx",
     ("list_history", 7): "job_id_fire_time_id_idx",
+    ("list_live_upwards", None): "instance_live_tenant",
+    ("list_live_upwards", 7): "instance_live_slot",
+    ("list_history_upwards", None): "tenant_id_fire_time_id_idx",
+    ("list_history_upwards", 7): "job_id_fire_time_id_idx",
 }
 
 
@@ -206,8 +212,9 @@ async def test_C18_a_page_of_instances_is_read_from_an_index_and_not_further(
     grown: str, statement: str, job: int | None
 ):
     async with plain(grown) as connection:
-        states = LIVE if statement == "list_live" else FINAL
-        plan = await explain(connection, statement, *page(job, states), options=", analyze, buffers")
+        states = LIVE if "live" in statement else FINAL
+        arguments = page(job, states, upwards=statement.endswith("upwards"))
+        plan = await explain(connection, statement, *arguments, options=", analyze, buffers")
 
         assert not scanned(plan)
         assert [name for name in indexes(plan) if LISTS[statement, job] in name], indexes(plan)
@@ -226,6 +233,11 @@ RARE: dict[str, tuple[str, tuple[Any, ...], int]] = {
     "tag": ("list_live", page(None, LIVE, tag="nobody"), LOOKED_AT),
     "error": ("list_history", page(None, FINAL, code="HTTP_400", rare=True), 200),
     "running": ("list_live", page(None, frozenset({State.RUNNING})), 6_000),
+    "payload": ("list_history", page(None, FINAL, looked_at=PAYLOADS_LOOKED_AT), PAYLOADS_LOOKED_AT),
+    "payload, upwards": ("list_live_upwards", page(None, LIVE, looked_at=PAYLOADS_LOOKED_AT, upwards=True), 2_000),
+    "dead, upwards": ("list_history_upwards", page(None, frozenset({State.DEAD}), rare=True, upwards=True), 200),
+    "ids of live ones": ("list_live", page(None, LIVE, ids=list(range(1, 501))), 500),
+    "ids of past ones": ("list_history", page(None, FINAL, ids=list(range(1, 501))), 500),
 }
 """What narrows a list, and how many rows one scan may meet for a page of fifty."""
 
@@ -242,11 +254,14 @@ async def test_C18_a_list_of_what_is_rare_looks_at_a_bounded_number_of_rows(grow
         assert sum(_met(node) for node in instances) <= bound + 10
 
 
-@pytest.mark.parametrize("statement", ["end_of_live", "end_of_history"])
+@pytest.mark.parametrize(
+    "statement", ["end_of_live", "end_of_history", "end_of_live_upwards", "end_of_history_upwards"]
+)
 async def test_C18_the_end_of_what_was_looked_at_is_found_by_an_index(grown: str, statement: str):
     async with plain(grown) as connection:
-        begun = (False,) if statement == "end_of_live" else ()
-        arguments = (1, END, 2**62, LOOKED_AT, None, None, None, False, None, None, None, *begun)
+        begun = (False,) if "live" in statement else ()
+        start = (EPOCH, 0) if statement.endswith("upwards") else (END, 2**62)
+        arguments = (1, *start, LOOKED_AT, None, None, None, False, None, None, None, *begun)
         plan = await explain(connection, statement, *arguments, options=", analyze")
 
         assert not scanned(plan)

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import asyncpg
 
@@ -28,6 +28,7 @@ from horai.db.dead_letters import LetterFilter, Locked, ReplayStatus
 from horai.db.idempotency import RequestKey
 from horai.db.plans import KeyPast
 from horai.db.pool import Connection, acquire, transaction
+from horai.db.reads import FIRST
 
 BATCH = 500
 LIMIT_DEFAULT = 1_000
@@ -36,7 +37,6 @@ LONGEST = 20.0
 """Seconds that one request works: a client waits for half a minute."""
 PATIENCE = timedelta(milliseconds=50)
 HELD_UP = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
-FIRST = (datetime(1970, 1, 1, tzinfo=UTC), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class _Repeated(Exception):
 async def count_matching(scope: Scope, wanted: Wanted) -> Summary:
     """What a replay would take now; nothing is written."""
     async with acquire(scope.pool) as connection:
-        only = _until(wanted.only, await nodes.database_time(connection))
+        only = until(wanted.only, await nodes.database_time(connection))
         found = await dead_letters.count_replayable(connection, scope.tenant_id, only, wanted.limit + 1)
     return Summary(min(found, wanted.limit), more=found > wanted.limit)
 
@@ -87,7 +87,7 @@ async def replay_matching(scope: Scope, wanted: Wanted, once: Once | None = None
     request = None if once is None else requests.request_key(scope, "dlq:replay", once)
     async with acquire(scope.pool) as connection:
         now = await nodes.database_time(connection)
-    only = _until(wanted.only, now)
+    only = until(wanted.only, now)
     run = _Run(scope, wanted, now, request)
     try:
         await run.through(only)
@@ -99,7 +99,8 @@ async def replay_matching(scope: Scope, wanted: Wanted, once: Once | None = None
     return run.summary
 
 
-def _until(only: LetterFilter, now: datetime) -> LetterFilter:
+def until(only: LetterFilter, now: datetime) -> LetterFilter:
+    """The same letters, without those that come after now."""
     return replace(only, until=now if only.until is None else min(only.until, now))
 
 

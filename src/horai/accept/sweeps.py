@@ -13,7 +13,7 @@ from horai.accept.replays import HELD_UP, LONGEST, PATIENCE
 from horai.accept.scope import Scope
 from horai.core.states import CancelReason, State
 from horai.db import dead_letters, lists, plans
-from horai.db.lists import InstanceFilter, Page
+from horai.db.lists import InstanceFilter, Page, Position, Start
 from horai.db.pool import acquire, transaction
 from horai.db.reads import LAST
 
@@ -38,7 +38,7 @@ async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry
     swept, before, ends_at = Swept(), LAST, time.monotonic() + LONGEST
     while True:
         size = min(limit - swept.matched, PORTION)
-        page = await _page(scope, only, before, max(size, 1))
+        page = await page_before(scope, only, before, max(size, 1))
         if size <= 0 or time.monotonic() >= ends_at:
             swept.more = bool(page.rows) or page.next is not None
             return swept
@@ -51,9 +51,10 @@ async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry
         before = page.next
 
 
-async def _page(scope: Scope, only: InstanceFilter, before: lists.Position, size: int) -> Page:
+async def page_before(scope: Scope, only: InstanceFilter, before: Position, size: int) -> Page:
+    """The next of those that match, newest fire time first."""
     async with acquire(scope.pool) as connection:
-        return await lists.list_instances(connection, scope.tenant_id, before, size, only)
+        return await lists.list_instances(connection, scope.tenant_id, Start(before), size, only)
 
 
 async def _cancel(scope: Scope, ids: Sequence[int], swept: Swept, *, running: bool) -> None:

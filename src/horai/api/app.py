@@ -38,11 +38,11 @@ from horai.api.routes import (
     workflows,
 )
 from horai.wire.backfills import BackfillIn
-from horai.wire.dead_letters import DiscardIn, ReplayIn
+from horai.wire.dead_letters import DiscardIn, DiscardManyIn, ReplayIn
 from horai.wire.entities import EntitiesIn, EntityIn
 from horai.wire.events import ChangeOut
 from horai.wire.health import Problem
-from horai.wire.instances import BatchIn, OutcomeIn, PutIn, SweepIn, TriggerIn
+from horai.wire.instances import BatchIn, OutcomeIn, PutIn, ReplaySweepIn, SweepIn, TriggerIn
 from horai.wire.jobs import JobIn, JobPatch, Noted
 from horai.wire.parked import RetryIn
 from horai.wire.queues import QueueIn
@@ -59,10 +59,12 @@ BODIES: tuple[type[BaseModel], ...] = (
     BatchIn,
     OutcomeIn,
     SweepIn,
+    ReplaySweepIn,
     QueueIn,
     PreviewIn,
     ReplayIn,
     DiscardIn,
+    DiscardManyIn,
     BackfillIn,
     WorkflowIn,
     WorkflowPatch,

@@ -1,7 +1,17 @@
-"""Words of a filter, as they are written in queries and bodies."""
+"""What a filter says, in queries and bodies, as the store takes it."""
 
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from horai.accept.scope import Scope, require_job
 from horai.core.errors import Invalid
 from horai.core.states import State, filter_words, states_named
+from horai.db import nodes
+from horai.db.lists import InstanceFilter, PayloadField
+from horai.db.pool import acquire
+from horai.wire.instances import Narrowed
+
+DEEPEST = 10
 
 
 def states_of(words: str) -> frozenset[State]:
@@ -13,3 +23,52 @@ def states_of(words: str) -> frozenset[State]:
             raise Invalid.field("state", f"{word[:60]!r} is no state", f"Known: {', '.join(filter_words())}.")
         states |= named
     return frozenset(states)
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What a request names beside the words of its filter."""
+
+    states: frozenset[State]
+    job: str | None = None
+    ids: tuple[int, ...] | None = None
+
+
+async def instances_meant(scope: Scope, asked: Narrowed, meant: Meant) -> InstanceFilter:
+    """Which instances a request is about; `NotFound` for a job that is not there."""
+    async with acquire(scope.pool) as connection:
+        job_id = None if meant.job is None else (await require_job(connection, scope, meant.job)).id
+        now = None if asked.when is None else await nodes.database_time(connection)
+    only = InstanceFilter(
+        states=meant.states,
+        job_id=job_id,
+        key=asked.key,
+        from_time=asked.from_,
+        to_time=asked.to,
+        queue=asked.queue,
+        tag=asked.tag,
+        error_code=asked.error_code,
+        key_prefix=asked.key_prefix,
+        payload=None if asked.payload is None else payload_field(asked.payload),
+        ids=meant.ids,
+    )
+    return only if now is None else _parted(only, now, is_planned=asked.when == "planned")
+
+
+def _parted(only: InstanceFilter, now: datetime, *, is_planned: bool) -> InstanceFilter:
+    if is_planned:
+        return replace(only, from_time=now if only.from_time is None else max(only.from_time, now))
+    return replace(only, to_time=now if only.to_time is None else min(only.to_time, now))
+
+
+def payload_field(written: str) -> PayloadField:
+    """`order.id=17`; `Invalid` where no member is named."""
+    path, sign, value = written.partition("=")
+    names = tuple(name.strip() for name in path.split("."))
+    if not sign or not all(names) or len(names) > DEEPEST:
+        raise Invalid.field(
+            "payload",
+            f"{written[:60]!r} names no member and its value",
+            "Write it as order.id=17, at most 10 names deep.",
+        )
+    return PayloadField(names, value.strip())

@@ -1,5 +1,6 @@
 """Dead letters: one function per statement of sql/dead_letters.sql."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -54,13 +55,15 @@ class LetterFilter:
     error_code: str | None = None
     fingerprint: str | None = None
     status: ReplayStatus | None = None
+    instance_id: int | None = None
     since: datetime | None = None
     until: datetime | None = None
 
     @property
     def values(self) -> tuple[Any, ...]:
         """As the statements take them, after the tenant."""
-        return (self.job_id, self.tag, self.error_code, self.fingerprint, self.status, self.since, self.until)
+        words = (self.tag, self.error_code, self.fingerprint, self.status)
+        return (self.job_id, *words, self.instance_id, self.since, self.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Locked:
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """Letters of one fault: how many, since when, and the last of them."""
+    """Letters of one fault: how many, since when, the last of them, and how many of the last day came how many hours ago."""
 
     fingerprint: str | None
     job_id: int
@@ -88,6 +91,7 @@ class FaultRow:
     last_at: datetime
     last_id: int
     looked_at: int
+    hours: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,14 @@ async def group_letters(
 ) -> list[FaultRow]:
     """The most frequent faults among the newest `look_at` letters that match."""
     rows = await connection.fetch(sql("group_letters"), tenant_id, *only.values, look_at, limit)
-    return [FaultRow(**dict(row)) for row in rows]
+    return [_fault(row) for row in rows]
+
+
+def _fault(row: asyncpg.Record) -> FaultRow:
+    told: dict[str, Any] = dict(row)
+    counted: dict[str, int] = {} if told["hours"] is None else json.loads(told["hours"])
+    told["hours"] = {int(ago): letters for ago, letters in counted.items()}
+    return FaultRow(**told)
 
 
 async def count_replayable(connection: Connection, tenant_id: int, only: LetterFilter, up_to: int) -> int:
@@ -153,6 +164,16 @@ async def lock_replayable(
     """The oldest letters after `after` that may be replayed and that nobody holds. `until` must be given."""
     rows = await connection.fetch(sql("lock_replayable"), tenant_id, *only.values, *after, limit)
     return [Locked(*row.values()) for row in rows]
+
+
+async def count_open_of(connection: Connection, instance_ids: Sequence[int]) -> int:
+    """How many of these dead instances a replay would take."""
+    return await connection.fetchval(sql("count_open_of"), list(instance_ids))
+
+
+async def lock_open_of(connection: Connection, instance_ids: Sequence[int]) -> list[Locked]:
+    """The letters of these dead instances that may be replayed, waited for as long as lock_timeout allows."""
+    return [Locked(*row.values()) for row in await connection.fetch(sql("lock_open_of"), list(instance_ids))]
 
 
 async def lock_letter(connection: Connection, tenant_id: int, letter_id: int) -> Locked | None:
@@ -208,3 +229,13 @@ async def mark_superseded(connection: Connection, letter_ids: Sequence[int]) -> 
 async def discard_letter(connection: Connection, letter_id: int, reason: str | None) -> bool:
     """NEW → DISCARDED, with its event; False when it is not NEW."""
     return await connection.fetchval(sql("discard_letter"), letter_id, reason) is not None
+
+
+async def count_open(connection: Connection, tenant_id: int, only: LetterFilter, up_to: int) -> int:
+    """How many letters a discard of these would take, counted up to a limit. `until` must be given."""
+    return await connection.fetchval(sql("count_open"), tenant_id, *only.values, up_to)
+
+
+async def discard_open(connection: Connection, tenant_id: int, only: LetterFilter, limit: int, reason: str) -> int:
+    """NEW → DISCARDED, the oldest first, with their events; how many. `until` must be given."""
+    return await connection.fetchval(sql("discard_open"), tenant_id, *only.values, limit, reason)

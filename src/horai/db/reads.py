@@ -14,6 +14,8 @@ from horai.db.pool import Connection
 
 LAST = (datetime(9999, 12, 31, tzinfo=UTC), 2**63 - 1)
 """Where a list that starts with the newest begins."""
+FIRST = (datetime(1970, 1, 1, tzinfo=UTC), 0)
+"""And one that starts with the oldest."""
 ATTEMPTS_SHOWN = 500
 
 

@@ -20,6 +20,7 @@ class ReplayIn(Model):
     tag: Word | None = None
     error_code: Word | None = None
     fingerprint: Word | None = None
+    instance: Id | None = None
     from_: Annotated[Instant | None, Field(alias="from")] = None
     to: Instant | None = None
     limit: Annotated[int, Field(ge=1, le=10_000)] = 1_000
@@ -31,6 +32,33 @@ class DiscardIn(Model):
     """`POST /api/v1/dlq/{letter}/discard`."""
 
     reason: Note | None = None
+
+
+class DiscardManyIn(Model):
+    """`POST /api/v1/dlq/discard`: what is given narrows it down, and something must; oldest first, at most `limit`.
+
+    Only a dry run goes without a reason.
+    """
+
+    job: Text | None = None
+    tag: Word | None = None
+    error_code: Word | None = None
+    fingerprint: Word | None = None
+    instance: Id | None = None
+    from_: Annotated[Instant | None, Field(alias="from")] = None
+    to: Instant | None = None
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 1_000
+    reason: Note | None = None
+    dry_run: bool = False
+
+
+class DiscardAnswer(Model):
+    """What a discard by filter came to. `more`: there are further letters that match."""
+
+    matched: int
+    discarded: int
+    more: bool
+    dry_run: bool
 
 
 class LetterOut(Model):
@@ -72,7 +100,10 @@ class LetterList(Model):
 
 
 class FaultOut(Model):
-    """Dead letters of one fault: how many, from when to when, and the last of them."""
+    """Dead letters of one fault: how many, from when to when, and the last of them.
+
+    `lastDay` are those of the last 24 hours, hour by hour, the last hour last.
+    """
 
     fingerprint: str | None
     job: str
@@ -83,6 +114,7 @@ class FaultOut(Model):
     first_at: datetime
     last_at: datetime
     last_letter: Id
+    last_day: list[int]
 
 
 class FaultList(Model):

@@ -55,18 +55,30 @@ class OutcomeIn(Model):
     """With FAIL_UNRECOVERABLE: what the dead letter shall be found by."""
 
 
-class SweepIn(Model):
+class Narrowed(Model):
+    """What a list of instances, or a sweep over them, is narrowed to.
+
+    `when` parts those whose fire time has come from those that are planned. `payload` is a member of the payload and its
+    value, `order.id=17`; names are parted by dots.
+    """
+
+    state: Text | None = None
+    key: Text | None = None
+    key_prefix: Text | None = None
+    tag: Text | None = None
+    queue: Text | None = None
+    error_code: Text | None = None
+    payload: Annotated[Text, Field(max_length=1_000)] | None = None
+    from_: Annotated[Instant | None, Field(alias="from")] = None
+    to: Instant | None = None
+    when: Literal["happened", "planned"] | None = None
+
+
+class SweepIn(Narrowed):
     """`POST /api/v1/instances/cancel`: what is given narrows it down, and something must."""
 
     job: Text | None = None
-    state: Text | None = None
-    queue: Text | None = None
-    tag: Text | None = None
-    key: Key | None = None
-    key_prefix: Key | None = None
-    error_code: Text | None = None
-    from_: Annotated[Instant | None, Field(alias="from")] = None
-    to: Instant | None = None
+    ids: Annotated[list[Id], Field(min_length=1, max_length=500)] | None = None
     limit: Annotated[int, Field(ge=1, le=10_000)] = 10_000
     dry_run: bool = False
 
@@ -78,6 +90,27 @@ class SweepAnswer(Model):
     cancelled: int
     held: int
     more: bool
+    dry_run: bool
+
+
+class ReplaySweepIn(SweepIn):
+    """`POST /api/v1/instances/replay`: what is dead and matches; `cursor` goes on where an earlier request ended."""
+
+    cursor: str | None = None
+
+
+class ReplaySweepAnswer(Model):
+    """What became of it.
+
+    `superseded` ones were not run: their keys are live, or have succeeded since. `held` ones may be replayed still:
+    somebody was at work on them. `nextCursor` is where the next request goes on; null: there are no more.
+    """
+
+    matched: int
+    replayed: int
+    superseded: int
+    held: int
+    next_cursor: str | None
     dry_run: bool
 
 

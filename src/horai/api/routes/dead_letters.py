@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import ConfigDict, Field
 
-from horai.accept import dead_letters, replays
+from horai.accept import dead_letters, discards, replays
 from horai.accept.replays import Summary, Wanted
 from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, body_of
@@ -20,7 +20,9 @@ from horai.db import reads
 from horai.db.dead_letters import FaultRow, LetterFilter, LetterRow, ReplayStatus
 from horai.db.pool import acquire
 from horai.wire.dead_letters import (
+    DiscardAnswer,
     DiscardIn,
+    DiscardManyIn,
     FaultList,
     LetterAnswer,
     LetterDetail,
@@ -29,12 +31,14 @@ from horai.wire.dead_letters import (
     ReplayAnswer,
     ReplayIn,
 )
-from horai.wire.fields import Instant, Model, Text
+from horai.wire.fields import Id, Instant, Model, Text
 
 router = APIRouter(prefix="/api/v1/dlq", tags=["dead letters"])
 
 FAULTS_LOOKED_AT = 10_000
 FAULTS_SHOWN = 100
+HOURS = 24
+ANYTHING = ("job", "tag", "error_code", "fingerprint", "instance", "from_", "to")
 
 
 class FaultQuery(Model):
@@ -47,6 +51,7 @@ class FaultQuery(Model):
     error_code: Text | None = None
     fingerprint: Text | None = None
     status: Text | None = None
+    instance: Id | None = None
     from_: Annotated[Instant | None, Field(alias="from")] = None
     to: Instant | None = None
 
@@ -55,13 +60,16 @@ class LetterQuery(PageQuery, FaultQuery):
     """The same, by pages."""
 
 
-async def _filter(scope: Scope, asked: FaultQuery | ReplayIn, status: str | None = None) -> LetterFilter:
+async def _filter(
+    scope: Scope, asked: FaultQuery | ReplayIn | DiscardManyIn, status: str | None = None
+) -> LetterFilter:
     job_id = None
     if asked.job is not None:
         async with acquire(scope.pool) as connection:
             job_id = (await require_job(connection, scope, asked.job)).id
     only = (asked.tag, asked.error_code, asked.fingerprint)
-    return LetterFilter(job_id, *only, _status(status), asked.from_, asked.to)
+    instance = None if asked.instance is None else int(asked.instance)
+    return LetterFilter(job_id, *only, _status(status), instance, asked.from_, asked.to)
 
 
 def _status(word: str | None) -> ReplayStatus | None:
@@ -117,6 +125,28 @@ async def replay_letters(
     if wish.dry_run:
         return _summary(await replays.count_matching(scope, wanted), dry_run=True)
     return _summary(await replays.replay_matching(scope, wanted, once_of(idempotency_key, body.raw)), dry_run=False)
+
+
+@router.post("/discard", responses={200: {"model": DiscardAnswer}}, openapi_extra=takes(DiscardManyIn))
+async def discard_letters(
+    scope: ScopeDep, body: Annotated[Body[DiscardManyIn], Depends(body_of(DiscardManyIn))]
+) -> Response:
+    """Settle all open letters that match without running them again. The same request again goes on with what is left."""
+    wish = body.shape
+    if all(getattr(wish, name) in (None, "") for name in ANYTHING):
+        raise Invalid(
+            "Nothing narrows this down: it would discard everything.",
+            "Give at least one of job, tag, errorCode, fingerprint, instance, from, to.",
+        )
+    only = await _filter(scope, wish)
+    if wish.dry_run:
+        told = await discards.count_matching(scope, only, wish.limit)
+    elif wish.reason:
+        told = await discards.discard_matching(scope, only, wish.limit, wish.reason)
+    else:
+        raise Invalid.field("reason", "is missing", "Say why they need not run; it is kept with each of them.")
+    shown = {"matched": told.matched, "discarded": told.discarded, "more": told.more}
+    return answer({**shown, "dryRun": wish.dry_run})
 
 
 @router.get("/{letter}", responses={200: {"model": LetterDetail}})
@@ -183,6 +213,7 @@ def _fault_json(row: FaultRow) -> dict[str, Any]:
         "firstAt": row.first_at,
         "lastAt": row.last_at,
         "lastLetter": str(row.last_id),
+        "lastDay": [row.hours.get(ago, 0) for ago in reversed(range(HOURS))],
     }
 
 

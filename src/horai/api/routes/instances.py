@@ -1,21 +1,20 @@
 """Instances: of one job, and of all."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Response
-from pydantic import Field
 
 from horai.accept import instances
 from horai.accept.explanations import explain_instance
 from horai.accept.instances import Item
 from horai.accept.outcomes import report_outcome
 from horai.accept.puts import Put
-from horai.accept.scope import Scope, require_job
+from horai.accept.scope import Scope
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, required_once, takes
 from horai.api.details import instance_detail, known_of
-from horai.api.filters import states_of
+from horai.api.filters import Meant, instances_meant, states_of
 from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_cursor, instance_json, instance_page
 from horai.api.said import said
@@ -27,16 +26,17 @@ from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome,
 from horai.core.states import State
 from horai.core.tags import own_tags
 from horai.db import lists, nodes
-from horai.db.lists import InstanceFilter
+from horai.db.lists import Start
 from horai.db.pool import acquire
 from horai.wire.explain import WhyOut
-from horai.wire.fields import Instant, Text
+from horai.wire.fields import Text
 from horai.wire.instances import (
     BatchAnswer,
     BatchIn,
     InstanceAnswer,
     InstanceList,
     InstanceOut,
+    Narrowed,
     OutcomeIn,
     PutAnswer,
     PutIn,
@@ -48,17 +48,10 @@ router = APIRouter(prefix="/api/v1", tags=["instances"])
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 
-class InstanceQuery(PageQuery):
-    """How a list of instances is narrowed and paged."""
+class InstanceQuery(Narrowed, PageQuery):
+    """How a list of instances is narrowed, ordered and paged."""
 
-    state: Text | None = None
-    key: Text | None = None
-    key_prefix: Text | None = None
-    tag: Text | None = None
-    queue: Text | None = None
-    error_code: Text | None = None
-    from_: Annotated[Instant | None, Field(alias="from")] = None
-    to: Instant | None = None
+    order: Literal["newest", "oldest"] = "newest"
 
 
 class AllInstancesQuery(InstanceQuery):
@@ -67,27 +60,13 @@ class AllInstancesQuery(InstanceQuery):
     job: Text | None = None
 
 
-def _filter(query: InstanceQuery, job_id: int | None) -> InstanceFilter:
-    states = frozenset(State) if query.state is None else states_of(query.state)
-    return InstanceFilter(
-        states,
-        job_id,
-        query.key,
-        query.from_,
-        query.to,
-        query.queue,
-        query.tag,
-        query.error_code,
-        query.key_prefix,
-    )
-
-
 async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response:
-    before = instance_cursor(query.cursor)
+    upwards = query.order == "oldest"
+    start = Start.of_all(upwards=upwards) if query.cursor is None else Start(instance_cursor(query.cursor), upwards)
+    states = frozenset(State) if query.state is None else states_of(query.state)
+    only = await instances_meant(scope, query, Meant(states, job))
     async with acquire(scope.pool) as connection:
-        job_id = None if job is None else (await require_job(connection, scope, job)).id
-        only = _filter(query, job_id)
-        page = await lists.list_instances(connection, scope.tenant_id, before, query.limit, only)
+        page = await lists.list_instances(connection, scope.tenant_id, start, query.limit, only)
     return answer(instance_page(page))
 
 
@@ -99,7 +78,7 @@ def _instance_id(text: str) -> int:
 
 @router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
 async def get_job_instances(scope: ScopeDep, job: str, query: Annotated[InstanceQuery, Query()]) -> Response:
-    """List a job's instances, live and finished, newest fire time first.
+    """List a job's instances, live and finished, newest fire time first or, by `order`, the oldest.
 
     A page of what is rare may be short, or empty: the list ends where `nextCursor` is null.
     """
@@ -108,7 +87,7 @@ async def get_job_instances(scope: ScopeDep, job: str, query: Annotated[Instance
 
 @router.get("/instances", responses={200: {"model": InstanceList}})
 async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]) -> Response:
-    """List instances of all jobs, newest fire time first; page by page as those of one job."""
+    """List instances of all jobs, by fire time; page by page as those of one job."""
     return await _page(scope, query, query.job)
 
 

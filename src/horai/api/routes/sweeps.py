@@ -1,25 +1,25 @@
-"""Many instances at once: cancelled by what they have in common."""
+"""Many instances at once: cancelled or replayed by what they have in common."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from horai.accept import sweeps
-from horai.accept.scope import Scope, require_job
+from horai.accept import replay_sweeps, sweeps
+from horai.accept.scope import Scope
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
-from horai.api.filters import states_of
-from horai.api.present import answer
+from horai.api.filters import Meant, instances_meant, states_of
+from horai.api.present import answer, cursor_after, instance_cursor
 from horai.core.errors import Invalid
 from horai.core.states import LIVE, State
 from horai.db.lists import InstanceFilter
-from horai.db.pool import acquire
-from horai.wire.instances import SweepAnswer, SweepIn
+from horai.wire.instances import ReplaySweepAnswer, ReplaySweepIn, SweepAnswer, SweepIn
 
 router = APIRouter(prefix="/api/v1/instances", tags=["instances"])
 
 WAITING = LIVE - {State.RUNNING}
-ANYTHING = ("job", "state", "queue", "tag", "key", "key_prefix", "error_code", "from_", "to")
+DEAD = frozenset({State.DEAD})
+ANYTHING = ("job", "state", "queue", "tag", "key", "key_prefix", "error_code", "payload", "ids", "from_", "to")
 
 
 @router.post("/cancel", responses={200: {"model": SweepAnswer}}, openapi_extra=takes(SweepIn))
@@ -29,36 +29,43 @@ async def cancel_instances(scope: ScopeDep, body: Annotated[Body[SweepIn], Depen
     Done in portions. The same request again goes on with what is left, as long as `more` is true.
     """
     wish = body.shape
-    if all(getattr(wish, name) in (None, "") for name in ANYTHING):
-        raise Invalid(
-            "Nothing narrows this down: it would cancel everything.",
-            "Give at least one of job, state, queue, tag, key, keyPrefix, errorCode, from, to.",
-        )
-    swept = await sweeps.cancel_matching(scope, await _filter(scope, wish), wish.limit, dry_run=wish.dry_run)
+    _refuse_everything(wish, "cancel")
+    states = WAITING if wish.state is None else states_of(wish.state) & LIVE
+    if not states:
+        raise Invalid.field("state", "is final: nothing can be cancelled there", "INIT, FAIL, BLOCKED and RUNNING can.")
+    swept = await sweeps.cancel_matching(scope, await _filter(scope, wish, states), wish.limit, dry_run=wish.dry_run)
     told = {"matched": swept.matched, "cancelled": swept.cancelled, "held": swept.held, "more": swept.more}
     return answer({**told, "dryRun": wish.dry_run})
 
 
-async def _filter(scope: Scope, wish: SweepIn) -> InstanceFilter:
-    job_id = None
-    if wish.job is not None:
-        async with acquire(scope.pool) as connection:
-            job_id = (await require_job(connection, scope, wish.job)).id
-    return InstanceFilter(
-        WAITING if wish.state is None else _live(wish.state),
-        job_id,
-        wish.key,
-        wish.from_,
-        wish.to,
-        wish.queue,
-        wish.tag,
-        wish.error_code,
-        wish.key_prefix,
-    )
+@router.post("/replay", responses={200: {"model": ReplaySweepAnswer}}, openapi_extra=takes(ReplaySweepIn))
+async def replay_instances(
+    scope: ScopeDep, body: Annotated[Body[ReplaySweepIn], Depends(body_of(ReplaySweepIn))]
+) -> Response:
+    """Replay the dead instances that match and whose letters are open, at most `limit`, newest fire time first.
+
+    The same request again replays nothing that was replayed before; with `cursor` it goes on behind them.
+    """
+    wish = body.shape
+    _refuse_everything(wish, "replay")
+    if wish.state is not None and not states_of(wish.state) & DEAD:
+        raise Invalid.field("state", "is not DEAD: only what is dead can be replayed", "Leave it out, or name DEAD.")
+    only = await _filter(scope, wish, DEAD)
+    before = instance_cursor(wish.cursor)
+    swept = await replay_sweeps.replay_matching(scope, only, before, wish.limit, dry_run=wish.dry_run)
+    told = {"matched": swept.matched, "replayed": swept.replayed, "superseded": swept.superseded, "held": swept.held}
+    cursor = None if swept.reached is None else cursor_after(*swept.reached)
+    return answer({**told, "nextCursor": cursor, "dryRun": wish.dry_run})
 
 
-def _live(words: str) -> frozenset[State]:
-    states = states_of(words) & LIVE
-    if not states:
-        raise Invalid.field("state", "is final: nothing can be cancelled there", "INIT, FAIL, BLOCKED and RUNNING can.")
-    return states
+def _refuse_everything(wish: SweepIn, verb: str) -> None:
+    if all(getattr(wish, name) in (None, "") for name in ANYTHING):
+        raise Invalid(
+            f"Nothing narrows this down: it would {verb} everything.",
+            "Give at least one of job, state, queue, tag, key, keyPrefix, errorCode, payload, ids, from, to.",
+        )
+
+
+async def _filter(scope: Scope, wish: SweepIn, states: frozenset[State]) -> InstanceFilter:
+    ids = None if wish.ids is None else tuple(int(id_) for id_ in wish.ids)
+    return await instances_meant(scope, wish, Meant(states, wish.job, ids))

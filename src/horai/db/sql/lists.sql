@@ -2,7 +2,7 @@
 -- are looked at, newest first: a page of what is rare may be short, and still have another behind it.
 -- $1 tenant, $2 $3 the cursor, $4 page, $5 states, $6 job, $7 key, $8 from, $9 to, $10 queue, $11 tag, $12 error code,
 -- $14 the first characters of a key, $15 the text behind all that begin with them, $16 only what an index of the rare knows,
--- $17 only what has begun: nothing of the future has.
+-- $17 the path of a field of the payload, $18 its value as text, $19 ids, $20 only what has begun: nothing of the future has.
 
 -- name: list_live
 select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
@@ -15,7 +15,8 @@ from (
         and ($6::bigint is null or $7::text is null or key = $7)
         and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
         and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
-        and (not $16::boolean or retry_count > 0) and (not $17::boolean or fire_time <= statement_timestamp())
+        and (not $16::boolean or retry_count > 0) and (not $20::boolean or fire_time <= statement_timestamp())
+        and ($19::bigint[] is null or id = any ($19))
     order by fire_time desc, id desc limit $13
 ) live
 join horai.job on job.id = live.job_id
@@ -24,7 +25,7 @@ left join horai.node on node.incarnation = live.node
 where live.state = any ($5::smallint[]) and ($7::text is null or live.key = $7)
     and ($14::text is null or live.key >= $14 and live.key < $15::text)
     and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
-    and ($12::text is null or live.error_code = $12)
+    and ($12::text is null or live.error_code = $12) and ($17::text[] is null or live.payload #>> $17 = $18::text)
 order by live.fire_time desc, live.id desc limit $4;
 
 -- name: list_history
@@ -38,7 +39,7 @@ from (
         and ($6::bigint is null or $7::text is null or key = $7)
         and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
         and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
-        and (not $16::boolean or state <> 2)
+        and (not $16::boolean or state <> 2) and ($19::bigint[] is null or id = any ($19))
     order by fire_time desc, id desc limit $13
 ) past
 join horai.job on job.id = past.job_id
@@ -47,7 +48,7 @@ left join horai.node on node.incarnation = past.node
 where past.state = any ($5::smallint[]) and ($7::text is null or past.key = $7)
     and ($14::text is null or past.key >= $14 and past.key < $15::text)
     and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
-    and ($12::text is null or past.error_code = $12)
+    and ($12::text is null or past.error_code = $12) and ($17::text[] is null or past.payload #>> $17 = $18::text)
 order by past.fire_time desc, past.id desc limit $4;
 
 -- name: end_of_live

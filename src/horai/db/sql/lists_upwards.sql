@@ -1,0 +1,66 @@
+-- The lists of lists.sql the other way round, the oldest fire time first: no index is read in a direction that is a parameter.
+-- Their parameters are the same.
+
+-- name: list_live_upwards
+select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
+    live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
+    live.error_msg, live.created_at, live.claimed_at, null::timestamptz as finished_at, null::json as result,
+    job.name as job, lane.queue, lane.priority, node.name as node_name
+from (
+    select * from horai.instance_live
+    where tenant_id = $1 and (fire_time, id) > ($2, $3) and ($6::bigint is null or job_id = $6)
+        and ($6::bigint is null or $7::text is null or key = $7)
+        and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
+        and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
+        and (not $16::boolean or retry_count > 0) and (not $20::boolean or fire_time <= statement_timestamp())
+        and ($19::bigint[] is null or id = any ($19))
+    order by fire_time, id limit $13
+) live
+join horai.job on job.id = live.job_id
+left join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
+left join horai.node on node.incarnation = live.node
+where live.state = any ($5::smallint[]) and ($7::text is null or live.key = $7)
+    and ($14::text is null or live.key >= $14 and live.key < $15::text)
+    and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
+    and ($12::text is null or live.error_code = $12) and ($17::text[] is null or live.payload #>> $17 = $18::text)
+order by live.fire_time, live.id limit $4;
+
+-- name: list_history_upwards
+select past.id, past.job_id, past.key, past.state, past.reason, past.fire_time, past.execute_time, past.born_for, past.slot,
+    null::timestamptz as due, past.attempt, past.retry_count, past.fence, past.node, past.version, past.supersedes, past.replay_of,
+    past.payload, past.error_code, past.error_msg, past.created_at, past.claimed_at, past.finished_at, past.result,
+    job.name as job, lane.queue, lane.priority, node.name as node_name
+from (
+    select * from horai.instance_history
+    where tenant_id = $1 and (fire_time, id) > ($2, $3) and ($6::bigint is null or job_id = $6)
+        and ($6::bigint is null or $7::text is null or key = $7)
+        and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
+        and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
+        and (not $16::boolean or state <> 2) and ($19::bigint[] is null or id = any ($19))
+    order by fire_time, id limit $13
+) past
+join horai.job on job.id = past.job_id
+left join horai.lane on lane.id = case when past.lane = 0 then job.lane_id else past.lane end
+left join horai.node on node.incarnation = past.node
+where past.state = any ($5::smallint[]) and ($7::text is null or past.key = $7)
+    and ($14::text is null or past.key >= $14 and past.key < $15::text)
+    and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
+    and ($12::text is null or past.error_code = $12) and ($17::text[] is null or past.payload #>> $17 = $18::text)
+order by past.fire_time, past.id limit $4;
+
+-- name: end_of_live_upwards
+-- The last of the rows that list_live_upwards has looked at, where there may be more behind it. $4 how many those were.
+select fire_time, id from horai.instance_live
+where tenant_id = $1 and (fire_time, id) > ($2, $3) and ($5::bigint is null or job_id = $5)
+    and ($6::timestamptz is null or fire_time >= $6) and ($7::timestamptz is null or fire_time < $7)
+    and (not $8::boolean or retry_count > 0) and (not $12::boolean or fire_time <= statement_timestamp()) and ($5::bigint is null or $9::text is null or key = $9)
+    and ($5::bigint is null or $10::text is null or key >= $10 and key < $11::text)
+order by fire_time, id offset $4 - 1 limit 1;
+
+-- name: end_of_history_upwards
+select fire_time, id from horai.instance_history
+where tenant_id = $1 and (fire_time, id) > ($2, $3) and ($5::bigint is null or job_id = $5)
+    and ($6::timestamptz is null or fire_time >= $6) and ($7::timestamptz is null or fire_time < $7)
+    and (not $8::boolean or state <> 2) and ($5::bigint is null or $9::text is null or key = $9)
+    and ($5::bigint is null or $10::text is null or key >= $10 and key < $11::text)
+order by fire_time, id offset $4 - 1 limit 1;
