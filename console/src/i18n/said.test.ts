@@ -23,6 +23,14 @@ test("a sentence of the server is said in Chinese, with the sentences within it"
   expect(inWords(HELD)).toBe("实例 5 被挂起：任务已暂停（自 2026-11-16T09:00:00+08:00 起）（moving house）。");
 });
 
+test("joined sentences are joined as Chinese joins them", async () => {
+  await inLanguage("zh-CN");
+  const full: Sentence = { code: "QUEUE_PAUSED", text: "its queue mail is paused", params: { queue: "mail" } };
+
+  expect(inWords({ code: "EITHER", text: "…", params: { parts: [full, PAUSE] } })).toMatch(/^队列 mail 已暂停，或任务已暂停/);
+  expect(inWords({ code: "THEN", text: "…", params: { parts: [{ ...full, text: "Its queue mail is paused." }, HELD] } })).toMatch(/^队列 mail 已暂停。实例 5/);
+});
+
 test("in English it is said as the server said it", async () => {
   await inLanguage("en");
 

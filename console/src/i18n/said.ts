@@ -8,12 +8,14 @@ const ENDS = /[。？！…]$/;
 export function inWords(said: Sentence): string {
   const known = i18next.getResource(i18next.language, "said", said.code) as string | undefined;
   if (known === undefined) return said.text;
+  const parts = said.params["parts"];
+  if (Array.isArray(parts)) return parts.map(inWords).join(known);
   const words = known.replace(PLACE, (place, name: string) => filled(said.params[name], place));
   return said.text.endsWith(".") && !ENDS.test(words) ? `${words}。` : words;
 }
 
-function filled(param: Sentence | string | number | undefined, place: string): string {
-  if (param === undefined) return place;
+function filled(param: Sentence["params"][string] | undefined, place: string): string {
+  if (param === undefined || Array.isArray(param)) return place;
   return typeof param === "object" ? inWords(param) : String(param);
 }
 

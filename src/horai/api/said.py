@@ -12,7 +12,11 @@ def said(name: str, text: str | None) -> dict[str, Any]:
 
 def sentence_json(phrase: Phrase) -> dict[str, Any]:
     """A sentence, and those within it."""
-    params = {
-        name: sentence_json(value) if isinstance(value, Phrase) else value for name, value in phrase.params.items()
-    }
+    params = {name: _param_json(value) for name, value in phrase.params.items()}
     return {"code": phrase.code, "text": str(phrase), "params": params}
+
+
+def _param_json(value: str | int | tuple[Phrase, ...]) -> Any:
+    if isinstance(value, tuple):
+        return [sentence_json(part) for part in value]
+    return sentence_json(value) if isinstance(value, Phrase) else value

@@ -6,19 +6,21 @@ be a phrase itself. The sentences stand in books, each beside those who speak by
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from functools import reduce
 from string import Formatter
 from typing import Self
+
+Params = Mapping[str, "str | int | tuple[Phrase, ...]"]
+"""What stands in the places of a sentence; of joined ones, `parts`."""
 
 
 class Phrase(str):
     """A text in English, with the code of its sentence and what was put into it."""
 
     code: str
-    params: "Mapping[str, str | int]"
+    params: Params
 
     @classmethod
-    def of(cls, text: str, code: str, params: Mapping[str, str | int]) -> Self:
+    def of(cls, text: str, code: str, params: Params) -> Self:
         """The sentence `code`, which reads `text`."""
         phrase = cls(text)
         phrase.code, phrase.params = code, params
@@ -47,13 +49,14 @@ class Phrasebook(Enum):
 
 
 class Joined(Phrasebook):
-    """Phrases one after the other."""
+    """Phrases one after the other; each value is what stands between them."""
 
-    LISTED = "{these}, {that}"
-    EITHER = "{these}, or {that}"
-    BESIDES = "{these}; {that}"
-    THEN = "{these} {that}"
+    LISTED = ", "
+    EITHER = ", or "
+    BESIDES = "; "
+    THEN = " "
 
     def all(self, phrases: Iterable[Phrase]) -> Phrase:
-        """Several as one; at least one."""
-        return reduce(lambda these, that: self(these=these, that=that), phrases)
+        """Several as one; one stays as it is."""
+        parts = tuple(phrases)
+        return parts[0] if len(parts) == 1 else Phrase.of(self.value.join(parts), self.name, {"parts": parts})

@@ -9,9 +9,10 @@ class Sentence(Model):
     """Which sentence the text of the same name without `Said` is, and what was put into it; `text` is the English.
 
     A console says the sentence `code` in its own language, or `text` where it does not know it. A parameter may be a
-    sentence itself; an empty one is a place that was left open.
+    sentence itself; an empty one is a place that was left open. One with `parts` is those sentences, joined by what `code`
+    stands for.
     """
 
     code: str
     text: str
-    params: dict[str, Union[str, int, "Sentence"]]
+    params: dict[str, Union[str, int, "Sentence", list["Sentence"]]]
