@@ -35,6 +35,19 @@ async def test_X15_a_preview_tells_each_fire_in_utc_and_by_its_own_clock_and_wha
             "fireTime": "2026-03-29T01:00:00Z",
             "local": "2026-03-29T03:00:00+02:00",
             "note": "02:30 does not exist on 2026-03-29: the clock jumps from 02:00 to 03:00",
+            "noteSaid": {
+                "code": "TIMES_LOST",
+                "text": "02:30 does not exist on 2026-03-29: the clock jumps from 02:00 to 03:00",
+                "params": {
+                    "times": "02:30",
+                    "day": "2026-03-29",
+                    "jump": {
+                        "code": "CLOCK_JUMPS",
+                        "text": "the clock jumps from 02:00 to 03:00",
+                        "params": {"since": "02:00", "until": "03:00"},
+                    },
+                },
+            },
         },
         {"fireTime": "2026-03-30T00:30:00Z", "local": "2026-03-30T02:30:00+02:00", "note": None},
     ]
@@ -166,16 +179,18 @@ async def test_a_paused_job_shows_what_it_would_do(api: Client) -> None:
     paused = await coming(api, job, "?from=2030-01-01T00:00:00Z")
 
     assert awake["note"] is None
-    assert paused == {"fires": awake["fires"], "note": "the job is paused"}
+    assert paused["fires"] == awake["fires"]
+    assert paused["note"] == "the job is paused"
+    assert paused["noteSaid"]["code"] == "JOB_PAUSED"
 
 
 async def test_a_job_without_a_schedule_has_no_fires_and_says_why(api: Client) -> None:
     job = await given.job(api)
 
-    assert await coming(api, job) == {
-        "fires": [],
-        "note": "the job follows no schedule: it runs what it is told to",
-    }
+    told = await coming(api, job)
+
+    assert told["fires"] == []
+    assert told["note"] == "the job follows no schedule: it runs what it is told to"
 
 
 async def test_of_a_fixed_delay_the_run_that_waits_is_what_comes(api: Client) -> None:
@@ -185,7 +200,8 @@ async def test_of_a_fixed_delay_the_run_that_waits_is_what_comes(api: Client) ->
 
     note = "then 10m after each run has ended"
     assert told["note"] == note
-    assert told["fires"] == [{"fireTime": "2999-01-01T00:10:00Z", "local": "2999-01-01T00:10:00Z", "note": note}]
+    (fire,) = told["fires"]
+    assert (fire["fireTime"], fire["local"], fire["note"]) == ("2999-01-01T00:10:00Z", "2999-01-01T00:10:00Z", note)
     assert (await coming(api, job, "?from=2999-01-01T00:10:01Z"))["fires"] == []
 
 
