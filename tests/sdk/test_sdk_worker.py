@@ -8,9 +8,13 @@ import pytest
 from working import working
 
 import harness
+import make
+from ears import ear
 from horai import Horai, Instance, Retry, RetryLater, Unrecoverable
 from horai.core.errors import Invalid
+from horai.core.wakes import EverywhereWake
 from horai.db.pool import Dedicated
+from rows import until
 
 QUICK = Retry(max=2, base="10ms", jitter="none")
 
@@ -87,6 +91,23 @@ async def test_a_schedule_made_by_code_fires(url: str):
     async with harness.node(url), working(app):
         async with asyncio.timeout(10):
             await fired.wait()
+
+
+async def test_what_a_start_that_was_cut_short_had_declared_is_told_by_the_next(url: str):
+    app = Horai("shop", database_url=url)
+
+    @app.job(every="1s")
+    async def tick() -> None:
+        """Nobody waits for it."""
+
+    async with make.scope(url) as scope:  # as a worker that is killed before its engine runs: nobody is told
+        await app.declare_to(scope)
+    async with ear(url) as listening, working(app):
+
+        async def are_told() -> bool:
+            return EverywhereWake() in await listening.wakes()
+
+        await until(are_told)
 
 
 async def test_only_the_queues_that_were_named_are_served(url: str):

@@ -1,8 +1,8 @@
 """Passes this process's wakes on to the other processes.
 
 Whoever wakes only leaves a note: nobody waits for the database here. The first note after a calm is sent at once, the
-next ones together at the end of an interval. With the database away they are dropped and counted: the rows are there,
-and the sweep of the others finds them.
+next ones together at the end of an interval. What could not be sent is sent again: a line that has lain idle may have been
+cut long ago, and the others would find the rows by a sweep only. With the database away the notes become few and broad.
 """
 
 import asyncio
@@ -30,7 +30,6 @@ class Herald:
         self.line = line
         self.signal = asyncio.Event()
         self.sent = 0
-        self._dropped = 0
         self._bundle = Bundle()
         self._debounce = Debounce()
         self._backend_pid: int | None = None
@@ -39,11 +38,6 @@ class Herald:
     def backend_pid(self) -> int | None:
         """Who our notifications come from, as listeners see it; None before the first."""
         return self._backend_pid
-
-    @property
-    def dropped(self) -> int:
-        """Wakes that no other process was told of."""
-        return self._dropped + self._bundle.outcomes_dropped
 
     def tell(self, wake: Wake) -> None:
         """Leaves a note. Only the first of an interval rouses the loop: the others leave with it."""
@@ -71,12 +65,13 @@ class Herald:
             log.warning("the last wakes were not sent; sweeps find what they were for", error=repr(error))
 
     async def _send(self) -> None:
-        wakes, taken = self._bundle.wakes, self._bundle.take()
+        taken = self._bundle.take()
         try:
             connection = await self.line.get()
             self._backend_pid = connection.get_server_pid()
             await notify(connection, to_text(taken))
         except BaseException:
-            self._dropped += wakes - self._bundle.wakes
+            for wake in taken:  # whether it was heard, nobody knows: twice does no harm
+                self._bundle.add(wake)
             raise
         self.sent += 1

@@ -64,11 +64,11 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
         wakeups = Wakeups()
         scope = Scope(connections, wakeups, await tenant_id(connections), TENANT)
-        applied = await app.declare_to(scope)
-        report(applied)
+        report(await app.declare_to(scope))
         engine = await stack.enter_async_context(working(url, app, settings, scope))
-        if applied.created or applied.changed:
-            wakeups.look_everywhere()  # others heard nothing of it: only now is there somebody who tells them
+        # Others heard nothing of what was declared: only now is there somebody who tells them. Even when nothing was: a start
+        # before this one may have been cut short in between.
+        wakeups.look_everywhere()
         ready(f"worker {settings.name} ({', '.join(app.jobs)})")
         await until_stopped(stop, engine)
 
