@@ -45,3 +45,21 @@ test("the forecast is read by keys, shows the hot spot and what would level it, 
     await page.locator("[role=slider][aria-valuemax='10079']").waitFor();
   });
 });
+
+test("a minute is opened by Enter, and the suggested jitter is given to its jobs", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/forecast");
+    await page.getByRole("button", { name: /fires .* × avg/ }).first().waitFor();
+    await page.getByRole("slider").focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "In this minute" }).waitFor();
+    await page.getByRole("link", { name: new RegExp(`^${word}-`) }).first().waitFor();
+
+    await page.getByRole("button", { name: "Apply the jitter…" }).first().click();
+    const asked = page.getByRole("dialog", { name: /^Apply a jitter of/ });
+    await asked.getByRole("button", { name: /^Change \d+ jobs$/ }).click();
+    await asked.getByText(/jobs were changed/).waitFor();
+    const { jitter } = await api<{ jitter: string | null }>("GET", `/api/v1/jobs/${word}-0`);
+    expect(jitter).toMatch(/^\d+m$/);
+  });
+});

@@ -253,3 +253,50 @@ test("what happened to a slot is explained", async () => {
     await page.getByText("Will come").waitFor();
   });
 });
+
+test("the last 13 weeks are walked through by keys, and a day leads to its instances", async () => {
+  const name = fresh("days");
+  await create(name, {});
+  const { instance } = await api<{ instance: { id: string } }>("POST", `/api/v1/jobs/${name}/trigger`, {}, fresh("key"));
+  await until(async () => (await api<{ state: string }>("GET", `/api/v1/instances/${instance.id}`)).state === "SUCCESS");
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/jobs/${name}`);
+    const days = page.getByRole("group", { name: /^The last 13 weeks/ });
+    const today = days.getByRole("link", { name: "1 succeeded" });
+    await today.focus();
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Instances" }).waitFor();
+    const asked = new URL(page.url()).searchParams;
+    expect(asked.get("job")).toBe(name);
+    expect(new Date(asked.get("to")!).getTime() - new Date(asked.get("from")!).getTime()).toBe(86_400_000);
+    await page.getByRole("row").filter({ hasText: instance.id }).first().waitFor();
+  });
+});
+
+test("what Horai runs for itself cannot be edited here, and says why", async () => {
+  const [part, flow] = [fresh("part"), fresh("flow")];
+  await create(part, {});
+  await api("POST", "/api/v1/workflows", { name: flow, nodes: [{ name: "only", job: part }] }, fresh("key"));
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/jobs/${flow}`);
+    const edit = page.getByRole("button", { name: "Edit" });
+    expect(await edit.getAttribute("aria-disabled")).toBe("true");
+    await edit.hover();
+    await page.getByText(/Horai itself runs this job/).waitFor();
+  });
+});
+
+test("the list of jobs is saved as a file, as it is filtered", async () => {
+  const name = fresh("saved");
+  await create(name, { tags: ["saved"] });
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/jobs?name=${name}`);
+    await page.getByRole("button", { name: "Download" }).click();
+    await page.getByRole("menuitem", { name: "CSV" }).click();
+    const file = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save the file" }).click();
+    expect((await file).suggestedFilename()).toBe("jobs.csv");
+  });
+});

@@ -45,6 +45,30 @@ test("what needs somebody is named with its reason, and leads there", async () =
   });
 });
 
+test("how the last hour went is drawn, and the same minute is told by all charts", async () => {
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/");
+    const charts = page.getByRole("img", { name: /^(Trigger delay|Attempts|Success|Retry backlog|Dead letters|Events)/ });
+    await until(async () => (await charts.count()) === 6);
+    await charts.first().scrollIntoViewIfNeeded();
+    await charts.first().locator(".u-over").hover();
+    const told = page.getByText(/^\d\d-\d\d \d\d:\d\d$/);
+    await until(async () => (await told.count()) === 6);
+    expect(new Set(await told.allTextContents()).size).toBe(1);
+  });
+});
+
+test("a notice that was read stays away until the tab is opened anew", async () => {
+  await visiting({ isAlone: true }, async (visit) => {
+    const page = await visit.open("/");
+    const notice = page.getByRole("note").filter({ hasText: "No key has been created" });
+    await notice.getByRole("button").click();
+    await notice.waitFor({ state: "detached" });
+    await visit.open("/jobs");
+    expect(await notice.count()).toBe(0);
+  });
+});
+
 test("a number is a link to its list", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.open("/");

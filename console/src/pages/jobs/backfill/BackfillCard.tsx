@@ -43,11 +43,6 @@ export function BackfillCard({ backfill }: { backfill: BackfillOut }) {
         </Text>
         <span>{t("backfill.running", { count: progress.running })}</span>
         {progress.cancelled > 0 && <span>{t("backfill.cancelled", { count: progress.cancelled })}</span>}
-        {progress.eta && (
-          <span>
-            {t("backfill.eta")} <When at={progress.eta} as="relative" />
-          </span>
-        )}
         {backfill.finishedAt && (
           <span>
             {t("backfill.ended")} <When at={backfill.finishedAt} as="relative" />

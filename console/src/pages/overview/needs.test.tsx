@@ -1,0 +1,54 @@
+import { screen, within } from "@testing-library/react";
+import { expect, test } from "vitest";
+import type { AttentionOut } from "@/api";
+import { draw, inLanguage } from "@/testing/render";
+import { needsOf } from "./needs";
+
+const AT = "2026-11-15T12:00:00Z";
+
+const EVERYTHING: AttentionOut = {
+  dying: [{ job: "dying", jobId: "1", instances: 3, lastAt: AT, errorCode: "HTTP_500" }],
+  failing: [{ job: "failing", jobId: "2", instances: 2, lastAt: AT, errorCode: null }],
+  late: { count: 7, more: false, examples: [{ id: "71", job: "late", jobId: "3", key: null, due: AT }] },
+  lostNodes: [
+    { incarnation: "9", name: "worker-9", host: "h", pid: 1, roles: [], startedAt: AT, leaseUntil: AT, fencedAt: AT, rescuedAt: null },
+  ],
+  pausedJobs: { count: 8, more: false, examples: [{ id: "4", name: "paused", note: "why", pausedAt: AT }] },
+  pausedQueues: [{ name: "held", updatedAt: AT }],
+  backfills: [{ id: "5", job: "filled", jobId: "5", status: "RUNNING", total: 10, made: 3, ended: 2 }],
+  drifts: [{ id: "6", name: "desk", reportId: "6", startedAt: AT, missing: 5, created: 3, surplus: null, faulty: 0, error: null }],
+  staleRefreshes: [{ job: "stale", jobId: "7", window: "1d", oldest: AT }],
+  computedAt: AT,
+};
+
+/** Where the lines lead to, one after the other. */
+function leads(found: AttentionOut): string[][] {
+  draw(<ul>{needsOf(found)}</ul>);
+  return screen.getAllByRole("listitem").map((line) =>
+    within(line)
+      .getAllByRole("link")
+      .map((link) => decodeURIComponent(link.getAttribute("href") ?? "")),
+  );
+}
+
+test("whatever needs somebody leads to its page, the worst first", async () => {
+  await inLanguage("en", "overview");
+  expect(leads(EVERYTHING)).toEqual([
+    ["/jobs/dying", "/dead-letters?job=dying"],
+    ["/instances/71"],
+    ["/queues"],
+    ["/jobs/failing", "/instances?job=failing&state=FAIL"],
+    ["/queues"],
+    ["/jobs/paused"],
+    ["/jobs?status=PAUSED"],
+    ["/refresh/stale"],
+    ["/reconcilers/desk"],
+    ["/jobs/filled"],
+  ]);
+});
+
+test("where nothing needs anybody there is no line", () => {
+  const none = { count: 0, more: false, examples: [] };
+  const nothing = { dying: [], failing: [], lostNodes: [], pausedQueues: [], backfills: [], drifts: [], staleRefreshes: [] };
+  expect(needsOf({ ...nothing, late: none, pausedJobs: none, computedAt: AT })).toEqual([]);
+});
