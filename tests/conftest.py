@@ -27,6 +27,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 keep_files_in_memory()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The visits first: one process of a run waits for them, and the others do the rest meanwhile."""
+    items.sort(key=lambda item: item.get_closest_marker("visits") is None)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Runs `async def` tests, in the loop of the `runner` fixture where the test has one."""
