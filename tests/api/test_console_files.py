@@ -9,6 +9,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.types import Message
+from structlog.testing import capture_logs
 
 from api import expect
 from harness import Client
@@ -125,12 +126,14 @@ async def test_a_console_that_is_replaced_under_its_server_is_served_as_it_was(t
     assert (await site("/assets/index-1a2b.js")).text == "first"
 
 
-async def test_without_a_build_the_first_page_names_the_command_and_leads_to_what_there_is(
+async def test_without_a_build_the_log_and_the_first_page_name_the_command_and_lead_to_what_there_is(
     api: Client, tmp_path: Path
 ) -> None:
-    page = await Site(tmp_path / "nothing")("/")
+    with capture_logs() as said:
+        page = await Site(tmp_path / "nothing")("/")
 
     assert "make install" in page.text
+    assert [("warning", "make install" in line["hint"]) for line in said] == [("warning", True)]
     for link in ("/api/v1/scheduler/health", "/api/v1/jobs", "/api/v1/instances", "/openapi.json"):
         assert f'href="{link}"' in page.text
         assert (await api("GET", link)).status == 200

@@ -1,6 +1,6 @@
 """Serves the built console: every path that no route has is a page of it.
 
-The build is not in git: without it the API runs all the same, and `/` names the command that makes it.
+The build is not in git: without it the API runs all the same, and `/` and the log name the command that makes it.
 """
 
 import mimetypes
@@ -8,9 +8,12 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+log = structlog.get_logger(__name__)
 
 BUILT = Path(__file__).resolve().parent.parent / "console"
 NONCE = "HORAI_NONCE"
@@ -61,6 +64,8 @@ class Console:
         self._files = _files_in(folder)
         index = self._files.pop("/index.html", None)
         self._page = None if index is None else index.body.decode()
+        if self._page is None:
+            log.warning("The console has not been built.", hint="`make install` in a clone of the repository builds it")
         self._otherwise = otherwise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
