@@ -1,20 +1,13 @@
 import { Button, Loader, Skeleton } from "@mantine/core";
 import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, memo, type MouseEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
+import { type Column, sorted, type Sorting } from "./columns";
 import classes from "./DataTable.module.css";
 import { ErrorView } from "./ErrorView";
-
-export interface Column<Row> {
-  id: string;
-  header: ReactNode;
-  cell: (row: Row) => ReactNode;
-  /** As in `grid-template-columns`: `"120px"`, `"minmax(160px, 1fr)"`. */
-  width?: string;
-  isNumeric?: boolean;
-}
+import { type Selection, type ServerOrder, TableHead } from "./TableHead";
+import { TableRow } from "./TableRow";
 
 interface ListPage<Row> {
   items: Row[];
@@ -32,7 +25,8 @@ interface DataTableProps<Row> {
   /** Where Enter and a click on the row lead. */
   hrefOf?: (row: Row) => string;
   empty: ReactNode;
-  selection?: { chosen: ReadonlySet<string>; onChange: (chosen: ReadonlySet<string>) => void };
+  selection?: Selection;
+  order?: ServerOrder;
   rowHeight?: number;
 }
 
@@ -62,7 +56,10 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     void queries.invalidateQueries({ queryKey });
   }
 
-  const rows = useMemo(() => pages.data?.pages.flatMap((page) => page.items) ?? [], [pages.data]);
+  const [sorting, setSorting] = useState<Sorting | null>(null);
+  const isWhole = pages.data !== undefined && !pages.hasNextPage;
+  const loaded = useMemo(() => pages.data?.pages.flatMap((page) => page.items) ?? [], [pages.data]);
+  const rows = useMemo(() => sorted(loaded, columns, isWhole ? sorting : null), [loaded, columns, isWhole, sorting]);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -123,18 +120,16 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           onKeyDown={onKeyDown}
           style={{ minWidth: "fit-content" }}
         >
-          <div role="row" className={classes.head} style={{ gridTemplateColumns: template }}>
-            {selection && (
-              <div role="columnheader">
-                <ChooseAll ids={rows.map(props.idOf)} selection={selection} />
-              </div>
-            )}
-            {columns.map((column) => (
-              <div key={column.id} role="columnheader" data-numeric={column.isNumeric || undefined}>
-                {column.header}
-              </div>
-            ))}
-          </div>
+          <TableHead
+            columns={columns as readonly Column<never>[]}
+            template={template}
+            selection={selection}
+            ids={() => rows.map(props.idOf)}
+            order={props.order}
+            sorting={isWhole ? sorting : null}
+            onSort={setSorting}
+            isWhole={isWhole}
+          />
           {rows.length === 0 ? (
             <Skeletons columns={columns.length + (selection ? 1 : 0)} template={template} height={rowHeight} />
           ) : (
@@ -178,107 +173,6 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         )}
       </div>
     </div>
-  );
-}
-
-interface TableRowProps {
-  row: unknown;
-  id: string;
-  href: string | undefined;
-  columns: readonly Column<unknown>[];
-  /** Undefined where nothing can be chosen. */
-  isChosen: boolean | undefined;
-  onChoose: (id: string) => void;
-  index: number;
-  isActive: boolean;
-  onActivate: (index: number) => void;
-  template: string;
-  height: number;
-  start: number;
-}
-
-/** Drawn again only when something of its own has changed: while one scrolls, nothing of it has. */
-const TableRow = memo(function TableRow({ row, id, href, columns, index, onActivate, ...props }: TableRowProps) {
-  const { t } = useTranslation();
-  const navigate = useNavigate();
-  function open(event: MouseEvent | KeyboardEvent): void {
-    if (href && !event.defaultPrevented) void navigate({ href });
-  }
-  function follow(event: MouseEvent, link: HTMLElement): void {
-    if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-    event.preventDefault();
-    void navigate({ href: link.getAttribute("href") ?? "" });
-  }
-  return (
-    <div
-      role="row"
-      tabIndex={props.isActive ? 0 : -1}
-      aria-rowindex={index + 2}
-      data-index={index}
-      data-linked={href ? true : undefined}
-      className={classes.row}
-      style={{ gridTemplateColumns: props.template, height: props.height, transform: `translateY(${props.start}px)` }}
-      onFocus={() => onActivate(index)}
-      onClick={(event) => {
-        const inner = (event.target as Element).closest<HTMLElement>("a, button, input, label");
-        if (!inner) open(event);
-        else if (inner.dataset["rowLink"]) follow(event, inner);
-      }}
-      onKeyDown={(event) => {
-        if (event.key === "Enter" && event.target === event.currentTarget) open(event);
-      }}
-    >
-      {props.isChosen !== undefined && (
-        <div role="gridcell">
-          <input
-            type="checkbox"
-            className={classes.check}
-            aria-label={t("table.choose", { name: id })}
-            checked={props.isChosen}
-            onChange={() => props.onChoose(id)}
-          />
-        </div>
-      )}
-      {columns.map((column) => (
-        <div key={column.id} role="gridcell" data-numeric={column.isNumeric || undefined}>
-          {column.cell(row)}
-        </div>
-      ))}
-    </div>
-  );
-});
-
-interface RowLinkProps {
-  href: string;
-  isFaint?: boolean;
-  children: string;
-}
-
-/** A link in a cell. Its row follows it, so that a thousand of them cost no more than their text. */
-export function RowLink({ href, isFaint, children }: RowLinkProps) {
-  return (
-    <a href={href} className={classes.link} data-row-link="true" data-faint={isFaint || undefined} title={children}>
-      <bdi>{children}</bdi>
-    </a>
-  );
-}
-
-type Selection = NonNullable<DataTableProps<unknown>["selection"]>;
-
-function ChooseAll({ ids, selection }: { ids: string[]; selection: Selection }) {
-  const { t } = useTranslation();
-  const count = ids.filter((id) => selection.chosen.has(id)).length;
-  return (
-    <input
-      type="checkbox"
-      className={classes.check}
-      aria-label={t("table.chooseAll")}
-      checked={count > 0 && count === ids.length}
-      ref={(box) => {
-        if (box) box.indeterminate = count > 0 && count < ids.length;
-      }}
-      onChange={() => selection.onChange(count === ids.length ? new Set() : new Set(ids))}
-    />
   );
 }
 

@@ -8,7 +8,7 @@ import { Icon } from "./Icon";
 import { InstantInput } from "./InstantInput";
 
 export type FilterField = { name: string; label: string; width?: number } & (
-  | { kind: "text" }
+  | { kind: "text"; placeholder?: string }
   | { kind: "choice"; options: readonly { value: string; label: string }[] }
   | { kind: "states" }
   | { kind: "instant" }
@@ -55,7 +55,7 @@ export function FilterInput({ field, value, onChange }: FieldProps) {
   const common = { label: field.label, w: field.width ?? 200 };
   switch (field.kind) {
     case "text":
-      return <TextField {...common} value={value} onChange={onChange} />;
+      return <TextField {...common} {...(field.placeholder && { placeholder: field.placeholder })} value={value} onChange={onChange} />;
     case "choice":
       return (
         <Select
@@ -84,7 +84,7 @@ export function FilterInput({ field, value, onChange }: FieldProps) {
 }
 
 /** Waits until the typing pauses; what comes from the address (back, a link) is taken over. */
-function TextField({ value, onChange, ...rest }: { label: string; w: number; value: string; onChange: (text: string | undefined) => void }) {
+function TextField({ value, onChange, ...rest }: { label: string; w: number; placeholder?: string } & Pick<FieldProps, "value" | "onChange">) {
   const [text, setText] = useState(value);
   const tell = useDebouncedCallback((typed: string) => onChange(typed || undefined), 300);
   const [taken, take] = useState(value);

@@ -1,4 +1,4 @@
-import { Button, Collapse, Group, Stack, UnstyledButton } from "@mantine/core";
+import { Button, Collapse, Group, SegmentedControl, Stack, UnstyledButton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -6,14 +6,14 @@ import { getQueues } from "@/api";
 import { STATES } from "@/generated/states";
 import { type FilterField, FilterInput, Icon, JobSelect, StateMark, useFilters } from "@/parts";
 import classes from "./Filters.module.css";
-import { FILTERS, isNarrow } from "./filters";
+import { FILTERS, type InstanceFilters, isNarrow, NARROWING, viewOf, VIEWS } from "./filters";
 
-const SELDOM = ["tag", "errorCode", "from", "to"] as const;
+const SELDOM = ["tag", "errorCode", "payload", "from", "to"] as const;
 
 /** Which instances the list shows, all of it in the address. */
 export function Filters() {
   const { t } = useTranslation(["instances", "common"]);
-  const [filters, change] = useFilters(FILTERS);
+  const [filters, change] = useChosen();
   const queues = useQuery({ queryKey: ["queues", "names"], queryFn: ({ signal }) => getQueues({ limit: 200 }, { signal }) });
   const [isOpen, open] = useState(SELDOM.some((name) => filters[name]));
   const input = (field: FilterField & { name: (typeof FILTERS)[number] }) => (
@@ -22,7 +22,16 @@ export function Filters() {
   const options = (queues.data?.items ?? []).map(({ name }) => ({ value: name, label: name }));
   return (
     <Stack gap="sm" role="search">
-      <StateFilter />
+      <Group gap="md" justify="space-between">
+        <StateFilter />
+        <SegmentedControl
+          size="xs"
+          aria-label={t("filter.when")}
+          value={viewOf(filters)}
+          onChange={(when) => change({ when, order: undefined })}
+          data={VIEWS.map((value) => ({ value, label: t(`view.${value}`) }))}
+        />
+      </Group>
       <Group gap="sm" align="flex-end">
         <JobSelect label={t("column.job")} w={220} value={filters.job ?? ""} onChange={(job) => change({ job })} />
         {input({ kind: "text", name: "key", label: t("filter.key"), width: 200 })}
@@ -40,7 +49,7 @@ export function Filters() {
             variant="subtle"
             color="gray"
             leftSection={<Icon name="close" size={16} />}
-            onClick={() => change(Object.fromEntries(FILTERS.map((name) => [name, undefined])))}
+            onClick={() => change(Object.fromEntries(NARROWING.map((name) => [name, undefined])))}
           >
             {t("common:filter.clear")}
           </Button>
@@ -49,7 +58,8 @@ export function Filters() {
       <Collapse expanded={isOpen}>
         <Group gap="sm" align="flex-end">
           {input({ kind: "text", name: "tag", label: t("filter.tag"), width: 160 })}
-          {input({ kind: "text", name: "errorCode", label: t("filter.errorCode"), width: 200 })}
+          {input({ kind: "text", name: "errorCode", label: t("filter.errorCode"), width: 160 })}
+          {input({ kind: "text", name: "payload", label: t("filter.payload"), width: 180, placeholder: "order.id=17" })}
           {input({ kind: "instant", name: "from", label: t("filter.from"), width: 210 })}
           {input({ kind: "instant", name: "to", label: t("filter.to"), width: 210 })}
         </Group>
@@ -58,10 +68,16 @@ export function Filters() {
   );
 }
 
+/** The filters; whoever changes one goes on looking at what was looked at. */
+function useChosen(): [InstanceFilters, (change: { [name in keyof InstanceFilters]: string | undefined }) => void] {
+  const [filters, change] = useFilters(FILTERS);
+  return [filters, (wanted) => change({ when: viewOf(filters), ...wanted })];
+}
+
 /** The states as a row of switches: several may be on, none is all. */
 function StateFilter() {
   const { t } = useTranslation(["instances", "common"]);
-  const [filters, change] = useFilters(["state"]);
+  const [filters, change] = useChosen();
   const chosen = new Set(filters.state?.split(",") ?? []);
   function toggle(state: string): void {
     const wanted = STATES.map(({ name }) => name).filter((name) => chosen.has(name) !== (name === state));

@@ -9,17 +9,19 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
   const { t } = useTranslation(["instances", "common"]);
   return useMemo(
     () => [
-      { id: "state", header: t("column.state"), width: "144px", cell: (row) => <StateChip state={row.state} /> },
+      { id: "state", header: t("column.state"), width: "132px", cell: (row) => <StateChip state={row.state} />, sortBy: (row) => row.state },
       {
         id: "job",
         header: t("column.job"),
-        width: "minmax(124px, 1fr)",
+        width: "minmax(140px, 1.6fr)",
+        sortBy: (row) => row.job,
         cell: (row) => <RowLink href={`/jobs/${encodeURIComponent(row.job)}`}>{row.job}</RowLink>,
       },
       {
         id: "key",
         header: t("column.key"),
-        width: "minmax(124px, 1fr)",
+        width: "minmax(120px, 1.2fr)",
+        sortBy: (row) => row.key,
         cell: (row) => (
           <RowLink href={`/instances/${row.id}`} isFaint={!row.key}>
             {row.key ?? `#${row.id}`}
@@ -30,22 +32,25 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
       {
         id: "delay",
         header: t("column.delay"),
-        width: "84px",
+        width: "88px",
         isNumeric: true,
+        sortBy: delayOf,
         cell: (row) => <Duration ms={delayOf(row)} />,
       },
       {
         id: "duration",
         header: t("column.duration"),
-        width: "84px",
+        width: "88px",
         isNumeric: true,
+        sortBy: (row) => between(row.startedAt, row.finishedAt),
         cell: (row) => <Duration ms={between(row.startedAt, row.finishedAt)} />,
       },
-      { id: "attempt", header: t("column.attempt"), width: "88px", isNumeric: true, cell: (row) => row.attempt || "–" },
+      { id: "attempt", header: t("column.attempt"), width: "96px", isNumeric: true, cell: (row) => row.attempt || "–", sortBy: (row) => row.attempt },
       {
         id: "error",
         header: t("column.note"),
-        width: "minmax(120px, 0.8fr)",
+        width: "minmax(88px, 0.8fr)",
+        sortBy: (row) => row.reason ?? row.errorCode,
         cell: (row) => <Note row={row} />,
       },
     ],

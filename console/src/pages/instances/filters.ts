@@ -1,20 +1,45 @@
 import type { GetInstancesParams, SweepIn } from "@/api";
 import { type StateName, STATES } from "@/generated/states";
 
-/** As they stand in the address. `key` is how a key begins. */
-export const FILTERS = ["state", "job", "queue", "key", "tag", "errorCode", "from", "to"] as const;
+/** What narrows the list down. `key` is how a key begins, `payload` a member and its value: `order.id=17`. */
+export const NARROWING = ["state", "job", "queue", "key", "tag", "errorCode", "payload", "from", "to"] as const;
+/** All that stands in the address. */
+export const FILTERS = [...NARROWING, "when", "order"] as const;
 export type InstanceFilters = Partial<Record<(typeof FILTERS)[number], string>>;
 
-/** The filters as the API takes them. */
-export function paramsOf({ key, ...rest }: InstanceFilters): GetInstancesParams {
+export const VIEWS = ["happened", "planned", "all"] as const;
+export type View = (typeof VIEWS)[number];
+
+export function isNarrow(filters: InstanceFilters): boolean {
+  return NARROWING.some((name) => filters[name]);
+}
+
+/** What has happened, until somebody chooses; a link that asks for something finds it, whenever it is. */
+export function viewOf(filters: InstanceFilters): View {
+  return VIEWS.find((view) => view === filters.when) ?? (isNarrow(filters) ? "all" : "happened");
+}
+
+/** Whether the oldest come first: of what is planned, that is the next. */
+export function isUpwards(filters: InstanceFilters): boolean {
+  return filters.order ? filters.order === "oldest" : viewOf(filters) === "planned";
+}
+
+/** What narrows it down, as the API takes it. */
+function meantBy({ key, when: _when, order: _order, ...rest }: InstanceFilters): Partial<GetInstancesParams> {
   return key ? { ...rest, keyPrefix: key } : rest;
 }
 
-export function isNarrow(filters: InstanceFilters): boolean {
-  return Object.keys(filters).length > 0;
+function momentOf(filters: InstanceFilters): { when?: "happened" | "planned" } {
+  const view = viewOf(filters);
+  return view === "all" ? {} : { when: view };
 }
 
-const LIVE = STATES.filter((state) => !state.isFinal).map((state): StateName => state.name);
+/** The filters as the list takes them. */
+export function paramsOf(filters: InstanceFilters): GetInstancesParams {
+  return { ...meantBy(filters), ...momentOf(filters), ...(isUpwards(filters) && { order: "oldest" as const }) };
+}
+
+export const LIVE = STATES.filter((state) => !state.isFinal).map((state): StateName => state.name);
 
 /** The states of a filter that can still be cancelled; all of them where it names none. */
 export function liveIn(filters: InstanceFilters): StateName[] {
@@ -22,8 +47,18 @@ export function liveIn(filters: InstanceFilters): StateName[] {
   return wanted ? LIVE.filter((state) => wanted.includes(state)) : LIVE;
 }
 
+/** Whether a filter shows what is dead. */
+export function showsDead(filters: InstanceFilters): boolean {
+  return !filters.state || filters.state.split(",").includes("DEAD");
+}
+
 /** What asks the server to cancel all that match, what runs only if that is wanted. */
-export function sweepOf(filters: InstanceFilters, withRunning: boolean): SweepIn {
+export function cancelsOf(filters: InstanceFilters, withRunning: boolean): SweepIn {
   const states = liveIn(filters).filter((state) => withRunning || state !== "RUNNING");
-  return { ...paramsOf(filters), state: states.join(",") } as SweepIn;
+  return { ...meantBy(filters), ...momentOf(filters), state: states.join(",") };
+}
+
+/** What asks the server to replay all that match and are dead. */
+export function replaysOf(filters: InstanceFilters): SweepIn {
+  return { ...meantBy(filters), ...momentOf(filters), state: "DEAD" };
 }

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import type { InstanceOut } from "@/api";
-import { answers, network } from "@/testing/server";
-import { cancelMatching } from "./cancelling";
 import { csvOf } from "@/parts/files";
-import { COLUMNS } from "./Download";
-import { isNarrow, liveIn, paramsOf, sweepOf } from "./filters";
+import { answers, network } from "@/testing/server";
+import { cancelsOf, isNarrow, isUpwards, liveIn, paramsOf, replaysOf, viewOf } from "./filters";
+import { countOf, sweep, wishesOf } from "./sweeping";
 
 async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const gathered: Item[] = [];
@@ -12,40 +11,73 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return gathered;
 }
 
-const portion = (cancelled: number, more: boolean) => answers({ matched: cancelled, cancelled, held: 1, more, dryRun: false });
+const cancelled = (number: number, more: boolean) => answers({ matched: number, cancelled: number, held: 1, more, dryRun: false });
+const replayed = (number: number, nextCursor: string | null) =>
+  answers({ matched: number, replayed: number, superseded: 1, held: 0, nextCursor, dryRun: false });
 
 test("a key in the address is how a key begins", () => {
   expect(paramsOf({ job: "mail", key: "order:" })).toEqual({ job: "mail", keyPrefix: "order:" });
   expect(isNarrow({})).toBe(false);
 });
 
-test("only what lives is cancelled, and what runs only when that is wanted", () => {
-  expect(sweepOf({ job: "mail" }, false)).toEqual({ job: "mail", state: "BLOCKED,INIT,FAIL" });
-  expect(sweepOf({ state: "INIT,RUNNING,DEAD" }, true)).toEqual({ state: "INIT,RUNNING" });
+test("without a wish one sees what has happened, and a link finds what it asks for whenever that is", () => {
+  expect(paramsOf({})).toEqual({ when: "happened" });
+  expect(viewOf({ state: "INIT" })).toBe("all");
+  expect(paramsOf({ state: "INIT", when: "planned" })).toEqual({ state: "INIT", when: "planned", order: "oldest" });
+  expect(isNarrow({ when: "planned", order: "oldest" })).toBe(false);
+  expect(isUpwards({ when: "planned", order: "newest" })).toBe(false);
+});
+
+test("only what lives is cancelled, what runs only when that is wanted, and only what is shown", () => {
+  expect(cancelsOf({ job: "mail" }, false)).toEqual({ job: "mail", state: "BLOCKED,INIT,FAIL" });
+  expect(cancelsOf({ state: "INIT,RUNNING,DEAD" }, true)).toEqual({ state: "INIT,RUNNING" });
+  expect(cancelsOf({ job: "mail", when: "planned", order: "oldest" }, false)).toEqual({ job: "mail", state: "BLOCKED,INIT,FAIL", when: "planned" });
+  expect(replaysOf({ job: "mail", state: "DEAD,SUCCESS" })).toEqual({ job: "mail", state: "DEAD" });
   expect(liveIn({ state: "SUCCESS,DEAD" })).toEqual([]);
 });
 
 test("a table for a spreadsheet quotes what it must and holds no formula", () => {
-  const row = { id: "7", job: "mail", key: "=HYPERLINK(1)", state: "DEAD", errorMsg: 'said "no",\nthen left' } as InstanceOut;
+  const row = { id: "7", job: "mail", key: "=HYPERLINK(1)", state: "DEAD", payload: { a: 1 }, errorMsg: 'said "no",\nthen left' } as unknown as InstanceOut;
 
-  const [head, ...lines] = csvOf([row], COLUMNS).split("\r\n");
+  const [head, ...lines] = csvOf([row], ["id", "job", "key", "state", "payload", "errorMsg"]).split("\r\n");
 
-  expect(head).toMatch(/^id,job,key,state/);
-  expect(lines.join("\r\n")).toContain(`7,mail,'=HYPERLINK(1),DEAD,`);
-  expect(lines.join("\r\n")).toContain(`"said ""no"",\nthen left"`);
+  expect(head).toBe("id,job,key,state,payload,errorMsg");
+  expect(lines.join("\r\n")).toBe(`7,mail,'=HYPERLINK(1),DEAD,"{""a"":1}","said ""no"",\nthen left"\r\n`);
 });
 
 test("all that match are cancelled portion by portion until nothing is left", async () => {
-  const calls = network("/api/v1/instances/cancel", portion(500, true), portion(20, false));
+  const calls = network("/api/v1/instances/cancel", cancelled(500, true), cancelled(20, false));
 
-  const reached = await all(cancelMatching({ job: "mail" }));
+  const reached = await all(sweep({ verb: "cancel", filters: { job: "mail", state: "INIT" } }, false));
 
   expect(reached).toEqual([{ done: 500, left: 1 }, { done: 520, left: 1 }]);
-  expect(calls.map((call) => call.body)).toEqual([{ job: "mail", limit: 500 }, { job: "mail", limit: 500 }]);
+  const body = { job: "mail", state: "INIT", limit: 500 };
+  expect(calls.map((call) => call.body)).toEqual([body, body]);
 });
 
 test("a sweep ends when everything that is left is held", async () => {
   network("/api/v1/instances/cancel", answers({ matched: 3, cancelled: 0, held: 3, more: true, dryRun: false }));
 
-  expect(await all(cancelMatching({ job: "mail" }))).toEqual([{ done: 0, left: 3 }]);
+  expect(await all(sweep({ verb: "cancel", filters: { job: "mail" } }, false))).toEqual([{ done: 0, left: 3 }]);
+});
+
+test("a replay goes on behind what it has replayed", async () => {
+  const calls = network("/api/v1/instances/replay", replayed(500, "next"), replayed(7, null));
+
+  expect(await all(sweep({ verb: "replay", filters: { job: "mail" } }, false))).toEqual([{ done: 500, left: 1 }, { done: 507, left: 2 }]);
+  expect(calls.map((call) => call.body)).toEqual([
+    { job: "mail", state: "DEAD", limit: 500 },
+    { job: "mail", state: "DEAD", limit: 500, cursor: "next" },
+  ]);
+});
+
+test("chosen ones are counted and done on the server, a hundred at a time", async () => {
+  const ids = Array.from({ length: 150 }, (_, place) => String(place));
+  const calls = network("/api/v1/instances/cancel", cancelled(150, false), cancelled(100, false), cancelled(40, false));
+  const many = { verb: "cancel", ids } as const;
+
+  expect(await countOf(many, false, new AbortController().signal)).toEqual({ matched: 150, more: false });
+  expect(await all(sweep(many, false))).toEqual([{ done: 100, left: 0 }, { done: 140, left: 10 }]);
+  expect(calls.map((call) => (call.body as { ids: string[] }).ids.length)).toEqual([150, 100, 50]);
+  expect(wishesOf(many, false)[0]?.state).toBe("BLOCKED,INIT,RUNNING,FAIL");
 });

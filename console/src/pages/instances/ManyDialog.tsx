@@ -2,48 +2,49 @@ import { Button, Group, Modal, Stack, Switch, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { cancelInstances } from "@/api";
 import { Act, CopyAs, ErrorView, ProgressBar, useWork } from "@/parts";
-import { cancelChosen, cancelMatching } from "./cancelling";
-import { type InstanceFilters, liveIn, sweepOf } from "./filters";
+import { liveIn } from "./filters";
+import { countOf, type Many, sweep, type Verb, wishesOf } from "./sweeping";
 
-/** Those that were ticked, or all that match a filter. */
-export type Many = { ids: readonly string[] } | { filters: InstanceFilters };
-
-/** Counts first, asks, and then cancels in portions; it can be stopped between two of them. */
-export function CancelMany({ many, onClose }: { many: Many | null; onClose: () => void }) {
+/** Counts first, asks, and then does it in portions; it can be stopped between two of them. */
+export function ManyDialog({ many, onClose }: { many: Many | null; onClose: () => void }) {
   const { t } = useTranslation(["instances", "common"]);
   return (
-    <Modal opened={many !== null} onClose={onClose} title={t("cancelMany.title")} size="lg" closeOnClickOutside={false}>
-      {many && <Cancelling many={many} onClose={onClose} />}
+    <Modal opened={many !== null} onClose={onClose} title={many && t(`${many.verb}Many.title`)} size="lg" closeOnClickOutside={false}>
+      {many && <Asking many={many} onClose={onClose} />}
     </Modal>
   );
 }
 
-function Cancelling({ many, onClose }: { many: Many; onClose: () => void }) {
+function Asking({ many, onClose }: { many: Many; onClose: () => void }) {
   const { t, i18n } = useTranslation(["instances", "common"]);
+  const { verb } = many;
   const queries = useQueryClient();
-  const work = useWork(() => void queries.invalidateQueries({ queryKey: ["instances"] }));
+  const work = useWork(() => {
+    void queries.invalidateQueries({ queryKey: ["instances"] });
+    void queries.invalidateQueries({ queryKey: ["dead-letters"] });
+  });
   const [withRunning, setWithRunning] = useState(isOnlyRunning(many));
-  const wish = "filters" in many ? sweepOf(many.filters, withRunning) : null;
   const counted = useQuery({
-    queryKey: ["sweeps", wish],
-    queryFn: ({ signal }) => cancelInstances({ ...wish, dryRun: true }, { signal }),
-    enabled: wish !== null && work.phase === "idle",
+    queryKey: ["sweeps", many, withRunning],
+    queryFn: ({ signal }) => countOf(many, withRunning, signal),
+    enabled: work.phase === "idle",
     gcTime: 0,
   });
-  const total = "ids" in many ? many.ids.length : counted.data?.matched;
+  const total = counted.data?.matched;
   const number = new Intl.NumberFormat(i18n.language).format(total ?? 0);
   const isMore = counted.data?.more === true;
   if (work.phase !== "idle") {
-    return <Progress work={work} total={total ?? 0} isMore={isMore} onClose={onClose} />;
+    return <Progress verb={verb} work={work} total={total ?? 0} isMore={isMore} onClose={onClose} />;
   }
+  const [wish] = wishesOf(many, withRunning);
   return (
     <Stack gap="md">
       <Text size="sm" aria-live="polite">
-        {total === undefined ? t("cancelMany.counting") : t(isMore ? "cancelMany.atLeast" : "cancelMany.count", { number })}
+        {total === undefined ? t(`${verb}Many.counting`) : t(isMore ? `${verb}Many.atLeast` : `${verb}Many.count`, { number })}
+        {"ids" in many && total !== undefined && total < many.ids.length && ` ${t(`${verb}Many.others`)}`}
       </Text>
-      {"filters" in many && liveIn(many.filters).includes("RUNNING") && !isOnlyRunning(many) && (
+      {verb === "cancel" && "filters" in many && liveIn(many.filters).includes("RUNNING") && !isOnlyRunning(many) && (
         <Switch
           checked={withRunning}
           onChange={(event) => setWithRunning(event.currentTarget.checked)}
@@ -52,21 +53,21 @@ function Cancelling({ many, onClose }: { many: Many; onClose: () => void }) {
         />
       )}
       <Text size="sm" c="dimmed">
-        {t("cancelMany.stays")}
+        {t(`${verb}Many.stays`)}
       </Text>
       <ErrorView error={counted.error} />
       <Group justify="space-between">
-        <div>{wish && <CopyAs recipe={{ method: "POST", path: "/api/v1/instances/cancel", body: wish }} />}</div>
+        <div>{wish && <CopyAs recipe={{ method: "POST", path: `/api/v1/instances/${verb}`, body: wish }} />}</div>
         <Group gap="xs">
           <Button variant="default" onClick={onClose}>
-            {t("cancelMany.keep")}
+            {t(`${verb}Many.keep`)}
           </Button>
           <Act
-            color="red"
-            why={total === undefined ? t("cancelMany.counting") : total === 0 ? t("cancelMany.nothing") : null}
-            onClick={() => work.start("ids" in many ? cancelChosen(many.ids) : cancelMatching(wish ?? {}))}
+            {...(verb === "cancel" && { color: "red" })}
+            why={total === undefined ? t(`${verb}Many.counting`) : total === 0 ? t(`${verb}Many.nothing`) : null}
+            onClick={() => work.start(sweep(many, withRunning))}
           >
-            {t("cancelMany.do")}
+            {t(`${verb}Many.do`)}
           </Act>
         </Group>
       </Group>
@@ -79,13 +80,14 @@ function isOnlyRunning(many: Many): boolean {
 }
 
 interface ProgressProps {
+  verb: Verb;
   work: ReturnType<typeof useWork>;
   total: number;
   isMore: boolean;
   onClose: () => void;
 }
 
-function Progress({ work, total, isMore, onClose }: ProgressProps) {
+function Progress({ verb, work, total, isMore, onClose }: ProgressProps) {
   const { t, i18n } = useTranslation(["instances", "common"]);
   const { done, left } = work.tally;
   const isOver = work.phase === "done";
@@ -93,22 +95,22 @@ function Progress({ work, total, isMore, onClose }: ProgressProps) {
   return (
     <Stack gap="md">
       <ProgressBar
-        label={t("cancelMany.title")}
+        label={t(`${verb}Many.title`)}
         done={done}
         total={isOver ? done + left : Math.max(total, done + (isMore ? 1 : 0))}
         tone={work.error ? "failed" : isOver ? "done" : "running"}
       />
       <Text size="sm" aria-live="polite">
-        {isOver ? t("cancelMany.done", { number: number(done) }) : t("cancelMany.working")}
-        {left > 0 && ` ${t("cancelMany.left", { number: number(left) })}`}
+        {isOver ? t(`${verb}Many.done`, { number: number(done) }) : t(`${verb}Many.working`)}
+        {left > 0 && ` ${t(`${verb}Many.left`, { number: number(left) })}`}
       </Text>
       <ErrorView error={work.error} />
       <Group justify="flex-end">
         {isOver ? (
-          <Button onClick={onClose}>{t("cancelMany.close")}</Button>
+          <Button onClick={onClose}>{t(`${verb}Many.close`)}</Button>
         ) : (
           <Button variant="default" loading={work.phase === "stopping"} onClick={work.stop}>
-            {t("cancelMany.stop")}
+            {t(`${verb}Many.stop`)}
           </Button>
         )}
       </Group>
