@@ -1,4 +1,4 @@
-import { Skeleton, Text } from "@mantine/core";
+import { Group, Skeleton, Text } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { type FaultList, getFaults } from "@/api";
@@ -15,10 +15,11 @@ interface FaultsProps {
   filters: LetterFilters;
   status: Status;
   onReplay: (filters: LetterFilters) => void;
+  onDiscard: (filters: LetterFilters) => void;
 }
 
 /** The letters by what went wrong, the most frequent first. */
-export function Faults({ filters, status, onReplay }: FaultsProps) {
+export function Faults({ filters, status, onReplay, onDiscard }: FaultsProps) {
   const { t, i18n } = useTranslation(["dead-letters", "common"]);
   const faults = useQuery({
     queryKey: ["dead-letters", "faults", filters, status],
@@ -49,6 +50,7 @@ export function Faults({ filters, status, onReplay }: FaultsProps) {
             share={fault.letters / most}
             number={number}
             onReplay={() => onReplay(narrowed(filters, fault))}
+            onDiscard={() => onDiscard(narrowed(filters, fault))}
           />
         ))}
       </ol>
@@ -70,9 +72,10 @@ interface LineProps {
   share: number;
   number: Intl.NumberFormat;
   onReplay: () => void;
+  onDiscard: () => void;
 }
 
-function Line({ fault, share, number, onReplay }: LineProps) {
+function Line({ fault, share, number, onReplay, onDiscard }: LineProps) {
   const { t } = useTranslation(["dead-letters", "common"]);
   const only = narrowed({}, fault) as Record<string, string>;
   return (
@@ -86,15 +89,40 @@ function Line({ fault, share, number, onReplay }: LineProps) {
           <Fault code={fault.errorCode} message={fault.errorMsg} />
         </Go>
         <Text size="xs" c="dimmed">
-          {fault.job}
+          <bdi>{fault.job}</bdi>
+          {" · "}
+          <Go to="/dead-letters/$letter" params={{ letter: fault.lastLetter }} inherit>
+            {t("faults.sample")}
+          </Go>
         </Text>
       </div>
+      <Trend hours={fault.lastDay} />
       <Seen label={t("faults.first")} at={fault.firstAt} />
       <Seen label={t("faults.last")} at={fault.lastAt} />
-      <Act size="xs" variant="default" leftSection={<Icon name="replay" size={14} />} onClick={onReplay}>
-        {t("replay.open")}
-      </Act>
+      <Group gap={4} wrap="nowrap">
+        <Act size="xs" variant="default" leftSection={<Icon name="replay" size={14} />} onClick={onReplay}>
+          {t("replay.open")}
+        </Act>
+        <Act size="xs" variant="subtle" color="gray" leftSection={<Icon name="trash" size={14} />} onClick={onDiscard}>
+          {t("discard.open")}
+        </Act>
+      </Group>
     </li>
+  );
+}
+
+/** How often it came in each hour of the last day, the last hour at the right. */
+function Trend({ hours }: { hours: readonly number[] }) {
+  const { t } = useTranslation(["dead-letters", "common"]);
+  const most = Math.max(1, ...hours);
+  const count = hours.reduce((sum, hour) => sum + hour, 0);
+  return (
+    <div className={classes.trend} role="img" aria-label={t("faults.trend", { count })} title={t("faults.trend", { count })}>
+      {hours.map((letters, hour) => (
+        // oxlint-disable-next-line react/no-array-index-key -- an hour is its place
+        <i key={hour} data-any={letters > 0 || undefined} style={{ height: letters > 0 ? `${Math.max(12, (letters / most) * 100)}%` : undefined }} />
+      ))}
+    </div>
   );
 }
 

@@ -10,11 +10,12 @@ export function useLetterColumns(): readonly Column<LetterOut>[] {
   const { t } = useTranslation(["dead-letters", "common"]);
   return useMemo(
     () => [
-      { id: "at", header: t("column.at"), width: "176px", cell: (row) => <When at={row.createdAt} /> },
+      { id: "at", header: t("column.at"), width: "176px", cell: (row) => <When at={row.createdAt} />, sortBy: (row) => row.createdAt },
       {
         id: "job",
         header: t("column.job"),
         width: "minmax(130px, 0.7fr)",
+        sortBy: (row) => row.job,
         cell: (row) => <RowLink href={`/jobs/${encodeURIComponent(row.job)}`}>{row.job}</RowLink>,
       },
       {
@@ -31,9 +32,10 @@ export function useLetterColumns(): readonly Column<LetterOut>[] {
         id: "error",
         header: t("column.error"),
         width: "minmax(220px, 2fr)",
+        sortBy: (row) => row.errorCode,
         cell: (row) => <Fault code={row.errorCode} message={row.errorMsg} />,
       },
-      { id: "status", header: t("column.status"), width: "132px", cell: (row) => <StatusBadge status={row.replayStatus} /> },
+      { id: "status", header: t("column.status"), width: "132px", cell: (row) => <StatusBadge status={row.replayStatus} />, sortBy: (row) => row.replayStatus },
     ],
     [t],
   );

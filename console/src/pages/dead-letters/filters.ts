@@ -1,7 +1,7 @@
 import type { GetLettersParams } from "@/api";
 
 /** As they stand in the address. Without a status the open letters are shown, those that nobody has settled. */
-export const FILTERS = ["job", "tag", "errorCode", "fingerprint", "status", "from", "to"] as const;
+export const FILTERS = ["job", "tag", "errorCode", "fingerprint", "instance", "status", "from", "to"] as const;
 export type LetterFilters = Partial<Record<(typeof FILTERS)[number], string>>;
 
 export const STATUSES = ["NEW", "REPLAYED", "SUPERSEDED", "DISCARDED", "all"] as const;

@@ -2,13 +2,15 @@ import { Button, Group, SegmentedControl, Stack } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getLetters, type LetterOut } from "@/api";
-import { Act, DataTable, EmptyState, type FilterField, FilterInput, Icon, JobSelect, Page, useFilters } from "@/parts";
+import { Act, DataTable, Download, EmptyState, type FilterField, FilterInput, Icon, JobSelect, Page, useFilters } from "@/parts";
 import { useLetterColumns } from "./columns";
+import { DiscardMany } from "./DiscardMany";
 import { Faults } from "./Faults";
 import { FILTERS, isNarrow, type LetterFilters, paramsOf, type Status, STATUSES, statusOf } from "./filters";
 import { ReplayMany } from "./ReplayMany";
 
 const PAGE = 100;
+const IN_FILES = ["id", "createdAt", "job", "key", "instanceId", "errorCode", "errorMsg", "tags", "replayStatus", "replayedAs", "reason"] as const;
 
 export default function DeadLettersPage() {
   const { t } = useTranslation(["dead-letters", "common"]);
@@ -16,30 +18,43 @@ export default function DeadLettersPage() {
   const status = statusOf(filters);
   const columns = useLetterColumns();
   const [replaying, replay] = useState<LetterFilters | null>(null);
+  const [discarding, discard] = useState<LetterFilters | null>(null);
+  const pageOf = (limit: number) => (cursor: string | undefined, signal?: AbortSignal) =>
+    getLetters({ ...paramsOf(filters, status), limit, ...(cursor && { cursor }) }, signal && { signal });
   return (
     <Page
       title={t("common:page.dead-letters")}
       lead={t("lead")}
       actions={
-        <Act leftSection={<Icon name="replay" size={16} />} onClick={() => replay(filters)}>
-          {t(isNarrow(filters) ? "replay.matching" : "replay.all")}
-        </Act>
+        <>
+          <Download name="dead-letters" fetchPage={pageOf(500)} columns={IN_FILES} />
+          <Act
+            variant="default"
+            leftSection={<Icon name="trash" size={16} />}
+            why={isNarrow(filters) ? null : t("discard.noFilter")}
+            onClick={() => discard(filters)}
+          >
+            {t("discard.matching")}
+          </Act>
+          <Act leftSection={<Icon name="replay" size={16} />} onClick={() => replay(filters)}>
+            {t(isNarrow(filters) ? "replay.matching" : "replay.all")}
+          </Act>
+        </>
       }
     >
       <Filters filters={filters} status={status} />
-      <Faults filters={filters} status={status} onReplay={replay} />
+      <Faults filters={filters} status={status} onReplay={replay} onDiscard={discard} />
       <DataTable<LetterOut>
         label={t("common:page.dead-letters")}
         queryKey={["dead-letters", "list", filters, status]}
-        fetchPage={(cursor, signal) =>
-          getLetters({ ...paramsOf(filters, status), limit: PAGE, ...(cursor && { cursor }) }, { signal })
-        }
+        fetchPage={pageOf(PAGE)}
         columns={columns}
         idOf={(row) => row.id}
         hrefOf={(row) => `/dead-letters/${row.id}`}
         empty={<Nothing isFiltered={isNarrow(filters) || status !== "NEW"} />}
       />
       <ReplayMany filters={replaying} onClose={() => replay(null)} />
+      <DiscardMany filters={discarding} onClose={() => discard(null)} />
     </Page>
   );
 }
@@ -64,6 +79,7 @@ function Filters({ filters, status }: { filters: LetterFilters; status: Status }
         <JobSelect label={t("filter.job")} w={220} value={filters.job ?? ""} onChange={(job) => change({ job })} />
         {input({ kind: "text", name: "tag", label: t("filter.tag"), width: 140 })}
         {input({ kind: "text", name: "errorCode", label: t("filter.errorCode"), width: 200 })}
+        {input({ kind: "text", name: "instance", label: t("filter.instance"), width: 120 })}
         {filters.fingerprint && input({ kind: "text", name: "fingerprint", label: t("filter.fingerprint"), width: 190 })}
         {isNarrow(filters) && (
           <Button

@@ -9,18 +9,18 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
   const { t } = useTranslation(["instances", "common"]);
   return useMemo(
     () => [
-      { id: "state", header: t("column.state"), width: "132px", cell: (row) => <StateChip state={row.state} />, sortBy: (row) => row.state },
+      { id: "state", header: t("column.state"), width: "124px", cell: (row) => <StateChip state={row.state} />, sortBy: (row) => row.state },
       {
         id: "job",
         header: t("column.job"),
-        width: "minmax(140px, 1.6fr)",
+        width: "minmax(140px, 1.3fr)",
         sortBy: (row) => row.job,
         cell: (row) => <RowLink href={`/jobs/${encodeURIComponent(row.job)}`}>{row.job}</RowLink>,
       },
       {
         id: "key",
         header: t("column.key"),
-        width: "minmax(120px, 1.2fr)",
+        width: "minmax(112px, 1fr)",
         sortBy: (row) => row.key,
         cell: (row) => (
           <RowLink href={`/instances/${row.id}`} isFaint={!row.key}>
@@ -28,11 +28,11 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
           </RowLink>
         ),
       },
-      { id: "fire", header: t("column.fire"), width: "176px", cell: (row) => <When at={row.fireTime} /> },
+      { id: "fire", header: t("column.fire"), width: "172px", cell: (row) => <When at={row.fireTime} /> },
       {
         id: "delay",
         header: t("column.delay"),
-        width: "88px",
+        width: "80px",
         isNumeric: true,
         sortBy: delayOf,
         cell: (row) => <Duration ms={delayOf(row)} />,
@@ -40,16 +40,16 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
       {
         id: "duration",
         header: t("column.duration"),
-        width: "88px",
+        width: "80px",
         isNumeric: true,
         sortBy: (row) => between(row.startedAt, row.finishedAt),
         cell: (row) => <Duration ms={between(row.startedAt, row.finishedAt)} />,
       },
-      { id: "attempt", header: t("column.attempt"), width: "96px", isNumeric: true, cell: (row) => row.attempt || "–", sortBy: (row) => row.attempt },
+      { id: "attempt", header: t("column.attempt"), width: "72px", isNumeric: true, cell: (row) => row.attempt || "–", sortBy: (row) => row.attempt },
       {
         id: "error",
         header: t("column.note"),
-        width: "minmax(88px, 0.8fr)",
+        width: "minmax(112px, 1fr)",
         sortBy: (row) => row.reason ?? row.errorCode,
         cell: (row) => <Note row={row} />,
       },

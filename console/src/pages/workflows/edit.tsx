@@ -35,10 +35,11 @@ export default function EditWorkflowPage() {
 
 function Form({ workflow }: { workflow: WorkflowOut }) {
   const { t } = useTranslation("workflows");
-  const [draft, setDraft] = useState(() => draftOf(workflow));
+  const [before] = useState(() => draftOf(workflow));
+  const [draft, setDraft] = useState(before);
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const body = changedBy(draft);
+  const body = changedBy(draft, before);
   const change = useMutation({
     mutationFn: () => patchWorkflow(workflow.id, body, { headers: { "If-Match": `"${workflow.version}"` } }),
     onSuccess: () => {

@@ -1,12 +1,13 @@
 import { Alert, Button, Grid, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { type ReactNode, useMemo } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors } from "@/api";
 import { Act, EmptyState, ErrorView, Icon, Panel, ScheduleFields } from "@/parts";
 import { circleIn, WorkflowGraph } from "../graph";
 import { drawnBy, EXAMPLE, withChange, withNode, withoutNode, type WorkflowDraft } from "./draft";
 import { NodeRow } from "./NodeRow";
+import { Settings, SETTINGS } from "./Settings";
 import classes from "./form.module.css";
 
 interface WorkflowFormProps {
@@ -27,7 +28,8 @@ export function WorkflowForm(props: WorkflowFormProps) {
   const { draft, onChange, error, onSubmit, isSending, submit, isThere = false, aside } = props;
   const { t } = useTranslation("workflows");
   const errors = fieldErrors(error);
-  const fields = ["name", "cron", "every", "timezone", "nodes", ...Object.keys(errors).filter((field) => field.startsWith("nodes."))];
+  const [isJson, setJson] = useState(true);
+  const fields = ["name", "cron", "every", "timezone", "nodes", ...SETTINGS, ...Object.keys(errors).filter((field) => field.startsWith("nodes."))];
   return (
     <Grid gap="lg" component="form" onSubmit={(event: React.FormEvent) => event.preventDefault()}>
       <Grid.Col span={{ base: 12, lg: 7 }}>
@@ -50,10 +52,19 @@ export function WorkflowForm(props: WorkflowFormProps) {
           <Panel title={t("form.when")}>
             <ScheduleFields draft={draft.schedule} onChange={(schedule) => onChange({ ...draft, schedule })} errors={errors} />
           </Panel>
+          <Panel title={t("form.settings")}>
+            <Settings
+              settings={draft.settings}
+              onChange={(change) => onChange({ ...draft, settings: { ...draft.settings, ...change } })}
+              errors={errors}
+              hasSlots={draft.schedule.kind !== "none"}
+              onJson={setJson}
+            />
+          </Panel>
           {!areAllShown(error, fields) && <ErrorView error={error} />}
           <Group justify="flex-end" gap="xs">
             {aside}
-            <Act type="submit" loading={isSending} onClick={onSubmit}>
+            <Act type="submit" loading={isSending} why={isJson ? null : t("form.notJson")} onClick={onSubmit}>
               {submit}
             </Act>
           </Group>
@@ -119,7 +130,7 @@ function Picture({ draft }: { draft: WorkflowDraft }) {
         </Alert>
       )}
       {nodes.length > 0 ? (
-        <WorkflowGraph nodes={nodes} label={t("form.preview")} />
+        <WorkflowGraph nodes={nodes} label={t("form.preview")} isUpright />
       ) : (
         <EmptyState icon="workflows" title={t("form.previewEmpty")}>
           {t("form.previewHint")}

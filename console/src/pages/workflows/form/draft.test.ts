@@ -34,10 +34,22 @@ test("what is created leaves out what has no value; a change takes away by null 
       { name: "report", job: "reporting", after: ["extract"], payload: { day: 1 } },
     ],
   });
-  expect(changedBy(onDemand)).toMatchObject({ cron: null, every: null, timezone: null, nodes: [{}, { payload: { day: 1 } }] });
+  expect(changedBy(onDemand, onDemand)).toMatchObject({ cron: null, every: null, timezone: null, nodes: [{}, { payload: { day: 1 } }] });
 });
 
 test("only nodes that have a name are drawn, each name once", () => {
   const draft = { ...DRAFT, nodes: [...DRAFT.nodes, { id: 3, name: "", job: "", after: [] }, { id: 4, name: "report", job: "", after: [] }] };
   expect(drawnBy(draft).map((node) => node.job)).toEqual(["extract", "reporting"]);
+});
+
+test("settings are sent where they say something, and in a change only those that changed", () => {
+  const settings = { ...EMPTY.settings, queue: "night", misfire: { policy: "all" as const, maxCatchup: 3 }, tags: ["finance"], payload: { day: 1 } };
+  const draft = { ...DRAFT, settings };
+
+  expect(createdBy(draft)).toMatchObject({ queue: "night", misfire: { policy: "all", maxCatchup: 3 }, tags: ["finance"], payload: { day: 1 } });
+  expect(createdBy(draft)).not.toHaveProperty("overlap");
+  const changed = changedBy({ ...draft, settings: { ...settings, tags: [], overlap: "skip" } }, draft);
+  expect(changed).toMatchObject({ tags: null, overlap: "skip" });
+  expect(changed).not.toHaveProperty("queue");
+  expect(changed).not.toHaveProperty("payload");
 });

@@ -12,9 +12,22 @@ export interface NodeDraft {
   payload?: unknown;
 }
 
+/** What most workflows leave as it is. */
+export interface WorkflowSettings {
+  queue: string;
+  priority: NonNullable<WorkflowIn["priority"]> | "";
+  overlap: NonNullable<WorkflowIn["overlap"]>;
+  misfire: NonNullable<WorkflowIn["misfire"]>;
+  jitter: string;
+  tags: string[];
+  /** Undefined: none. */
+  payload: unknown;
+}
+
 export interface WorkflowDraft {
   name: string;
   schedule: ScheduleDraft;
+  settings: WorkflowSettings;
   nodes: NodeDraft[];
 }
 
@@ -24,6 +37,7 @@ export const EXAMPLE = "nightly_close";
 export const EMPTY: WorkflowDraft = {
   name: "",
   schedule: scheduleOf({ cron: "0 2 * * *" }, LOCAL_ZONE),
+  settings: { queue: "", priority: "", overlap: "allow", misfire: "once", jitter: "", tags: [], payload: undefined },
   nodes: [
     { id: 1, name: "", job: "", after: [] },
     { id: 2, name: "", job: "", after: [] },
@@ -34,6 +48,15 @@ export function draftOf(workflow: WorkflowOut): WorkflowDraft {
   return {
     name: workflow.name,
     schedule: scheduleOf(workflow, LOCAL_ZONE),
+    settings: {
+      queue: workflow.queue,
+      priority: workflow.priority,
+      overlap: workflow.overlap,
+      misfire: workflow.misfire,
+      jitter: workflow.jitter ?? "",
+      tags: [...workflow.tags],
+      payload: workflow.payload ?? undefined,
+    },
     nodes: workflow.nodes.map((node, place) => ({
       id: place + 1,
       name: node.name,
@@ -53,15 +76,31 @@ function nodesOf(draft: WorkflowDraft): NodeIn[] {
   }));
 }
 
-/** What is sent to create it: fields without a value are left out. */
-export function createdBy(draft: WorkflowDraft): WorkflowIn {
-  const schedule = Object.fromEntries(Object.entries(bodyOf(draft.schedule)).filter(([, value]) => value !== null));
-  return { name: draft.name.trim(), ...schedule, nodes: nodesOf(draft) };
+/** The settings as they are sent; null is what the server has of itself. What is never late cannot overlap itself either. */
+function settingsOf({ settings, schedule }: WorkflowDraft): WorkflowPatch {
+  const hasSlots = schedule.kind !== "none";
+  return {
+    queue: settings.queue.trim() || null,
+    priority: settings.priority || null,
+    tags: settings.tags.length > 0 ? settings.tags : null,
+    payload: settings.payload ?? null,
+    overlap: hasSlots && settings.overlap !== "allow" ? settings.overlap : null,
+    misfire: hasSlots && settings.misfire !== "once" ? settings.misfire : null,
+    jitter: (hasSlots && settings.jitter.trim()) || null,
+  };
 }
 
-/** What is sent to change it: null takes a field away. */
-export function changedBy(draft: WorkflowDraft): WorkflowPatch {
-  return { ...bodyOf(draft.schedule), nodes: nodesOf(draft) };
+/** What is sent to create it: fields without a value are left out. */
+export function createdBy(draft: WorkflowDraft): WorkflowIn {
+  const given = Object.entries({ ...bodyOf(draft.schedule), ...settingsOf(draft) }).filter(([, value]) => value !== null);
+  return { name: draft.name.trim(), ...Object.fromEntries(given), nodes: nodesOf(draft) };
+}
+
+/** What is sent to change it: null takes a field away. A setting that stays is not sent: what is inherited goes on to be so. */
+export function changedBy(draft: WorkflowDraft, before: WorkflowDraft): WorkflowPatch {
+  const had = settingsOf(before) as Record<string, unknown>;
+  const changed = Object.entries(settingsOf(draft)).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(had[name]));
+  return { ...bodyOf(draft.schedule), ...Object.fromEntries(changed), nodes: nodesOf(draft) };
 }
 
 export function withNode(draft: WorkflowDraft): WorkflowDraft {

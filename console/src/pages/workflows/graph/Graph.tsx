@@ -14,16 +14,18 @@ export interface GraphProps {
   height: number;
   chosen?: string | undefined;
   onChoose?: (name: string) => void;
+  /** From top to bottom, where there is little width. */
+  isUpright?: boolean;
 }
 
 const TYPES = { job: JobNode };
 const FIT = { padding: 0.06, maxZoom: 1, minZoom: 0.2 };
 
-/** The nodes of a workflow in their order, from left to right. */
-export default function Graph({ nodes, label, height, chosen, onChoose }: GraphProps) {
+/** The nodes of a workflow in their order. */
+export default function Graph({ nodes, label, height, chosen, onChoose, isUpright = false }: GraphProps) {
   const { t } = useTranslation("workflows");
   const scheme = useComputedColorScheme("light");
-  const placed = useMemo(() => nodesOf(nodes, chosen, onChoose), [nodes, chosen, onChoose]);
+  const placed = useMemo(() => nodesOf(nodes, { chosen, onChoose, isUpright }), [nodes, chosen, onChoose, isUpright]);
   const edges = useMemo(() => edgesOf(nodes), [nodes]);
   // Another shape is another drawing, brought into sight as a whole; a change of states moves nothing.
   const shape = JSON.stringify(nodes.map((node) => [node.name, node.after]));

@@ -7,13 +7,13 @@ import type { NodeData } from "./layout";
 
 /** A node of the graph: its name, and of a run how it is doing. */
 export function JobNode({ data }: NodeProps<Node<NodeData>>) {
-  const { node, isHeld, isChosen, onChoose } = data;
+  const { node, isHeld, isChosen, onChoose, isUpright } = data;
   const { t } = useTranslation(["workflows", "common"]);
   const state = node.state && t(`common:state.${node.state}`);
   const below = isHeld ? t("graph.held") : [state, typeof node.durationMs === "number" && formatDuration(node.durationMs)].filter(Boolean).join(" · ");
   return (
     <>
-      <Handle type="target" position={Position.Left} className={classes.handle!} isConnectable={false} />
+      <Handle type="target" position={isUpright ? Position.Top : Position.Left} className={classes.handle!} isConnectable={false} />
       <button
         type="button"
         className={`nopan ${classes.node}`}
@@ -30,7 +30,7 @@ export function JobNode({ data }: NodeProps<Node<NodeData>>) {
           <small style={node.state && { color: `var(--state-${node.state}-text)` }}>{below || (node.job !== node.name && node.job)}</small>
         </span>
       </button>
-      <Handle type="source" position={Position.Right} className={classes.handle!} isConnectable={false} />
+      <Handle type="source" position={isUpright ? Position.Bottom : Position.Right} className={classes.handle!} isConnectable={false} />
     </>
   );
 }

@@ -1,15 +1,17 @@
 import { Skeleton } from "@mantine/core";
 import { lazy, Suspense } from "react";
 import type { GraphProps } from "./Graph";
-import { breadthOf } from "./paths";
+import { breadthOf, depthOf } from "./paths";
 
 const Graph = lazy(() => import("./Graph"));
 
-const [LOWEST, HIGHEST, ROW, EDGE] = [200, 440, 76, 72];
+const [LOWEST, HIGHEST, ROW, RANK, EDGE] = [200, 440, 76, 96, 72];
+const HIGHEST_UPRIGHT = 560;
 
-/** The graph of a workflow, as high as it is broad; what draws it is loaded when one is first looked at. */
+/** The graph of a workflow, as high as it has to be; what draws it is loaded when one is first looked at. */
 export function WorkflowGraph(props: Omit<GraphProps, "height">) {
-  const height = Math.min(HIGHEST, Math.max(LOWEST, breadthOf(props.nodes) * ROW + EDGE));
+  const wanted = props.isUpright ? depthOf(props.nodes) * RANK : breadthOf(props.nodes) * ROW;
+  const height = Math.min(props.isUpright ? HIGHEST_UPRIGHT : HIGHEST, Math.max(LOWEST, wanted + EDGE));
   return (
     <Suspense fallback={<Skeleton height={height} />}>
       <Graph {...props} height={height} />

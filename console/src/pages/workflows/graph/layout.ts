@@ -10,12 +10,15 @@ export interface NodeData extends Record<string, unknown> {
   isHeld: boolean;
   isChosen: boolean;
   onChoose: ((name: string) => void) | undefined;
+  isUpright: boolean;
 }
 
-/** Where each node stands: parents at the left of their children. */
-export function placesOf(nodes: readonly GraphNode[]): Map<string, { x: number; y: number }> {
+type Looks = Pick<NodeData, "onChoose" | "isUpright"> & { chosen: string | undefined };
+
+/** Where each node stands: parents at the left of their children, or above them. */
+export function placesOf(nodes: readonly GraphNode[], isUpright = false): Map<string, { x: number; y: number }> {
   const graph = new dagre.graphlib.Graph();
-  graph.setGraph({ rankdir: "LR", nodesep: 20, ranksep: 40 });
+  graph.setGraph({ rankdir: isUpright ? "TB" : "LR", nodesep: 20, ranksep: 40 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.name, { width: WIDTH, height: HEIGHT });
   for (const [from, to] of linksOf(nodes)) graph.setEdge(from, to);
@@ -54,8 +57,8 @@ export function edgesOf(nodes: readonly GraphNode[]): Edge[] {
   });
 }
 
-export function nodesOf(nodes: readonly GraphNode[], chosen: string | undefined, onChoose: NodeData["onChoose"]): Node<NodeData>[] {
-  const places = placesOf(nodes);
+export function nodesOf(nodes: readonly GraphNode[], { chosen, onChoose, isUpright }: Looks): Node<NodeData>[] {
+  const places = placesOf(nodes, isUpright);
   const held = heldBy(nodes);
   return nodes.map((node) => ({
     id: node.name,
@@ -64,6 +67,6 @@ export function nodesOf(nodes: readonly GraphNode[], chosen: string | undefined,
     width: WIDTH,
     height: HEIGHT,
     style: { pointerEvents: "all" },
-    data: { node, isHeld: held.has(node.name), isChosen: node.name === chosen, onChoose },
+    data: { node, isHeld: held.has(node.name), isChosen: node.name === chosen, onChoose, isUpright },
   }));
 }

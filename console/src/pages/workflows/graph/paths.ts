@@ -90,6 +90,11 @@ export function breadthOf(nodes: readonly Links[]): number {
   return Math.max(1, ...counts.values());
 }
 
+/** How many steps a graph has. */
+export function depthOf(nodes: readonly Links[]): number {
+  return 1 + Math.max(0, ...depthsOf(nodes).values());
+}
+
 const AT_WORK: ReadonlySet<StateName | undefined> = new Set(["INIT", "RUNNING", "FAIL"] as const);
 
 /** Why a run cannot be done again from a node on: something there is at work, or it still waits for a parent. */
