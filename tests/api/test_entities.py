@@ -6,7 +6,7 @@ import pytest
 
 from api import expect, given
 from harness import Client
-from receiver import Receiver
+from receiver import Answer, Receiver
 
 
 async def refresh_job(api: Client, url: str = "http://127.0.0.1:9/hook", **refresh: Any) -> Any:
@@ -89,6 +89,18 @@ async def test_D9_D15_the_life_of_entities_from_tick_to_tick(api: Client, receiv
         ("b", "SUCCESS", "执行成功"),
     ]
     assert sorted(hit.json["key"] for hit in given.hits(receiver, job)) == ["a", "b"]
+
+
+async def test_entities_whose_last_run_failed_are_told_apart_from_those_that_are_fresh(api: Client, receiver: Receiver):
+    answers = (Answer(410), Answer(200))
+    job = await given.scripted(api, receiver, *answers, every="1d", refresh={"window": "10d"}, retry={"maxRetry": 0})
+    await api("POST", path(job, "entities", "batch"), {"items": [{"key": key} for key in "abc"]})
+
+    await api("POST", path(job, "trigger"), Idempotency_Key=given.name("key"))
+    await given.until(lambda: _covers(api, job))
+
+    told = (await api("GET", path(job, "refresh"))).json
+    assert (told["coverage"], told["failed"], told["lastTick"]["failed"]) == (1.0, 1, 1)
 
 
 async def _covers(api: Client, job: Any) -> bool:

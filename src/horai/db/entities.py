@@ -224,6 +224,7 @@ class RefreshCounts:
     """How many entities a job has, and how they are.
 
     `due`: what a tick would load. `overdue`: older than is promised. `stale`: run to an end, but not within the window.
+    `failed`: run to an end within it, and failed.
     """
 
     entities: int
@@ -232,6 +233,7 @@ class RefreshCounts:
     due: int
     overdue: int
     stale: int
+    failed: int
 
     @property
     def fresh(self) -> int:

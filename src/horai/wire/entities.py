@@ -82,7 +82,7 @@ class RefreshOut(Model):
 
     `coverage`: the share whose last run ended within the window. `maxAge`: since the end of the last run of the one that
     waits longest, or since it was added. `due`: those the next tick would load if it were now. `overdue`: those older than
-    a window and a tick.
+    a window and a tick. `failed`: those of the coverage whose last run failed.
     """
 
     job: str
@@ -94,6 +94,7 @@ class RefreshOut(Model):
     due: int
     overdue: int
     coverage: float | None
+    failed: int
     max_age: str | None
     oldest: list[EntityOut]
     last_tick: TickOut | None

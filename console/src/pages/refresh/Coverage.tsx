@@ -1,11 +1,14 @@
 import { Group, Progress, RingProgress, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { RefreshOut } from "@/api";
-import { percentOf, colourOf } from "./freshness";
+import { colourOf, percentOf, sharesOf } from "./freshness";
 
-/** The share of a job's entities that are fresh, as a bar for a table. */
+const FAILED = "var(--state-DEAD-solid)";
+
+/** The share of a job's entities that were refreshed, and in red what failed, as a bar for a table. */
 export function CoverageBar({ found }: { found: RefreshOut }) {
   const { t } = useTranslation("refresh");
+  const { good, bad } = sharesOf(found);
   if (found.coverage === null) {
     return (
       <Text size="sm" c="dimmed">
@@ -15,9 +18,12 @@ export function CoverageBar({ found }: { found: RefreshOut }) {
   }
   return (
     <Group gap="sm" wrap="nowrap">
-      <Progress value={found.coverage * 100} color={colourOf(found)} size="sm" flex={1} aria-label={t("coverage")} />
+      <Progress.Root size="sm" flex={1}>
+        <Progress.Section value={good * 100} color={colourOf(found)} aria-label={t("coverage")} />
+        {bad > 0 && <Progress.Section value={bad * 100} color={FAILED} aria-label={t("failed")} />}
+      </Progress.Root>
       <Text size="sm" className="numbers" w={56} ta="right">
-        {percentOf(found.coverage)}
+        {percentOf(good)}
       </Text>
     </Group>
   );
@@ -26,14 +32,17 @@ export function CoverageBar({ found }: { found: RefreshOut }) {
 /** The same as a ring, with the number in it. */
 export function CoverageRing({ found }: { found: RefreshOut }) {
   const { t } = useTranslation("refresh");
-  const share = found.coverage ?? 0;
-  const told = found.coverage === null ? "–" : percentOf(found.coverage);
+  const { good, bad } = sharesOf(found);
+  const told = found.coverage === null ? "–" : percentOf(good);
   return (
     <RingProgress
       size={152}
       thickness={12}
       rootColor="var(--horai-line)"
-      sections={[{ value: share * 100, color: colourOf(found) }]}
+      sections={[
+        { value: good * 100, color: colourOf(found) },
+        { value: bad * 100, color: FAILED },
+      ]}
       aria-label={`${t("coverage")} ${told}`}
       role="img"
       label={

@@ -129,6 +129,7 @@ def _refresh_json(found: Freshness) -> dict[str, Any]:
         "due": found.counts.due,
         "overdue": found.counts.overdue,
         "coverage": found.coverage,
+        "failed": found.counts.failed,
         "maxAge": None
         if found.max_age is None
         else format_duration(timedelta(seconds=int(found.max_age.total_seconds()))),

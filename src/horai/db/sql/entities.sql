@@ -134,7 +134,7 @@ where job_id = $1 order by fire_time desc, batch_no desc limit 1;
 
 -- name: refresh_counts
 -- $2: a window ago, what ended before is due; $3: whose age counts from before is overdue. Each count goes by an index, and
--- only the first walks over all: while all is well the others are few.
+-- only the first and the last walk over all: while all is well the others are few.
 select (select count(*) from horai.entity where job_id = $1) as entities,
     (select count(*) from horai.entity where job_id = $1 and fresh_at is null) as never_run,
     (select count(*) from horai.entity where job_id = $1 and status = 1) as running,
@@ -142,7 +142,8 @@ select (select count(*) from horai.entity where job_id = $1) as entities,
         + (select count(*) from horai.entity where job_id = $1 and status in (2, 3) and finish_time <= $2) as due,
     (select count(*) from horai.entity where job_id = $1 and fresh_at < $3)
         + (select count(*) from horai.entity where job_id = $1 and fresh_at is null and create_time < $3) as overdue,
-    (select count(*) from horai.entity where job_id = $1 and fresh_at < $2) as stale;
+    (select count(*) from horai.entity where job_id = $1 and fresh_at < $2) as stale,
+    (select count(*) from horai.entity where job_id = $1 and status in (2, 3) and status = 3 and finish_time > $2) as failed;
 
 -- name: oldest_entities
 -- Whose last run ended longest ago, and of those that never ran the first ones: their age counts from when they were added.
