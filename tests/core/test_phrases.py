@@ -1,5 +1,6 @@
 """What Horai says has a code, and every code is known in Chinese."""
 
+import ast
 import importlib
 import json
 import pkgutil
@@ -8,12 +9,18 @@ from itertools import groupby
 from pathlib import Path
 
 import horai
+from horai.core.errors import HoraiError
 from horai.core.phrase import Joined, Phrasebook
 from horai.core.phrasebooks import BOOKS, every_phrase
 
 ROOT = Path(__file__).resolve().parents[2]
 CHINESE = json.loads((ROOT / "console" / "src" / "i18n" / "zh-CN" / "said.json").read_text())
 PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+
+def every_error() -> list[type[HoraiError]]:
+    """The errors of core/errors.py."""
+    return [each for each in HoraiError.__subclasses__() if each.__module__ == HoraiError.__module__]
 
 
 class Greeting(Phrasebook):
@@ -66,3 +73,46 @@ def test_every_sentence_is_known_in_chinese_with_the_places_it_has():
     assert sorted(CHINESE) == sorted(phrase.name for phrase in every_phrase())
     for phrase in every_phrase():
         assert set(PLACE.findall(CHINESE[phrase.name])) == phrase.places, phrase.name
+
+
+SPEAKING = ("core", "accept", "api", "db")
+"""What answers requests; what only a program or a terminal is told may be in English alone."""
+AMONG_OURSELVES = {
+    "accept/declarations.py": "told to a program that starts",
+    "accept/workflow_declarations.py": "told to a program that starts",
+    "db/embedded": "told to a terminal",
+    "db/migrate.py": "told to a terminal",
+    "core/reconcile.py": "kept in a report, in the words of the row",
+    "core/wakes.py": "of one node to another",
+    "core/cron/segments.py": "cannot be",
+    "core/addresses.py": "of a flag",
+    "core/wheel.py": "of our own code",
+    "core/schedule.py": "of what was stored",
+    "core/cron/fires.py": "of what was stored",
+    "core/durations.py": "of our own code",
+    "core/reschedule.py": "of our own code",
+    "core/callbacks.py": "of the signing secret",
+    "db/catalog.py": "of our own code",
+}
+ERRORS = {"ValueError", "CronError", "JsonError", "NoRerun", "FieldError", *(each.__name__ for each in every_error())}
+
+
+def told(path: Path) -> list[ast.Call]:
+    """Where an error is made, or a fault is noted."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    return [call for call in calls if ast.unparse(call.func).split(".")[-1] in ERRORS | {"add", "field"}]
+
+
+def test_no_error_is_told_without_a_code():
+    source = ROOT / "src" / "horai"
+    mute = [
+        f"{path.relative_to(source)}:{call.lineno} {ast.unparse(given)}"
+        for layer in SPEAKING
+        for path in sorted((source / layer).rglob("*.py"))
+        if not str(path.relative_to(source)).startswith(tuple(AMONG_OURSELVES))
+        for call in told(path)
+        for given in call.args
+        if isinstance(given, ast.JoinedStr | ast.Constant) and " " in ast.unparse(given)
+    ]
+
+    assert mute == []

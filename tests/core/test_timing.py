@@ -10,6 +10,7 @@ from horai.core.misfire import Misfire, Policy
 from horai.core.overlap import Overlap
 from horai.core.schedule import CronSchedule, EverySchedule
 from horai.core.timing import Rhythm, Timing, read_timing
+from horai.core.wording import Hint, Wrong
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 MOMENT, MINUTE, HOUR, DAY = timedelta(microseconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -243,7 +244,7 @@ def test_all_faults_are_found_at_once():
 
 def test_a_fault_elsewhere_does_not_hide_that_there_is_no_slot():
     faults = Faults()
-    faults.add("name", "is all digits")
+    faults.add("name", Wrong.ALL_DIGITS())
 
     read_timing({**CRON, "startAt": NOON, "endAt": NOON + HOUR}, faults)
 
@@ -255,12 +256,12 @@ def test_faults_are_raised_together_with_the_first_hint():
     faults.raise_if_any()
     assert faults.reading("a", lambda: int("1"), 0) == 1
     assert faults.reading("a", lambda: int("one"), 0) == 0
-    faults.add("b", "is missing", "Give a b.")
-    faults.add("c", "is missing", "Give a c.")
+    faults.add("b", Wrong.MISSING(), Hint.GIVE_CRON())
+    faults.add("c", Wrong.MISSING(), Hint.GIVE_TICK())
 
     with pytest.raises(Invalid) as raised:
         faults.raise_if_any()
 
     assert [error.field for error in raised.value.errors] == ["a", "b", "c"]
     assert raised.value.detail.endswith("; b: is missing; c: is missing")
-    assert raised.value.hint == "Give a b."
+    assert raised.value.hint == "Give a cron or an every."

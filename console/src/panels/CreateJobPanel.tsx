@@ -1,7 +1,8 @@
 import { Alert, Group, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import { fieldErrors, type JobIn, ProblemError } from "@/api";
+import { detailOf, fieldErrors, type JobIn, ProblemError } from "@/api";
+import { wordsOf } from "@/i18n";
 import { Act, CopyAs, Icon } from "@/parts";
 import { creation } from "@/pages/jobs/recipes";
 import { type Phase, useCreateJob } from "./useCreateJob";
@@ -51,13 +52,12 @@ export function CreateJobPanel({ draft, children, onCreated, why }: CreateJobPan
 function Failure({ error }: { error: unknown }) {
   const { t } = useTranslation("panels");
   const problem = error instanceof ProblemError ? error.problem : null;
-  const message = error instanceof Error ? error.message : String(error);
   return (
     <Alert color="red" variant="light" icon={<Icon name="warning" />} role="alert">
-      {t(problem ? "create.refused" : "create.network", { reason: message })}
+      {t(problem ? "create.refused" : "create.network", { reason: detailOf(error) })}
       {problem?.hint && (
         <Text size="sm" mt={4}>
-          {problem.hint}
+          {wordsOf(problem.hint, problem.hintSaid)}
         </Text>
       )}
       {!problem && (

@@ -1,27 +1,30 @@
 import { Alert, Button, Code, List, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
-import { ProblemError, Unreachable } from "@/api";
+import { detailOf, ProblemError, Unreachable } from "@/api";
+import { inWords, wordsOf } from "@/i18n";
 import { Icon } from "./Icon";
 
-/** What went wrong, in the server's own words: detail, hint, fields. */
+/** What went wrong, as the server says it: the detail or, where there are some, its fields; and the hint. */
 export function ErrorView({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { t } = useTranslation();
   if (!error) return null;
   const problem = error instanceof ProblemError ? error.problem : null;
-  const title = error instanceof Unreachable ? t("error.unreachable") : (problem?.title ?? t("error.unexpected"));
+  const faults = problem?.errors ?? [];
+  const kind = problem && inWords({ code: problem.code, text: problem.title, params: {} });
+  const title = error instanceof Unreachable ? t("error.unreachable") : (kind ?? t("error.unexpected"));
   return (
     <Alert color="red" variant="light" icon={<Icon name="warning" />} title={title} role="alert">
-      <Text size="sm">{error instanceof Error ? error.message : String(error)}</Text>
+      {faults.length === 0 && <Text size="sm">{detailOf(error)}</Text>}
       {problem?.hint && (
         <Text size="sm" mt={4}>
-          {problem.hint}
+          {wordsOf(problem.hint, problem.hintSaid)}
         </Text>
       )}
-      {problem?.errors && problem.errors.length > 0 && (
+      {faults.length > 0 && (
         <List size="sm" mt={8}>
-          {problem.errors.map((fault) => (
+          {faults.map((fault) => (
             <List.Item key={`${fault.field} ${fault.message}`}>
-              <Code>{fault.field}</Code> {fault.message}
+              <Code>{fault.field}</Code> {wordsOf(fault.message, fault.messageSaid)}
             </List.Item>
           ))}
         </List>

@@ -2,7 +2,7 @@ import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
-import { type FireOut, preview, ProblemError } from "@/api";
+import { detailOf, fieldErrors, type FireOut, preview, ProblemError } from "@/api";
 import { useZone } from "@/app/zones";
 import { inWords } from "@/i18n";
 import { formatInstant } from "./time";
@@ -23,7 +23,7 @@ export function NextFires({ schedule }: { schedule: ScheduleBody }) {
     placeholderData: keepPreviousData,
     retry: false,
   });
-  const fault = fires.error instanceof ProblemError ? (fires.error.problem.errors?.[0]?.message ?? fires.error.message) : null;
+  const fault = fires.error instanceof ProblemError ? (Object.values(fieldErrors(fires.error))[0] ?? detailOf(fires.error)) : null;
   return (
     <Stack gap={4} mih={132} aria-live="polite">
       <Text size="xs" c="dimmed" fw={600}>

@@ -24,6 +24,7 @@ from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.schedule import Schedule
 from horai.core.states import CancelReason
 from horai.core.timing import Timing
+from horai.core.wording import Hint, Refused
 from horai.db import backfills, jobs, nodes, plans
 from horai.db.backfills import BackfillRow, BackfillWrite
 from horai.db.idempotency import RequestKey
@@ -166,7 +167,7 @@ async def read_backfill(scope: Scope, backfill_id: int) -> BackfillRow:
 
 def backfill_not_found(reference: str) -> NotFound:
     """One answer for a backfill that never was, or is somebody else's."""
-    return NotFound(f"There is no backfill {reference[:40]!r}.", "GET /api/v1/backfills lists them.")
+    return NotFound(Refused.NO_BACKFILL(backfill=reference[:40]), Hint.LISTED_AT(path="/api/v1/backfills"))
 
 
 async def pause_backfill(scope: Scope, backfill_id: int, note: str | None = None) -> BackfillRow:
@@ -206,7 +207,7 @@ async def _change(scope: Scope, backfill_id: int, status: BackfillStatus, note: 
 def _require_open(backfill: BackfillRow) -> None:
     if backfill.status not in OPEN:
         raise AlreadyFinal(
-            f"The backfill {backfill.id} is {backfill.status.name}: it cannot be changed any more.",
-            "Start another one over the same range; `missing` and `failed` run only what is still to be run.",
+            Refused.BACKFILL_FINAL(backfill=backfill.id, status=backfill.status.name),
+            Hint.START_ANOTHER(),
             extra={"backfillId": str(backfill.id), "state": backfill.status.name},
         )

@@ -6,6 +6,7 @@ from horai.accept.instances import read_instance
 from horai.accept.replays import HELD_UP, PATIENCE, Replayed, replay_locked
 from horai.accept.scope import Scope
 from horai.core.errors import AlreadyFinal, NotFound
+from horai.core.wording import Hint, Refused
 from horai.db import dead_letters, nodes, reads
 from horai.db.dead_letters import LetterRow, ReplayStatus
 from horai.db.pool import Connection, acquire, transaction
@@ -40,11 +41,11 @@ async def replay_letter(scope: Scope, letter_id: int) -> Answer:
     scope.wakeups.runs_asked([woken.id for woken in done.made.values()])
     letter = await read_letter(scope, letter_id)
     if letter.replay_status is ReplayStatus.DISCARDED:
-        raise _settled(letter, "replayed")
+        raise _settled(letter, Refused.LETTER_NOT_REPLAYED)
     if letter.replay_status is ReplayStatus.NEW:
         raise AlreadyFinal(
-            f"The job {letter.job!r} of the dead letter {letter.id} was deleted: it cannot be replayed any more.",
-            f"Discard it: POST /api/v1/dlq/{letter.id}/discard.",
+            Refused.LETTER_JOB_GONE(job=letter.job, letter=letter.id),
+            Hint.DISCARD(letter=letter.id),
         )
     instance = None if letter.replayed_as is None else await read_instance(scope, letter.replayed_as)
     return Answer(letter, bool(done.made), instance)
@@ -69,8 +70,8 @@ async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -
         return Replayed()
     if await reads.instance_by_id(connection, scope.tenant_id, locked.instance_id) is None:
         raise AlreadyFinal(
-            f"The instance of the dead letter {letter_id} is no longer kept: there is nothing left to replay.",
-            f"Discard it: POST /api/v1/dlq/{letter_id}/discard.",
+            Refused.LETTER_INSTANCE_GONE(letter=letter_id),
+            Hint.DISCARD(letter=letter_id),
         )
     now = await nodes.database_time(connection)
     await dead_letters.yield_soon(connection, PATIENCE)
@@ -85,16 +86,16 @@ async def discard_letter(scope: Scope, letter_id: int, reason: str | None) -> Le
         await dead_letters.discard_letter(connection, letter_id, reason)
     letter = await read_letter(scope, letter_id)
     if letter.replay_status is not ReplayStatus.DISCARDED:
-        raise _settled(letter, "discarded")
+        raise _settled(letter, Refused.LETTER_NOT_DISCARDED)
     return letter
 
 
-def _settled(letter: LetterRow, verb: str) -> AlreadyFinal:
+def _settled(letter: LetterRow, says: Refused) -> AlreadyFinal:
     return AlreadyFinal(
-        f"The dead letter {letter.id} is {letter.replay_status}: it cannot be {verb} any more.",
+        says(letter=letter.id, status=letter.replay_status),
         extra={"instanceId": str(letter.replayed_as or letter.instance_id), "state": letter.replay_status},
     )
 
 
 def _not_found(letter_id: int) -> NotFound:
-    return NotFound(f"There is no dead letter {letter_id}.", "GET /api/v1/dlq lists them.")
+    return NotFound(Refused.NO_LETTER(letter=letter_id), Hint.LISTED_AT(path="/api/v1/dlq"))

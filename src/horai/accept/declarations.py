@@ -154,7 +154,7 @@ async def _look(scope: Scope, app: str, wishes: Sequence[_Wish]) -> tuple[dict[s
 
 def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
     if faults:
-        raise Invalid("; ".join(f"{fault.field}: {fault.message}" for fault in faults), hint, faults)
+        raise Invalid.fields(faults, hint)
 
 
 def _conflicts(job: JobRow, wish: _Wish) -> list[FieldError]:

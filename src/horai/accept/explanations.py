@@ -31,6 +31,7 @@ from horai.core.phrase import Phrase
 from horai.core.shards import Role, roles_of
 from horai.core.states import CLAIMABLE, CancelReason, State
 from horai.core.vitals import all_handlers, reading_from
+from horai.core.wording import told_by
 from horai.db import explain, jobs, nodes, queues, reads
 from horai.db.explain import Found
 from horai.db.jobs import JobRow
@@ -122,7 +123,7 @@ async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> E
     try:
         moment = read_moment(asked)
     except ValueError as error:
-        raise Invalid.field("at", str(error), ACCEPTED) from error
+        raise Invalid.field("at", told_by(error), ACCEPTED) from error
     async with acquire(scope.pool) as connection:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             now = await nodes.database_time(connection)

@@ -14,6 +14,7 @@ from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
 from horai.core.reschedule import Verdict
 from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
+from horai.core.wording import Hint, Refused, Wrong
 from horai.db import jobs, nodes, plans, reads
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow
@@ -101,7 +102,7 @@ async def _runs(connection: Connection, job: JobRow, payload: str | None) -> Job
     if ticks is None:
         return job
     if payload is not None:
-        raise Invalid.field("payload", "means nothing to a tick", "Put an instance of a key to run one entity.")
+        raise Invalid.field("payload", Wrong.PAYLOAD_OF_TICK(), Hint.PUT_A_KEY())
     return await jobs.share_job(connection, ticks.id) or job
 
 
@@ -111,8 +112,8 @@ async def _require_dispatcher(connection: Connection, job: JobRow) -> None:
     able = {Role.executor} if needs_node else {Role.executor, Role.worker}
     if not any(able.intersection(node.roles) for node in await nodes.live_nodes(connection)):
         raise DispatcherDown(
-            "No live dispatcher: nothing would run this now.",
-            "Start a node (`horai up`), then repeat the request with the same Idempotency-Key.",
+            Refused.NO_DISPATCHER(),
+            Hint.START_A_NODE(),
             extra={"retryAfter": "5"},
         )
 
@@ -124,8 +125,8 @@ async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
         live = (await plans.live_of_keys(connection, job.id, [key])).get(key)
         if live is None:
             raise NotFound(
-                f"The key {key[:128]!r} of job {job.name!r} has no live instance.",
-                "It may have finished: GET /api/v1/jobs/{job}/instances?key=… shows its history.",
+                Refused.NO_LIVE_KEY(key=key[:128], job=job.name),
+                Hint.KEY_HISTORY(),
             )
         cancelled = await plans.cancel_live(connection, [live.id], CancelReason.USER, running=True)
     tell_cancelled(scope, cancelled)
@@ -141,7 +142,7 @@ async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
     instance = await read_instance(scope, instance_id)
     if not cancelled and instance.state in FINAL - {State.CANCELLED}:
         raise AlreadyFinal(
-            f"The instance {instance_id} is {instance.state.name}: it cannot be cancelled any more.",
+            Refused.INSTANCE_FINAL(instance=instance_id, state=instance.state.name),
             extra={"instanceId": str(instance_id), "state": instance.state.name},
         )
     return instance
@@ -165,7 +166,7 @@ async def read_one(connection: Connection, scope: Scope, instance_id: int) -> In
     """One instance of this tenant, over a connection at hand."""
     instance = await reads.instance_by_id(connection, scope.tenant_id, instance_id)
     if instance is None:
-        raise NotFound(f"There is no instance {instance_id}.", "GET /api/v1/instances lists them.")
+        raise NotFound(Refused.NO_INSTANCE(instance=instance_id), Hint.LISTED_AT(path="/api/v1/instances"))
     return instance
 
 

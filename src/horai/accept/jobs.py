@@ -17,6 +17,7 @@ from horai.accept.slots import Joined
 from horai.core.amendment import amended
 from horai.core.definition import Definition, JobStatus, checked, is_house, refuse_house
 from horai.core.errors import Conflict, Duplicate
+from horai.core.wording import Hint, Refused
 from horai.db import jobs, nodes, plans, reconcilers, schedules, workflows
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow
@@ -70,9 +71,7 @@ async def _first_instances(connection: Connection, job: JobRow, definition: Defi
 async def _name_taken(connection: Connection, scope: Scope, name: str) -> Duplicate:
     first = await jobs.find_job(connection, scope.tenant_id, name)
     known = {"jobId": str(first.id), "state": first.status.name} if first else {}
-    return Duplicate(
-        f"There is a job named {name!r} already.", "PATCH it to change it, or choose another name.", extra=known
-    )
+    return Duplicate(Refused.JOB_NAME_TAKEN(name=name), Hint.CHOOSE_ANOTHER_NAME(), extra=known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +178,16 @@ async def remove_job(connection: Connection, job: JobRow) -> None:
 async def _require_unused(connection: Connection, job: JobRow) -> None:
     """Whoever makes it part of a workflow or has it watched holds it meanwhile: this look comes before or after."""
     if is_house(job.document):
-        raise Conflict(f"The job {job.name!r} belongs to Horai itself.", "Delete its workflow or reconciler.")
+        raise Conflict(Refused.JOB_IS_OURS(job=job.name), Hint.DELETE_ITS_OWNER())
     if names := await workflows.workflows_with(connection, job.id):
         raise Conflict(
-            f"The job {job.name!r} is a node of the workflow {names[0]!r}.",
-            "Take it out of its workflows first: PATCH or DELETE /api/v1/workflows/{workflow}.",
+            Refused.JOB_IN_WORKFLOW(job=job.name, workflow=names[0]),
+            Hint.TAKE_OUT_OF_WORKFLOWS(),
             extra={"workflow": names[0]},
         )
     if names := await reconcilers.reconcilers_of_target(connection, job.id):
         raise Conflict(
-            f"The job {job.name!r} is watched over by the reconciler {names[0]!r}.",
-            "Delete its reconcilers first: DELETE /api/v1/reconcilers/{reconciler}.",
+            Refused.JOB_WATCHED(job=job.name, reconciler=names[0]),
+            Hint.DELETE_RECONCILERS(),
             extra={"reconciler": names[0]},
         )

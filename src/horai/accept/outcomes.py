@@ -12,6 +12,7 @@ from horai.core.errors import StaleOutcome
 from horai.core.retry import RetryPolicy
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded, plan
 from horai.core.states import State
+from horai.core.wording import Hint, Refused
 from horai.db import claims, jobs, settlements
 from horai.db.claims import Held, LateResult
 from horai.db.pool import Connection, acquire, transaction
@@ -55,11 +56,11 @@ async def _settle(connection: Connection, held: Held, outcome: Outcome) -> Appli
 
 async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: Outcome) -> StaleOutcome:
     extra = {"instanceId": str(instance.id), "state": instance.state.name}
-    now = f"it is {instance.state.name} with fence {instance.fence}"
+    now = Refused.INSTANCE_NOW(state=instance.state.name, fence=instance.fence)
     if fence > instance.fence:
         return StaleOutcome(
-            f"The instance {instance.id} was never called with fence {fence}: {now}.",
-            "Send the number of the header Horai-Fence of the call.",
+            Refused.NEVER_CALLED(instance=instance.id, fence=fence, now=now),
+            Hint.SEND_FENCE(),
             extra=extra,
         )
     attempt = max(instance.attempt - (instance.fence - fence), 0)
@@ -67,8 +68,8 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
     async with acquire(scope.pool) as connection:
         kept = await claims.keep_late(connection, [late_result(stale, outcome)])
     return StaleOutcome(
-        f"The outcome of instance {instance.id} with fence {fence} came too late: {now}.",
-        f"The instance is unchanged{'; the outcome was kept as a late result' if kept else ''}.",
+        Refused.OUTCOME_LATE(instance=instance.id, fence=fence, now=now),
+        Hint.UNCHANGED_KEPT() if kept else Hint.UNCHANGED(),
         extra=extra,
     )
 

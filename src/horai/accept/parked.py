@@ -10,6 +10,7 @@ from horai.accept.changes import Applied, Arrival, Fate, Repeated, accept_change
 from horai.accept.scope import Scope
 from horai.core.changes import read_change
 from horai.core.errors import Conflict, NotFound
+from horai.core.wording import Hint, Refused
 from horai.db import jobs, sources
 from horai.db.pool import acquire, transaction
 from horai.db.sources import Parked
@@ -34,7 +35,7 @@ async def read_one(scope: Scope, parked_id: int) -> Parked:
 
 def parked_not_found(reference: str) -> NotFound:
     """One answer for a message that never was there, has been let go of, or is somebody else's."""
-    return NotFound(f"There is no parked event {reference[:40]!r}.", "GET /api/v1/events/parked lists them.")
+    return NotFound(Refused.NO_PARKED_EVENT(event=reference[:40]), Hint.LISTED_AT(path="/api/v1/events/parked"))
 
 
 async def retry_one(scope: Scope, parked_id: int, job: str | None = None) -> Fate:
@@ -42,9 +43,8 @@ async def retry_one(scope: Scope, parked_id: int, job: str | None = None) -> Fat
     found = await read_one(scope, parked_id)
     if not found.is_whole:
         raise Conflict(
-            f"The parked event {parked_id} is {found.size} bytes long, and {len(found.body)} are kept of it:"
-            " it cannot be read again.",
-            f"Send a smaller one, then POST /api/v1/events/parked/{parked_id}/discard.",
+            Refused.PARKED_CUT(event=parked_id, size=found.size, kept=len(found.body)),
+            Hint.SEND_SMALLER(event=parked_id),
         )
     (fate,) = await retry_all(scope, [found], job)
     return fate

@@ -3,6 +3,7 @@
 from horai.accept.scope import Scope, require_version
 from horai.core.errors import NotFound
 from horai.core.queues import QueueSettings, checked_name
+from horai.core.wording import Hint, Refused
 from horai.db import jobs, queues
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.db.queues import QueueRow
@@ -13,7 +14,7 @@ async def read_queue(scope: Scope, name: str) -> QueueRow:
     async with acquire(scope.pool) as connection:
         queue = None if "\x00" in name else await queues.find_queue(connection, scope.tenant_id, name)
     if queue is None:
-        raise NotFound(f"There is no queue {name[:64]!r}.", "A queue is there once a job is in it, or once it is PUT.")
+        raise NotFound(Refused.NO_QUEUE(name=name[:64]), Hint.QUEUE_COMES())
     return queue
 
 

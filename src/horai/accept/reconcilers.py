@@ -14,6 +14,7 @@ from horai.accept.slots import Joined
 from horai.core.definition import checked
 from horai.core.errors import Invalid, NotFound
 from horai.core.reconcilers import changed_document, checked_source, job_document
+from horai.core.wording import Hint, Refused
 from horai.db import jobs as stored_jobs
 from horai.db import reconcilers
 from horai.db.claims import Woken
@@ -87,7 +88,7 @@ async def _require(connection: Connection, scope: Scope, reference: str) -> Reco
 
 
 def _not_found(reference: str) -> NotFound:
-    return NotFound(f"There is no reconciler {reference[:128]!r}.", "GET /api/v1/reconcilers lists them.")
+    return NotFound(Refused.NO_RECONCILER(name=reference[:128]), Hint.LISTED_AT(path="/api/v1/reconcilers"))
 
 
 async def _overview_of(connection: Connection, job_id: int) -> Overview:
@@ -177,8 +178,8 @@ async def _lock(
     row = await _require(connection, scope, reference)
     if row.declared_by is not None:
         raise Invalid(
-            f"The reconciler {row.name!r} is declared by the application {row.declared_by!r}.",
-            "Change it in the code. Once it is gone from there, delete its job: DELETE /api/v1/jobs/{job}.",
+            Refused.RECONCILER_DECLARED(name=row.name, application=row.declared_by),
+            Hint.CHANGE_RECONCILER_IN_CODE(),
         )
     job = await stored_jobs.lock_job(connection, row.job_id)
     if job is None:

@@ -10,6 +10,7 @@ from horai.core.definition import Definition, JobStatus
 from horai.core.errors import Invalid, NotFound
 from horai.core.refresh import Refresh
 from horai.core.timing import Timing
+from horai.core.wording import Hint, Refused
 from horai.db import entities, jobs, nodes
 from horai.db.entities import BatchCounts, EntityFilter, EntityRow, LastBatch, RefreshCounts
 from horai.db.jobs import JobRow
@@ -61,7 +62,7 @@ async def read_entity(scope: Scope, reference: str, key: str) -> EntityRow:
 def no_entity(reference: str, key: str) -> NotFound:
     """What a caller is told who names none."""
     return NotFound(
-        f"The job {reference[:128]!r} has no entity {key[:128]!r}.", "GET /api/v1/jobs/{job}/entities lists them."
+        Refused.NO_ENTITY(job=reference[:128], key=key[:128]), Hint.LISTED_AT(path="/api/v1/jobs/{job}/entities")
     )
 
 
@@ -148,7 +149,7 @@ async def _require_refresh(connection: Connection, scope: Scope, reference: str)
     job = await require_job(connection, scope, reference)
     if job.document.get("refresh") is None:
         raise Invalid(
-            f"The job {job.name!r} has no entities, for it is no refresh job.",
-            'A refresh job has a cron or an every, and "refresh": {"window": "10d"}.',
+            Refused.NO_REFRESH_JOB(job=job.name),
+            Hint.REFRESH_JOB_HAS(),
         )
     return job

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from horai.accept.scope import Scope
 from horai.core.errors import Duplicate, Invalid
+from horai.core.wording import Hint, Refused, Wrong
 from horai.db import idempotency, jobs, reads
 from horai.db.idempotency import First, RequestKey
 from horai.db.pool import Connection, Pool, acquire
@@ -23,7 +24,7 @@ class Once:
 def request_key(scope: Scope, verb: str, once: Once) -> RequestKey:
     """The stored form of a key; the same key may be used once for each verb and object."""
     if not 0 < len(once.key) <= KEY_LIMIT or not once.key.isprintable() or not once.key.isascii():
-        raise Invalid.field("Idempotency-Key", f"is not 1 to {KEY_LIMIT} printable ASCII characters")
+        raise Invalid.field("Idempotency-Key", Wrong.PRINTABLE(most=KEY_LIMIT))
     return RequestKey(scope.tenant_id, verb, once.key, hashlib.sha256(once.body).digest())
 
 
@@ -41,8 +42,8 @@ async def bind(connection: Connection, request: RequestKey | None, job_id: int, 
 def another_body(request: RequestKey) -> Invalid:
     """What a request is told that uses the key of one that asked for something else."""
     return Invalid(
-        f"The Idempotency-Key {request.key!r} was used with another body.",
-        "Use a new key for a new request; repeat a request with exactly the same body.",
+        Refused.KEY_OTHER_BODY(key=request.key),
+        Hint.NEW_KEY(),
     )
 
 
@@ -53,8 +54,8 @@ async def duplicate_of(pool: Pool, request: RequestKey) -> Duplicate | Invalid:
         if first is not None and first.digest != request.digest:
             return another_body(request)
         return Duplicate(
-            f"The Idempotency-Key {request.key!r} was used before; the first request stands.",
-            "This is the answer to a repeated request: nothing was done again.",
+            Refused.KEY_USED(key=request.key),
+            Hint.NOTHING_AGAIN(),
             extra={"idempotencyKey": request.key, **await _made_by(connection, request, first)},
         )
 

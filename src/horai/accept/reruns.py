@@ -11,6 +11,7 @@ from horai.core import dag
 from horai.core.dag import NoRerun, RunState
 from horai.core.errors import AlreadyFinal, Conflict, Invalid, NotFound
 from horai.core.states import State
+from horai.core.wording import Hint, Refused, Wrong, told_by
 from horai.core.workflow import Node
 from horai.db import jobs, plans, reruns, runs
 from horai.db.claims import Woken
@@ -46,7 +47,8 @@ async def read_run(scope: Scope, reference: str, run_id: int) -> RunView:
 
 def _no_run(reference: str, run_id: int) -> NotFound:
     return NotFound(
-        f"The workflow {reference[:128]!r} has no run {run_id}.", "GET /api/v1/workflows/{workflow}/runs lists them."
+        Refused.NO_RUN_OF(workflow=reference[:128], run=run_id),
+        Hint.LISTED_AT(path="/api/v1/workflows/{workflow}/runs"),
     )
 
 
@@ -71,12 +73,12 @@ async def _rerun(connection: Connection, workflow: Workflow, run_id: int, first:
     woken = (await advance_runs(connection, [run_id])).woken  # a dead node that was replayed meanwhile is not dead
     nodes = {node.name: node for node in await reruns.nodes_now(connection, row)}
     if first not in nodes:
-        raise Invalid.field("from", f"there is no node {first[:128]!r} in this run", f"There are: {', '.join(nodes)}.")
+        raise Invalid.field("from", Wrong.NO_NODE_IN_RUN(name=first[:128]), Hint.THERE_ARE(names=", ".join(nodes)))
     graph = {name: node.after for name, node in nodes.items()}
     try:
         plan = dag.rerun_from(graph, {name: node.state for name, node in nodes.items()}, first)
     except NoRerun as error:
-        raise Conflict(f"The run {run_id} cannot be done again from {first!r}: {error}.", error.hint) from error
+        raise Conflict(Refused.NO_RERUN(run=run_id, node=first, reason=told_by(error)), error.hint) from error
     await _require_jobs(connection, workflow, [nodes[name] for name in plan.again])
     await _require_letters(connection, [nodes[name] for name in plan.again])
     retired = await reruns.retire_nodes(connection, run_id, plan.again)
@@ -110,7 +112,7 @@ async def _cancel(connection: Connection, workflow: Workflow, run_id: int) -> No
     if row is None:
         raise _no_run(workflow.row.name, run_id)
     if row.state is RunState.SUCCESS:
-        raise AlreadyFinal(f"The run {run_id} is SUCCESS: it cannot be cancelled any more.")
+        raise AlreadyFinal(Refused.RUN_SUCCEEDED(run=run_id))
     if row.finished_at is None and not row.is_given_up:
         await reruns.give_up_run(connection, run_id)
         await advance_runs(connection, [run_id])
@@ -124,8 +126,8 @@ async def _require_jobs(connection: Connection, workflow: Workflow, nodes: Seque
     there = {job.id for job in (await share_node_jobs(connection, workflow.row.tenant_id, ids)).values()}
     if gone := next((node for node in nodes if node.job_id not in there), None):
         raise Conflict(
-            f"The job {gone.job!r} of the node {gone.name!r} has been deleted.",
-            "Trigger the workflow instead: a new run has the jobs that the workflow has now.",
+            Refused.NODE_JOB_DELETED(job=gone.job, node=gone.name),
+            Hint.TRIGGER_WORKFLOW(),
         )
 
 
@@ -134,4 +136,4 @@ async def _require_letters(connection: Connection, nodes: Sequence[NodeNow]) -> 
     dead = [node.instance_id for node in nodes if node.state is State.DEAD]
     await plans.supersede_dead_letters(connection, dead)
     if await runs.replays_of(connection, dead):
-        raise Conflict("A dead letter of this run is being replayed.", "Wait until that has ended, then ask again.")
+        raise Conflict(Refused.RUN_BEING_REPLAYED(), Hint.WAIT_FOR_REPLAY())

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from horai.core.errors import Invalid, NotFound, PreconditionFailed
+from horai.core.wording import Hint, Refused
 from horai.db import jobs
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, Pool
@@ -34,22 +35,20 @@ async def hold_job(connection: Connection, scope: Scope, reference: str, if_vers
     if job is None:
         raise job_not_found(reference)
     if job.ticks_for is not None:
-        raise Invalid(
-            f"The job {job.name!r} makes the ticks of another one.", "Change the refresh job that it is named after."
-        )
+        raise Invalid(Refused.JOB_IS_TICKS(job=job.name), Hint.CHANGE_REFRESH_JOB())
     require_version(f"job {job.name!r}", job.version, if_version)
     return job
 
 
 def job_not_found(reference: str) -> NotFound:
     """One answer for a job that never was, is gone, or is somebody else's."""
-    return NotFound(f"There is no job {reference[:128]!r}.", "GET /api/v1/jobs lists the jobs of this tenant.")
+    return NotFound(Refused.NO_JOB(name=reference[:128]), Hint.LISTED_AT(path="/api/v1/jobs"))
 
 
 def require_version(what: str, version: int, if_version: int | None) -> None:
     """`PreconditionFailed` for whoever has read another version of it; None has read none, and does not mind."""
     if if_version is not None and version != if_version:
         raise PreconditionFailed(
-            f"The {what} has version {version}, not {if_version}.",
-            "Read it again, look at what changed, and send the new ETag in If-Match.",
+            Refused.OTHER_VERSION(what=what, version=version, read=if_version),
+            Hint.READ_AGAIN(),
         )

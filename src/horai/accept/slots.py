@@ -11,6 +11,7 @@ from horai.core.definition import Definition, JobStatus
 from horai.core.errors import Invalid
 from horai.core.schedule import next_after
 from horai.core.timing import NONE_BETWEEN, Timing
+from horai.core.wording import Wrong
 from horai.db import catchups as deferred
 from horai.db import jobs, schedules
 from horai.db.claims import Woken
@@ -57,7 +58,7 @@ def require_a_slot(timing: Timing, now: datetime) -> None:
         return
     if next_after(timing.schedule, now) is None:
         raise Invalid.field("cron", NO_NEXT_FIRE)
-    raise Invalid.field("endAt", NONE_BETWEEN if timing.start_at else "leaves no slot from now on")
+    raise Invalid.field("endAt", NONE_BETWEEN if timing.start_at else Wrong.NONE_FROM_NOW())
 
 
 async def rejoin(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> tuple[Joined, datetime]:

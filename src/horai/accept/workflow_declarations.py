@@ -72,7 +72,7 @@ async def _look(scope: Scope, app: str, wishes: Mapping[str, WrittenWorkflow]) -
 
 def _refuse(faults: Sequence[FieldError]) -> None:
     if faults:
-        raise Invalid("; ".join(f"{fault.field}: {fault.message}" for fault in faults), None, faults)
+        raise Invalid.fields(faults)
 
 
 def _conflicts(there: Workflow | None, app: str) -> list[FieldError]:

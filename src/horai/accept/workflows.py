@@ -20,6 +20,7 @@ from horai.core.errors import Duplicate, Invalid, NotFound
 from horai.core.faults import Faults
 from horai.core.overlap import Overlap
 from horai.core.timing import Timing
+from horai.core.wording import Hint, Refused, Wrong
 from horai.core.workflow import Node, house_document
 from horai.db import jobs as stored_jobs
 from horai.db import runs, workflows
@@ -73,7 +74,7 @@ def _require_overlap(timing: Timing) -> None:
     """The instance that starts a run ends at once: it says nothing of the run before."""
     if timing.overlap is not Overlap.allow or timing.is_from_finish:
         field = "everyFrom" if timing.is_from_finish else "overlap"
-        raise Invalid.field(field, "is not for workflows: a run does not know when the one before it ends")
+        raise Invalid.field(field, Wrong.NOT_FOR_WORKFLOWS())
 
 
 async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[Node]) -> list[NodeRow]:
@@ -83,9 +84,9 @@ async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[Node]) ->
     for number, node in enumerate(nodes):
         job = found.get(node.job)
         if job is None:
-            faults.add(f"nodes.{number}.job", f"there is no job {node.job[:128]!r}", "Create its jobs first.")
+            faults.add(f"nodes.{number}.job", Wrong.NO_SUCH_JOB(name=node.job[:128]), Hint.CREATE_JOBS_FIRST())
         elif job.handler.startswith(HOUSE):
-            faults.add(f"nodes.{number}.job", f"{node.job!r} belongs to Horai itself: it ends before its work is done")
+            faults.add(f"nodes.{number}.job", Wrong.JOB_IS_HOUSE(name=node.job))
     faults.raise_if_any()
     return [NodeRow(replace(node, job=found[node.job].name), found[node.job].id) for node in nodes]
 
@@ -93,7 +94,7 @@ async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[Node]) ->
 async def _insert(connection: Connection, scope: Scope, job: JobRow, nodes: Sequence[NodeRow]) -> WorkflowRow:
     workflow_id = await workflows.insert_workflow(connection, scope.tenant_id, job.name, job.id, nodes)
     if workflow_id is None:
-        raise Duplicate(f"There is a workflow named {job.name!r} already.")
+        raise Duplicate(Refused.WORKFLOW_NAME_TAKEN(name=job.name))
     await workflows.set_jobs(connection, workflow_id, {row.job_id for row in nodes})
     told = {"name": job.name, "nodes": len(nodes)}
     await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_CREATED", told)
@@ -222,6 +223,4 @@ async def _lock_job(connection: Connection, row: WorkflowRow) -> JobRow:
 
 
 def _not_found(reference: str) -> NotFound:
-    return NotFound(
-        f"There is no workflow {reference[:128]!r}.", "GET /api/v1/workflows lists the workflows of this tenant."
-    )
+    return NotFound(Refused.NO_WORKFLOW(name=reference[:128]), Hint.LISTED_AT(path="/api/v1/workflows"))

@@ -10,9 +10,11 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from horai.api.shapes import misshapen
 from horai.core.errors import FieldError, Invalid, TooLarge
 from horai.core.jsontext import JsonError, parse_json
 from horai.core.settings import BATCH_BODY_LIMIT, BODY_LIMIT, PAYLOAD_LIMIT
+from horai.core.wording import Hint, Refused, Wrong, told_by
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -54,9 +56,7 @@ def payload_text(raw: msgspec.Raw | None, field: str) -> str | None:
     """A payload as it was written, within bounds."""
     text = bytes(raw) if raw is not None else b"null"
     if len(text) > PAYLOAD_LIMIT:
-        raise TooLarge(
-            f"{field} is larger than {PAYLOAD_LIMIT} bytes.", "Keep large data elsewhere and send a reference."
-        )
+        raise TooLarge(Refused.FIELD_TOO_LARGE(field=field, most=PAYLOAD_LIMIT), Hint.KEEP_ELSEWHERE())
     return None if text == b"null" else text.decode("utf-8")
 
 
@@ -79,12 +79,12 @@ def _parsed(raw: bytes) -> Any:
     try:
         return parse_json(raw)
     except JsonError as error:
-        raise Invalid(f"The request cannot be read: {error}.", "Send valid JSON in UTF-8.") from error
+        raise Invalid(Refused.UNREADABLE(reason=told_by(error)), Hint.SEND_JSON()) from error
 
 
 def _shaped(shape: type[Shape], value: Any) -> Shape:
     if _members(value) > MEMBER_LIMIT:
-        raise Invalid(f"The body has more than {MEMBER_LIMIT} fields.", "GET /openapi.json has all there are.")
+        raise Invalid(Refused.TOO_MANY_FIELDS(most=MEMBER_LIMIT), Hint.ALL_FIELDS())
     try:
         return shape.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -123,38 +123,28 @@ async def _read(request: Request, limit: int) -> bytes:
                 break
             parts.append(part)
     if size > limit:
-        raise TooLarge(f"The body is larger than {limit} bytes.", "Split the request, or keep large data elsewhere.")
+        raise TooLarge(Refused.BODY_TOO_LARGE(most=limit), Hint.SPLIT_REQUEST())
     return b"".join(parts)
 
 
 def _require_json(request: Request) -> None:
     """A page of another site can send any other type without asking; JSON makes its browser ask first."""
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        raise Invalid.field(
-            "Content-Type", "is not application/json", "Send the header Content-Type: application/json."
-        )
+        raise Invalid.field("Content-Type", Wrong.NOT_APPLICATION_JSON(), Hint.SEND_CONTENT_TYPE())
 
 
 def invalid_shape(found: list[ErrorDetails]) -> Invalid:
     """What pydantic found, in our words and at our fields."""
-    errors = [FieldError(_path(error), _words(error)) for error in found[:50]]
+    errors = [FieldError(_path(error), misshapen(error)) for error in found[:50]]
     unknown = [error for error in found if error["type"] == "extra_forbidden"]
     hint = None
     if not_built := [e.field for e in errors if e.field.split(".")[0] in NOT_BUILT]:
-        hint = f"Not available in this version: {', '.join(not_built)}. Leave it out, or keep its default."
+        hint = Hint.NOT_BUILT(fields=", ".join(not_built))
     elif unknown:
-        hint = "Field names are camelCase; GET /openapi.json has all of them."
-    return Invalid("; ".join(f"{error.field}: {error.message}" for error in errors), hint, errors)
+        hint = Hint.CAMEL_CASE()
+    return Invalid.fields(errors, hint)
 
 
 def _path(error: ErrorDetails) -> str:
     """The field's dotted path; a name of the caller's own making is cut, so that no answer grows with its request."""
     return ".".join(str(part)[:NAME_SHOWN] for part in error["loc"]) or "body"
-
-
-def _words(error: ErrorDetails) -> str:
-    if error["type"] == "extra_forbidden":
-        return "unknown field"
-    if error["type"] == "missing":
-        return "is missing"
-    return error["msg"].removeprefix("Value error, ")

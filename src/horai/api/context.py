@@ -12,6 +12,7 @@ from horai.accept.requests import Once
 from horai.accept.scope import Scope
 from horai.core.errors import IdempotencyKeyRequired, Invalid
 from horai.core.vitals import Vitals
+from horai.core.wording import Hint, Refused, Wrong
 from horai.db.pool import Pool
 from horai.db.wakeups import Wakeups
 
@@ -44,9 +45,7 @@ async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | 
         return None
     tag = if_match.removeprefix("W/").strip('"')
     if not tag.isascii() or not tag.isdigit() or len(tag) > 18:
-        raise Invalid.field(
-            "If-Match", "is not an ETag of ours", 'Send the ETag of the job as you read it, such as "3".'
-        )
+        raise Invalid.field("If-Match", Wrong.NOT_OUR_ETAG(), Hint.SEND_ETAG())
     return int(tag)
 
 
@@ -59,8 +58,8 @@ def required_once(key: str | None, body: bytes, first: str = "instance") -> Once
     """The same, of a request that may not go without; `first` is what a repeated one answers with."""
     if key is None:
         raise IdempotencyKeyRequired(
-            "A trigger needs the header Idempotency-Key.",
-            f"Send one key per intent, such as a UUID; a repeated request then answers with the first {first}.",
+            Refused.KEY_REQUIRED(),
+            Hint.SEND_A_KEY(first=first),
         )
     return Once(key, body)
 

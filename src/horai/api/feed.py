@@ -17,6 +17,7 @@ import structlog
 from horai.api.context import Context
 from horai.core.errors import TooManyReaders
 from horai.core.topics import EVERY_TOPIC, Pulse, Topic, changed
+from horai.core.wording import Hint, Refused
 from horai.db.pool import acquire
 from horai.db.pulse import pulse
 from horai.db.wakeups import Wakeups
@@ -86,8 +87,8 @@ class Feed:
         """One more who watches. One that has seen messages before, and not the last, may have missed anything."""
         if self._is_closed or len(self._readers) >= self._most:
             raise TooManyReaders(
-                "The server is stopping." if self._is_closed else f"{self._most} readers watch this server already.",
-                "Ask again later, and meanwhile look at the lists every few seconds.",
+                Refused.STOPPING() if self._is_closed else Refused.TOO_MANY_WATCH(most=self._most),
+                Hint.ASK_LATER(),
                 extra={"retryAfter": "5"},
             )
         has_missed = last_id is not None and last_id != self.id

@@ -6,6 +6,7 @@ from datetime import datetime
 from horai.accept.scope import Scope, require_job
 from horai.core.errors import Invalid
 from horai.core.states import State, filter_words, states_named
+from horai.core.wording import Hint, Wrong
 from horai.db import nodes
 from horai.db.lists import InstanceFilter, PayloadField
 from horai.db.pool import acquire
@@ -20,7 +21,7 @@ def states_of(words: str) -> frozenset[State]:
     for word in words.split(","):
         named = states_named(word.strip())
         if named is None:
-            raise Invalid.field("state", f"{word[:60]!r} is no state", f"Known: {', '.join(filter_words())}.")
+            raise Invalid.field("state", Wrong.NO_STATE(word=word[:60]), Hint.KNOWN(words=", ".join(filter_words())))
         states |= named
     return frozenset(states)
 
@@ -68,7 +69,7 @@ def payload_field(written: str) -> PayloadField:
     if not sign or not all(names) or len(names) > DEEPEST:
         raise Invalid.field(
             "payload",
-            f"{written[:60]!r} names no member and its value",
-            "Write it as order.id=17, at most 10 names deep.",
+            Wrong.NO_MEMBER(text=written[:60]),
+            Hint.WRITE_MEMBER(most=DEEPEST),
         )
     return PayloadField(names, value.strip())

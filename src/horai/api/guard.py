@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from horai.api.problems import problem, told
 from horai.core.errors import Forbidden
+from horai.core.wording import Hint, Refused
 
 LOOPBACK = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\]")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
@@ -76,12 +77,10 @@ def refused(headers: Headers) -> Forbidden | None:
     host = headers.get("host", "")
     if not LOOPBACK.fullmatch(re.sub(r":\d+$", "", host.lower())):
         return Forbidden(
-            f"This server runs without keys and answers only to loopback names, not to {host[:100]!r}.",
-            "Use http://127.0.0.1 or http://localhost.",
+            Refused.NOT_LOOPBACK(host=host[:100]),
+            Hint.USE_LOOPBACK(),
         )
     origin = headers.get("origin")
     if origin is not None and _host_of(origin) != host.lower():
-        return Forbidden(
-            f"A page of {origin[:100]!r} may not use this server.", "Requests from other origins are refused."
-        )
+        return Forbidden(Refused.OTHER_ORIGIN(origin=origin[:100]), Hint.OTHER_ORIGINS())
     return None

@@ -15,6 +15,7 @@ from horai.core.calls import millis
 from horai.core.errors import Invalid
 from horai.core.shards import Duty, lease_name
 from horai.core.vitals import Reading, reading_from
+from horai.core.wording import Hint, Wrong
 from horai.db.chains import FIRST, NO_SEQ, ChainEntry, Link
 from horai.db.entities import EntityRow
 from horai.db.jobs import JobRow
@@ -296,4 +297,4 @@ def _decode(cursor: str, encoding: str = "ascii") -> str:
 
 
 def _bad_cursor() -> Invalid:
-    return Invalid.field("cursor", "is not one of ours", "Use the nextCursor of the page before, unchanged.")
+    return Invalid.field("cursor", Wrong.NOT_OUR_CURSOR(), Hint.USE_NEXT_CURSOR())

@@ -12,7 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from horai.api.body import invalid_shape
+from horai.api.said import said
 from horai.core.errors import FieldError, HoraiError, Invalid, NotFound
+from horai.core.wording import Hint, Refused
 from horai.db.pool import GONE, RETRIED, unavailable
 
 log = structlog.get_logger(__name__)
@@ -41,11 +43,11 @@ def problem(error: HoraiError) -> JSONResponse:
         "title": error.title,
         "status": error.status,
         "code": error.code,
-        "detail": error.detail,
+        **said("detail", error.detail),
         **extra,
     }
     if error.hint:
-        content["hint"] = error.hint
+        content |= said("hint", error.hint)
     if error.errors:
         content["errors"] = [_field_problem(fault) for fault in error.errors]
     headers = {"Retry-After": retry_after} if retry_after else {}
@@ -54,7 +56,7 @@ def problem(error: HoraiError) -> JSONResponse:
 
 def _field_problem(fault: FieldError) -> dict[str, Any]:
     place = {} if fault.position is None else {"position": fault.position}
-    return {"field": fault.field, "message": fault.message, **place}
+    return {"field": fault.field, **said("message", fault.message), **place}
 
 
 def _printable(value: Any) -> Any:
@@ -76,17 +78,15 @@ def translate(error: Exception) -> HoraiError:
         case RequestValidationError():
             return invalid_shape([_named_alone(found) for found in error.errors()])
         case HTTPException(status_code=404):
-            return NotFound("There is nothing at this address.", "GET /openapi.json lists what there is.")
+            return NotFound(Refused.NOTHING_HERE(), Hint.ALL_ADDRESSES())
         case HTTPException():
             return _http_error(error)
         case asyncpg.DataError() | asyncpg.UntranslatableCharacterError() | asyncpg.ProgramLimitExceededError():
-            return Invalid("The database cannot store a value of this request.", "Check times, numbers and texts.")
+            return Invalid(Refused.UNSTORABLE(), Hint.CHECK_VALUES())
         case _ if isinstance(error, (*GONE, *FULL)):
             return unavailable(error)
         case _:
-            return HoraiError(
-                "Something went wrong here; the log has the details.", "Nothing was half done. Try again."
-            )
+            return HoraiError(Refused.INTERNAL(), Hint.TRY_AGAIN())
 
 
 def _named_alone(found: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 from horai.core.definition import JobStatus
 from horai.core.errors import Invalid
 from horai.core.timing import BESIDE_BOTH, BESIDE_CRON, BESIDE_EVERY, SCHEDULE_FIELDS
+from horai.core.wording import Hint, Wrong
 
 NESTED = ("retry", "dst", "refresh")
 """Fields whose members a PATCH changes one by one. A target is one value: its headers may hold what only its URL may see."""
@@ -17,10 +18,10 @@ def amended(document: Mapping[str, Any], status: JobStatus, fields: Mapping[str,
     What stands beside a cron or an every goes with it.
     """
     if "name" in fields and fields["name"] != document["name"]:
-        raise Invalid.field("name", "never changes", "Create another job under the new name and delete this one.")
+        raise Invalid.field("name", Wrong.NEVER_CHANGES(), Hint.CREATE_ANOTHER())
     for field in ("at", "delay"):
         if field in fields:
-            raise Invalid.field(field, "cannot be changed", "Cancel its instance and create another job.")
+            raise Invalid.field(field, Wrong.CANNOT_CHANGE(), Hint.CANCEL_AND_CREATE())
     takes_over = next((field for field in SCHEDULE_FIELDS if fields.get(field) is not None), None)
     kept = {name: value for name, value in document.items() if not (takes_over and name in SCHEDULE_FIELDS)}
     given = {name: _laid_over(kept.get(name), value) if name in NESTED else value for name, value in fields.items()}

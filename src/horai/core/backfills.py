@@ -18,9 +18,11 @@ from math import exp
 from typing import Any
 
 from horai.core.errors import FieldError, Invalid
+from horai.core.phrase import Joined, Phrase
 from horai.core.queues import Rate, read_limits
 from horai.core.schedule import EverySchedule, Schedule
 from horai.core.timing import Timing
+from horai.core.wording import Hint, Refused, Wrong
 
 MOST_SLOTS = 1_000_000
 CONCURRENCY = 10
@@ -76,10 +78,10 @@ class Wish:
 def checked(document: Mapping[str, Any]) -> Wish:
     """The wish that a document with instants as datetimes describes; `Invalid` names every wrong field."""
     errors: list[FieldError] = []
-    hints: list[str] = []
+    hints: list[Phrase] = []
     limit, rate = read_limits(document, errors, hints)
     if errors:
-        raise Invalid("; ".join(f"{e.field}: {e.message}" for e in errors), " ".join(hints), errors)
+        raise Invalid.fields(errors, Joined.THEN.all(hints))
     return Wish(document["from"], document.get("to"), Mode[document.get("mode") or "missing"], rate, limit)
 
 
@@ -87,18 +89,18 @@ def check_range(wish: Wish, timing: Timing, now: datetime) -> Schedule:
     """The schedule whose slots are meant; `Invalid` where there is none, or the range makes no sense."""
     if timing.schedule is None:
         raise Invalid(
-            "The job has no schedule, so it has no slots to backfill.",
-            "PUT or batch its instances instead, or give it a cron or an every first.",
+            Refused.BACKFILL_NO_SCHEDULE(),
+            Hint.PUT_INSTEAD(),
         )
     if timing.is_from_finish:
         raise Invalid(
-            "The job counts from the end of its runs (everyFrom finish), so its past has no fixed slots.",
-            "Trigger it, or give it a cron or an every from an anchor.",
+            Refused.BACKFILL_FROM_FINISH(),
+            Hint.TRIGGER_OR_ANCHOR(),
         )
     if wish.until is not None and wish.until > now:
-        raise Invalid.field("to", "is in the future", "Leave it out: then it is now.")
+        raise Invalid.field("to", Wrong.IN_FUTURE(), Hint.LEAVE_OUT_NOW())
     if wish.since >= (wish.until or now):
-        raise Invalid.field("from", "is not before to", "The range begins with `from` and ends just before `to`.")
+        raise Invalid.field("from", Wrong.NOT_BEFORE_TO(), Hint.RANGE_ENDS_BEFORE())
     return timing.schedule
 
 
@@ -111,9 +113,7 @@ def is_too_many(schedule: Schedule, first: datetime, end: datetime) -> bool:
 
 def too_many() -> Invalid:
     """The range has more slots than one backfill takes."""
-    return Invalid(
-        f"The range has more than {MOST_SLOTS:,} slots.", "Split it: each backfill ends just before its `to`."
-    )
+    return Invalid(Refused.BACKFILL_TOO_MANY(most=MOST_SLOTS), Hint.SPLIT_RANGE())
 
 
 @dataclass(frozen=True, slots=True)

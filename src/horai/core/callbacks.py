@@ -34,6 +34,7 @@ from horai.core.settlement import (
     Succeeded,
 )
 from horai.core.tags import own_tags
+from horai.core.wording import Wrong
 
 METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
 URL_LIMIT = 2_000
@@ -166,44 +167,42 @@ def check_target(target: HttpTarget) -> None:
     """ValueError, saying what to write instead, for a target that cannot be called."""
     check_url(target.url)
     if target.method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}")
+        raise ValueError(Wrong.NOT_ONE_OF(value=target.method, allowed=", ".join(METHODS)))
     check_headers(target.headers)
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
     """ValueError for a header that is reserved or that no request could carry. Values are never repeated in it."""
     if sum(len(name) + len(value) for name, value in headers.items()) > HEADERS_LIMIT:
-        raise ValueError(f"the headers are longer than {HEADERS_LIMIT} characters together")
+        raise ValueError(Wrong.HEADERS_TOO_LONG(most=HEADERS_LIMIT))
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
-            raise ValueError(f"header name {name!r} is not one: write letters, digits and hyphens")
+            raise ValueError(Wrong.HEADER_NAME(name=name))
         if _is_reserved(name):
-            raise ValueError(f"header {name} is set by Horai or by HTTP itself: leave it out")
+            raise ValueError(Wrong.HEADER_RESERVED(name=name))
         if not _FIELD_VALUE.fullmatch(value):
-            raise ValueError(f"the value of header {name} must be printable ASCII, without line breaks")
+            raise ValueError(Wrong.HEADER_VALUE(name=name))
 
 
 def check_url(url: str) -> None:
     """ValueError for a URL that cannot be called. Neither its user part nor its query is repeated in it."""
     if len(url) > URL_LIMIT:
-        raise ValueError(f"the URL is longer than {URL_LIMIT} characters")
+        raise ValueError(Wrong.URL_TOO_LONG(most=URL_LIMIT))
     if not _URL_TEXT.fullmatch(url):
-        raise ValueError("the URL must be printable ASCII: percent-encode the path, write the host in its xn-- form")
+        raise ValueError(Wrong.URL_ASCII())
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError("the URL has no valid host and port: write http://host:port/path") from None
+        raise ValueError(Wrong.URL_PORT()) from None
     if parts.scheme not in {"http", "https"}:
-        raise ValueError("the URL must begin with http:// or https://")
+        raise ValueError(Wrong.URL_SCHEME())
     if "@" in parts.netloc:
-        raise ValueError("the URL must not carry credentials: put them into a header")
+        raise ValueError(Wrong.URL_CREDENTIALS())
     if port == 0:
-        raise ValueError("port 0 cannot be called: write one from 1 to 65535")
+        raise ValueError(Wrong.URL_PORT_ZERO())
     if not _is_host(parts.hostname or ""):
-        raise ValueError(
-            "the URL has no valid host: write a name, four numbers such as 192.0.2.1, or [an IPv6 address]"
-        )
+        raise ValueError(Wrong.URL_HOST())
 
 
 def _is_host(host: str) -> bool:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
 
+from horai.core.phrase import Phrase
 from horai.core.states import FINAL, State
+from horai.core.wording import Hint, Refused
 
 NODES_LIMIT = 500
 EDGES_LIMIT = 5_000
@@ -130,7 +132,7 @@ class Rerun:
 class NoRerun(ValueError):
     """Why a run cannot be done again from a node on."""
 
-    def __init__(self, message: str, hint: str) -> None:
+    def __init__(self, message: Phrase, hint: Phrase) -> None:
         super().__init__(message)
         self.hint = hint
 
@@ -141,18 +143,16 @@ def rerun_from(graph: Graph, states: Mapping[str, State], first: str) -> Rerun:
     affected = [name for name in ordered(graph) if name == first or name in below]
     _require_rest([name for name in affected if states[name] in UNDER_WAY], states)
     if states[first] is State.BLOCKED:
-        raise NoRerun(f"the node {first!r} has not run yet", "Rerun from the node that holds it up.")
+        raise NoRerun(Refused.NODE_NOT_RUN(node=first), Hint.RERUN_FROM_HOLD())
     if unfinished := [parent for parent in sorted(graph[first]) if states[parent] is not State.SUCCESS]:
         name = unfinished[0]
-        raise NoRerun(
-            f"its parent {name!r} is {states[name].name}", f"Rerun from {name!r}: what follows it comes after."
-        )
+        raise NoRerun(Refused.PARENT_IS(parent=name, state=states[name].name), Hint.RERUN_FROM(node=name))
     return Rerun(first, tuple(name for name in affected if states[name] in FINAL))
 
 
 def _require_rest(busy: Sequence[str], states: Mapping[str, State]) -> None:
     if busy:
         raise NoRerun(
-            f"the node {busy[0]!r} is {states[busy[0]].name}",
-            "Wait until it has ended, or cancel its instance, then ask again.",
+            Refused.NODE_IS(node=busy[0], state=states[busy[0]].name),
+            Hint.WAIT_OR_CANCEL(),
         )

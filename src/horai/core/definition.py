@@ -30,6 +30,7 @@ from horai.core.timing import (
     Timing,
     read_timing,
 )
+from horai.core.wording import Hint, Wrong
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
 HANDLER = re.compile(r"(?:horai:[a-z]{1,32}|[A-Za-z0-9][A-Za-z0-9_.\-]{0,127})")
@@ -122,9 +123,7 @@ def checked(document: Mapping[str, Any]) -> Definition:
         refresh=read_refresh(document, faults),
     )
     if definition.name.isdigit():
-        faults.add(
-            "name", "is all digits, which is how ids look", "Add a letter: a job is found by its id or its name."
-        )
+        faults.add("name", Wrong.ALL_DIGITS(), Hint.ADD_A_LETTER())
     faults.raise_if_any()
     return definition
 
@@ -140,8 +139,8 @@ def refuse_house(document: Mapping[str, Any]) -> None:
     if is_house(document):
         raise Invalid.field(
             "target.handler",
-            "belongs to Horai itself",
-            "Change what the job belongs to: its workflow or its reconciler.",
+            Wrong.OURS(),
+            Hint.CHANGE_ITS_OWNER(),
         )
 
 
@@ -157,14 +156,14 @@ def recipe_of(document: Mapping[str, Any]) -> Recipe:
 
 def _matching(field: str, value: str, pattern: re.Pattern[str], faults: Faults) -> str:
     if not pattern.fullmatch(value):
-        faults.add(field, f"{value[:40]!r} does not match {pattern.pattern}")
+        faults.add(field, Wrong.NO_MATCH(value=value[:40], pattern=pattern.pattern))
     return value
 
 
 def _priority(document: Mapping[str, Any], faults: Faults) -> Priority | None:
     word = document.get("priority")
     if word is not None and word not in Priority.__members__:
-        faults.add("priority", f"{word!r} is not one of {', '.join(Priority.__members__)}")
+        faults.add("priority", Wrong.NOT_ONE_OF(value=word, allowed=", ".join(Priority.__members__)))
         return None
     return None if word is None else Priority[word]
 
@@ -181,11 +180,11 @@ def _target(document: Mapping[str, Any], faults: Faults) -> tuple[Target, timede
     if target["type"] == "worker":
         for field in ("url", "method", "headers"):
             if target.get(field) is not None:
-                faults.add(f"target.{field}", "belongs to a target of type http")
+                faults.add(f"target.{field}", Wrong.OF_HTTP_TARGET())
         handler = _matching("target.handler", target.get("handler") or document.get("name", ""), HANDLER, faults)
         return WorkerTarget(handler), _timeout(document, None, faults)
     if target.get("handler") is not None:
-        faults.add("target.handler", "belongs to a target of type worker")
+        faults.add("target.handler", Wrong.OF_WORKER_TARGET())
     return _http(target, faults), _timeout(document, HTTP_TIMEOUT, faults)
 
 
@@ -193,11 +192,11 @@ def _http(target: Mapping[str, Any], faults: Faults) -> HttpTarget:
     url, method = target.get("url"), target.get("method") or "POST"
     headers: Mapping[str, str] = target.get("headers") or {}
     if not url:
-        faults.add("target.url", "is missing", 'Give "target": {"type": "http", "url": "https://…"}.')
+        faults.add("target.url", Wrong.MISSING(), Hint.GIVE_TARGET())
     else:
         faults.reading("target.url", lambda: check_url(url), None)
     if method not in METHODS:
-        faults.add("target.method", f"{method[:20]!r} is not one of {', '.join(sorted(METHODS))}")
+        faults.add("target.method", Wrong.NOT_ONE_OF(value=method[:20], allowed=", ".join(sorted(METHODS))))
     faults.reading("target.headers", lambda: check_headers(headers), None)
     return HttpTarget(url or "", method, headers)
 
@@ -205,7 +204,7 @@ def _http(target: Mapping[str, Any], faults: Faults) -> HttpTarget:
 def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: Faults) -> timedelta | None:
     timeout = _duration(document, "timeout", faults, default)
     if timeout is not None and not timedelta(milliseconds=1) <= timeout <= LONGEST_TIMEOUT:
-        faults.add("timeout", "is not between 1ms and 24h")
+        faults.add("timeout", Wrong.NOT_BETWEEN(low="1ms", high="24h"))
     return timeout
 
 
@@ -214,10 +213,10 @@ def _retry(document: Mapping[str, Any], faults: Faults) -> RetryPolicy:
     max_retry = document.get("maxRetry")
     max_retry = default.max_retry if max_retry is None else max_retry
     if not 0 <= max_retry <= MAX_RETRY_LIMIT:
-        faults.add("retry.maxRetry", f"is not between 0 and {MAX_RETRY_LIMIT}")
+        faults.add("retry.maxRetry", Wrong.NOT_BETWEEN(low=0, high=MAX_RETRY_LIMIT))
     jitter = document.get("jitter") or default.jitter.value
     if jitter not in tuple(Jitter):
-        faults.add("retry.jitter", f"{jitter[:20]!r} is not one of {', '.join(Jitter)}")
+        faults.add("retry.jitter", Wrong.NOT_ONE_OF(value=jitter[:20], allowed=", ".join(Jitter)))
         jitter = default.jitter.value
     base = document.get("base")
     cap = document.get("cap")

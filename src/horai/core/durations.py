@@ -4,6 +4,8 @@ import re
 from datetime import timedelta
 from fractions import Fraction
 
+from horai.core.wording import Wrong
+
 LONGEST = timedelta(days=3653)
 """Ten years: longer is a slip of the pen."""
 
@@ -20,12 +22,12 @@ def parse_duration(text: str) -> timedelta:
     """The duration that `text` says, in whole milliseconds; ValueError, with the accepted forms, for anything else."""
     found = _DURATION.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if not text or found is None:
-        raise ValueError(f"{text[:_LONGEST_TEXT]!r} is not a duration: {ACCEPTED}")
+        raise ValueError(Wrong.NOT_A_DURATION(text=text[:_LONGEST_TEXT]))
     exact = sum(Fraction(found[unit] or 0) * size for unit, size in _MILLISECONDS.items())
     if exact.denominator != 1:
-        raise ValueError(f"{text!r} is finer than a millisecond: {ACCEPTED}")
+        raise ValueError(Wrong.TOO_FINE(text=text))
     if exact > LONGEST // _MILLISECOND:
-        raise ValueError(f"{text!r} is longer than {LONGEST.days}d (ten years): {ACCEPTED}")
+        raise ValueError(Wrong.TOO_LONG_A_TIME(text=text, days=LONGEST.days))
     return timedelta(milliseconds=int(exact))
 
 

@@ -21,6 +21,9 @@ They are translated once at each boundary: to problem+json in api/problems.py, t
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from horai.core.phrase import Joined, Phrase
+from horai.core.wording import Title, Wrong
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -39,7 +42,7 @@ class HoraiError(Exception):
 
     code = "SCH_500_INTERNAL"
     status = 500
-    title = "Internal error"
+    title: str = Title.SCH_500_INTERNAL()
 
     def __init__(
         self,
@@ -60,12 +63,21 @@ class Invalid(HoraiError):
 
     code = "SCH_422_INVALID"
     status = 422
-    title = "Invalid request"
+    title = Title.SCH_422_INVALID()
 
     @classmethod
     def field(cls, field: str, message: str, hint: str | None = None) -> "Invalid":
         """One wrong field."""
-        return cls(f"{field}: {message}", hint, [FieldError(field, message)])
+        return cls.fields([FieldError(field, message)], hint)
+
+    @classmethod
+    def fields(cls, errors: Sequence[FieldError], hint: str | None = None) -> "Invalid":
+        """Several wrong fields; at least one."""
+        return cls(Joined.BESIDES.all(_told(error) for error in errors), hint, errors)
+
+
+def _told(error: FieldError) -> Phrase:
+    return Wrong.FIELD(field=error.field, message=error.message)
 
 
 class IdempotencyKeyRequired(HoraiError):
@@ -73,7 +85,7 @@ class IdempotencyKeyRequired(HoraiError):
 
     code = "SCH_400_IDEMPOTENCY_KEY_REQUIRED"
     status = 400
-    title = "Idempotency-Key required"
+    title = Title.SCH_400_IDEMPOTENCY_KEY_REQUIRED()
 
 
 class Forbidden(HoraiError):
@@ -81,7 +93,7 @@ class Forbidden(HoraiError):
 
     code = "SCH_403_FORBIDDEN"
     status = 403
-    title = "Forbidden"
+    title = Title.SCH_403_FORBIDDEN()
 
 
 class NotFound(HoraiError):
@@ -89,7 +101,7 @@ class NotFound(HoraiError):
 
     code = "SCH_404_NOT_FOUND"
     status = 404
-    title = "Not found"
+    title = Title.SCH_404_NOT_FOUND()
 
 
 class Duplicate(HoraiError):
@@ -97,7 +109,7 @@ class Duplicate(HoraiError):
 
     code = "SCH_409_DUPLICATE"
     status = 409
-    title = "Duplicate"
+    title = Title.SCH_409_DUPLICATE()
 
 
 class StaleOutcome(HoraiError):
@@ -105,7 +117,7 @@ class StaleOutcome(HoraiError):
 
     code = "SCH_409_STALE"
     status = 409
-    title = "Stale outcome"
+    title = Title.SCH_409_STALE()
 
 
 class AlreadyFinal(HoraiError):
@@ -113,7 +125,7 @@ class AlreadyFinal(HoraiError):
 
     code = "SCH_409_FINAL"
     status = 409
-    title = "Already final"
+    title = Title.SCH_409_FINAL()
 
 
 class Conflict(HoraiError):
@@ -121,7 +133,7 @@ class Conflict(HoraiError):
 
     code = "SCH_409_CONFLICT"
     status = 409
-    title = "Conflict"
+    title = Title.SCH_409_CONFLICT()
 
 
 class PreconditionFailed(HoraiError):
@@ -129,7 +141,7 @@ class PreconditionFailed(HoraiError):
 
     code = "SCH_412_PRECONDITION"
     status = 412
-    title = "Precondition failed"
+    title = Title.SCH_412_PRECONDITION()
 
 
 class TooLarge(HoraiError):
@@ -137,7 +149,7 @@ class TooLarge(HoraiError):
 
     code = "SCH_413_TOO_LARGE"
     status = 413
-    title = "Too large"
+    title = Title.SCH_413_TOO_LARGE()
 
 
 class DispatcherDown(HoraiError):
@@ -145,7 +157,7 @@ class DispatcherDown(HoraiError):
 
     code = "SCH_503_DISPATCHER_DOWN"
     status = 503
-    title = "No live dispatcher"
+    title = Title.SCH_503_DISPATCHER_DOWN()
 
 
 class TooManyReaders(HoraiError):
@@ -153,7 +165,7 @@ class TooManyReaders(HoraiError):
 
     code = "SCH_503_TOO_MANY_READERS"
     status = 503
-    title = "Too many readers"
+    title = Title.SCH_503_TOO_MANY_READERS()
 
 
 class DatabaseUnavailable(HoraiError):
@@ -161,4 +173,4 @@ class DatabaseUnavailable(HoraiError):
 
     code = "SCH_503_DATABASE_UNAVAILABLE"
     status = 503
-    title = "Database unavailable"
+    title = Title.SCH_503_DATABASE_UNAVAILABLE()

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
+from horai.core.wording import Wrong
+
 MOST = 1_000
 ACCEPTED = "write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for every year"
 
@@ -50,7 +52,7 @@ class _Days:
 def check(dates: Sequence[str]) -> tuple[str, ...]:
     """The dates in one canonical order; ValueError names the first that is none."""
     if len(dates) > MOST:
-        raise ValueError(f"has {len(dates)} entries, more than {MOST}: write stretches such as 2026-12-24/2027-01-02")
+        raise ValueError(Wrong.TOO_MANY_DATES(count=len(dates), most=MOST))
     canonical = tuple(sorted(set(dates)))
     _read(canonical)
     return canonical
@@ -85,7 +87,7 @@ def _read(dates: tuple[str, ...]) -> _Days:
             case [str(), _, _, str(), _, _] as groups:
                 stretches.append(_ordered(text, _date(text, *groups[:3]), _date(text, *groups[3:])))
             case _:
-                raise ValueError(f"{text[:40]!r} mixes a date with a day of every year: {ACCEPTED}")
+                raise ValueError(Wrong.MIXED_DATES(text=text[:40]))
     merged = _merged(stretches)
     return _Days(tuple(start for start, _ in merged), tuple(end for _, end in merged), _runs(yearly))
 
@@ -93,7 +95,7 @@ def _read(dates: tuple[str, ...]) -> _Days:
 def _groups(text: str) -> list[str | None]:
     found = _FORM.fullmatch(text) if len(text) <= 21 else None
     if found is None:
-        raise ValueError(f"{text[:40]!r} is no excluded date: {ACCEPTED}")
+        raise ValueError(Wrong.NOT_A_DATE(text=text[:40]))
     return list(found.groups())
 
 
@@ -127,12 +129,12 @@ def _date(text: str, year: str | None, month: str | None, day: str | None) -> da
     try:
         return date(int(year or _LEAP), int(month or 0), int(day or 0))
     except ValueError:
-        raise ValueError(f"{text!r} is not in the calendar: {ACCEPTED}") from None
+        raise ValueError(Wrong.NOT_IN_CALENDAR(text=text)) from None
 
 
 def _ordered(text: str, first: date, last: date) -> tuple[date, date]:
     if last < first:
-        raise ValueError(f"{text!r} ends before it begins")
+        raise ValueError(Wrong.ENDS_BEFORE(text=text))
     return first, last
 
 

@@ -5,6 +5,8 @@ from typing import TypeVar
 
 from horai.core.cron import CronError
 from horai.core.errors import FieldError, Invalid
+from horai.core.phrase import Phrase
+from horai.core.wording import told_by
 
 T = TypeVar("T")
 
@@ -14,9 +16,9 @@ class Faults:
 
     def __init__(self) -> None:
         self.errors: list[FieldError] = []
-        self.hint: str | None = None
+        self.hint: Phrase | None = None
 
-    def add(self, field: str, message: str, hint: str | None = None, position: int | None = None) -> None:
+    def add(self, field: str, message: Phrase, hint: Phrase | None = None, position: int | None = None) -> None:
         """One more fault; the first hint is shown."""
         self.errors.append(FieldError(field, message, position))
         self.hint = self.hint or hint
@@ -26,12 +28,12 @@ class Faults:
         try:
             return read()
         except CronError as error:
-            self.add(field, str(error), error.hint, error.position)
+            self.add(field, told_by(error), error.hint, error.position)
         except ValueError as error:
-            self.add(field, str(error))
+            self.add(field, told_by(error))
         return default
 
     def raise_if_any(self) -> None:
         """`Invalid` with every fault."""
         if self.errors:
-            raise Invalid("; ".join(f"{e.field}: {e.message}" for e in self.errors), self.hint, self.errors)
+            raise Invalid.fields(self.errors, self.hint)

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any, cast
 
 from horai.core.settings import NESTING_LIMIT
+from horai.core.wording import Wrong
 
 NUMBER_LIMIT = 400
 _INTEGER_LIMIT = 10**NUMBER_LIMIT
@@ -39,9 +40,9 @@ def parse_json(raw: bytes) -> Any:
             object_pairs_hook=_object,
         )
     except UnicodeDecodeError as error:
-        raise JsonError(f"the body is not UTF-8 (byte {error.start})") from error
+        raise JsonError(Wrong.NOT_UTF8(byte=error.start)) from error
     except json.JSONDecodeError as error:
-        raise JsonError(f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+        raise JsonError(Wrong.NOT_JSON_AT(reason=error.msg, line=error.lineno, column=error.colno)) from error
     if b"\\u" in raw:  # UTF-8 itself can write neither half a surrogate pair nor, in JSON, a NUL
         _check_strings(value)
     return value
@@ -69,21 +70,21 @@ def fault_in(value: Any) -> tuple[str, str] | None:
 
 def _check_one(item: object, depth: int) -> None:
     if isinstance(item, dict | list) and depth == NESTING_LIMIT:
-        raise JsonError(f"is nested deeper than {NESTING_LIMIT} levels")
+        raise JsonError(Wrong.TOO_DEEP(most=NESTING_LIMIT))
     if isinstance(item, str):
         check_text(item)
     elif isinstance(item, float) and not math.isfinite(item):
-        raise JsonError(f"{item} is not JSON")
+        raise JsonError(Wrong.NOT_JSON(text=str(item)))
     elif isinstance(item, int) and not -_INTEGER_LIMIT < item < _INTEGER_LIMIT:
-        raise JsonError(f"a number has more than {NUMBER_LIMIT} digits")
+        raise JsonError(Wrong.NUMBER_DIGITS(most=NUMBER_LIMIT))
 
 
 def check_text(text: str) -> str:
     """A string without NUL and lone surrogates."""
     if "\x00" in text:
-        raise JsonError("a string contains a NUL character")
+        raise JsonError(Wrong.HAS_NUL())
     if _SURROGATE.search(text):
-        raise JsonError("a string contains a lone surrogate")
+        raise JsonError(Wrong.HAS_SURROGATE())
     return text
 
 
@@ -91,27 +92,27 @@ def _check_brackets(raw: bytes) -> None:
     """Peels off the innermost pairs, once per level: a body of brackets alone costs no more than one of text."""
     brackets = _STRING.sub(b"", raw).translate(_ROUND, _NO_BRACKET)
     if brackets.count(b"(") > CONTAINER_LIMIT:
-        raise JsonError(f"the body has more than {CONTAINER_LIMIT} arrays and objects")
+        raise JsonError(Wrong.TOO_MANY_ARRAYS(most=CONTAINER_LIMIT))
     for _ in range(NESTING_LIMIT):
         brackets = brackets.replace(b"()", b"")
     if b"()" in brackets or brackets.count(b"(") > NESTING_LIMIT:
-        raise JsonError(f"the body is nested deeper than {NESTING_LIMIT} levels")
+        raise JsonError(Wrong.BODY_TOO_DEEP(most=NESTING_LIMIT))
 
 
 def _refuse_constant(word: str) -> None:
-    raise JsonError(f"{word} is not JSON")
+    raise JsonError(Wrong.NOT_JSON(text=word))
 
 
 def _integer(text: str) -> int:
     if len(text) > NUMBER_LIMIT:
-        raise JsonError(f"a number has more than {NUMBER_LIMIT} digits")
+        raise JsonError(Wrong.NUMBER_DIGITS(most=NUMBER_LIMIT))
     return int(text)
 
 
 def _float(text: str) -> float:
     number = float(text) if len(text) <= NUMBER_LIMIT else math.inf
     if math.isinf(number):
-        raise JsonError("a number is too large or too long")
+        raise JsonError(Wrong.NUMBER_TOO_LARGE())
     return number
 
 
@@ -119,7 +120,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise JsonError(f"the name {twice[:64]!r} occurs twice in one object")
+        raise JsonError(Wrong.NAME_TWICE(name=twice[:64]))
     return found
 
 

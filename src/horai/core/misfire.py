@@ -18,6 +18,7 @@ from typing import Any
 
 from horai.core.durations import format_duration, parse_duration
 from horai.core.schedule import SHORTEST_INTERVAL, Schedule, fires_between, next_after, next_from
+from horai.core.wording import Wrong
 
 COUNT_LIMIT = 10_000
 MOST_CATCHUP = 10_000
@@ -46,11 +47,11 @@ class Misfire:
     def __post_init__(self) -> None:
         if self.max_catchup is not None:
             if self.policy is not Policy.all:
-                raise ValueError("maxCatchup only means something with the policy all")
+                raise ValueError(Wrong.CATCHUP_WITHOUT_ALL())
             if not 1 <= self.max_catchup <= MOST_CATCHUP:
-                raise ValueError(f"maxCatchup is between 1 and {MOST_CATCHUP}, not {self.max_catchup}")
+                raise ValueError(Wrong.CATCHUP_RANGE(most=MOST_CATCHUP, given=self.max_catchup))
         if self.window is not None and self.policy is Policy.skip:
-            raise ValueError("window means nothing with the policy skip")
+            raise ValueError(Wrong.WINDOW_WITH_SKIP())
 
     @property
     def identity(self) -> str:
@@ -72,7 +73,7 @@ class Misfire:
         """The value of a JSON object; ValueError for one that is none."""
         word = spec.get("policy", Policy.once.value)
         if word not in tuple(Policy):
-            raise ValueError(f"{word!r} is not one of {', '.join(Policy)}")
+            raise ValueError(Wrong.NOT_ONE_OF(value=word, allowed=", ".join(Policy)))
         window, after = spec.get("window"), spec.get("after")
         return cls(
             Policy(word),

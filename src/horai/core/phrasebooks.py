@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from horai.core.coming import FireNotes
-from horai.core.cron.phrases import Mismatch, Month, Nth, Weekday
+from horai.core.cron.phrases import CronFault, CronField, Mismatch, Month, Nth, Weekday
 from horai.core.explain.phrases import AbsenceWords, RunWords, SlotWords, StateName
 from horai.core.phrase import Joined, Phrasebook
+from horai.core.wording import Hint, Misshapen, Refused, Title, Wrong
 
 BOOKS: tuple[type[Phrasebook], ...] = (
     Joined,
@@ -18,6 +19,13 @@ BOOKS: tuple[type[Phrasebook], ...] = (
     Month,
     Weekday,
     FireNotes,
+    CronFault,
+    CronField,
+    Wrong,
+    Misshapen,
+    Refused,
+    Hint,
+    Title,
 )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from horai.core.definition import QUEUE, Priority
 from horai.core.errors import FieldError, Invalid
+from horai.core.phrase import Joined, Phrase
+from horai.core.wording import Hint, Wrong, told_by
 
 DEFAULT_PRIORITY = Priority.normal
 MAX_CONCURRENCY = 10_000
@@ -18,8 +20,8 @@ BURST = timedelta(milliseconds=100)
 
 _PERIODS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
 _RATE = re.compile(r"([0-9]{1,9})/([smh])")
-RATE_HINT = 'Write "100/s", "30/m" or "1000/h"; a number alone is per second.'
-LIMIT_HINT = f"Write a whole number from 1 to {MAX_CONCURRENCY}, or null for no limit."
+RATE_HINT = Hint.WRITE_RATE()
+LIMIT_HINT = Hint.WRITE_LIMIT(most=MAX_CONCURRENCY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,9 @@ def parse_rate(written: str | int) -> Rate:
     text = f"{written}/s" if isinstance(written, int) else written
     found = _RATE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{str(written)[:40]!r} is not a rate")
+        raise ValueError(Wrong.NOT_A_RATE(text=str(written)[:40]))
     if not 1 <= int(found[1]) <= MAX_RATE:
-        raise ValueError(f"is not between 1 and {MAX_RATE} in its period")
+        raise ValueError(Wrong.RATE_RANGE(most=MAX_RATE))
     return Rate(int(found[1]), _PERIODS[found[2]])
 
 
@@ -83,35 +85,35 @@ class QueueSettings:
 def checked_name(name: str) -> str:
     """The name, if a queue can have it."""
     if not QUEUE.fullmatch(name):
-        raise Invalid.field("name", f"{name[:40]!r} does not match {QUEUE.pattern}")
+        raise Invalid.field("name", Wrong.NO_MATCH(value=name[:40], pattern=QUEUE.pattern))
     return name
 
 
 def checked(document: Mapping[str, Any]) -> QueueSettings:
     """The settings that `document` describes, missing or null fields at their defaults; `Invalid` names every wrong one."""
     errors: list[FieldError] = []
-    hints: list[str] = []
+    hints: list[Phrase] = []
     priority = document.get("priority")
     if priority is not None and priority not in Priority.__members__:
-        errors.append(FieldError("priority", f"{priority!r} is not one of {', '.join(Priority.__members__)}"))
+        errors.append(FieldError("priority", Wrong.NOT_ONE_OF(value=priority, allowed=", ".join(Priority.__members__))))
     limit, rate = read_limits(document, errors, hints)
     if errors:
-        raise Invalid("; ".join(f"{e.field}: {e.message}" for e in errors), " ".join(hints) or None, errors)
+        raise Invalid.fields(errors, Joined.THEN.all(hints) if hints else None)
     return QueueSettings(Priority[priority] if priority else None, limit, rate, bool(document.get("paused")))
 
 
 def read_limits(
-    document: Mapping[str, Any], errors: list[FieldError], hints: list[str]
+    document: Mapping[str, Any], errors: list[FieldError], hints: list[Phrase]
 ) -> tuple[int | None, Rate | None]:
     """`maxConcurrency` and `rate` as people write them; what is wrong with them is added to `errors` and `hints`."""
     limit = document.get("maxConcurrency")
     if limit is not None and not 1 <= limit <= MAX_CONCURRENCY:
-        errors.append(FieldError("maxConcurrency", f"is not between 1 and {MAX_CONCURRENCY}"))
+        errors.append(FieldError("maxConcurrency", Wrong.NOT_BETWEEN(low=1, high=MAX_CONCURRENCY)))
         hints.append(LIMIT_HINT)
     rate = None
     try:
         rate = None if document.get("rate") is None else parse_rate(document["rate"])
     except ValueError as error:
-        errors.append(FieldError("rate", str(error)))
+        errors.append(FieldError("rate", told_by(error)))
         hints.append(RATE_HINT)
     return limit, rate

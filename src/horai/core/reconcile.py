@@ -16,6 +16,7 @@ from horai.core.jsontext import fault_in
 from horai.core.reschedule import Intent, check_key, is_outdated
 from horai.core.settings import PAYLOAD_LIMIT
 from horai.core.states import CancelReason, State
+from horai.core.wording import Wrong
 
 MOST_EXAMPLES = 20
 REPORTS_KEPT = 1_000
@@ -104,7 +105,7 @@ def wanted_row(key: object, at: object, payload: object = None, version: object 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise Invalid.field("key", f"is no text but {type(value).__name__}")
+        raise Invalid.field("key", Wrong.NOT_TEXT(kind=type(value).__name__))
     return value
 
 

@@ -13,6 +13,7 @@ from horai.core.amendment import amended
 from horai.core.callbacks import check_headers, check_url
 from horai.core.definition import JobStatus
 from horai.core.faults import Faults
+from horai.core.wording import Hint, Wrong
 
 RECONCILE_HANDLER = "horai:reconcile"
 SCHEDULE = ("cron", "every", "timezone")
@@ -82,20 +83,18 @@ def _sql(document: Mapping[str, Any], faults: Faults) -> SqlSource:
     if not query:
         faults.add(
             "source.query",
-            "is missing",
-            "select key, execute_time, payload from … where key > $1 order by key limit $2",
+            Wrong.MISSING(),
+            Hint.WRITE_QUERY(),
         )
     elif len(query) > QUERY_LIMIT:
-        faults.add("source.query", f"is longer than {QUERY_LIMIT} characters")
+        faults.add("source.query", Wrong.TOO_LONG(most=QUERY_LIMIT))
     elif "$1" not in query or "$2" not in query:
         faults.add(
             "source.query",
-            "needs $1, the last key of the page before, and $2, how many rows: where key > $1 order by key limit $2",
+            Wrong.QUERY_NEEDS(),
         )
     if (url is None) == (variable is None):
-        faults.add(
-            "source.databaseUrl", "give it, or databaseUrlEnv: the name of the variable that has it, one of both"
-        )
+        faults.add("source.databaseUrl", Wrong.ONE_OF_URLS())
     if url is not None:
         faults.reading("source.databaseUrl", lambda: check_database_url(url), None)
     if variable is not None:
@@ -108,7 +107,7 @@ def _http(document: Mapping[str, Any], faults: Faults) -> HttpSource:
     url = document.get("url")
     headers: Mapping[str, str] = document.get("headers") or {}
     if not url:
-        faults.add("source.url", "is missing")
+        faults.add("source.url", Wrong.MISSING())
     else:
         faults.reading("source.url", lambda: check_url(url), None)
     faults.reading("source.headers", lambda: check_headers(headers), None)
@@ -118,7 +117,7 @@ def _http(document: Mapping[str, Any], faults: Faults) -> HttpSource:
 def _refuse_others(document: Mapping[str, Any], fields: tuple[str, ...], kind: str, faults: Faults) -> None:
     for name in fields:
         if document.get(name) is not None:
-            faults.add(f"source.{name}", f"belongs to a source of type {kind}")
+            faults.add(f"source.{name}", Wrong.OF_SOURCE(kind=kind))
 
 
 def check_database_url(url: str) -> None:
@@ -128,9 +127,9 @@ def check_database_url(url: str) -> None:
         host = parts.hostname
         is_named = parts.port is None or parts.port > 0
     except ValueError:
-        raise ValueError("has no valid host and port: write postgresql://user:password@host:5432/name") from None
+        raise ValueError(Wrong.DATABASE_HOST()) from None
     if parts.scheme not in {"postgresql", "postgres"} or not is_named:
-        raise ValueError("must begin with postgresql://")
+        raise ValueError(Wrong.DATABASE_SCHEME())
     named = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
     if (
         not host
@@ -141,18 +140,16 @@ def check_database_url(url: str) -> None:
         or named & {"host", "hostaddr", "port", "service"}
     ):
         # A socket, or a name that nobody checked, could lead to a database that trusts whoever knocks: Horai's own.
-        raise ValueError(
-            "must name one host, and nothing of it among its options; an operator can name any in databaseUrlEnv"
-        )
+        raise ValueError(Wrong.DATABASE_ONE_HOST())
     if named & _FILES:
-        raise ValueError("must not name files of the nodes; an operator can name them in databaseUrlEnv")
+        raise ValueError(Wrong.DATABASE_FILES())
 
 
 def _check_variable(name: str) -> None:
     if not _VARIABLE.fullmatch(name):
-        raise ValueError(f"does not match {_VARIABLE.pattern}")
+        raise ValueError(Wrong.PATTERN(pattern=_VARIABLE.pattern))
     if name.startswith(("HORAI_", "PG")):
-        raise ValueError("belongs to Horai itself: give the business database a variable of its own")
+        raise ValueError(Wrong.OUR_VARIABLE())
 
 
 def shown_source(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from horai.core.durations import format_duration, parse_duration
 from horai.core.faults import Faults
+from horai.core.wording import Hint, Wrong
 
 REFRESH_HANDLER = "horai:refresh"
 TICKS = ":refresh"
@@ -54,21 +55,21 @@ def read_refresh(document: Mapping[str, Any], faults: Faults) -> Refresh | None:
     if written is None:
         return None
     if document.get("cron") is None and document.get("every") is None:
-        faults.add("refresh", "has no tick", "Give the job a cron or an every: that is when it looks for what is due.")
+        faults.add("refresh", Wrong.NO_TICK(), Hint.GIVE_TICK())
     if document.get("everyFrom") == "finish":
-        faults.add("everyFrom", "finish means nothing beside refresh: the window counts from the tick")
+        faults.add("everyFrom", Wrong.FINISH_WITH_REFRESH())
     text = written.get("window")
     window = SHORTEST_WINDOW
     if text is None:
-        faults.add("refresh.window", "is missing", 'Give "refresh": {"window": "10d"}.')
+        faults.add("refresh.window", Wrong.MISSING(), Hint.GIVE_WINDOW())
     else:
         window = faults.reading("refresh.window", lambda: parse_duration(text), SHORTEST_WINDOW)
     if window < SHORTEST_WINDOW:
-        faults.add("refresh.window", "is shorter than 1s")
+        faults.add("refresh.window", Wrong.SHORTER_THAN(least="1s"))
     limit = written.get("limit")
     limit = DEFAULT_LIMIT if limit is None else limit
     if not 1 <= limit <= MOST:
-        faults.add("refresh.limit", f"is not between 1 and {MOST}")
+        faults.add("refresh.limit", Wrong.NOT_BETWEEN(low=1, high=MOST))
     return Refresh(window, limit, bool(written.get("runOnAdd")))
 
 

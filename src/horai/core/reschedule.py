@@ -10,18 +10,21 @@ from enum import StrEnum
 
 from horai.core.errors import Invalid
 from horai.core.jsontext import JsonError, check_text
+from horai.core.phrase import Phrase
 from horai.core.settings import KEY_LIMIT
 from horai.core.states import State
+from horai.core.wording import Wrong, told_by
 
 
 def check_key(key: str) -> str:
     """A key as it may be stored; `Invalid` otherwise."""
     if not 0 < len(key) <= KEY_LIMIT:
-        raise Invalid.field("key", f"is not 1 to {KEY_LIMIT} characters long")
+        raise Invalid.field("key", Wrong.LENGTH(most=KEY_LIMIT))
     try:
         return check_text(key)
     except JsonError as error:
-        raise Invalid.field("key", str(error).replace("a string contains", "contains")) from error
+        told = told_by(error)
+        raise Invalid.field("key", Phrase.of(told.removeprefix("a string "), told.code, told.params)) from error
 
 
 class Verdict(StrEnum):

@@ -13,6 +13,7 @@ from horai.core import cron, exclusions
 from horai.core.cron import Cron, Dialect, DstPolicy
 from horai.core.cron.segments import LAST_YEAR, segment_at
 from horai.core.durations import LONGEST, format_duration, parse_duration
+from horai.core.wording import Wrong
 from horai.core.zones import zone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,7 +57,7 @@ class EverySchedule:
 
     def __post_init__(self) -> None:
         if not SHORTEST_INTERVAL <= self.interval <= LONGEST:
-            raise ValueError(f"an interval is between 1s and {LONGEST.days}d, not {self.interval}")
+            raise ValueError(Wrong.INTERVAL_RANGE(days=LONGEST.days, given=str(self.interval)))
         if self.interval % timedelta(milliseconds=1):
             raise ValueError(f"an interval is a whole number of milliseconds, not {self.interval}")
         object.__setattr__(self, "anchor", _utc(self.anchor))

@@ -25,6 +25,7 @@ from horai.core.schedule import (
     to_spec,
 )
 from horai.core.spread import LONGEST_JITTER
+from horai.core.wording import Hint, Wrong
 from horai.core.zones import zone
 
 SCHEDULE_FIELDS = ("cron", "every", "at", "delay")
@@ -38,8 +39,8 @@ SHORTEST_MISFIRE_AFTER, LONGEST_MISFIRE_AFTER = timedelta(seconds=1), timedelta(
 
 LONGEST_IDENTITY = 2_000
 """An index takes no more than 2,704 bytes."""
-NONE_BETWEEN = "leaves no slot between startAt and endAt"
-NONE_OPEN = "leaves no date: there is no next fire time"
+NONE_BETWEEN = Wrong.NONE_BETWEEN()
+NONE_OPEN = Wrong.NONE_OPEN()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +133,14 @@ class _Written:
         text = self.get(name)
         found = None if text is None else self.faults.reading(name, lambda: parse_duration(text), None)
         if found is not None and found > longest:
-            self.faults.add(name, f"is longer than {longest // timedelta(hours=1)}h")
+            self.faults.add(name, Wrong.LONGER_THAN(most=longest // timedelta(hours=1)))
         return found
 
     def word(self, name: str, words: Iterable[str]) -> str | None:
         given, known = self.get(name), tuple(words)
         if given is None or given in known:
             return given
-        self.faults.add(name, f"{given!r} is not one of {', '.join(known)}")
+        self.faults.add(name, Wrong.NOT_ONE_OF(value=given, allowed=", ".join(known)))
         return None
 
 
@@ -148,7 +149,7 @@ def read_timing(document: Mapping[str, Any], faults: Faults) -> Timing:
     written = _Written(document, faults)
     given = [name for name in SCHEDULE_FIELDS if document.get(name) is not None]
     if len(given) > 1:
-        faults.add(given[1], f"stands beside {given[0]}", "A job has one of cron, every, at, delay, or none of them.")
+        faults.add(given[1], Wrong.STANDS_BESIDE(other=given[0]), Hint.ONE_SCHEDULE())
         return Timing()
     _refuse_strays(written, given[0] if given else None)
     schedule = _schedule(written, given)
@@ -171,7 +172,7 @@ def _refuse_strays(written: _Written, kind: str | None) -> None:
     for names, kinds in ((BESIDE_CRON, ("cron",)), (BESIDE_EVERY, ("every",)), (BESIDE_BOTH, ("cron", "every"))):
         for name in names:
             if kind not in kinds and written.get(name) not in (None, *_HARMLESS.get(name, ())):
-                written.faults.add(name, f"only means something together with {' or '.join(kinds)}")
+                written.faults.add(name, Wrong.ONLY_WITH(kinds=" or ".join(kinds)))
 
 
 _HARMLESS: Mapping[str, tuple[str, ...]] = {"misfire": ("once",), "overlap": ("allow",), "everyFrom": ("anchor",)}
@@ -209,7 +210,7 @@ def _misfire(written: _Written) -> Misfire:
     spec: Mapping[str, Any] = {"policy": word} if isinstance(word, str) else word or {}
     after = written.duration("misfireAfter", LONGEST_MISFIRE_AFTER)
     if after is not None and after < SHORTEST_MISFIRE_AFTER:
-        written.faults.add("misfireAfter", "is shorter than 1s")
+        written.faults.add("misfireAfter", Wrong.SHORTER_THAN(least="1s"))
     known = {name: value for name, value in spec.items() if value is not None}
     return Misfire.from_spec(known if after is None else {**known, "after": written.get("misfireAfter")})
 
@@ -217,11 +218,11 @@ def _misfire(written: _Written) -> Misfire:
 def _check(timing: Timing, faults: Faults) -> None:
     """What only shows when all fields are known."""
     if timing.is_from_finish and timing.overlap is not Overlap.allow:
-        faults.add("overlap", "means nothing with everyFrom finish: the next run begins after the last has ended")
+        faults.add("overlap", Wrong.OVERLAP_WITH_FINISH())
     if timing.is_from_finish and timing.misfire != DEFAULT:
-        faults.add("misfire", "means nothing with everyFrom finish: a run that is late is not lost")
+        faults.add("misfire", Wrong.MISFIRE_WITH_FINISH())
     if timing.start_at is not None and timing.end_at is not None and timing.end_at < timing.start_at:
-        faults.add("endAt", "is before startAt")
+        faults.add("endAt", Wrong.END_BEFORE_START())
     elif timing.schedule is not None and timing.next_after(EPOCH) is None:
         _blame(timing.schedule, timing, faults)
 

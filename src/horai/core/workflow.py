@@ -12,6 +12,7 @@ from horai.core import dag
 from horai.core.dag import EDGES_LIMIT, NODES_LIMIT, Graph
 from horai.core.definition import NAME
 from horai.core.faults import Faults
+from horai.core.wording import Hint, Wrong
 
 WORKFLOW_HANDLER = "horai:workflow"
 """The target of the job that starts its runs."""
@@ -36,15 +37,13 @@ def checked_nodes(written: Sequence[Mapping[str, Any]], payloads: Sequence[str |
     faults = Faults()
     nodes = tuple(_node(node, payload) for node, payload in zip(written, payloads, strict=True))
     if not 1 <= len(nodes) <= NODES_LIMIT:
-        faults.add("nodes", f"are not 1 to {NODES_LIMIT}")
+        faults.add("nodes", Wrong.NODE_COUNT(most=NODES_LIMIT))
     if sum(len(node.after) for node in nodes) > EDGES_LIMIT:
-        faults.add("nodes", f"wait for one another more than {EDGES_LIMIT} times")
+        faults.add("nodes", Wrong.EDGE_COUNT(most=EDGES_LIMIT))
     _check_names(nodes, faults)
     faults.raise_if_any()
     if (cycle := dag.cycle_in(graph_of(nodes))) is not None:
-        faults.add(
-            "nodes", f"wait for one another in a circle: {_circle(cycle)}", "Take one `after` of the circle away."
-        )
+        faults.add("nodes", Wrong.CIRCLE(circle=_circle(cycle)), Hint.BREAK_CIRCLE())
     faults.raise_if_any()
     return nodes
 
@@ -58,12 +57,12 @@ def _check_names(nodes: Sequence[Node], faults: Faults) -> None:
     times = Counter(node.name for node in nodes)
     for number, node in enumerate(nodes):
         if not NAME.fullmatch(node.name):
-            faults.add(f"nodes.{number}.name", f"{node.name[:40]!r} does not match {NAME.pattern}")
+            faults.add(f"nodes.{number}.name", Wrong.NO_MATCH(value=node.name[:40], pattern=NAME.pattern))
         elif times[node.name] > 1:
-            faults.add(f"nodes.{number}.name", f"{node.name!r} is the name of another node too")
+            faults.add(f"nodes.{number}.name", Wrong.NODE_TWICE(name=node.name))
         for parent in node.after:
             if parent not in times:
-                faults.add(f"nodes.{number}.after", f"there is no node {parent[:40]!r}", f"There are: {_few(times)}.")
+                faults.add(f"nodes.{number}.after", Wrong.NO_NODE(name=parent[:40]), Hint.THERE_ARE(names=_few(times)))
 
 
 def graph_of(nodes: Sequence[Node]) -> Graph:

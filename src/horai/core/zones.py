@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 
 import tzdata
 
+from horai.core.wording import Wrong
+
 _NO_PLACES = frozenset({"Factory", "localtime"})
 """Names that mean another thing on each machine, or nothing."""
 
@@ -75,7 +77,7 @@ def zone(name: str) -> ZoneInfo:
     """
     rules = _rules.get()
     if name not in _known(rules):
-        raise ValueError(f"unknown time zone {name[:64]!r}: {_suggestion(rules, name[:64])}")
+        raise ValueError(Wrong.UNKNOWN_ZONE(name=name[:64], suggestion=_suggestion(rules, name[:64])))
     return _loaded(rules, name)
 
 
@@ -97,5 +99,5 @@ def _suggestion(rules: Rules, name: str) -> str:
     wanted = name.casefold().replace(" ", "_")
     for candidates in (by_name, by_city):
         if close := get_close_matches(wanted, candidates, n=1, cutoff=0.7):
-            return f"did you mean {candidates[close[0]]}?"
-    return "write an IANA name such as Europe/Berlin or UTC"
+            return Wrong.DID_YOU_MEAN(name=candidates[close[0]])
+    return Wrong.WRITE_ZONE()

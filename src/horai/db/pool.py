@@ -10,6 +10,7 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from horai.core.errors import DatabaseUnavailable, HoraiError
+from horai.core.wording import Hint, Refused
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -138,8 +139,8 @@ async def _reset(connection: Dedicated) -> None:
 def unavailable(error: BaseException) -> DatabaseUnavailable:
     """What a user is told when the database cannot be reached or cannot write."""
     return DatabaseUnavailable(
-        f"The database did not take the request: {type(error).__name__}.",
-        "Try again: what has been done is not done twice, by its key. GET /readyz says when the database answers.",
+        Refused.DATABASE_REFUSED(error=type(error).__name__),
+        Hint.TRY_AGAIN_BY_KEY(),
         extra={"retryAfter": "1"},
     )
 

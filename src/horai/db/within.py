@@ -9,6 +9,7 @@ from horai.core.errors import Invalid
 from horai.core.jsontext import JsonError, check_text
 from horai.core.reschedule import Intent, Verdict
 from horai.core.states import State
+from horai.core.wording import Hint, Wrong, told_by
 from horai.db.catalog import sql
 from horai.db.plans import Unkeyed
 
@@ -134,12 +135,12 @@ def _plain(field: str, text: str | None) -> str | None:
     try:
         return text if text is None else check_text(text)
     except JsonError as error:
-        raise Invalid.field(field, str(error)) from error
+        raise Invalid.field(field, told_by(error)) from error
 
 
 def _moment(at: datetime | None) -> str | None:
     if at is not None and at.tzinfo is None:
-        raise Invalid.field("at", "has no time zone", "Give it one, such as datetime.UTC.")
+        raise Invalid.field("at", Wrong.NO_ZONE(), Hint.GIVE_ZONE())
     return at if at is None else at.isoformat()
 
 

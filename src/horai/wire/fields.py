@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 _RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})")
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -14,16 +15,19 @@ _LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 def _instant(value: Any) -> datetime:
     if not isinstance(value, str) or not _RFC3339.fullmatch(value):
-        raise ValueError("is not an instant with an offset, such as 2026-11-15T09:00:00+08:00 or 2026-11-15T01:00:00Z")
+        raise PydanticCustomError(
+            "instant",
+            "is not an instant with an offset, such as 2026-11-15T09:00:00+08:00 or 2026-11-15T01:00:00Z",
+        )
     instant = datetime.fromisoformat(value.upper())
     if not _EARLIEST <= instant < _LATEST:
-        raise ValueError("is not between the years 1970 and 9000")
+        raise PydanticCustomError("years", "is not between the years 1970 and 9000")
     return instant.astimezone(UTC)
 
 
 def _plain(value: str) -> str:
     if "\x00" in value or re.search("[\ud800-\udfff]", value):
-        raise ValueError("contains a NUL character or a lone surrogate")
+        raise PydanticCustomError("plain", "contains a NUL character or a lone surrogate")
     return value
 
 

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from horai.wire.fields import Id, Model
+from horai.wire.sentences import Sentence
 
 
 class ShardCounts(Model):
@@ -107,6 +108,7 @@ class FieldProblem(Model):
 
     field: str
     message: str
+    message_said: Sentence | None = None
     position: int | None = None
 
 
@@ -120,7 +122,9 @@ class Problem(Model):
     status: int
     code: str
     detail: str
+    detail_said: Sentence | None = None
     hint: str | None = None
+    hint_said: Sentence | None = None
     errors: list[FieldProblem] | None = None
     instance_id: str | None = None
     job_id: str | None = None

@@ -11,6 +11,7 @@ from horai.api.present import answer
 from horai.core import zones
 from horai.core.days import Day, days_until
 from horai.core.errors import Invalid
+from horai.core.wording import Hint, told_by
 from horai.db import nodes
 from horai.db.days import DayCounts, days_of_job
 from horai.db.pool import acquire
@@ -40,7 +41,7 @@ async def get_days(scope: ScopeDep, job: str, query: Annotated[DaysQuery, Query(
         try:
             days = days_until(await nodes.database_time(connection), zones.zone(zone), 7 * query.weeks)
         except ValueError as error:
-            raise Invalid.field("timezone", str(error), "Take an IANA name such as Europe/Berlin.") from None
+            raise Invalid.field("timezone", told_by(error), Hint.TAKE_ZONE()) from None
         counts = await days_of_job(connection, found.id, days)
     return answer({"timezone": zone, "days": [_day_json(day, counts.get(day, NOTHING)) for day in days]})
 

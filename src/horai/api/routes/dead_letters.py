@@ -15,6 +15,7 @@ from horai.api.paging import PageQuery
 from horai.api.present import answer, cursor_after, instance_cursor, instance_json
 from horai.core.errors import Invalid, NotFound
 from horai.core.queues import Rate, parse_rate
+from horai.core.wording import Hint, Refused, Wrong, told_by
 from horai.db import dead_letters as stored
 from horai.db import reads
 from horai.db.dead_letters import FaultRow, LetterFilter, LetterRow, ReplayStatus
@@ -76,7 +77,7 @@ def _status(word: str | None) -> ReplayStatus | None:
     if word is None:
         return None
     if word.upper() not in ReplayStatus.__members__:
-        raise Invalid.field("status", f"{word[:60]!r} is no status", f"Known: {', '.join(ReplayStatus)}.")
+        raise Invalid.field("status", Wrong.NO_STATUS(word=word[:60]), Hint.KNOWN(words=", ".join(ReplayStatus)))
     return ReplayStatus[word.upper()]
 
 
@@ -84,12 +85,12 @@ def _rate(written: str | int | None) -> Rate | None:
     try:
         return None if written is None else parse_rate(written)
     except ValueError as error:
-        raise Invalid.field("rate", str(error), 'Write "100/s", "30/m" or "1000/h".') from error
+        raise Invalid.field("rate", told_by(error), Hint.WRITE_RATES()) from error
 
 
 def _letter_id(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise NotFound(f"There is no dead letter {text[:40]!r}.", "GET /api/v1/dlq lists them.")
+        raise NotFound(Refused.NO_LETTER_NAMED(letter=text[:40]), Hint.LISTED_AT(path="/api/v1/dlq"))
     return int(text)
 
 
@@ -135,8 +136,8 @@ async def discard_letters(
     wish = body.shape
     if all(getattr(wish, name) in (None, "") for name in ANYTHING):
         raise Invalid(
-            "Nothing narrows this down: it would discard everything.",
-            "Give at least one of job, tag, errorCode, fingerprint, instance, from, to.",
+            Refused.DISCARDS_EVERYTHING(),
+            Hint.GIVE_A_LETTER_FILTER(),
         )
     only = await _filter(scope, wish)
     if wish.dry_run:
@@ -144,7 +145,7 @@ async def discard_letters(
     elif wish.reason:
         told = await discards.discard_matching(scope, only, wish.limit, wish.reason)
     else:
-        raise Invalid.field("reason", "is missing", "Say why they need not run; it is kept with each of them.")
+        raise Invalid.field("reason", Wrong.MISSING(), Hint.SAY_WHY())
     shown = {"matched": told.matched, "discarded": told.discarded, "more": told.more}
     return answer({**shown, "dryRun": wish.dry_run})
 

@@ -17,6 +17,7 @@ from horai.core.errors import Invalid
 from horai.core.refresh import Status
 from horai.core.reschedule import check_key
 from horai.core.settings import KEY_LIMIT
+from horai.core.wording import told_by
 from horai.db.entities import EntityFilter
 from horai.wire.entities import (
     EntitiesAnswer,
@@ -82,7 +83,7 @@ def _age(text: str | None) -> timedelta | None:
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:
-        raise Invalid.field("olderThan", str(error)) from error
+        raise Invalid.field("olderThan", told_by(error)) from error
 
 
 @router.put(

@@ -18,6 +18,7 @@ from horai.core.durations import format_duration
 from horai.core.errors import Invalid
 from horai.core.forecast import Forecast, Window, window_after
 from horai.core.schedule import Schedule
+from horai.core.wording import Hint, Wrong
 from horai.db import forecast as db
 from horai.db.forecast import Follower
 from horai.db.pool import acquire
@@ -70,7 +71,7 @@ async def compute_minute(scope: Scope, at: datetime) -> bytes:
 def _window_at(at: datetime, now: datetime) -> Window:
     coming = window_after(now - timedelta(minutes=1), LONGEST * 60 + 1)
     if not coming.at(0) <= at < coming.at(coming.minutes):
-        raise Invalid.field("at", "lies outside of what can be foretold", "Take a minute of the coming seven days.")
+        raise Invalid.field("at", Wrong.NOT_FORETOLD(), Hint.TAKE_A_MINUTE())
     start = coming.start + (at - coming.at(0)) // timedelta(minutes=1)
     return Window(start, start + 1)
 

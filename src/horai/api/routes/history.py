@@ -11,6 +11,7 @@ from horai.api.present import answer, chain_cursor, chain_page
 from horai.core.errors import NotFound
 from horai.core.reschedule import check_key
 from horai.core.settings import KEY_LIMIT
+from horai.core.wording import Hint, Refused
 from horai.db.chains import FIRST, chain_of_key
 from horai.db.pool import acquire
 from horai.wire.history import HistoryList
@@ -28,5 +29,5 @@ async def get_history(scope: ScopeDep, job: str, key: KeyPath, query: Annotated[
         found = await require_job(connection, scope, job)
         entries = await chain_of_key(connection, found.id, check_key(key), after, query.limit)
     if not entries and after == FIRST:
-        raise NotFound(f"The key {key[:128]!r} of job {found.name!r} has no history.", "No instance ever had it.")
+        raise NotFound(Refused.NO_HISTORY(key=key[:128], job=found.name), Hint.NEVER_USED())
     return answer(chain_page(entries, query.limit))

@@ -25,6 +25,7 @@ from horai.core.settings import KEY_LIMIT
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
 from horai.core.states import State
 from horai.core.tags import own_tags
+from horai.core.wording import Hint, Refused, Wrong
 from horai.db import lists, nodes
 from horai.db.lists import Start
 from horai.db.pool import acquire
@@ -72,7 +73,7 @@ async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response
 
 def _instance_id(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise NotFound(f"There is no instance {text[:40]!r}.", "GET /api/v1/instances lists them.")
+        raise NotFound(Refused.NO_INSTANCE_NAMED(instance=text[:40]), Hint.LISTED_AT(path="/api/v1/instances"))
     return int(text)
 
 
@@ -212,5 +213,5 @@ def _outcome(reported: OutcomeIn) -> Outcome:
 def _output(reported: OutcomeIn) -> str:
     text = output_text(reported.output)
     if text is None:
-        raise Invalid.field("output", "is larger than 64 kB", "Keep large results elsewhere and send a reference.")
+        raise Invalid.field("output", Wrong.OUTPUT_TOO_LARGE(), Hint.KEEP_RESULTS_ELSEWHERE())
     return text

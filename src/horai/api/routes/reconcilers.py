@@ -13,6 +13,7 @@ from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_json
 from horai.api.reconciler_json import reconciler_json, reconciler_page, report_page
 from horai.core.errors import Invalid
+from horai.core.wording import Hint, Wrong
 from horai.wire.instances import InstanceAnswer
 from horai.wire.jobs import Noted
 from horai.wire.reconcilers import ReconcilerIn, ReconcilerList, ReconcilerOut, ReconcilerPatch, ReportList
@@ -63,7 +64,7 @@ async def patch_reconciler(
     """Change when a reconciler looks, or its source, which is given whole; a run under way reads that from its beginning."""
     given = body.given()
     if "source" in given and given["source"] is None:
-        raise Invalid.field("source", "cannot be taken away", "Give another one, whole, or delete the reconciler.")
+        raise Invalid.field("source", Wrong.SOURCE_STAYS(), Hint.GIVE_ANOTHER_SOURCE())
     source = _source(given) if "source" in given else None
     schedule = {name: value for name, value in given.items() if name != "source"}
     return _shown(

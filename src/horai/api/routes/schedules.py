@@ -19,6 +19,7 @@ from horai.core.faults import Faults
 from horai.core.phrase import Joined, Phrase
 from horai.core.spread import offset
 from horai.core.timing import Timing, read_timing
+from horai.core.wording import Hint, Wrong
 from horai.db import nodes
 from horai.db.coming import waiting_slot
 from horai.db.jobs import JobRow, definition_of, ticks_of
@@ -55,7 +56,7 @@ async def _now(scope: Scope) -> datetime:
 
 def _previewed(document: dict[str, Any], since: datetime, count: int) -> list[Fire]:
     if document.get("cron") is None and document.get("every") is None:
-        raise Invalid.field("cron", "is missing", "Give a cron or an every.")
+        raise Invalid.field("cron", Wrong.MISSING(), Hint.GIVE_CRON())
     faults = Faults()
     timing = read_timing(document, faults)
     faults.raise_if_any()

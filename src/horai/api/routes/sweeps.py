@@ -12,6 +12,7 @@ from horai.api.filters import Meant, instances_meant, states_of
 from horai.api.present import answer, cursor_after, instance_cursor
 from horai.core.errors import Invalid
 from horai.core.states import LIVE, State
+from horai.core.wording import Hint, Refused, Wrong
 from horai.db.lists import InstanceFilter
 from horai.wire.instances import ReplaySweepAnswer, ReplaySweepIn, SweepAnswer, SweepIn
 
@@ -29,10 +30,10 @@ async def cancel_instances(scope: ScopeDep, body: Annotated[Body[SweepIn], Depen
     Done in portions. The same request again goes on with what is left, as long as `more` is true.
     """
     wish = body.shape
-    _refuse_everything(wish, "cancel")
+    _refuse_everything(wish, Refused.CANCELS_EVERYTHING)
     states = WAITING if wish.state is None else states_of(wish.state) & LIVE
     if not states:
-        raise Invalid.field("state", "is final: nothing can be cancelled there", "INIT, FAIL, BLOCKED and RUNNING can.")
+        raise Invalid.field("state", Wrong.STATE_FINAL(), Hint.LIVE_STATES())
     swept = await sweeps.cancel_matching(scope, await _filter(scope, wish, states), wish.limit, dry_run=wish.dry_run)
     told = {"matched": swept.matched, "cancelled": swept.cancelled, "held": swept.held, "more": swept.more}
     return answer({**told, "dryRun": wish.dry_run})
@@ -47,9 +48,9 @@ async def replay_instances(
     The same request again replays nothing that was replayed before; with `cursor` it goes on behind them.
     """
     wish = body.shape
-    _refuse_everything(wish, "replay")
+    _refuse_everything(wish, Refused.REPLAYS_EVERYTHING)
     if wish.state is not None and not states_of(wish.state) & DEAD:
-        raise Invalid.field("state", "is not DEAD: only what is dead can be replayed", "Leave it out, or name DEAD.")
+        raise Invalid.field("state", Wrong.NOT_DEAD(), Hint.NAME_DEAD())
     only = await _filter(scope, wish, DEAD)
     before = instance_cursor(wish.cursor)
     swept = await replay_sweeps.replay_matching(scope, only, before, wish.limit, dry_run=wish.dry_run)
@@ -58,11 +59,11 @@ async def replay_instances(
     return answer({**told, "nextCursor": cursor, "dryRun": wish.dry_run})
 
 
-def _refuse_everything(wish: SweepIn, verb: str) -> None:
+def _refuse_everything(wish: SweepIn, says: Refused) -> None:
     if all(getattr(wish, name) in (None, "") for name in ANYTHING):
         raise Invalid(
-            f"Nothing narrows this down: it would {verb} everything.",
-            "Give at least one of job, state, queue, tag, key, keyPrefix, errorCode, payload, ids, from, to.",
+            says(),
+            Hint.GIVE_A_FILTER(),
         )
 
 

@@ -16,6 +16,7 @@ from horai.api.present import answer, instance_cursor, instance_json, job_cursor
 from horai.api.workflow_json import pending_json, run_page, view_json, workflow_json, workflow_page
 from horai.core.dag import RunState
 from horai.core.errors import NotFound
+from horai.core.wording import Hint, Refused
 from horai.core.workflow import Node, checked_nodes
 from horai.db.pool import acquire
 from horai.db.reruns import RunPage, list_runs
@@ -179,5 +180,5 @@ async def cancel_run(scope: ScopeDep, workflow: str, run: str) -> Response:
 
 def _run_id(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise NotFound(f"There is no run {text[:40]!r}.", "GET /api/v1/workflows/{workflow}/runs lists them.")
+        raise NotFound(Refused.NO_RUN(run=text[:40]), Hint.LISTED_AT(path="/api/v1/workflows/{workflow}/runs"))
     return int(text)

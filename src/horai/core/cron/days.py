@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from horai.core.cron.expression import CronError
 from horai.core.cron.fields import Field, Token, read_item, read_value
+from horai.core.cron.phrases import CronFault
 
 LONGEST_MONTH = 31
 
@@ -18,8 +19,8 @@ _FROM_LAST = re.compile(r"L(?:-(?P<back>\d+))?(?P<near>W)?")
 _NEAREST = re.compile(r"(?P<date>\d+)W")
 _NTH = re.compile(r"(?P<weekday>[^#-]+)#(?P<nth>\d+)")
 _LAST = re.compile(r"(?P<weekday>[^#-]+)L")
-_DATE_FORMS = "write L, L-3, LW, L-3W or 15W, each as one item of a list"
-_WEEKDAY_FORMS = "write FRI#2 for the second Friday, FRIL for the last, each as one item of a list"
+_DATE_FORMS = CronFault.DATE_FORMS()
+_WEEKDAY_FORMS = CronFault.WEEKDAY_FORMS()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,13 @@ def _read_date(field: Field, item: Token) -> Dates:
     if found := _FROM_LAST.fullmatch(item.text):
         back = int(found["back"] or 0)
         if back >= LONGEST_MONTH:
-            raise CronError(f"no month has a day {item.text}", item.position + 2, "L-n takes 0-30")
+            raise CronError(CronFault.NO_SUCH_DAY(text=item.text), item.position + 2, CronFault.LAST_TAKES())
         date = 1 << (LONGEST_MONTH - back)
         return Dates(nearest_before_last=date) if found["near"] else Dates(before_last=date)
     if found := _NEAREST.fullmatch(item.text):
         return Dates(nearest=1 << read_value(field, Token(found["date"], item.position)))
     if wrong := re.search("[LW]", item.text):
-        raise CronError(f"{item.text} is no day of month", item.position + wrong.start(), _DATE_FORMS)
+        raise CronError(CronFault.NO_DATE(text=item.text), item.position + wrong.start(), _DATE_FORMS)
     return Dates(read_item(field, item))
 
 
@@ -94,7 +95,7 @@ def _read_weekday(field: Field, item: Token) -> Weekdays:
         nth = int(found["nth"])
         if not 1 <= nth <= 5:
             position = item.position + found.start("nth")
-            raise CronError(f"no month has a {item.text}", position, "# takes 1-5: FRI#2 is the second Friday")
+            raise CronError(CronFault.NO_NTH(text=item.text), position, CronFault.NTH_TAKES())
         first, second, third, fourth, fifth = (
             _weekday(field, found, item) if number == nth else 0 for number in range(1, 6)
         )
@@ -102,14 +103,14 @@ def _read_weekday(field: Field, item: Token) -> Weekdays:
     if found := _LAST.fullmatch(item.text):
         return Weekdays(last=_weekday(field, found, item))
     if wrong := re.search("[L#]", item.text):
-        raise CronError(f"{item.text} is no day of week", item.position + wrong.start(), _WEEKDAY_FORMS)
+        raise CronError(CronFault.NO_WEEKDAY(text=item.text), item.position + wrong.start(), _WEEKDAY_FORMS)
     return Weekdays(_from_sunday(field, read_item(field, item)))
 
 
 def _last_of_week(field: Field, item: Token) -> int:
     """Saturday where Sunday is 1; where Sunday is 0 and 7, the end of a week would be a guess."""
     if field.low == 0:
-        raise CronError("L is no day of week", item.position, "write SAT or SUN, or FRIL for the last Friday")
+        raise CronError(CronFault.L_NO_WEEKDAY(), item.position, CronFault.WRITE_SAT())
     return field.high
 
 

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-NO_NEXT_FIRE = "cron has no next fire time"
+from horai.core.cron.phrases import CronFault
+from horai.core.phrase import Phrase
+
+NO_NEXT_FIRE = CronFault.NO_NEXT_FIRE()
 
 
 class Dialect(StrEnum):
@@ -61,7 +64,7 @@ class Cron:
 class CronError(ValueError):
     """`position` is the index of the first character that is wrong; `hint` what to write instead."""
 
-    def __init__(self, message: str, position: int, hint: str | None = None) -> None:
+    def __init__(self, message: Phrase, position: int, hint: Phrase | None = None) -> None:
         super().__init__(message)
         self.position = position
         self.hint = hint

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from horai.core.cron.expression import CronError
+from horai.core.cron.phrases import CronFault
+from horai.core.phrase import Phrase
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -18,7 +20,7 @@ WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 class Field:
     """What one field may contain; `wraps` lets a range run over the end (`FRI-MON`)."""
 
-    name: str
+    name: Phrase
     low: int
     high: int
     names: tuple[str, ...] = ()
@@ -28,10 +30,10 @@ class Field:
     """Whether `?` may stand for any value."""
 
     @property
-    def accepted(self) -> str:
+    def accepted(self) -> Phrase:
         """The values it takes, for hints."""
-        names = f" or {self.names[0]}-{self.names[-1]}" if self.names else ""
-        return f"{self.name} takes {self.low}-{self.high}{names}"
+        names = CronFault.OR_NAMES(first=self.names[0], last=self.names[-1]) if self.names else ""
+        return CronFault.TAKES(field=self.name, low=self.low, high=self.high, names=names)
 
     @property
     def everything(self) -> int:
@@ -69,10 +71,10 @@ def read_field(field: Field, token: Token) -> int:
 def read_item(field: Field, item: Token) -> int:
     """The mask of one item of a list."""
     if not item.text:
-        raise CronError(f"{field.name} has an empty item", item.position, field.accepted)
+        raise CronError(CronFault.EMPTY_ITEM(field=field.name), item.position, field.accepted)
     base, *steps = item.split("/")
     if len(steps) > 1:
-        raise CronError(f"{item.text} has more than one step", steps[1].position - 1, "write a step once: 0/15")
+        raise CronError(CronFault.TWO_STEPS(text=item.text), steps[1].position - 1, CronFault.STEP_ONCE())
     first, last = _span(field, base, is_open_ended=bool(steps))
     step = _read_step(field, steps[0]) if steps else 1
     return _mask_of_span(field, first, last, step)
@@ -90,12 +92,12 @@ def _span(field: Field, base: Token, *, is_open_ended: bool) -> tuple[int, int]:
             return first, last
         case [first, last]:
             raise CronError(
-                f"{field.name} range {base.text} runs backwards",
+                CronFault.BACKWARDS(field=field.name, text=base.text),
                 base.position,
-                f"write {first}-{field.high},{field.low}-{last}, or use the 6-field form, where ranges may wrap",
+                CronFault.WRITE_WRAPPED(first=first, high=field.high, low=field.low, last=last),
             )
         case _:
-            raise CronError(f"{base.text} has more than one dash", base.position, "write a range once: 1-5")
+            raise CronError(CronFault.TWO_DASHES(text=base.text), base.position, CronFault.RANGE_ONCE())
 
 
 def read_value(field: Field, token: Token) -> int:
@@ -103,24 +105,24 @@ def read_value(field: Field, token: Token) -> int:
     if token.text in field.names:
         return field.low + field.names.index(token.text)
     if not token.text:
-        raise CronError(f"{field.name} has an empty value", token.position, field.accepted)
+        raise CronError(CronFault.EMPTY_VALUE(field=field.name), token.position, field.accepted)
     if token.text == "?":
-        hint = "? stands alone" if field.may_be_open else "? is for the day fields of the 6-field form: write *"
-        raise CronError(f"? is no {field.name}", token.position, hint)
+        hint = CronFault.OPEN_ALONE() if field.may_be_open else CronFault.OPEN_FOR_DAYS()
+        raise CronError(CronFault.OPEN_IN_FIELD(field=field.name), token.position, hint)
     if not token.text.isdigit():
-        raise CronError(f"{token.text} is no {field.name}", token.position, field.accepted)
+        raise CronError(CronFault.NOT_IN_FIELD(text=token.text, field=field.name), token.position, field.accepted)
     number = int(token.text)
     if not field.low <= number <= field.high:
-        raise CronError(f"{field.name} {number} is out of range", token.position, field.accepted)
+        raise CronError(CronFault.OUT_OF_RANGE(field=field.name, number=number), token.position, field.accepted)
     return number
 
 
 def _read_step(field: Field, token: Token) -> int:
-    hint = f"write a step of 1 to {field.high}, as in */5"
+    hint = CronFault.WRITE_STEP(most=field.high)
     if not token.text.isdigit():
-        raise CronError(f"step {token.text!r} of {field.name} is not a number", token.position, hint)
+        raise CronError(CronFault.STEP_NO_NUMBER(text=token.text, field=field.name), token.position, hint)
     if not 1 <= int(token.text) <= field.high:
-        raise CronError(f"step {int(token.text)} of {field.name} is out of range", token.position, hint)
+        raise CronError(CronFault.STEP_RANGE(number=int(token.text), field=field.name), token.position, hint)
     return int(token.text)
 
 

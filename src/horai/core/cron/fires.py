@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from horai.core.cron.calendar import DAY, next_slot
 from horai.core.cron.expression import Cron
 from horai.core.cron.segments import EPOCH, FIRST_YEAR, LAST_YEAR, Segment, segment_at
+from horai.core.wording import Wrong
 
 Gap = Literal["shift", "skip"]
 Overlap = Literal["first", "last", "both"]
@@ -32,9 +33,9 @@ class DstPolicy:
 
     def __post_init__(self) -> None:
         if self.gap not in get_args(Gap):
-            raise ValueError(f"dst.gap is one of {', '.join(get_args(Gap))}, not {self.gap!r}")
+            raise ValueError(Wrong.DST_GAP(allowed=", ".join(get_args(Gap)), given=self.gap))
         if self.overlap not in get_args(Overlap):
-            raise ValueError(f"dst.overlap is one of {', '.join(get_args(Overlap))}, not {self.overlap!r}")
+            raise ValueError(Wrong.DST_OVERLAP(allowed=", ".join(get_args(Overlap)), given=self.overlap))
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> "DstPolicy":

@@ -8,6 +8,8 @@ from horai.core.cron.calendar import next_slot
 from horai.core.cron.days import Dates, Weekdays, read_dates, read_weekdays
 from horai.core.cron.expression import NO_NEXT_FIRE, Cron, CronError, Dialect, MovingDays
 from horai.core.cron.fields import MONTHS, WEEKDAYS, Field, Token, read_field
+from horai.core.cron.phrases import CronFault, CronField
+from horai.core.phrase import Phrase
 
 LONGEST_EXPRESSION = 256
 NICKNAMES = {
@@ -20,10 +22,7 @@ NICKNAMES = {
     "@HOURLY": "0 * * * *",
 }
 
-_FORMS = (
-    "write 5 fields (minute hour day month weekday) or 6 or 7 (second minute hour day month weekday [year]), "
-    "or one of @yearly @monthly @weekly @daily @hourly"
-)
+_FORMS = CronFault.FORMS()
 _ON_THE_MINUTE = 1 << 0
 _NOTHING_MOVES = MovingDays(0, 0, 0, (0, 0, 0, 0, 0), 0)
 
@@ -33,18 +32,18 @@ def _fields(dialect: Dialect) -> tuple[Field, ...]:
     is_quartz = dialect is Dialect.QUARTZ
     sunday = 1 if is_quartz else 0
     return (
-        Field("minute", 0, 59, wraps=is_quartz),
-        Field("hour", 0, 23, wraps=is_quartz),
-        Field("day of month", 1, 31, wraps=is_quartz, may_be_open=is_quartz),
-        Field("month", 1, 12, MONTHS, wraps=is_quartz),
-        Field("day of week", sunday, 7, WEEKDAYS, wraps=is_quartz, may_be_open=is_quartz),
+        Field(CronField.MINUTE(), 0, 59, wraps=is_quartz),
+        Field(CronField.HOUR(), 0, 23, wraps=is_quartz),
+        Field(CronField.DAY_OF_MONTH(), 1, 31, wraps=is_quartz, may_be_open=is_quartz),
+        Field(CronField.MONTH(), 1, 12, MONTHS, wraps=is_quartz),
+        Field(CronField.DAY_OF_WEEK(), sunday, 7, WEEKDAYS, wraps=is_quartz, may_be_open=is_quartz),
     )
 
 
 FIELDS = {Dialect.VIXIE: _fields(Dialect.VIXIE), Dialect.QUARTZ: _fields(Dialect.QUARTZ)}
 """Minute, hour, day of month, month, day of week of each dialect."""
-SECOND = Field("second", 0, 59, wraps=True)
-YEAR = Field("year", 1970, 2199)
+SECOND = Field(CronField.SECOND(), 0, 59, wraps=True)
+YEAR = Field(CronField.YEAR(), 1970, 2199)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +114,10 @@ def _read(parts: Parts, dialect: Dialect, canonical: str) -> Cron:
 
 def _tokens(expression: str) -> list[Token]:
     if len(expression) > LONGEST_EXPRESSION:
-        raise CronError(
-            f"cron is longer than {LONGEST_EXPRESSION} characters", LONGEST_EXPRESSION, "use ranges and steps"
-        )
+        raise CronError(CronFault.CRON_TOO_LONG(most=LONGEST_EXPRESSION), LONGEST_EXPRESSION, CronFault.USE_RANGES())
     for position, character in enumerate(expression):
         if not (" " <= character <= "~" or character == "\t"):
-            raise CronError(
-                f"cron has the character {character!r}, which is not printable ASCII", position, "write it in ASCII"
-            )
+            raise CronError(CronFault.CRON_CHARACTER(character=character), position, CronFault.WRITE_ASCII())
     return [Token(found[0].upper(), found.start()) for found in re.finditer(r"[^ \t]+", expression)]
 
 
@@ -130,15 +125,15 @@ def _spelled_out(tokens: list[Token]) -> list[Token]:
     """The five fields that a nickname stands for, whose weekday is the same in every dialect: Sunday is 0."""
     nickname, position = tokens[0].text, tokens[0].position
     if nickname == "@REBOOT":
-        raise CronError("@reboot names no time", position, "trigger the job when the machine starts, by the API or CLI")
+        raise CronError(CronFault.REBOOT(), position, CronFault.TRIGGER_AT_START())
     if nickname == "@EVERY":
         interval = tokens[1].text.lower() if len(tokens) > 1 else "5m"
-        raise CronError("@every is no cron", position, f'use `every` instead of `cron`: "every": "{interval}"')
+        raise CronError(CronFault.AT_EVERY(), position, CronFault.USE_EVERY(interval=interval))
     if nickname not in NICKNAMES:
         known = ", ".join(name.lower() for name in NICKNAMES)
-        raise CronError(f"{nickname.lower()} is no nickname", position, f"write one of {known}, or 5 to 7 fields")
+        raise CronError(CronFault.NO_NICKNAME(name=nickname.lower()), position, CronFault.WRITE_NICKNAME(names=known))
     if len(tokens) > 1:
-        raise CronError(f"{nickname.lower()} stands alone", tokens[1].position, "leave out what follows it")
+        raise CronError(CronFault.STANDS_ALONE(name=nickname.lower()), tokens[1].position, CronFault.LEAVE_OUT())
     return [Token(text, position) for text in NICKNAMES[nickname].split(" ")]
 
 
@@ -150,7 +145,7 @@ def _dialect(expression: str, tokens: list[Token], given: Dialect | None) -> Dia
             return given or Dialect.QUARTZ
         case count:
             position = tokens[7].position if count > 7 else len(expression)
-            raise CronError(f"cron has {count} fields, not 5, 6 or 7", position, _FORMS)
+            raise CronError(CronFault.FIELD_COUNT(count=count), position, _FORMS)
 
 
 def _refuse_two_restrictions(dates: Dates, weekdays: Weekdays, weekday: Token) -> None:
@@ -158,9 +153,9 @@ def _refuse_two_restrictions(dates: Dates, weekdays: Weekdays, weekday: Token) -
     day_of_month, day_of_week = FIELDS[Dialect.QUARTZ][2], FIELDS[Dialect.QUARTZ][4]
     if dates.plain != day_of_month.everything and weekdays.plain != day_of_week.everything >> day_of_week.low:
         raise CronError(
-            "day of month and day of week are both restricted",
+            CronFault.BOTH_DAYS(),
             weekday.position,
-            "write ? in one of them, or two schedules",
+            CronFault.WRITE_OPEN(),
         )
 
 
@@ -169,9 +164,10 @@ def _moving(dates: Dates, weekdays: Weekdays) -> MovingDays | None:
     return None if moving == _NOTHING_MOVES else moving
 
 
-def _no_such_day(parts: Parts) -> str:
-    years = f" of the years {parts.year.text}" if parts.year else ""
-    return (
-        f"no day{years} has the day of month {parts.day.text} in the month {parts.month.text} "
-        f"on the weekday {parts.weekday.text}"
+def _no_such_day(parts: Parts) -> Phrase:
+    return CronFault.NO_DAY_HAS(
+        years=CronFault.OF_YEARS(years=parts.year.text) if parts.year else "",
+        day=parts.day.text,
+        month=parts.month.text,
+        weekday=parts.weekday.text,
     )

@@ -6,11 +6,9 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from horai.core.cron.segments import EPOCH, segment_at
+from horai.core.wording import Hint, Wrong
 
-ACCEPTED = (
-    "Write an instant such as 2026-03-29T02:30:00+01:00, or the time of the job's zone without an offset: "
-    "2026-03-29T02:30."
-)
+ACCEPTED = Hint.WRITE_MOMENT()
 
 _FORM = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d{1,6})?)?([Zz]|[+\- ]\d{2}:\d{2})?", re.ASCII)
 _EARLIEST, _LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
@@ -34,19 +32,19 @@ def read_moment(asked: str | datetime) -> datetime:
     """
     moment = asked if isinstance(asked, datetime) else _read(asked)
     if not _EARLIEST <= (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) < _LATEST:
-        raise ValueError("is not between the years 1970 and 9000")
+        raise ValueError(Wrong.YEARS())
     return moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
 
 
 def _read(text: str) -> datetime:
     if not _FORM.fullmatch(text):
-        raise ValueError("is neither an instant nor a time of day")
+        raise ValueError(Wrong.NOT_A_MOMENT())
     if text[-6] == " " and len(text) > 16:
         text = f"{text[:-6]}+{text[-5:]}"
     try:
         return datetime.fromisoformat(text.upper())
     except ValueError as error:
-        raise ValueError(f"is not in the calendar: {error}") from None
+        raise ValueError(Wrong.NO_SUCH_MOMENT(reason=str(error))) from None
 
 
 def occurrences(moment: datetime, place: ZoneInfo) -> tuple[datetime, ...]:

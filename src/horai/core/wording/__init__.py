@@ -1,0 +1,18 @@
+"""What users are told when something cannot be done: the sentences of every error.
+
+| module   | promise                                                     |
+|----------|-------------------------------------------------------------|
+| wrong    | what is wrong with a field                                  |
+| refusals | why a request is refused as a whole                         |
+| hints    | what to do instead                                          |
+| shapes   | the same of what has not the shape that is asked for        |
+| titles   | the kinds of errors, by the codes that problems carry       |
+"""
+
+from horai.core.wording.hints import Hint
+from horai.core.wording.refusals import Refused
+from horai.core.wording.shapes import Misshapen
+from horai.core.wording.titles import Title
+from horai.core.wording.wrong import Wrong, told_by
+
+__all__ = ["Hint", "Misshapen", "Refused", "Title", "Wrong", "told_by"]

@@ -1,0 +1,140 @@
+"""What may be wrong with a field."""
+
+from horai.core.phrase import Phrase, Phrasebook
+
+
+class Wrong(Phrasebook):
+    """Said of a field, whose name stands before it."""
+
+    FIELD = "{field}: {message}"
+    AS_SAID = "{text}"
+    NOT_BETWEEN = "is not between {low} and {high}"
+    SHORTER_THAN = "is shorter than {least}"
+    ALL_DIGITS = "is all digits, which is how ids look"
+    OURS = "belongs to Horai itself"
+    NO_MATCH = "{value!r} does not match {pattern}"
+    NOT_ONE_OF = "{value!r} is not one of {allowed}"
+    OF_HTTP_TARGET = "belongs to a target of type http"
+    OF_WORKER_TARGET = "belongs to a target of type worker"
+    MISSING = "is missing"
+    TOO_LONG = "is longer than {most} characters"
+    QUERY_NEEDS = (
+        "needs $1, the last key of the page before, and $2, how many rows: where key > $1 order by key limit $2"
+    )
+    ONE_OF_URLS = "give it, or databaseUrlEnv: the name of the variable that has it, one of both"
+    OF_SOURCE = "belongs to a source of type {kind}"
+    DATABASE_HOST = "has no valid host and port: write postgresql://user:password@host:5432/name"
+    DATABASE_SCHEME = "must begin with postgresql://"
+    DATABASE_ONE_HOST = (
+        "must name one host, and nothing of it among its options; an operator can name any in databaseUrlEnv"
+    )
+    DATABASE_FILES = "must not name files of the nodes; an operator can name them in databaseUrlEnv"
+    PATTERN = "does not match {pattern}"
+    OUR_VARIABLE = "belongs to Horai itself: give the business database a variable of its own"
+    NO_TICK = "has no tick"
+    FINISH_WITH_REFRESH = "finish means nothing beside refresh: the window counts from the tick"
+    LENGTH = "is not 1 to {most} characters long"
+    NODE_COUNT = "are not 1 to {most}"
+    EDGE_COUNT = "wait for one another more than {most} times"
+    CIRCLE = "wait for one another in a circle: {circle}"
+    NODE_TWICE = "{name!r} is the name of another node too"
+    NO_NODE = "there is no node {name!r}"
+    NEVER_CHANGES = "never changes"
+    CANNOT_CHANGE = "cannot be changed"
+    IN_FUTURE = "is in the future"
+    NOT_BEFORE_TO = "is not before to"
+    NOT_A_RATE = "{text!r} is not a rate"
+    RATE_RANGE = "is not between 1 and {most} in its period"
+    NONE_BETWEEN = "leaves no slot between startAt and endAt"
+    NONE_OPEN = "leaves no date: there is no next fire time"
+    LONGER_THAN = "is longer than {most}h"
+    STANDS_BESIDE = "stands beside {other}"
+    ONLY_WITH = "only means something together with {kinds}"
+    OVERLAP_WITH_FINISH = "means nothing with everyFrom finish: the next run begins after the last has ended"
+    MISFIRE_WITH_FINISH = "means nothing with everyFrom finish: a run that is late is not lost"
+    END_BEFORE_START = "is before startAt"
+    CATCHUP_WITHOUT_ALL = "maxCatchup only means something with the policy all"
+    CATCHUP_RANGE = "maxCatchup is between 1 and {most}, not {given}"
+    WINDOW_WITH_SKIP = "window means nothing with the policy skip"
+    TOO_MANY_DATES = "has {count} entries, more than {most}: write stretches such as 2026-12-24/2027-01-02"
+    MIXED_DATES = (
+        "{text!r} mixes a date with a day of every year: write dates such as 2026-12-25, 2026-12-24/2027-01-02, "
+        "or 12-25 for every year"
+    )
+    NOT_A_DATE = (
+        "{text!r} is no excluded date: write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for every year"
+    )
+    NOT_IN_CALENDAR = (
+        "{text!r} is not in the calendar: write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for "
+        "every year"
+    )
+    ENDS_BEFORE = "{text!r} ends before it begins"
+    NOT_A_DURATION = (
+        "{text!r} is not a duration: write a number and a unit, such as 500ms, 5s, 10m, 24h, 10d, or several from "
+        "large to small: 1h30m"
+    )
+    TOO_FINE = (
+        "{text!r} is finer than a millisecond: write a number and a unit, such as 500ms, 5s, 10m, 24h, 10d, or "
+        "several from large to small: 1h30m"
+    )
+    TOO_LONG_A_TIME = (
+        "{text!r} is longer than {days}d (ten years): write a number and a unit, such as 500ms, 5s, 10m, 24h, "
+        "10d, or several from large to small: 1h30m"
+    )
+    UNKNOWN_ZONE = "unknown time zone {name!r}: {suggestion}"
+    DID_YOU_MEAN = "did you mean {name}?"
+    WRITE_ZONE = "write an IANA name such as Europe/Berlin or UTC"
+    DST_GAP = "dst.gap is one of {allowed}, not {given!r}"
+    DST_OVERLAP = "dst.overlap is one of {allowed}, not {given!r}"
+    INTERVAL_RANGE = "an interval is between 1s and {days}d, not {given}"
+    HEADERS_TOO_LONG = "the headers are longer than {most} characters together"
+    HEADER_NAME = "header name {name!r} is not one: write letters, digits and hyphens"
+    HEADER_RESERVED = "header {name} is set by Horai or by HTTP itself: leave it out"
+    HEADER_VALUE = "the value of header {name} must be printable ASCII, without line breaks"
+    URL_TOO_LONG = "the URL is longer than {most} characters"
+    URL_ASCII = "the URL must be printable ASCII: percent-encode the path, write the host in its xn-- form"
+    URL_PORT = "the URL has no valid host and port: write http://host:port/path"
+    URL_SCHEME = "the URL must begin with http:// or https://"
+    URL_CREDENTIALS = "the URL must not carry credentials: put them into a header"
+    URL_PORT_ZERO = "port 0 cannot be called: write one from 1 to 65535"
+    URL_HOST = "the URL has no valid host: write a name, four numbers such as 192.0.2.1, or [an IPv6 address]"
+    YEARS = "is not between the years 1970 and 9000"
+    NOT_A_MOMENT = "is neither an instant nor a time of day"
+    NO_SUCH_MOMENT = "is not in the calendar: {reason}"
+    NOT_UTF8 = "the body is not UTF-8 (byte {byte})"
+    NOT_JSON_AT = "the body is not JSON: {reason} at line {line}, column {column}"
+    TOO_DEEP = "is nested deeper than {most} levels"
+    NOT_JSON = "{text} is not JSON"
+    NUMBER_DIGITS = "a number has more than {most} digits"
+    HAS_NUL = "a string contains a NUL character"
+    HAS_SURROGATE = "a string contains a lone surrogate"
+    TOO_MANY_ARRAYS = "the body has more than {most} arrays and objects"
+    BODY_TOO_DEEP = "the body is nested deeper than {most} levels"
+    NUMBER_TOO_LARGE = "a number is too large or too long"
+    NAME_TWICE = "the name {name!r} occurs twice in one object"
+    NOT_TEXT = "is no text but {kind}"
+    NONE_FROM_NOW = "leaves no slot from now on"
+    PRINTABLE = "is not 1 to {most} printable ASCII characters"
+    NO_NODE_IN_RUN = "there is no node {name!r} in this run"
+    PAYLOAD_OF_TICK = "means nothing to a tick"
+    NOT_FOR_WORKFLOWS = "is not for workflows: a run does not know when the one before it ends"
+    NO_SUCH_JOB = "there is no job {name!r}"
+    JOB_IS_HOUSE = "{name!r} belongs to Horai itself: it ends before its work is done"
+    NOT_APPLICATION_JSON = "is not application/json"
+    NO_STATE = "{word!r} is no state"
+    NOT_OUR_CURSOR = "is not one of ours"
+    NOT_OUR_ETAG = "is not an ETag of ours"
+    NO_STATUS = "{word!r} is no status"
+    SOURCE_STAYS = "cannot be taken away"
+    OUTPUT_TOO_LARGE = "is larger than 64 kB"
+    STATE_FINAL = "is final: nothing can be cancelled there"
+    NO_ZONE = "has no time zone"
+    NO_MEMBER = "{text!r} names no member and its value"
+    NOT_FORETOLD = "lies outside of what can be foretold"
+    NOT_DEAD = "is not DEAD: only what is dead can be replayed"
+
+
+def told_by(error: ValueError) -> Phrase:
+    """What an error says of a field; the words of others are passed on as they are."""
+    said = error.args[0] if error.args else None
+    return said if isinstance(said, Phrase) else Wrong.AS_SAID(text=str(error))
