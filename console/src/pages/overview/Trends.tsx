@@ -6,7 +6,7 @@ import { DELAY_LIMIT_MS } from "@/live";
 import { ErrorView, formatDuration, Panel } from "@/parts";
 import { Chart, type Series } from "@/parts/Chart";
 import type { Scale } from "@/parts/scales";
-import { delays, growthOf, successes } from "./curves";
+import { counts, delays, growthOf, successes } from "./curves";
 import { useStats } from "./stats";
 
 const HEIGHT = 150;
@@ -76,9 +76,9 @@ function useDone(minutes: readonly MinuteOut[]): Curve[] {
         format: whole,
         least: 4,
         series: [
-          { label: t("chart.started"), colour: ACCENT, isFilled: true, values: minutes.map((one) => one.started) },
-          { label: t("chart.failed"), colour: "var(--state-FAIL-solid)", values: minutes.map((one) => one.failed) },
-          { label: t("common:state.DEAD"), colour: "var(--state-DEAD-solid)", values: minutes.map((one) => one.dead) },
+          { label: t("chart.started"), colour: ACCENT, isFilled: true, values: counts(minutes, (one) => one.started) },
+          { label: t("chart.failed"), colour: "var(--state-FAIL-solid)", values: counts(minutes, (one) => one.failed) },
+          { label: t("common:state.DEAD"), colour: "var(--state-DEAD-solid)", values: counts(minutes, (one) => one.dead) },
         ],
       },
       {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { MinuteOut } from "@/api";
-import { delays, growthOf, successes } from "./curves";
+import { counts, delays, growthOf, successes } from "./curves";
 
 function minute(part: Partial<MinuteOut>): MinuteOut {
   const nothing = { started: 0, succeeded: 0, failed: 0, dead: 0, delayP50Ms: 0, delayP95Ms: 0, delayP99Ms: 0 };
@@ -8,16 +8,21 @@ function minute(part: Partial<MinuteOut>): MinuteOut {
 }
 
 test("a minute in which nothing began has no delay, and none is shorter than the scale", () => {
-  const minutes = [minute({}), minute({ started: 1, delayP95Ms: 0.5 }), minute({ started: 2, delayP95Ms: 40 })];
-  expect(delays(minutes, (one) => one.delayP95Ms)).toEqual([null, 1, 40]);
+  const minutes = [minute({}), minute({ started: 1, delayP95Ms: 0.5 }), minute({ started: 2, delayP95Ms: 40 }), minute({})];
+  expect(delays(minutes, (one) => one.delayP95Ms)).toEqual([null, 1, 40, null]);
 });
 
 test("the success rate is of what ended", () => {
-  expect(successes([minute({}), minute({ succeeded: 3, failed: 1 })])).toEqual([null, 0.75]);
+  expect(successes([minute({}), minute({ succeeded: 3, failed: 1 }), minute({})])).toEqual([null, 0.75, null]);
 });
 
 test("growth is from the first look to the last, whatever lies between", () => {
   expect(growthOf([null, 5, null, 9, null])).toBe(4);
   expect(growthOf([7, 3])).toBe(-4);
   expect(growthOf([null, 5])).toBeNull();
+});
+
+test("the minute that has only begun is left out until it is over", () => {
+  expect(counts([minute({ started: 5 }), minute({ started: 7 }), minute({ started: 1 })], (one) => one.started)).toEqual([5, 7, null]);
+  expect(counts([], (one) => one.started)).toEqual([]);
 });
