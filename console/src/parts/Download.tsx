@@ -11,7 +11,7 @@ interface DownloadProps<Row extends object> {
   /** Of the file, without its ending. */
   name: string;
   /** A page of what matches the filters now. */
-  fetchPage: (cursor: string | null) => Promise<{ items: readonly Row[]; nextCursor: string | null }>;
+  fetchPage: (cursor: string | undefined) => Promise<{ items: readonly Row[]; nextCursor: string | null }>;
   /** What CSV has; JSON has everything. */
   columns: readonly (keyof Row & string)[];
 }

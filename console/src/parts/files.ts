@@ -9,14 +9,14 @@ interface Page<Row> {
 }
 
 /** Gathers what a list has, page by page, into `rows`. */
-export async function* gather<Row>(fetchPage: (cursor: string | null) => Promise<Page<Row>>, rows: Row[]): AsyncGenerator<Tally> {
-  let cursor: string | null = null;
+export async function* gather<Row>(fetchPage: (cursor: string | undefined) => Promise<Page<Row>>, rows: Row[]): AsyncGenerator<Tally> {
+  let cursor: string | undefined;
   do {
     const page: Page<Row> = await fetchPage(cursor);
     rows.push(...page.items.slice(0, MOST_ROWS - rows.length));
-    cursor = page.nextCursor;
+    cursor = page.nextCursor ?? undefined;
     yield { done: rows.length, left: 0 };
-  } while (cursor !== null && rows.length < MOST_ROWS);
+  } while (cursor !== undefined && rows.length < MOST_ROWS);
 }
 
 /** RFC 4180, with the names of the columns first. */
