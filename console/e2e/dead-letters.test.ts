@@ -27,7 +27,10 @@ test("dead letters and one of them are right in both languages and schemes, with
     {
       path: `/dead-letters?job=${job}`,
       shows: (page) => page.getByRole("row").nth(1).waitFor(),
-      dialogs: [pressing("dead-letters:replay.open", (page) => page.getByText(`${COUNT}`).first().waitFor())],
+      dialogs: [
+        pressing("dead-letters:replay.open", (page) => page.getByText(`${COUNT}`).first().waitFor()),
+        pressing("dead-letters:discard.matching", (page) => page.getByText(`${COUNT}`).first().waitFor()),
+      ],
     },
     {
       path: `/dead-letters/${first!.id}`,
@@ -71,4 +74,25 @@ test("all of one fault are counted and replayed at a rate", async () => {
     await page.getByText(`${open} of ${open}`).waitFor();
     await page.getByRole("button", { name: "Close", exact: true }).last().click();
   });
+});
+
+test("what matches is discarded with a reason, and without a filter nothing is", async () => {
+  const doomed = fresh("doomed");
+  await api("POST", "/api/v1/jobs", { name: doomed, target: { type: "http", url: "http://127.0.0.1:9/nobody" }, retry: { maxRetry: 0 } }, fresh("once"));
+  await api("POST", `/api/v1/jobs/${doomed}/instances/batch`, { items: [{ key: "a" }, { key: "b" }] });
+  const open = async (): Promise<Letters["items"]> => (await api<Letters>("GET", `/api/v1/dlq?job=${doomed}&status=NEW`)).items;
+  await until(async () => (await open()).length === 2);
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/dead-letters");
+    expect(await page.getByRole("button", { name: "Discard what matches" }).getAttribute("aria-disabled")).toBe("true");
+    await visit.open(`/dead-letters?job=${doomed}`);
+    await page.getByRole("button", { name: "Discard what matches" }).click();
+    await page.getByText("2 will be discarded.").waitFor();
+    const confirm = page.getByRole("button", { name: "Discard them" });
+    expect(await confirm.getAttribute("aria-disabled")).toBe("true");
+    await page.getByRole("dialog").getByLabel("Reason").fill("the shop is closed");
+    await confirm.click();
+    await page.getByText("2 discarded.").waitFor();
+  });
+  expect(await open()).toEqual([]);
 });

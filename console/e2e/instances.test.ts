@@ -37,7 +37,11 @@ beforeAll(async () => {
 });
 test("instances and one of them are right in both languages and schemes, with hostile texts in them", async () => {
   await inAllLooks([
-    { path: `/instances?job=${evil}`, shows: (page) => page.getByRole("row").nth(1).waitFor() },
+    {
+      path: `/instances?job=${evil}`,
+      shows: (page) => page.getByRole("row").nth(1).waitFor(),
+      dialogs: [pressing("instances:replayMany.all")],
+    },
     { path: `/instances?job=${slow}&state=INIT`, dialogs: [pressing("instances:cancelMany.all", (page) => page.getByText(/700/).first().waitFor())] },
     {
       path: `/instances/${dead.id}`,
@@ -135,6 +139,33 @@ test("what was chosen, and then all that match, is cancelled; without a filter n
     await page.getByRole("button", { name: "Cancel them" }).click();
     await page.getByText("698 cancelled.").waitFor();
     await visit.expectAccessible();
+  });
+});
+
+test("what is planned comes with the next first, a short list is sorted by any column, and what is dead is replayed", async () => {
+  const dying = fresh("dying");
+  await api("POST", "/api/v1/jobs", { name: dying, target: nowhere, retry: { maxRetry: 0 } }, fresh("once"));
+  const items = ["b", "c", "a"].map((key, number) => ({ key, payload: { shop: { id: number } } }));
+  await api("POST", `/api/v1/jobs/${dying}/instances/batch`, { items: [...items, ...[1, 2].map((day) => ({ key: `later:${day}`, executeTime: `2999-01-0${day}T00:00:00Z` }))] });
+  await until(async () => (await api<{ items: unknown[] }>("GET", `/api/v1/instances?job=${dying}&state=DEAD`)).items.length === 3);
+  await visiting({}, async (visit) => {
+    const keys = async (): Promise<string[]> => page.getByRole("gridcell").getByRole("link", { name: /^([abc]|later:\d)$/ }).allInnerTexts();
+    const page = await visit.open(`/instances?job=${dying}`);
+    await page.getByText("5 in all").waitFor();
+    await page.getByText("Planned", { exact: true }).click();
+    await page.getByText("2 in all").waitFor();
+    expect(await keys()).toEqual(["later:1", "later:2"]);
+    await page.getByText("Happened", { exact: true }).click();
+    await page.getByText("3 in all").waitFor();
+    await page.getByRole("columnheader").getByRole("button", { name: "Key" }).click();
+    expect(await keys()).toEqual(["c", "b", "a"]);
+    await page.getByRole("button", { name: "More filters" }).click();
+    await page.getByLabel("Payload member").fill("shop.id=1");
+    await page.getByText("1 in all").waitFor();
+    await page.getByRole("button", { name: "Replay all that match" }).click();
+    await page.getByText("1 will be replayed.").waitFor();
+    await page.getByRole("button", { name: "Replay them" }).click();
+    await page.getByText("1 replayed.").waitFor();
   });
 });
 

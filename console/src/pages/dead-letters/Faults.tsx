@@ -91,7 +91,7 @@ function Line({ fault, share, number, onReplay, onDiscard }: LineProps) {
         <Text size="xs" c="dimmed">
           <bdi>{fault.job}</bdi>
           {" · "}
-          <Go to="/dead-letters/$letter" params={{ letter: fault.lastLetter }} inherit>
+          <Go to="/dead-letters/$letter" params={{ letter: fault.lastLetter }} inherit underline="always">
             {t("faults.sample")}
           </Go>
         </Text>

@@ -19,7 +19,7 @@ export default function DeadLettersPage() {
   const columns = useLetterColumns();
   const [replaying, replay] = useState<LetterFilters | null>(null);
   const [discarding, discard] = useState<LetterFilters | null>(null);
-  const pageOf = (limit: number) => (cursor: string | undefined, signal?: AbortSignal) =>
+  const pageOf = (limit: number) => (cursor: string | null | undefined, signal?: AbortSignal) =>
     getLetters({ ...paramsOf(filters, status), limit, ...(cursor && { cursor }) }, signal && { signal });
   return (
     <Page

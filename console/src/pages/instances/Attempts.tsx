@@ -54,13 +54,15 @@ function Row({ attempt }: { attempt: AttemptOut }) {
       </Table.Td>
       <Table.Td className="numbers">{attempt.fence}</Table.Td>
       <Table.Td className={classes.error}>
-        {attempt.errorCode && (
-          <Text span size="sm" fw={600}>
-            {attempt.errorCode}{" "}
+        <Text size="sm" component="div" lineClamp={3}>
+          {attempt.errorCode && (
+            <Text span size="sm" fw={600}>
+              {attempt.errorCode}{" "}
+            </Text>
+          )}
+          <Text span size="sm" c="dimmed">
+            {attempt.errorMsg?.split("\n")[0]}
           </Text>
-        )}
-        <Text span size="sm" c="dimmed">
-          {attempt.errorMsg?.split("\n")[0]}
         </Text>
       </Table.Td>
     </Table.Tr>

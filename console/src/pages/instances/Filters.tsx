@@ -6,7 +6,7 @@ import { getQueues } from "@/api";
 import { STATES } from "@/generated/states";
 import { type FilterField, FilterInput, Icon, JobSelect, StateMark, useFilters } from "@/parts";
 import classes from "./Filters.module.css";
-import { FILTERS, type InstanceFilters, isNarrow, NARROWING, viewOf, VIEWS } from "./filters";
+import { FILTERS, type InstanceFilters, isNarrow, viewOf, VIEWS } from "./filters";
 
 const SELDOM = ["tag", "errorCode", "payload", "from", "to"] as const;
 
@@ -49,7 +49,7 @@ export function Filters() {
             variant="subtle"
             color="gray"
             leftSection={<Icon name="close" size={16} />}
-            onClick={() => change(Object.fromEntries(NARROWING.map((name) => [name, undefined])))}
+            onClick={() => change(Object.fromEntries(FILTERS.map((name) => [name, undefined])))}
           >
             {t("common:filter.clear")}
           </Button>

@@ -1,10 +1,12 @@
-import { Drawer, Title, UnstyledButton } from "@mantine/core";
+import { Drawer, Group, Title, UnstyledButton } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getReports, type ReconcilerOut, type ReportOut } from "@/api";
-import { between, type Column, DataTable, Duration, EmptyState, When } from "@/parts";
+import { between, type Column, DataTable, Download, Duration, EmptyState, When } from "@/parts";
 import { Drift } from "./Drift";
 import { Report } from "./Report";
+
+const IN_FILES = ["id", "startedAt", "finishedAt", "found", "missing", "created", "surplus", "leftAlone", "faulty", "error", "instanceId"] as const;
 
 /** What the comparisons came to, newest first. */
 export function Reports({ reconciler }: { reconciler: ReconcilerOut }) {
@@ -13,7 +15,14 @@ export function Reports({ reconciler }: { reconciler: ReconcilerOut }) {
   const columns = useColumns(reconciler.timezone, show);
   return (
     <>
-      <Title order={2}>{t("reports.title")}</Title>
+      <Group justify="space-between" align="flex-end">
+        <Title order={2}>{t("reports.title")}</Title>
+        <Download<ReportOut>
+          name={`${reconciler.name}-reports`}
+          columns={IN_FILES}
+          fetchPage={(cursor) => getReports(reconciler.id, { limit: 500, ...(cursor && { cursor }) })}
+        />
+      </Group>
       <DataTable
         label={t("reports.title")}
         queryKey={["reconcilers", reconciler.name, "reports"]}

@@ -2,7 +2,7 @@ import { Group, Text, Title } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type EntityOut, type GetEntitiesStatus, getEntities, type JobOut } from "@/api";
-import { Act, type Column, DataTable, EmptyState, FilterBar, Go, Icon, RowMenu, StateMark, useFilters, When } from "@/parts";
+import { Act, type Column, DataTable, Download, EmptyState, FilterBar, Go, Icon, RowMenu, StateMark, useFilters, When } from "@/parts";
 import { AddEntity } from "./AddEntity";
 import { ImportEntities } from "./ImportEntities";
 import { RemoveEntity } from "./RemoveEntity";
@@ -10,6 +10,7 @@ import { RemoveEntity } from "./RemoveEntity";
 const STATUSES = ["NOT_RUN", "RUNNING", "SUCCESS", "FAILED"] as const satisfies readonly NonNullable<GetEntitiesStatus>[];
 const LOOKS = { NOT_RUN: "INIT", RUNNING: "RUNNING", SUCCESS: "SUCCESS", FAILED: "DEAD" } as const;
 const AGES = ["1h", "6h", "1d", "7d", "10d", "30d"];
+const IN_FILES = ["key", "status", "startTime", "finishTime", "refreshedAt", "remark", "batchNo", "instanceId", "createTime"] as const;
 const NAMES = ["prefix", "status", "olderThan", "batch"] as const;
 
 type Asked = { act: "add" } | { act: "import" } | { act: "remove"; key: string };
@@ -29,7 +30,12 @@ export function Entities({ job }: { job: JobOut }) {
       <Group justify="space-between" align="flex-end">
         <Title order={2}>{t("entities")}</Title>
         <Group gap="xs">
-          <Act variant="default" onClick={() => ask({ act: "import" })} leftSection={<Icon name="download" size={16} />}>
+          <Download<EntityOut>
+            name={`${job.name}-entities`}
+            columns={IN_FILES}
+            fetchPage={(cursor) => getEntities(job.id, { limit: 500, ...wanted, ...(cursor && { cursor }) })}
+          />
+          <Act variant="default" onClick={() => ask({ act: "import" })} leftSection={<Icon name="plus" size={16} />}>
             {t("import.act")}
           </Act>
           <Act variant="default" onClick={() => ask({ act: "add" })} leftSection={<Icon name="plus" size={16} />}>

@@ -34,9 +34,8 @@ function Freshness({ found }: { found: RefreshOut | undefined }) {
             {t("coverageIn", { window: found?.window ?? "…" })}
           </Text>
         </Stack>
-        <SimpleGrid cols={{ base: 3, xl: 4 }} spacing="md" verticalSpacing="lg" flex={1}>
+        <SimpleGrid cols={3} spacing="md" verticalSpacing="lg" flex={1}>
           <Figure label={t("entities")} value={told(found?.entities)} />
-          <Figure label={t("running")} value={told(found?.running)} />
           <Figure label={t("failed")} value={told(found?.failed)} hint={t("failedHint")} isBad={(found?.failed ?? 0) > 0} />
           <Figure label={t("due")} value={told(found?.due)} hint={t("dueHint")} />
           <Figure label={t("overdue")} value={told(found?.overdue)} hint={t("overdueHint")} isBad={(found?.overdue ?? 0) > 0} />
