@@ -12,6 +12,7 @@ export { Download } from "./Download";
 export { between, Duration } from "./Duration";
 export { EmptyState } from "./EmptyState";
 export { ErrorView } from "./ErrorView";
+export { Fault, FaultMeaning, useFaultWords } from "./Fault";
 export { Facts } from "./Facts";
 export { FilterBar, type FilterField, FilterInput } from "./FilterBar";
 export { useFilters } from "./filters";

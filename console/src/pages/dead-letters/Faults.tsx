@@ -2,8 +2,7 @@ import { Group, Skeleton, Text } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { type FaultList, getFaults } from "@/api";
-import { Act, ErrorView, Go, Icon, Panel, When } from "@/parts";
-import { Fault } from "./columns";
+import { Act, ErrorView, Fault, Go, Icon, Panel, When } from "@/parts";
 import classes from "./Faults.module.css";
 import { type LetterFilters, paramsOf, type Status } from "./filters";
 

@@ -1,8 +1,7 @@
-import { Text } from "@mantine/core";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { LetterOut } from "@/api";
-import { type Column, RowLink, When } from "@/parts";
+import { type Column, Fault, RowLink, When } from "@/parts";
 import { StatusBadge } from "./StatusBadge";
 
 /** What a list of dead letters shows of each. */
@@ -38,26 +37,5 @@ export function useLetterColumns(): readonly Column<LetterOut>[] {
       { id: "status", header: t("column.status"), width: "132px", cell: (row) => <StatusBadge status={row.replayStatus} />, sortBy: (row) => row.replayStatus },
     ],
     [t],
-  );
-}
-
-/** The first line, without the name of the error, which stands before it already. */
-function briefly(code: string, message: string): string {
-  const line = message.split("\n")[0]?.slice(0, 300) ?? "";
-  const named = line.indexOf(`${code}: `);
-  return named >= 0 && !line.slice(0, named).includes(" ") ? line.slice(named + code.length + 2) : line;
-}
-
-/** An error in one line: its code, and how its message begins. */
-export function Fault({ code, message }: { code: string; message: string | null }) {
-  return (
-    <span title={message ?? undefined}>
-      <Text span size="sm" fw={600}>
-        {code}
-      </Text>{" "}
-      <Text span size="sm" c="dimmed">
-        <bdi>{message && briefly(code, message)}</bdi>
-      </Text>
-    </span>
   );
 }

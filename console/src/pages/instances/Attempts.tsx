@@ -1,8 +1,8 @@
-import { Badge, Table, Text } from "@mantine/core";
+import { Badge, Table } from "@mantine/core";
 import { Fragment, useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import type { AttemptOut } from "@/api";
-import { between, Duration, StateChip, When } from "@/parts";
+import { between, Duration, Fault, StateChip, When } from "@/parts";
 import classes from "./Attempts.module.css";
 import { stateOf } from "./spans";
 
@@ -54,16 +54,7 @@ function Row({ attempt }: { attempt: AttemptOut }) {
       </Table.Td>
       <Table.Td className="numbers">{attempt.fence}</Table.Td>
       <Table.Td className={classes.error}>
-        <Text size="sm" component="div" lineClamp={3}>
-          {attempt.errorCode && (
-            <Text span size="sm" fw={600}>
-              {attempt.errorCode}{" "}
-            </Text>
-          )}
-          <Text span size="sm" c="dimmed">
-            {attempt.errorMsg?.split("\n")[0]}
-          </Text>
-        </Text>
+        {attempt.errorCode && <Fault code={attempt.errorCode} message={attempt.errorMsg} />}
       </Table.Td>
     </Table.Tr>
   );

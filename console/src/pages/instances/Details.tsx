@@ -1,7 +1,7 @@
 import { Code, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { InstanceOut } from "@/api";
-import { Command, Facts, Go, JsonView, Panel, When } from "@/parts";
+import { Command, Facts, FaultMeaning, Go, JsonView, Panel, When } from "@/parts";
 
 /** Its error, its payload and result, and everything by which it can be found elsewhere. */
 export function Details({ instance }: { instance: InstanceOut }) {
@@ -11,6 +11,7 @@ export function Details({ instance }: { instance: InstanceOut }) {
       <Stack gap="lg">
         {instance.errorMsg && (
           <Panel title={t("detail.error")} aside={<Code>{instance.errorCode}</Code>}>
+            <FaultMeaning code={instance.errorCode} />
             <Command text={instance.errorMsg} />
           </Panel>
         )}

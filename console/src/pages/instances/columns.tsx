@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { InstanceOut } from "@/api";
-import { between, type Column, Duration, RowLink, StateChip, When } from "@/parts";
+import { between, type Column, Duration, RowLink, StateChip, When, useFaultWords } from "@/parts";
 import classes from "./Filters.module.css";
 
 /** What a list of instances shows of each. */
@@ -66,9 +66,10 @@ function delayOf(row: InstanceOut): number | null {
 
 function Note({ row }: { row: InstanceOut }) {
   const { t } = useTranslation();
-  const told = row.reason ? t(`reason.${row.reason}`) : row.errorCode;
+  const meaning = useFaultWords()(row.errorCode);
+  const told = row.reason ? t(`reason.${row.reason}`) : [row.errorCode, meaning].filter(Boolean).join(" ");
   return (
-    <span className={classes.note} title={row.errorMsg ?? told ?? undefined}>
+    <span className={classes.note} title={row.errorMsg ?? told}>
       {told}
     </span>
   );

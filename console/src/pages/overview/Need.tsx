@@ -1,7 +1,7 @@
 import { Code, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import { Go, Icon, type IconName, When } from "@/parts";
+import { Go, Icon, type IconName, When, useFaultWords } from "@/parts";
 import classes from "./overview.module.css";
 
 interface NeedProps {
@@ -49,7 +49,14 @@ export function Plain({ name }: { name: "pausedJob" | "pausedQueue" }) {
   return t(`attention.${name}`);
 }
 
-/** The code of an error, apart from the sentence before it. */
+/** The code of an error and what it means, apart from the sentence before it. */
 export function Fault({ code }: { code: string | null }) {
-  return code && <Code fz="inherit">{code}</Code>;
+  const meaning = useFaultWords()(code);
+  return (
+    code && (
+      <>
+        <Code fz="inherit">{code}</Code> {meaning}
+      </>
+    )
+  );
 }

@@ -1,7 +1,7 @@
 import { Group, Stack, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { RunNodeOut, RunOut } from "@/api";
-import { Command, Duration, Facts, Go, JsonView, Panel, StateChip, When } from "@/parts";
+import { Command, Duration, Facts, FaultMeaning, Go, JsonView, Panel, StateChip, When } from "@/parts";
 import { Rerun } from "./Rerun";
 import { heldBy } from "./graph";
 
@@ -36,6 +36,7 @@ export function NodePanel({ run, node, nodes }: NodePanelProps) {
             [t("node.reason"), node.reason && t(`common:reason.${node.reason}`)],
           ]}
         />
+        <FaultMeaning code={node.errorCode} />
         {(node.errorCode ?? node.errorMsg) && <Command text={[node.errorCode, node.errorMsg].filter(Boolean).join("\n")} />}
         {node.result !== null && node.result !== undefined && (
           <div>

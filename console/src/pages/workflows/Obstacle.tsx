@@ -1,7 +1,7 @@
 import { Alert, Anchor, Group, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { RunNodeOut, RunOut } from "@/api";
-import { Icon } from "@/parts";
+import { Fault, Icon } from "@/parts";
 import { Replay } from "./Replay";
 import { Rerun } from "./Rerun";
 import { descendantsOf } from "./graph";
@@ -25,7 +25,8 @@ export function Obstacle({ run, nodes, onChoose }: ObstacleProps) {
             <Anchor component="button" type="button" size="sm" fw={600} onClick={() => onChoose(node.name)}>
               {node.name}
             </Anchor>{" "}
-            {t("obstacle.behind", { count: waitingBehind(nodes, node.name) })} {node.errorCode} {node.errorMsg}
+            {t("obstacle.behind", { count: waitingBehind(nodes, node.name) })}{" "}
+            {node.errorCode && <Fault code={node.errorCode} message={node.errorMsg} />}
           </Text>
           <Group gap="xs" wrap="nowrap">
             <Replay node={node} />
