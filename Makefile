@@ -29,7 +29,8 @@ $(INSTALLED): requirements.lock pyproject.toml
 up: install  ## run everything: embedded database, API, scheduler (ARGS="--port 9000")
 	@exec $(BIN)/horai up $(ARGS)
 
-test: check tests  ## everything CI runs
+test: install  ## everything CI runs; checks use one core, and tests do not use all of two
+	@$(MAKE) --no-print-directory --jobs 2 check tests
 
 check: install  ## formatting, lint, types, import rules
 	$(BIN)/ruff format --check --quiet .
@@ -40,7 +41,7 @@ check: install  ## formatting, lint, types, import rules
 	$(BIN)/python tools/console.py run oxlint --deny-warnings
 
 tests: install  ## the tests (ARGS="tests/core -k cron")
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
+	MAKEFLAGS= $(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
 
 visits: install  ## every page of the console in a real Chromium, against a real server
 	$(BIN)/pytest -q -m visits tests/console $(ARGS)
