@@ -495,6 +495,7 @@ async def test_how_much_waits_is_written_down_once_a_minute_by_whoever_comes_fir
         at_noon, later = Gauges(1, 0, 0), Gauges(0, 0, 0)
 
         for now in (noon, noon + SWEEP, noon + MINUTE + SWEEP):
+            bench.vitals.started += 1
             await first.step(now)
             await second.step(now)
             await bench.connection.execute("delete from horai.instance_live where id = $1", held.id)
@@ -502,6 +503,17 @@ async def test_how_much_waits_is_written_down_once_a_minute_by_whoever_comes_fir
         taken = await minutes.gauges_since(bench.connection, noon)
         assert taken == {noon: at_noon, noon + MINUTE: later}
         assert not await minutes.gauges_since(bench.connection, noon + 2 * MINUTE)
+
+
+async def test_while_nothing_begins_how_much_waits_is_looked_at_every_five_minutes(url: str):
+    async with workbench(url) as bench:
+        sweeper = bench.sweeper(bench.dispatcher())
+        noon = minute_of(bench.clock.now()) + 2 * MINUTE
+
+        for number in range(12):
+            await sweeper.step(noon + number * MINUTE)
+
+        assert [*await minutes.gauges_since(bench.connection, noon)] == [noon, noon + 5 * MINUTE, noon + 10 * MINUTE]
 
 
 async def test_a_gauge_that_cannot_be_taken_does_not_keep_the_sweep_from_its_rest(

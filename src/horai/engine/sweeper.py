@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from horai.core.minutes import minute_of
+from horai.core.minutes import MINUTE, minute_of
 from horai.core.settlement import Release
 from horai.core.wakes import OutcomeWake
 from horai.db import claims, jobs, minutes, queues
@@ -29,6 +29,8 @@ SLICE = 1_000
 PAGE = 100
 REST = 9
 """A pass is followed by a rest of so many times its length: looking never takes more than a tenth of a core."""
+QUIET_GAUGE = 5 * MINUTE
+"""How long the gauges of a process may stay as they are in which nothing begins."""
 
 
 class Sweeper:
@@ -55,6 +57,7 @@ class Sweeper:
         self._swept_at = bench.clock.now()  # the dispatcher begins with a look at everything
         self._rests_until = 0.0
         self._gauged: datetime | None = None
+        self._started_by_then = 0
 
     async def step(self, now: datetime) -> datetime:
         """Whichever pass is due. Looking whether one is costs nothing, so it does so every second."""
@@ -135,10 +138,12 @@ class Sweeper:
                 self._wakeups.hear(OutcomeWake(*claim))
 
     async def _take_gauges(self, connection: Dedicated, minute: datetime) -> None:
-        """Once a minute, however often it sweeps."""
-        if self._gauged != minute:
+        """Once a minute, however often it sweeps, and seldom while nothing begins here: then little changes, and others look."""
+        started = self._bench.vitals.started
+        pause = MINUTE if started != self._started_by_then else QUIET_GAUGE
+        if self._gauged is None or minute >= self._gauged + pause:
             await minutes.take_gauges(connection, minute)
-            self._gauged = minute
+            self._gauged, self._started_by_then = minute, started
 
     async def _free_slots(self, connection: Dedicated) -> None:
         """Slots of ours whose calls have ended. A call that began before its queue had a limit does not know of its own."""

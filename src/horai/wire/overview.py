@@ -14,7 +14,7 @@ class MinuteOut(Model):
 
     `failed` are attempts, those included that were the last of their instance (`dead`). `retrying` (instances that wait for a
     retry), `deadLetters` (that nobody has seen to) and `parkedEvents` (that no source could read) are as they were once in
-    that minute, each counted up to 100,000; null when nobody looked.
+    that minute, each counted up to 100,000; null when nobody looked, as happens for up to five minutes while nothing begins.
     """
 
     at: datetime

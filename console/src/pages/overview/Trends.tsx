@@ -6,7 +6,7 @@ import { DELAY_LIMIT_MS } from "@/live";
 import { ErrorView, formatDuration, Panel } from "@/parts";
 import { Chart, type Series } from "@/parts/Chart";
 import type { Scale } from "@/parts/scales";
-import { counts, delays, growthOf, successes } from "./curves";
+import { counts, delays, gauges, growthOf, successes } from "./curves";
 import { useStats } from "./stats";
 
 const HEIGHT = 150;
@@ -95,13 +95,13 @@ function useDone(minutes: readonly MinuteOut[]): Curve[] {
 function useWaiting(minutes: readonly MinuteOut[]): Curve[] {
   const { t } = useTranslation("overview");
   return useMemo(() => {
-    const letters = minutes.map((one) => one.deadLetters);
+    const letters = gauges(minutes, (one) => one.deadLetters);
     const gauge = { format: whole, least: 4 };
     return [
       {
         ...gauge,
         name: "retrying",
-        series: [{ label: t("chart.waiting"), colour: "var(--state-FAIL-solid)", isFilled: true, values: minutes.map((one) => one.retrying) }],
+        series: [{ label: t("chart.waiting"), colour: "var(--state-FAIL-solid)", isFilled: true, values: gauges(minutes, (one) => one.retrying) }],
       },
       {
         ...gauge,
@@ -112,7 +112,7 @@ function useWaiting(minutes: readonly MinuteOut[]): Curve[] {
       {
         ...gauge,
         name: "events",
-        series: [{ label: t("chart.parked"), colour: ACCENT, isFilled: true, values: minutes.map((one) => one.parkedEvents) }],
+        series: [{ label: t("chart.parked"), colour: ACCENT, isFilled: true, values: gauges(minutes, (one) => one.parkedEvents) }],
         below: t("chart.outbox"),
       },
     ];

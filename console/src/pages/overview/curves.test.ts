@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { MinuteOut } from "@/api";
-import { counts, delays, growthOf, successes } from "./curves";
+import { counts, delays, gauges, growthOf, successes } from "./curves";
 
 function minute(part: Partial<MinuteOut>): MinuteOut {
   const nothing = { started: 0, succeeded: 0, failed: 0, dead: 0, delayP50Ms: 0, delayP95Ms: 0, delayP99Ms: 0 };
@@ -25,4 +25,9 @@ test("growth is from the first look to the last, whatever lies between", () => {
 test("the minute that has only begun is left out until it is over", () => {
   expect(counts([minute({ started: 5 }), minute({ started: 7 }), minute({ started: 1 })], (one) => one.started)).toEqual([5, 7, null]);
   expect(counts([], (one) => one.started)).toEqual([]);
+});
+
+test("what was seen last holds for the few minutes in which nobody looks, and no longer", () => {
+  const seen = [null, 3, null, null, null, null, null, 8].map((retrying) => minute({ retrying }));
+  expect(gauges(seen, (one) => one.retrying)).toEqual([null, 3, 3, 3, 3, 3, null, 8]);
 });

@@ -19,6 +19,15 @@ export function successes(minutes: readonly MinuteOut[]): Series["values"] {
   return counts(minutes, ({ succeeded, failed }) => (succeeded + failed > 0 ? succeeded / (succeeded + failed) : null));
 }
 
+/** While nothing begins, nobody looks for so many minutes: what was seen last still holds. */
+const HOLDS = 5;
+
+/** How much waited in each minute, as it was seen then or a little before. */
+export function gauges(minutes: readonly MinuteOut[], of: (minute: MinuteOut) => number | null): Series["values"] {
+  const seen = minutes.map(of);
+  return seen.map((_, index) => seen.slice(Math.max(0, index - HOLDS + 1), index + 1).findLast((value) => value !== null) ?? null);
+}
+
 /** By how much something has grown from the first minute in which anybody looked to the last; null where nobody did twice. */
 export function growthOf(values: Series["values"]): number | null {
   const seen = values.filter((value) => value !== null);
