@@ -22,6 +22,7 @@ beforeAll(async () => {
     await Promise.all(portion.map((name) => api("POST", "/api/v1/jobs", { name, cron: `${minute} * * * *`, target: nowhere }, fresh("once"))));
   }
 });
+
 test("the forecast is right in both languages and schemes", async () => {
   await inAllLooks([{ path: "/forecast", shows: (page) => page.getByRole("slider").waitFor() }]);
 });
@@ -48,7 +49,8 @@ test("the forecast is read by keys, shows the hot spot and what would level it, 
 
 test("a minute is opened by Enter, and the suggested jitter is given to its jobs", async () => {
   await visiting({}, async (visit) => {
-    const page = await visit.open("/forecast");
+    // As above: the answer for a day may be older than the crowd.
+    const page = await visit.open("/forecast?hours=72");
     await page.getByRole("button", { name: /fires .* × avg/ }).first().waitFor();
     await page.getByRole("slider").focus();
     await page.keyboard.press("Enter");

@@ -171,8 +171,8 @@ test("C21 a backfill is counted to the slot, started, and followed to its end", 
     await page.getByRole("button", { name: "Backfill" }).click();
     const wizard = dialog(page, `Backfill ${name}`);
     const day = new Date(Date.now() - 172_800_000).toISOString().slice(0, 10);
-    await wizard.getByLabel("From").fill(`${day}T00:00:00`);
-    await wizard.getByLabel(/^To/).fill(`${day}T01:00:00`);
+    await wizard.getByRole("textbox", { name: "From" }).fill(`${day}T00:00:00`);
+    await wizard.getByRole("textbox", { name: /^To/ }).fill(`${day}T01:00:00`);
     await wizard.getByRole("button", { name: "Count them" }).click();
     await wizard.getByLabel("At once").fill("4");
     await wizard.getByRole("button", { name: "Run 12 slots" }).click();
