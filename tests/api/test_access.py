@@ -97,6 +97,7 @@ async def neighbour(db: Dedicated) -> dict[str, Any]:
 async def test_C2_another_tenants_job_does_not_exist(api: Client, db: Dedicated) -> None:
     theirs = await neighbour(db)
     before = await expect.contents(db)
+    unnamed = {"detail": "", "detailSaid": {}}
 
     for method, path in (
         ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume"), ("POST", "/trigger"),
@@ -106,7 +107,8 @@ async def test_C2_another_tenants_job_does_not_exist(api: Client, db: Dedicated)
             found = await api(method, f"/api/v1/jobs/{reference}{path}", {}, Idempotency_Key="x")
             unknown = await api(method, f"/api/v1/jobs/no{reference}{path}", {}, Idempotency_Key="x")
             expect.problem(found, 404, "SCH_404_NOT_FOUND")
-            assert {**found.json, "detail": ""} == {**unknown.json, "detail": ""}
+            assert {**found.json, **unnamed} == {**unknown.json, **unnamed}
+            assert found.json["detailSaid"]["code"] == unknown.json["detailSaid"]["code"]
     batch = await api("POST", f"/api/v1/jobs/{theirs['id']}/instances/batch", {"items": [{}]})
     expect.problem(batch, 404, "SCH_404_NOT_FOUND")
 

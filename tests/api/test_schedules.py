@@ -29,28 +29,20 @@ async def coming(api: Client, job: Any, query: str = "") -> Any:
 
 
 async def test_X15_a_preview_tells_each_fire_in_utc_and_by_its_own_clock_and_what_the_clock_did(api: Client) -> None:
-    assert await preview(api, **DAILY, **{"from": SPRING, "count": 3}) == [
+    fires = await preview(api, **DAILY, **{"from": SPRING, "count": 3})
+    said = [fire.pop("noteSaid", None) for fire in fires]
+
+    assert fires == [
         {"fireTime": "2026-03-28T01:30:00Z", "local": "2026-03-28T02:30:00+01:00", "note": None},
         {
             "fireTime": "2026-03-29T01:00:00Z",
             "local": "2026-03-29T03:00:00+02:00",
             "note": "02:30 does not exist on 2026-03-29: the clock jumps from 02:00 to 03:00",
-            "noteSaid": {
-                "code": "TIMES_LOST",
-                "text": "02:30 does not exist on 2026-03-29: the clock jumps from 02:00 to 03:00",
-                "params": {
-                    "times": "02:30",
-                    "day": "2026-03-29",
-                    "jump": {
-                        "code": "CLOCK_JUMPS",
-                        "text": "the clock jumps from 02:00 to 03:00",
-                        "params": {"since": "02:00", "until": "03:00"},
-                    },
-                },
-            },
         },
         {"fireTime": "2026-03-30T00:30:00Z", "local": "2026-03-30T02:30:00+02:00", "note": None},
     ]
+    assert [each and (each["code"], each["text"]) for each in said] == [None, ("TIMES_LOST", fires[1]["note"]), None]
+    assert said[1]["params"]["jump"]["params"] == {"since": "02:00", "until": "03:00"}
 
 
 async def test_a_preview_shows_ten_fires_from_now_on(api: Client, db: Dedicated) -> None:
@@ -109,8 +101,8 @@ async def test_of_a_fixed_delay_a_preview_knows_the_first_fire(api: Client) -> N
         ({"cron": "0 0 * * *", "timezone": "Europe/Berln"}, "timezone", "Europe/Berlin"),
         ({"cron": "0 0 * * *", "calendar": ["Christmas"]}, "calendar", "Christmas"),
         ({"cron": "0 0 * * *", "dst": {"gap": "jump"}}, "dst.gap", "shift"),
-        ({"every": "1h", "count": 0}, "count", "greater than or equal to 1"),
-        ({"every": "1h", "count": 1001}, "count", "less than or equal to 1000"),
+        ({"every": "1h", "count": 0}, "count", "is less than 1"),
+        ({"every": "1h", "count": 1001}, "count", "is more than 1000"),
         ({"every": "1h", "from": "tomorrow"}, "from", "is not an instant"),
         ({"every": "1h", "overlap": "skip"}, "overlap", "unknown field"),
     ],
