@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import os
 import shutil
 import signal
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from hypothesis import settings
 
 from databases import TEMPLATE, admin_of, fresh_database, url_for
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
@@ -25,6 +27,10 @@ pytest_plugins = ["requirements.plugin"]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 keep_files_in_memory()
+
+# A busy machine is no fault of what is tested. In its short form a run does the same as the one before; the long one explores.
+settings.register_profile("horai", deadline=None, derandomize=os.environ.get("HORAI_LONG") != "1")
+settings.load_profile("horai")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -357,6 +357,17 @@ def clock_changes(place: str, after: datetime) -> list[datetime]:
     ]
 
 
+def test_times_that_come_again_by_the_new_rules_do_not_bring_back_what_was_done_behind_them():
+    """Two hours were gone from the clock by the change of rules, and it has just been put back one more: both policies of the
+    overlap would fire its second hour, and after that the one that had been done by the old rules."""
+    hourly = CronSchedule("15 0-23 * * *", PLACE, dst=BOTH)
+    ahead, behind = Clock(2 * HOUR), Clock(HOUR, [("2027-06-10T12:00Z", timedelta(0))])
+
+    _, after = moved(hourly, "2027-06-10 12:10", ahead, behind)
+
+    assert after == at("2027-06-10 14:15")
+
+
 BEGIN = at("2027-06-01 00:00")
 OFFSETS = st.sampled_from([-11, -3, 0, 1, 2, 3.5, 13]).map(lambda hours: hours * HOUR)
 STEPS = st.sampled_from([-24, -3, -2, -1, -0.5, 0.5, 1, 2, 24]).map(lambda hours: hours * HOUR)

@@ -289,3 +289,21 @@ async def test_every_question_about_very_many_entities_goes_by_an_index(url: str
         plan = "\n".join(line[0] for line in lines)
         assert "Seq Scan on entity" not in plan, f"{name}: {plan}"
         assert "entity_" in plan, f"{name}: {plan}"
+
+
+async def test_the_failed_are_counted_without_a_walk_over_those_that_succeeded(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+    await connection.execute(
+        "insert into horai.entity (job_id, key, status, finish_time, fresh_at)"
+        " select $1, 'k' || n, case when n % 1000 = 0 then 3 else 2 end, now(), now() from generate_series(1, 20000) n",
+        job.id,
+    )
+    await connection.execute("vacuum analyze horai.entity")
+    now = await connection.fetchval("select now()")
+
+    lines = await connection.fetch(f"explain {sql('refresh_counts')}", job.id, now - days(10), now - days(11))
+
+    plan = "\n".join(line[0] for line in lines)
+    assert "entity_failed" in plan, plan
+    assert "Seq Scan on entity" not in plan.replace("Only Scan", ""), plan

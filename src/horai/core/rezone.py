@@ -76,9 +76,16 @@ def next_undone(schedule: Schedule, mark: Mark) -> datetime | None:
 
 
 def _is_undone(schedule: CronSchedule, fire: datetime, mark: Mark) -> bool:
-    """Whether the clock shows a time behind the mark, or shows it again where the policy wants both."""
-    local = fire.astimezone(zone(schedule.timezone))
-    return local.replace(tzinfo=None, fold=0) > mark.wall or (schedule.dst.overlap == "both" and local.fold == 1)
+    """Whether the clock shows a time behind the mark, or shows it again where the policy wants both.
+
+    Times that come again count only while the mark is among them: behind them would come what was done.
+    """
+    wall = wall_of(schedule, fire)
+    if wall > mark.wall:
+        return True
+    segment = segment_at(zone(schedule.timezone), (fire - EPOCH) // _SECOND)
+    again_for = EPOCH + segment.repeats_until * _SECOND - fire
+    return schedule.dst.overlap == "both" and again_for > timedelta(0) and wall + again_for > mark.wall
 
 
 def _first_showing(schedule: CronSchedule, wall: datetime) -> datetime:

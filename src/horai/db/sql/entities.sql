@@ -143,7 +143,7 @@ select (select count(*) from horai.entity where job_id = $1) as entities,
     (select count(*) from horai.entity where job_id = $1 and fresh_at < $3)
         + (select count(*) from horai.entity where job_id = $1 and fresh_at is null and create_time < $3) as overdue,
     (select count(*) from horai.entity where job_id = $1 and fresh_at < $2) as stale,
-    (select count(*) from horai.entity where job_id = $1 and status in (2, 3) and status = 3 and finish_time > $2) as failed;
+    (select count(*) from horai.entity where job_id = $1 and status = 3 and finish_time > $2) as failed;
 
 -- name: oldest_entities
 -- Whose last run ended longest ago, and of those that never ran the first ones: their age counts from when they were added.
