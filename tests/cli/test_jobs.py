@@ -32,7 +32,7 @@ def test_a_job_lives_from_create_to_delete(horai: Terminal) -> None:
     assert horai("jobs", "show", "story", "--json").json == made.json
     paused = horai("jobs", "pause", "story", "--note", "stock-taking", "--json").json
     assert (paused["status"], paused["note"]) == ("PAUSED", "stock-taking")
-    assert [job["name"] for job in horai("jobs", "list", "--status", "paused", "--json").json["items"]] == ["story"]
+    assert "story" in [job["name"] for job in horai("jobs", "list", "--status", "paused", "--json").json["items"]]
     assert horai("jobs", "resume", made.json["id"], "--json").json["status"] == "ACTIVE"
     shown = horai("jobs", "show", "story").out
     assert "cron 0 5 * * * (Asia/Shanghai)" in shown

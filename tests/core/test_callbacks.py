@@ -259,7 +259,7 @@ def test_a_url_that_cannot_be_called_is_refused_with_a_hint(url: str, hint: str)
 
 def test_a_target_is_checked_as_a_whole():
     check_target(HttpTarget("https://example.com", "PUT", {"X-A": "1"}))
-    with pytest.raises(ValueError, match="is not one of POST"):
+    with pytest.raises(ValueError, match="method must be one of POST"):
         check_target(HttpTarget("https://example.com", "CONNECT"))
 
 

@@ -73,7 +73,7 @@ async def test_D1_D14_a_tick_makes_an_instance_of_each_entity_that_is_due(url: s
 
 
 async def test_D14_two_ticks_at_once_load_disjoint_batches_that_add_up_to_what_is_due(url: str):
-    """Two nodes, each with a tick of its own for the same moment; one of them takes over what the other has left."""
+    """Two nodes, each with a tick of its own for the same moment; one of them takes over what the other has left, be it all."""
     async with shop(url, 90, limit=7) as (bench, _, call), workbench(url) as other:
         long_ago = call.fire_time - timedelta(hours=20)
         await bench.connection.execute("update horai.entity set create_time = $1", given.LONG_AGO)
@@ -92,7 +92,6 @@ async def test_D14_two_ticks_at_once_load_disjoint_batches_that_add_up_to_what_i
         loaded = [await given.keys_of_batch(bench.connection, number) for number in (1, 2)]
         counted = await bench.connection.fetch("select loaded from horai.refresh_batch order by batch_no")
         assert [row["loaded"] for row in counted] == [len(keys) for keys in loaded]
-        assert all(loaded)
 
 
 async def test_its_result_is_told_when_all_that_it_loaded_has_ended(url: str):
@@ -270,9 +269,10 @@ async def test_D13_many_consumers_share_what_a_tick_has_loaded(url: str):
         await given.age(one.connection)
         await given.tick(one.connection, job, await nodes.database_time(one.connection) - days(1))
 
-        for bench in (one, other):
+        shares: list[set[str | None]] = []
+        for bench, share in ((one, 10), (other, 5)):
             await bench.until_idle(bench.dispatcher())
-        shares = [{call.key for call in bench.executor.calls} for bench in (one, other)]
+            shares.append({call.key for call in await bench.called(share)})
         for bench in (one, other):
             bench.executor.gate.set()
             await bench.settle()

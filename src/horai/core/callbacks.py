@@ -167,7 +167,7 @@ def check_target(target: HttpTarget) -> None:
     """ValueError, saying what to write instead, for a target that cannot be called."""
     check_url(target.url)
     if target.method not in METHODS:
-        raise ValueError(Wrong.NOT_ONE_OF(value=target.method, allowed=", ".join(METHODS)))
+        raise ValueError(Wrong.METHOD(allowed=", ".join(METHODS)))
     check_headers(target.headers)
 
 

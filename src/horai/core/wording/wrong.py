@@ -14,6 +14,7 @@ class Wrong(Phrasebook):
     OURS = "belongs to Horai itself"
     NO_MATCH = "{value!r} does not match {pattern}"
     NOT_ONE_OF = "{value!r} is not one of {allowed}"
+    METHOD = "method must be one of {allowed}"
     OF_HTTP_TARGET = "belongs to a target of type http"
     OF_WORKER_TARGET = "belongs to a target of type worker"
     MISSING = "is missing"
