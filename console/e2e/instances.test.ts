@@ -116,6 +116,7 @@ test("what is dead is replayed from its own page, and each links to the other", 
     await page.waitForURL((url) => !url.pathname.endsWith(`/${dead.id}`));
     await page.getByRole("link", { name: `#${dead.id}`, exact: true }).click();
     await page.getByText("Replayed as", { exact: true }).waitFor();
+    expect(await page.getByRole("button", { name: "Replay" }).getAttribute("aria-disabled")).toBe("true");
   });
 });
 

@@ -28,7 +28,11 @@ export function Actions({ instance }: { instance: InstanceOut }) {
   return (
     <>
       {isDead && (
-        <Act leftSection={<Icon name="replay" size={16} />} onClick={() => setOpen("replay")}>
+        <Act
+          leftSection={<Icon name="replay" size={16} />}
+          why={instance.replays?.length ? t("act.replayed") : null}
+          onClick={() => setOpen("replay")}
+        >
           {t("replay.open")}
         </Act>
       )}

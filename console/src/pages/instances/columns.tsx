@@ -28,7 +28,7 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
           </RowLink>
         ),
       },
-      { id: "fire", header: t("column.fire"), width: "172px", cell: (row) => <When at={row.fireTime} /> },
+      { id: "fire", header: t("column.fire"), width: "188px", cell: (row) => <When at={row.fireTime} /> },
       {
         id: "delay",
         header: t("column.delay"),

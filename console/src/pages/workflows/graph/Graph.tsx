@@ -58,7 +58,7 @@ export default function Graph({ nodes, label, height, chosen, onChoose, isUprigh
         }}
       >
         <Background gap={20} size={1} />
-        <Controls position="top-right" orientation="horizontal" showInteractive={false} fitViewOptions={FIT} />
+        <Controls position="bottom-right" orientation="horizontal" showInteractive={false} fitViewOptions={FIT} />
       </ReactFlow>
     </div>
   );
