@@ -43,8 +43,8 @@ check: install  ## formatting, lint, types, import rules
 tests: install  ## the tests (ARGS="tests/core -k cron")
 	MAKEFLAGS= $(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
 
-visits: install  ## every page of the console in a real Chromium, against a real server
-	$(BIN)/pytest -q -m visits tests/console $(ARGS)
+visits: install  ## every page of the console in a real Chromium, against a real server, in the long form
+	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 -m visits tests/console $(ARGS)
 
 format: install  ## lay the code out
 	$(BIN)/ruff check --fix --quiet .

@@ -28,10 +28,11 @@ PACKED = {".js", ".css", ".svg", ".json"}
 
 
 def node(*arguments: str | Path) -> None:
-    """Runs Node in console/; its errors are the user's to read."""
+    """Runs Node in console/; its errors are the user's to read. It trusts whom the machine trusts, as pip does."""
     path = os.pathsep.join([str(PACKAGES / ".bin"), str(NODE / "bin"), os.environ.get("PATH", "")])
     command = [str(NODE / "bin" / "node"), *map(str, arguments)]
-    ended = subprocess.run(command, cwd=CONSOLE, env={**os.environ, "PATH": path}, check=False)  # noqa: S603
+    environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": path}
+    ended = subprocess.run(command, cwd=CONSOLE, env=environment, check=False)  # noqa: S603
     if ended.returncode != 0:
         sys.exit(ended.returncode)
 

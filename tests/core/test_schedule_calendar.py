@@ -1,5 +1,6 @@
 """Excluded dates, by the calendar of the zone: also where midnight is jumped over, comes twice, or a day is missing."""
 
+import os
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise, takewhile
@@ -26,6 +27,7 @@ from horai.core.zones import zone
 
 MOMENT, HOUR, DAY = timedelta(microseconds=1), timedelta(hours=1), timedelta(days=1)
 HALF_HOURLY = timedelta(minutes=30)
+MANY = 1_000 if os.environ.get("HORAI_LONG") == "1" else 150
 
 CHANGES = {
     "America/Sao_Paulo": ["2018-11-04", "2018-02-18"],  # midnight is lost; 23:00 of the day before comes again
@@ -76,7 +78,7 @@ def schedules_at_a_change(draw: st.DrawFn) -> tuple[Schedule, datetime]:
     return CronSchedule(cron, place, dst, None, calendar), after
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=MANY)
 @given(schedules_at_a_change())
 def test_the_fires_are_those_without_a_calendar_whose_date_on_the_clock_is_open(drawn: tuple[Schedule, datetime]):
     schedule, after = drawn
@@ -88,7 +90,7 @@ def test_the_fires_are_those_without_a_calendar_whose_date_on_the_clock_is_open(
     assert fires == [fire for fire in every_fire if not is_excluded(schedule.excluded, fire.astimezone(place).date())]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=MANY)
 @given(schedules_at_a_change())
 def test_the_first_open_instant_is_the_instant_itself_or_the_first_one_after_excluded_dates(
     drawn: tuple[Schedule, datetime],
