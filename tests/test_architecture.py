@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,9 @@ def test_tests_are_sentences(path: Path):
     short = [name for name in tests if len(re.sub(r"^test_(?:[A-Z]\d+_)*", "", name).split("_")) < 3]
 
     assert not short
+
+
+def test_every_mutant_still_finds_the_guard_that_it_removes() -> None:
+    listed = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text())["mutant"]
+
+    assert not [each["id"] for each in listed if (PACKAGE / each["file"]).read_text().count(each["text"]) != 1]
