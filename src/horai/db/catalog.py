@@ -1,7 +1,8 @@
 """The named statements of `sql/*.sql`.
 
 A statement starts at `-- name: x`; a line `-- moves: A | B -> C` says which state changes it makes, and a test holds
-these lines against `core.states.MOVES`.
+these lines against `core.states.MOVES`. A line `-- reversed: y` defines a second statement y: the same list in ascending
+order.
 """
 
 import re
@@ -10,6 +11,7 @@ from importlib import resources
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _MOVES = re.compile(r"^-- moves: (.+)$", re.MULTILINE)
+_REVERSED = re.compile(r"^-- reversed: (\w+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,13 @@ def _parse(file: str, text: str) -> dict[str, Statement]:
         body = text[mark.end() : following.start() if following else len(text)].strip().removesuffix(";")
         moves = _MOVES.search(body)
         found[mark[1]] = Statement(mark[1], f"/* {mark[1]} */ {body}", moves[1] if moves else None, file)
+        if (reverse := _REVERSED.search(body)) is not None:
+            found[reverse[1]] = Statement(reverse[1], f"/* {reverse[1]} */ {_upwards(body)}", None, file)
     return found
+
+
+def _upwards(body: str) -> str:
+    return body.replace("(fire_time, id) < (", "(fire_time, id) > (").replace(" desc", "")
 
 
 def _load() -> dict[str, Statement]:

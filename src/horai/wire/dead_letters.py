@@ -13,8 +13,8 @@ Word = Annotated[Text, Field(max_length=200)]
 RateText = Annotated[Text | int, Field(json_schema_extra={"examples": ["100/s", "30/m", "1000/h", 5]})]
 
 
-class ReplayIn(Model):
-    """`POST /api/v1/dlq/replay`: what is given narrows it down; oldest first, at most `limit`, starting at `rate`."""
+class LettersIn(Model):
+    """Which letters a request is about: what is given narrows it down; oldest first, at most `limit`."""
 
     job: Text | None = None
     tag: Word | None = None
@@ -24,8 +24,13 @@ class ReplayIn(Model):
     from_: Annotated[Instant | None, Field(alias="from")] = None
     to: Instant | None = None
     limit: Annotated[int, Field(ge=1, le=10_000)] = 1_000
-    rate: RateText | None = None
     dry_run: bool = False
+
+
+class ReplayIn(LettersIn):
+    """`POST /api/v1/dlq/replay`: what is given narrows it down; oldest first, at most `limit`, starting at `rate`."""
+
+    rate: RateText | None = None
 
 
 class DiscardIn(Model):
@@ -34,22 +39,13 @@ class DiscardIn(Model):
     reason: Note | None = None
 
 
-class DiscardManyIn(Model):
+class DiscardManyIn(LettersIn):
     """`POST /api/v1/dlq/discard`: what is given narrows it down, and something must; oldest first, at most `limit`.
 
     Only a dry run goes without a reason.
     """
 
-    job: Text | None = None
-    tag: Word | None = None
-    error_code: Word | None = None
-    fingerprint: Word | None = None
-    instance: Id | None = None
-    from_: Annotated[Instant | None, Field(alias="from")] = None
-    to: Instant | None = None
-    limit: Annotated[int, Field(ge=1, le=10_000)] = 1_000
     reason: Note | None = None
-    dry_run: bool = False
 
 
 class DiscardAnswer(Model):

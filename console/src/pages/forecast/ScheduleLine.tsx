@@ -1,7 +1,8 @@
-import { Group, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { ScheduleFires } from "@/api";
-import { Go, ScheduleWords } from "@/parts";
+import { Go } from "@/parts";
+import { ScheduleHead } from "./ScheduleHead";
 
 /** A schedule, how many fires it brings, and the way to some of its jobs. */
 export function ScheduleLine({ found }: { found: ScheduleFires }) {
@@ -10,17 +11,7 @@ export function ScheduleLine({ found }: { found: ScheduleFires }) {
   const rest = found.jobs - examples.length;
   return (
     <div>
-      <Group justify="space-between" wrap="nowrap" gap="md">
-        <Text size="sm" truncate>
-          <ScheduleWords of={schedule} />{" "}
-          <Text span size="xs" c="dimmed">
-            {schedule.cron && `${schedule.cron} · ${schedule.timezone}`}
-          </Text>
-        </Text>
-        <Text size="sm" c="dimmed" className="numbers" style={{ flex: "none" }}>
-          {t("fires", { count: found.fires })}
-        </Text>
-      </Group>
+      <ScheduleHead schedule={schedule} fires={found.fires} />
       <Text size="xs" c="dimmed" truncate>
         {examples.map((job, place) => (
           <span key={job}>

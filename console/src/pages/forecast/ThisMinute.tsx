@@ -2,7 +2,8 @@ import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { getForecastMinute, type ScheduleInMinute } from "@/api";
-import { ErrorView, Go, Panel, ScheduleWords, When } from "@/parts";
+import { ErrorView, Go, Panel, When } from "@/parts";
+import { ScheduleHead } from "./ScheduleHead";
 
 const SCHEDULES = 8;
 const NAMES = 8;
@@ -51,17 +52,7 @@ function Line({ found }: { found: ScheduleInMinute }) {
   const rest = found.jobs - Math.min(found.names.length, NAMES);
   return (
     <div>
-      <Group justify="space-between" wrap="nowrap" gap="md">
-        <Text size="sm" truncate>
-          <ScheduleWords of={found.schedule} />{" "}
-          <Text span size="xs" c="dimmed">
-            {found.schedule.cron && `${found.schedule.cron} · ${found.schedule.timezone}`}
-          </Text>
-        </Text>
-        <Text size="sm" c="dimmed" className="numbers" style={{ flex: "none" }}>
-          {t("fires", { count: found.fires })}
-        </Text>
-      </Group>
+      <ScheduleHead schedule={found.schedule} fires={found.fires} />
       <Group gap="4px 12px">
         {found.names.slice(0, NAMES).map((job) => (
           <Go key={job.name} to="/jobs/$job" params={{ job: job.name }} size="sm">

@@ -29,6 +29,7 @@ from horai.wire.dead_letters import (
     LetterDetail,
     LetterList,
     LetterOut,
+    LettersIn,
     ReplayAnswer,
     ReplayIn,
 )
@@ -61,9 +62,7 @@ class LetterQuery(PageQuery, FaultQuery):
     """The same, by pages."""
 
 
-async def _filter(
-    scope: Scope, asked: FaultQuery | ReplayIn | DiscardManyIn, status: str | None = None
-) -> LetterFilter:
+async def _filter(scope: Scope, asked: FaultQuery | LettersIn, status: str | None = None) -> LetterFilter:
     job_id = None
     if asked.job is not None:
         async with acquire(scope.pool) as connection:

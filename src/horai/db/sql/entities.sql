@@ -134,7 +134,7 @@ where job_id = $1 order by fire_time desc, batch_no desc limit 1;
 
 -- name: refresh_counts
 -- $2: a window ago, what ended before is due; $3: whose age counts from before is overdue. Each count goes by an index, and
--- only the first and the last walk over all: while all is well the others are few.
+-- only the first walks over all: while all is well the others are few.
 select (select count(*) from horai.entity where job_id = $1) as entities,
     (select count(*) from horai.entity where job_id = $1 and fresh_at is null) as never_run,
     (select count(*) from horai.entity where job_id = $1 and status = 1) as running,

@@ -1,10 +1,12 @@
 -- Lists of instances: at most a page, from a cursor (fire_time, id) on. Whatever else narrows a list down, at most $13 rows
 -- are looked at, newest first: a page of what is rare may be short, and still have another behind it.
+-- `-- reversed:` names the ascending form of each statement: PostgreSQL cannot use an index in a direction given as a parameter.
 -- $1 tenant, $2 $3 the cursor, $4 page, $5 states, $6 job, $7 key, $8 from, $9 to, $10 queue, $11 tag, $12 error code,
 -- $14 the first characters of a key, $15 the text behind all that begin with them, $16 only what an index of the rare knows,
 -- $17 the path of a field of the payload, $18 its value as text, $19 ids, $20 only what has begun: nothing of the future has.
 
 -- name: list_live
+-- reversed: list_live_upwards
 select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
     live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
     live.error_msg, live.created_at, live.claimed_at, null::timestamptz as finished_at, null::json as result,
@@ -29,6 +31,7 @@ where live.state = any ($5::smallint[]) and ($7::text is null or live.key = $7)
 order by live.fire_time desc, live.id desc limit $4;
 
 -- name: list_history
+-- reversed: list_history_upwards
 select past.id, past.job_id, past.key, past.state, past.reason, past.fire_time, past.execute_time, past.born_for, past.slot,
     null::timestamptz as due, past.attempt, past.retry_count, past.fence, past.node, past.version, past.supersedes, past.replay_of,
     past.payload, past.error_code, past.error_msg, past.created_at, past.claimed_at, past.finished_at, past.result,
@@ -52,6 +55,7 @@ where past.state = any ($5::smallint[]) and ($7::text is null or past.key = $7)
 order by past.fire_time desc, past.id desc limit $4;
 
 -- name: end_of_live
+-- reversed: end_of_live_upwards
 -- The last of the rows that list_live has looked at, where there may be more behind it. $4 how many those were.
 select fire_time, id from horai.instance_live
 where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or job_id = $5)
@@ -61,6 +65,7 @@ where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or j
 order by fire_time desc, id desc offset $4 - 1 limit 1;
 
 -- name: end_of_history
+-- reversed: end_of_history_upwards
 select fire_time, id from horai.instance_history
 where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or job_id = $5)
     and ($6::timestamptz is null or fire_time >= $6) and ($7::timestamptz is null or fire_time < $7)
