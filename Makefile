@@ -23,14 +23,14 @@ $(INSTALLED): requirements.lock pyproject.toml
 		|| { echo "error: Horai needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1)"; echo "hint: make PYTHON=/path/to/python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 up: install  ## run everything: embedded database, API, scheduler (ARGS="--port 9000")
 	@exec $(BIN)/horai up $(ARGS)
 
-test: install  ## everything CI runs; checks use one core, and tests do not use all of two
-	@$(MAKE) --no-print-directory --jobs 2 check tests
+test:  ## everything CI runs; fails if the run changes the work tree
+	@$(PYTHON) tools/work_tree.py $(MAKE) --no-print-directory --jobs 2 check tests
 
 check: install  ## formatting, lint, types, import rules
 	$(BIN)/ruff format --check --quiet .
@@ -74,7 +74,7 @@ docs: install  ## the generated pages
 	$(BIN)/python tools/openapi_file.py
 
 lock: install  ## newer versions of all dependencies
-	$(BIN)/uv pip compile --universal --upgrade --no-emit-index-url --no-header --no-annotate --quiet --extra dev pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --universal --upgrade --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --extra dev pyproject.toml -o requirements.lock
 
 clean:  ## remove what `make` made
 	rm -rf console/node_modules console/src/generated src/horai/console

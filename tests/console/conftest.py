@@ -1,9 +1,12 @@
 """The reports of the console's own test runs, one per session."""
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from console import chromium
 from console.stage import staged
 from console.vitest import Report, run
 
@@ -22,6 +25,17 @@ def parts_report(shared_place: Path) -> Report:
 
 
 @pytest.fixture(scope="session")
-def browser_report(shared_place: Path, short_place: Path) -> Report:
-    """What the visits of a browser came to."""
-    return run("e2e", shared_place, around=lambda: staged(short_place))
+def browser() -> Mapping[str, str]:
+    """Return the variables of the browser for this machine; without one, skip the visits, or fail them in CI."""
+    found = chromium.environment()
+    if isinstance(found, chromium.Missing):
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"the visits did not run: {found.reason}", pytrace=False)
+        pytest.skip(f"the visits did not run: {found.reason}")
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser_report(shared_place: Path, short_place: Path, browser: Mapping[str, str]) -> Report:
+    """Run the visits in the browser and return their outcomes."""
+    return run("e2e", shared_place, around=lambda: staged(short_place, browser))

@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,8 +40,8 @@ class Outage:
 
 
 @contextmanager
-def staged(place: Path) -> Generator[dict[str, str]]:
-    """The server, and the environment that tells the tests of it."""
+def staged(place: Path, browser: Mapping[str, str]) -> Generator[dict[str, str]]:
+    """Start the servers; yield the environment that tells the visits about them and about their browser."""
     horai = HoraiProcess(place / "shared").start()
     outage = Outage(place / "outage")
     doings = {"/stop": outage.stop, "/start": outage.start}
@@ -59,7 +59,7 @@ def staged(place: Path) -> Generator[dict[str, str]]:
     control = ThreadingHTTPServer(("127.0.0.1", 0), Control)
     threading.Thread(target=control.serve_forever, daemon=True).start()
     try:
-        yield {"HORAI_URL": horai.base, "HORAI_CONTROL": f"http://127.0.0.1:{control.server_port}"}
+        yield {**browser, "HORAI_URL": horai.base, "HORAI_CONTROL": f"http://127.0.0.1:{control.server_port}"}
     finally:
         control.shutdown()
         control.server_close()

@@ -1,6 +1,6 @@
 """Writes `.requirements.json` at the end of a full run: requirement id → test → what it came to.
 
-A test proves the requirements its name begins with: `test_A9_A10_…`. Under xdist only the controller listens; it hears
+A test proves the requirements its name begins with: `test_A9_A10_…`, or one clause of a requirement: `test_C1a_…`. Under xdist only the controller listens; it hears
 of every worker's tests. A run of a part of the tests writes nothing: it would take proofs away.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-_IDS = re.compile(r"test_((?:[A-Z]\d+_)+)")
+_IDS = re.compile(r"test_((?:[A-Z]\d+[a-z]?_)+)")
 _FILE = ".requirements.json"
 _WORSE = ["passed", "skipped", "failed"]
 _SELECTIONS = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "collectonly", "maxfail", "stepwise")

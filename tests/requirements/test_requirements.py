@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = {
-    f"{seed}{n}" for seed, last in {"A": 16, "B": 20, "C": 66, "D": 17, "E": 13}.items() for n in range(1, last + 1)
+    f"{seed}{n}"
+    for seed, last in {"A": 16, "B": 20, "C": 66, "D": 17, "E": 13, "F": 13}.items()
+    for n in range(1, last + 1)
 }
 
 
@@ -44,6 +46,7 @@ def test_every_id_of_the_seeds_has_one_statement():
         ("tests/a.py::test_A9_a_running_one_is_replaced", ["A9"]),
         ("tests/a.py::test_A9_A10_X17_words[A1-B2]", ["A9", "A10", "X17"]),
         ("tests/a.py::TestClass::test_C48_bounds[1]", ["C48"]),
+        ("tests/a.py::test_C1a_C1b_by_the_api", ["C1a", "C1b"]),
         ("tests/a.py::test_a_plain_sentence", []),
         ("tests/a.py::test_utf8_A1_later_is_no_id", []),
     ],
@@ -81,7 +84,7 @@ def test_what_is_unproven_is_printed_with_its_statement_and_a_count(results: Pat
     assert "failed: t::f" in printed
     assert "A5 " in printed
     assert "A2 " not in printed
-    assert printed.endswith("1 of 132 requirements proven, 131 without a passing test\n")
+    assert printed.endswith("1 of 145 requirements proven, 144 without a passing test\n")
 
 
 def test_what_is_proven_is_printed_with_its_tests(results: Path, capsys: pytest.CaptureFixture[str]):
@@ -90,6 +93,17 @@ def test_what_is_proven_is_printed_with_its_tests(results: Path, capsys: pytest.
     printed = capsys.readouterr().out
     assert "t::test_A2_x" in printed
     assert "A4 " not in printed
+
+
+def test_a_requirement_with_clauses_is_proven_when_each_clause_is():
+    group = tool.Group("Kinds", {"C1": "Two kinds."}, {"C1": ["one-off", "periodic"]})
+
+    assert not group.is_proven({"C1": {"t": "passed"}}, "C1")
+    assert not group.is_proven({"C1a": {"t": "passed"}}, "C1")
+    assert group.is_proven({"C1a": {"t": "passed"}, "C1b": {"t": "passed"}}, "C1")
+    assert not group.is_proven({"C1a": {"t": "passed"}, "C1b": {"t": "passed", "u": "failed"}}, "C1")
+    printed = tool.report([group], {"C1a": {"t": "passed"}}, proven=False)
+    assert "    C1b   periodic" in printed
 
 
 def test_a_required_id_without_a_passing_test_fails(results: Path):
