@@ -12,7 +12,7 @@ from harness import Client
 from horai.core.minutes import MINUTE, Tally, minute_of, series
 from horai.core.states import State
 from horai.core.vitals import Vitals
-from horai.db import minutes
+from horai.db import attention, minutes
 from horai.db.line import Line
 from horai.db.pool import Dedicated
 from horai.engine.chronicler import Chronicler
@@ -118,6 +118,38 @@ async def test_what_needs_somebody_is_told_in_one_answer(api: Client, receiver: 
     assert [(each["job"], each["window"]) for each in found["staleRefreshes"]] == [(refresh["name"], "1d")]
 
 
+async def test_instances_of_a_paused_queue_are_not_listed_as_late(api: Client, db: Dedicated) -> None:
+    queue = given.name("held")
+    await api("PUT", f"/api/v1/queues/{queue}", {"paused": True})
+    held = (await api("POST", "/api/v1/jobs", {"name": given.name("held"), "queue": queue})).json
+    free = (await api("POST", "/api/v1/jobs", {"name": given.name("free")})).json
+    ids = [int((await given.triggered(api, job))["id"]) for job in (held, free)]
+    await db.execute(
+        "update horai.instance_live set due = due - interval '1 hour', fire_time = fire_time - interval '1 hour'"
+        " where id = any ($1)",
+        ids,
+    )
+    now = await db.fetchval("select clock_timestamp()")
+
+    late = await attention.late_instances(db, 1, now - timedelta(minutes=30), 10)
+
+    assert [one.id for one in late] == [ids[1]]
+
+
+async def test_scheduled_and_overdue_instances_are_counted_apart(api: Client) -> None:
+    job = (await api("POST", "/api/v1/jobs", {"name": given.name("unclaimed")})).json
+    before = await fresh(api, "/api/v1/scheduler/stats")
+    await given.triggered(api, job)
+    await api("PUT", f"/api/v1/jobs/{job['id']}/instances/later", {"executeTime": "2199-01-01T00:00:00Z"})
+
+    async def counted() -> Any:
+        told = await fresh(api, "/api/v1/scheduler/stats")
+        grown = (told["live"]["INIT"] - before["live"]["INIT"], told["overdue"] - before["overdue"])
+        return grown if grown[0] == 2 else None
+
+    assert await given.until(counted, within=20) == (2, 1)
+
+
 async def told_of(api: Client, kind: str, name: str, field: str = "job") -> Any:
     """The first of that kind that names it, once an answer is new enough to know of it."""
 
@@ -218,6 +250,7 @@ async def test_few_live_instances_are_counted_and_many_are_estimated(
     )
     counted = await minutes.count_states(connection, 1)
     assert (counted.instances, counted.is_exact) == ({State.INIT: 6000, State.FAIL: 2000}, True)
+    assert counted.overdue == 6000
 
     monkeypatch.setattr("horai.db.minutes.COUNTED", 4_000)
     await connection.execute("analyze horai.instance_live")
@@ -225,3 +258,4 @@ async def test_few_live_instances_are_counted_and_many_are_estimated(
     estimated = await minutes.count_states(connection, 1)
     assert not estimated.is_exact
     assert 3_000 < estimated.instances[State.INIT] < 9_000
+    assert estimated.overdue == estimated.instances[State.INIT]

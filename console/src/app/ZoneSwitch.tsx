@@ -1,7 +1,8 @@
-import { Button, Menu, Select } from "@mantine/core";
+import { Button, Menu } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Icon } from "@/parts/Icon";
+import { ZoneSelect } from "@/parts/ZoneSelect";
 import { LOCAL_ZONE, useZoneChoice } from "./zones";
 
 /** In which zone all times are shown: the browser's, UTC, each job's own, or any other. */
@@ -29,16 +30,13 @@ export function ZoneSwitch() {
         <Menu.Item onClick={() => choose("UTC")}>UTC</Menu.Item>
         <Menu.Item onClick={() => choose("job")}>{t("zone.job")}</Menu.Item>
         <Menu.Divider />
-        <Select
+        <ZoneSelect
           p="xs"
-          searchable
           label={t("zone.other")}
-          data={Intl.supportedValuesOf("timeZone")}
-          limit={50}
           value={["local", "job", "UTC"].includes(choice) ? null : choice}
           comboboxProps={{ withinPortal: false }}
           onChange={(zone) => {
-            if (zone) choose(zone);
+            choose(zone);
             setOpen(false);
           }}
         />

@@ -44,14 +44,19 @@ export function HealthPanel() {
   );
 }
 
-function isDegraded(health: HealthOut): boolean {
+function isSlow(health: HealthOut): boolean {
   return health.triggerDelayP95Ms > DELAY_LIMIT_MS;
+}
+
+/** Whether the scheduler says that it slows low-priority jobs down; a long delay alone does not mean that it does. */
+function isShedding(health: HealthOut): boolean {
+  return health.modes.includes("SHED_LOW");
 }
 
 function toneOf({ failures, health }: HealthReading): string {
   if (failures > 0) return "bad";
   if (!health) return "waiting";
-  return isDegraded(health) || health.status !== "UP" ? "warn" : "good";
+  return isSlow(health) || isShedding(health) || health.status !== "UP" ? "warn" : "good";
 }
 
 /** A look that is under way says nothing new: the last message stays until its answer. */
@@ -60,7 +65,9 @@ function useMessage({ failures, error, health }: HealthReading): string {
   if (failures >= READ_ONLY_AFTER) return t("health.readOnly");
   if (failures > 0) return t("health.failed", { count: failures, reason: error });
   if (!health) return t("health.starting");
-  return isDegraded(health) ? t("health.degraded") : t("health.well");
+  if (isShedding(health)) return t("health.degraded");
+  if (health.status !== "UP") return t("health.unwell");
+  return isSlow(health) ? t("health.slow", { p95: formatDuration(health.triggerDelayP95Ms) }) : t("health.well");
 }
 
 function Figures({ health }: { health: HealthOut }) {
@@ -72,12 +79,12 @@ function Figures({ health }: { health: HealthOut }) {
       <Stat
         label={t("health.delay")}
         value={formatDuration(health.triggerDelayP95Ms)}
-        tone={isDegraded(health) ? "warn" : undefined}
+        tone={isSlow(health) ? "warn" : undefined}
         hint={
           <>
             {t("health.delayHint", { p50: formatDuration(health.triggerDelayP50Ms), p99: formatDuration(health.triggerDelayP99Ms) })}
             <br />
-            {t(isDegraded(health) ? "health.above" : "health.within")}
+            {t(isSlow(health) ? "health.above" : "health.within")}
           </>
         }
       />

@@ -1,8 +1,9 @@
-import { Group, SegmentedControl, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Group, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { CronWords } from "./CronWords";
 import { NextFires } from "./NextFires";
 import { bodyOf, type ScheduleDraft } from "./schedule";
+import { ZoneSelect } from "./ZoneSelect";
 
 interface ScheduleFieldsProps {
   draft: ScheduleDraft;
@@ -12,7 +13,6 @@ interface ScheduleFieldsProps {
 }
 
 const KINDS = ["cron", "every", "none"] as const;
-const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC")];
 
 /** When something fires: a cron in a zone, an interval, or on demand; below it the fires that would come of it. */
 export function ScheduleFields({ draft, onChange, errors }: ScheduleFieldsProps) {
@@ -50,7 +50,6 @@ export function ScheduleFields({ draft, onChange, errors }: ScheduleFieldsProps)
 
 function CronFields({ draft, onChange, errors }: ScheduleFieldsProps) {
   const { t } = useTranslation("schedules");
-  const zones = ZONES.includes(draft.timezone) ? ZONES : [draft.timezone, ...ZONES];
   return (
     <>
       <Group gap="sm" align="flex-start" grow wrap="nowrap">
@@ -63,14 +62,10 @@ function CronFields({ draft, onChange, errors }: ScheduleFieldsProps) {
           error={errors["cron"]}
           styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
         />
-        <Select
+        <ZoneSelect
           label={t("timezone")}
-          searchable
-          allowDeselect={false}
-          limit={50}
-          data={zones}
           value={draft.timezone}
-          onChange={(zone) => onChange({ ...draft, timezone: zone ?? "UTC" })}
+          onChange={(zone) => onChange({ ...draft, timezone: zone })}
           error={errors["timezone"]}
         />
       </Group>

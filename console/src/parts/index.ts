@@ -40,3 +40,4 @@ export { Status } from "./Status";
 export { formatDuration, formatInstant } from "./time";
 export { type Tally, useWork } from "./useWork";
 export { When } from "./When";
+export { ZoneSelect } from "./ZoneSelect";

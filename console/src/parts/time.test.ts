@@ -32,6 +32,20 @@ test("lengths of time are short and to the point", () => {
   ]);
 });
 
+test("a distance of days, months and years is counted, not named by a day of the calendar", () => {
+  const now = new Date("2026-11-16T05:02:00Z").getTime();
+  const from = (at: string, language = "en") => formatRelative(new Date(at), now, language);
+  expect(from("2026-11-18T02:30:00Z")).toBe("in 45 hr.");
+  expect(from("2026-11-17T05:02:00Z")).toBe("in 24 hr.");
+  expect(from("2026-11-18T05:02:00Z")).toBe("in 2 days");
+  expect(from("2026-11-19T02:30:00Z")).toBe("in 3 days");
+  expect(from("2026-11-10T05:00:00Z")).toBe("6 days ago");
+  expect(from("2028-03-28T00:00:00Z")).toBe("in 16 mo.");
+  expect(from("2030-01-01T08:00:00Z")).toBe("in 3 yr.");
+  expect(from("2028-03-28T00:00:00Z", "zh-CN")).toBe("16 个月后");
+  expect(from("2026-11-16T05:02:00Z")).toBe("now");
+});
+
 test("a distance from now is told in the language of the reader", () => {
   expect(formatRelative(AT, AT.getTime() + 180_000, "en")).toBe("3 min. ago");
   expect(formatRelative(AT, AT.getTime() - 7_200_000, "zh-CN")).toBe("2 小时后");

@@ -47,21 +47,26 @@ export function offsetOf(at: Date, zone: string): string {
   return name === "GMT" ? "+00:00" : name.replace("GMT", "");
 }
 
-const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
-  ["year", 31_536_000],
-  ["month", 2_592_000],
-  ["day", 86_400],
-  ["hour", 3_600],
-  ["minute", 60],
-  ["second", 1],
+/** Each unit, its length in seconds, and the smallest distance in seconds that is written in it. */
+const UNITS: [Intl.RelativeTimeFormatUnit, number, number][] = [
+  ["year", 31_556_952, 63_113_904],
+  ["month", 2_629_746, 5_184_000],
+  ["day", 86_400, 172_800],
+  ["hour", 3_600, 3_600],
+  ["minute", 60, 60],
 ];
 
-/** `3 min. ago`, `in 2 hours`, `2 小时后`: in Chinese too, a space stands beside a number. */
+/**
+ * `3 min. ago`, `in 45 hr.`, `2 小时后`: in Chinese too, a space stands beside a number. Distances up to 48 hours are counted
+ * in full hours, up to 60 days in days, up to 2 years in months, the last three rounded. Words such as "tomorrow" and "next
+ * year" are not used: they name a day of the calendar, not a distance.
+ */
 export function formatRelative(at: Date, now: number, language: string): string {
   const seconds = Math.round((at.getTime() - now) / 1000);
-  const [unit, length] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
-  const format = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
-  return format.format(Math.trunc(seconds / length), unit).replace(/(\d)(?=\p{Script=Han})/gu, "$1 ");
+  const [unit, length] = UNITS.find(([, , from]) => Math.abs(seconds) >= from) ?? ["second", 1];
+  const count = Math.abs(seconds) >= 172_800 ? Math.round(seconds / length) : Math.trunc(seconds / length);
+  const format = new Intl.RelativeTimeFormat(language, { numeric: count === 0 ? "auto" : "always", style: "short" });
+  return format.format(count, unit).replace(/(\d)(?=\p{Script=Han})/gu, "$1 ");
 }
 
 /** `850 ms`, `4.2 s`, `3 m 05 s`, `2 h 10 m`, `4 d 6 h`. */

@@ -1,9 +1,11 @@
 """What was done in each minute, and how many instances there are: one function per statement of sql/minutes.sql."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import asyncpg
 import msgspec
 
 from horai.core.minutes import Gauges, Tally
@@ -49,18 +51,24 @@ async def forget_minutes(connection: Connection, after: timedelta) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """How many live instances are in each state; estimated unless `is_exact`."""
+    """Count the live instances of each state, and those in INIT whose time has come; estimated unless `is_exact`."""
 
     instances: dict[State, int]
+    overdue: int
     is_exact: bool
+
+
+def _counted(rows: Sequence[asyncpg.Record], factor: float, *, is_exact: bool) -> StateCounts:
+    instances = {State(row["state"]): round(row["instances"] * factor) for row in rows}
+    return StateCounts(instances, round(sum(row["overdue"] for row in rows) * factor), is_exact)
 
 
 async def count_states(connection: Connection, tenant_id: int) -> StateCounts:
     """Of few all are counted, of many a sample; the cost is about the same, whatever there is."""
     rows = await connection.fetch(sql("count_states"), tenant_id, COUNTED + 1)
     if sum(row["instances"] for row in rows) <= COUNTED:
-        return StateCounts({State(row["state"]): row["instances"] for row in rows}, True)
+        return _counted(rows, 1.0, is_exact=True)
     estimate: int = await connection.fetchval(sql("live_estimate"))
     percent = min(max(100.0 * COUNTED / max(estimate, COUNTED), 0.001), 100.0)
     rows = await connection.fetch(sql("sample_states"), tenant_id, percent)
-    return StateCounts({State(row["state"]): round(row["instances"] * 100 / percent) for row in rows}, False)
+    return _counted(rows, 100 / percent, is_exact=False)

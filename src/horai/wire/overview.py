@@ -40,11 +40,16 @@ class LiveCounts(Model):
 
 
 class StatsOut(Model):
-    """A minute each from `from` on; the last has only begun. `liveExact`: `live` was counted, and not estimated by a sample."""
+    """A minute each from `from` on; the last has only begun.
+
+    `overdue` is the part of `live.INIT` whose time has come: it waits for a free slot or is held by a pause. `liveExact` is
+    false when `live` and `overdue` are estimated from a sample.
+    """
 
     from_: Annotated[datetime, Field(alias="from")]
     minutes: list[MinuteOut]
     live: LiveCounts
+    overdue: int
     live_exact: bool
     computed_at: datetime
 

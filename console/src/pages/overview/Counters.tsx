@@ -12,16 +12,17 @@ export function Counters() {
   const number = new Intl.NumberFormat(i18n.language);
   const sum = (of: "succeeded" | "dead"): string | undefined =>
     stats && number.format(stats.minutes.reduce((total, minute) => total + minute[of], 0));
-  const live = (state: (typeof SHOWN)[number]): string | undefined =>
-    stats && `${stats.liveExact ? "" : "≈ "}${number.format(stats.live[state])}`;
+  const counted = (count: number): string => `${stats?.liveExact ? "" : "≈ "}${number.format(count)}`;
+  const hint = (state: (typeof SHOWN)[number]): string | undefined =>
+    stats && t(`counter.${state}`, { overdue: counted(stats.overdue), scheduled: counted(Math.max(stats.live.INIT - stats.overdue, 0)) });
   return (
     <SimpleGrid cols={{ base: 2, sm: 3 }} spacing="md">
       {SHOWN.map((state) => (
         <Stat
           key={state}
           label={<Named state={state} />}
-          value={live(state)}
-          hint={t(`counter.${state}`)}
+          value={stats && counted(stats.live[state])}
+          hint={hint(state)}
           to="/instances"
           search={{ state }}
         />

@@ -28,7 +28,7 @@ export function Need({ tone, icon, title, detail, at }: NeedProps) {
   );
 }
 
-type Told = "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "drift" | "backfill" | "backfillPaused";
+type Told = "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "driftMissing" | "driftSurplus" | "driftFaulty" | "backfill" | "backfillPaused";
 
 /** The same in words. */
 export function Words({ name, values }: { name: Told; values: Record<string, unknown> }) {

@@ -47,6 +47,15 @@ test("whatever needs somebody leads to its page, the worst first", async () => {
   ]);
 });
 
+test("a reconciler is listed with what it found, and not with what it did not find", async () => {
+  await inLanguage("en", "overview");
+  const [drift] = EVERYTHING.drifts;
+  const found = { ...drift, missing: 0, created: 0, surplus: 20, faulty: 1 } as (typeof EVERYTHING.drifts)[number];
+  draw(<ul>{needsOf({ ...EVERYTHING, drifts: [found] })}</ul>);
+
+  expect(screen.getByText(/20 extra/).textContent).toBe("20 extra · 1 invalid row");
+});
+
 test("where nothing needs anybody there is no line", () => {
   const none = { count: 0, more: false, examples: [] };
   const nothing = { dying: [], failing: [], lostNodes: [], pausedQueues: [], backfills: [], drifts: [], staleRefreshes: [] };

@@ -1,5 +1,5 @@
-import type { ReactNode } from "react";
-import type { AttentionOut } from "@/api";
+import { Fragment, type ReactNode } from "react";
+import type { AttentionOut, DriftOut } from "@/api";
 import { Go } from "@/parts";
 import { Fault, Need, Plain, ToJob, Words } from "./Need";
 
@@ -129,7 +129,7 @@ function underWay({ backfills, drifts, staleRefreshes }: AttentionOut): ReactNod
         tone="warn"
         icon="reconcilers"
         title={<Go to="/reconcilers/$reconciler" params={{ reconciler: one.name }} inherit c="inherit">{one.name}</Go>}
-        detail={one.error ?? <Words name="drift" values={{ missing: one.missing, created: one.created }} />}
+        detail={one.error ?? driftWords(one)}
         at={one.startedAt}
       />
     )),
@@ -143,4 +143,20 @@ function underWay({ backfills, drifts, staleRefreshes }: AttentionOut): ReactNod
       />
     )),
   ];
+}
+
+/** Name what a reconciler found, and only that: rows missing, instances without a row, rows that cannot be read. */
+function driftWords({ missing, created, surplus, faulty }: DriftOut): ReactNode {
+  const found = [
+    missing > 0 && <Words key="missing" name="driftMissing" values={{ missing, created }} />,
+    (surplus ?? 0) > 0 && <Words key="surplus" name="driftSurplus" values={{ surplus }} />,
+    faulty > 0 && <Words key="faulty" name="driftFaulty" values={{ count: faulty }} />,
+  ].filter(Boolean);
+  return found.map((words, place) => (
+    // oxlint-disable-next-line react/no-array-index-key -- at most three parts in a fixed order
+    <Fragment key={place}>
+      {place > 0 && " · "}
+      {words}
+    </Fragment>
+  ));
 }

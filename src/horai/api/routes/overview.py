@@ -75,6 +75,7 @@ async def _stats(scope: Scope, count: int) -> bytes:
             "from": first,
             "minutes": [_minute_json(at, tally, gauges.get(at)) for at, tally in zip(times, done, strict=True)],
             "live": {state.name: live.instances.get(state, 0) for state in LIVE},
+            "overdue": live.overdue,
             "liveExact": live.is_exact,
             "computedAt": now,
         }

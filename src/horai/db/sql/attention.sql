@@ -23,13 +23,16 @@ join horai.job on job.id = retried.job_id
 group by retried.job_id, job.name order by instances desc, retried.job_id limit $2;
 
 -- name: late_instances
--- Due before $2 and not claimed, though nobody has paused their jobs; of the 10,000 oldest live ones.
+-- Due before $2 and not claimed, among the 10,000 oldest live instances. A paused job or queue holds its instances on purpose:
+-- they are not late, and the pause is listed by itself.
 with late as materialized (
     select id, job_id, key, due from (
         select id, job_id, key, due, state, lane, fire_time from horai.instance_live
         where tenant_id = $1 and fire_time < $2 order by fire_time, id limit 10000
     ) oldest
-    where state in (0, 3) and lane <> 0 and due < $2
+    where state in (0, 3) and lane <> 0 and due < $2 and not exists (
+        select from horai.lane join horai.queue on queue.id = lane.queue_id where lane.id = oldest.lane and queue.paused
+    )
 )
 select late.id, late.job_id, job.name as job, late.key, late.due, (select count(*) from late) as instances
 from late join horai.job on job.id = late.job_id

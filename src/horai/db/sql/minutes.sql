@@ -36,11 +36,13 @@ select at, retrying, dead_letters, parked_events from horai.gauge where at >= $1
 
 -- name: count_states
 -- Of at most $2 live instances: all of them, or as good as nothing.
-select state, count(*) as instances from (select state from horai.instance_live where tenant_id = $1 limit $2) few group by state;
+select state, count(*) as instances, count(*) filter (where state = 0 and due <= statement_timestamp()) as overdue
+from (select state, due from horai.instance_live where tenant_id = $1 limit $2) few group by state;
 
 -- name: sample_states
 -- Of $2 per cent of the table's pages.
-select state, count(*) as instances from horai.instance_live tablesample system ($2::real) where tenant_id = $1 group by state;
+select state, count(*) as instances, count(*) filter (where state = 0 and due <= statement_timestamp()) as overdue
+from horai.instance_live tablesample system ($2::real) where tenant_id = $1 group by state;
 
 -- name: live_estimate
 select pg_stat_get_live_tuples('horai.instance_live'::regclass) as instances;

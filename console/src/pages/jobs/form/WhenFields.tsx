@@ -1,12 +1,11 @@
-import { Checkbox, Group, SegmentedControl, Select, Stack, Text, TextInput, UnstyledButton } from "@mantine/core";
+import { Checkbox, Group, SegmentedControl, Stack, Text, TextInput, UnstyledButton } from "@mantine/core";
 import { useTranslation } from "react-i18next";
-import { CronWords, InstantInput } from "@/parts";
+import { CronWords, InstantInput, ZoneSelect } from "@/parts";
 import type { WhenKind } from "../schedule";
 import { EXAMPLE } from "./examples";
 import { errorOf, type FieldsProps } from "./field";
 import classes from "./form.module.css";
 
-const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC")];
 const KINDS: readonly WhenKind[] = ["cron", "every", "at", "delay", "manual"];
 const PRESETS = { minutes: "*/5 * * * *", hourly: "0 * * * *", daily: "0 9 * * *", weekdays: "0 9 * * 1-5", monthly: "0 3 1 * *" };
 
@@ -132,18 +131,13 @@ function EveryFields({ draft, onChange, errors }: FieldsProps) {
 
 export function ZoneField({ draft, onChange, errors }: FieldsProps) {
   const { t } = useTranslation("jobs");
-  const data = ZONES.includes(draft.timezone) ? ZONES : [draft.timezone, ...ZONES];
   return (
-    <Select
+    <ZoneSelect
       label={t("form.timezone")}
       description={t("form.timezoneHint")}
-      searchable
-      data={data}
       value={draft.timezone}
-      limit={50}
-      onChange={(zone) => onChange({ timezone: zone ?? "UTC" })}
+      onChange={(timezone) => onChange({ timezone })}
       error={errors["timezone"]}
-      allowDeselect={false}
     />
   );
 }
