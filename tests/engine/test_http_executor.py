@@ -517,21 +517,29 @@ async def test_a_dropped_connection_is_retryable_and_the_request_was_sent_once(m
     assert len(receiver.hits) == 2
 
 
+JSON = {"Content-Type": "application/json"}
+
+
 @in_loop
-async def test_a_bomb_of_a_body_is_cut_and_the_status_decides():
-    bomb = json.dumps({"result": "FAIL_RETRYABLE", "message": "x" * 20_000_000}).encode()
+async def test_a_json_body_over_256_kb_is_cut_and_fails_a_success():
+    bomb = json.dumps({"result": "FAIL_UNRECOVERABLE", "message": "x" * 20_000_000}).encode()
     async with Receiver() as receiver, executor() as http:
-        receiver.on("/bomb", Answer(body=bomb), Answer(503, body=bomb))
-        assert await http.run(call_to(receiver.url("/bomb"))) == Succeeded()
+        receiver.on("/bomb", Answer(body=bomb, headers=JSON), Answer(503, body=bomb, headers=JSON), Answer(body=bomb))
+        assert code_of(await http.run(call_to(receiver.url("/bomb")))) == "ANSWER_UNREADABLE"
         assert code_of(await http.run(call_to(receiver.url("/bomb")))) == "HTTP_503"
+        assert await http.run(call_to(receiver.url("/bomb"))) == Succeeded()
 
 
 @in_loop
-async def test_a_compressed_body_is_not_unpacked():
-    packed = gzip.compress(b'{"result": "FAIL_RETRYABLE"}')
+async def test_a_compressed_json_body_is_not_unpacked_and_fails_a_success():
+    packed = gzip.compress(b'{"result": "FAIL_UNRECOVERABLE"}')
     async with Receiver() as receiver, executor() as http:
-        receiver.on("/hook", Answer(body=packed, headers={"Content-Encoding": "gzip"}))
-        assert await http.run(call_to(receiver.url("/hook"))) == Succeeded()
+        receiver.on("/hook", Answer(body=packed, headers={"Content-Encoding": "gzip", **JSON}))
+        outcome = await http.run(call_to(receiver.url("/hook")))
+    assert isinstance(outcome, FailedUnrecoverable)
+    assert outcome.code == "ANSWER_UNREADABLE"
+    assert "gzip" in outcome.message
+    assert receiver.hits[0].headers["Accept-Encoding"] == "identity"
 
 
 @in_loop
@@ -553,10 +561,10 @@ async def test_trouble_with_the_connection_is_retryable_and_named(monkeypatch: p
 
 
 @in_loop
-async def test_an_answer_that_is_not_http_or_breaks_off_is_retryable():
+async def test_an_answer_that_is_not_http_is_retryable_and_json_that_breaks_off_is_unreadable():
     replies = [
         b"SSH-2.0-OpenSSH_9.6\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
         b"HTTP/1.1 503 X\r\nContent-Length: 9\r\n\r\n{",
     ]
 
@@ -571,7 +579,7 @@ async def test_an_answer_that_is_not_http_or_breaks_off_is_retryable():
     async with server, executor() as http:
         outcomes = [await http.run(call_to(url)) for _ in range(3)]
 
-    assert [code_of(outcome) for outcome in outcomes] == ["CONNECTION", "CONNECTION", "HTTP_503"]
+    assert [code_of(outcome) for outcome in outcomes] == ["CONNECTION", "ANSWER_UNREADABLE", "HTTP_503"]
     assert "was not HTTP" in repr(outcomes[0])
     assert "broke off" in repr(outcomes[1])
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from fastapi import Response
 
+from horai.core.callbacks import TRUNCATED
 from horai.core.calls import millis
 from horai.core.errors import Invalid
 from horai.core.shards import Duty, lease_name
@@ -75,7 +76,8 @@ def instance_json(row: InstanceRow) -> dict[str, Any]:
         "queue": row.queue,
         "priority": row.priority.name,
         "payload": raw(row.payload),
-        "result": raw(row.result),
+        "result": None if row.result == TRUNCATED else raw(row.result),
+        "resultTruncated": row.result == TRUNCATED,
         "errorCode": row.error_code,
         "errorMsg": row.error_msg,
         "createdAt": row.created_at,

@@ -3,10 +3,13 @@
 One attempt is one request: a JSON body, and headers signed as Standard Webhooks say (one signature per secret, so
 that a secret can be rotated). The answer alone carries the outcome, no call back is needed:
 
-    2xx                         succeeded, with the body's `output`, unless the body's `result` says FAIL…
+    2xx                         succeeded, unless the body's `result` says FAIL…; a JSON object is the result
     202                         accepted: the outcome is reported later, unless the body's `result` says it now
     408, 425, 429, 5xx          failed retryable; `Retry-After` is honoured
     all others, 3xx included    failed unrecoverable, with the body's `tags` for the dead letter
+
+Only a body with a JSON content type is read. If such a body of a 2xx is encoded, cut off, invalid or longer than 256 kB, the
+attempt fails unrecoverably as `ANSWER_UNREADABLE`: the body may have said FAIL. A failure keeps the first 4 kB of its body.
 """
 
 import base64
@@ -15,6 +18,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -40,6 +44,20 @@ METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
 URL_LIMIT = 2_000
 HEADERS_LIMIT = 8_000
 RETRY_AFTER_LIMIT = timedelta(hours=24)
+ANSWER_LIMIT = 256 * 1024
+"""The longest JSON body, in bytes, that is read."""
+KEPT_OF_FAILURE = 4_096
+"""How many bytes of a failing response are kept with the error message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The response of a target. `fault` says why `body` is incomplete; None for a complete body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+    fault: str | None = None
 
 
 def body_of(call: Call) -> bytes:
@@ -83,31 +101,72 @@ def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
     return {name: value for name, value in theirs.items() if not _is_reserved(name)} | ours
 
 
-def outcome_of(
-    status: int, headers: Mapping[str, str], body: bytes | None, now: datetime, remaining: timedelta
-) -> Outcome | Accepted:
-    """What an answer means; `remaining` is how long the target may take to report, should it have accepted.
+def outcome_of(answer: Answer, now: datetime, remaining: timedelta) -> Outcome | Accepted:
+    """Decide the outcome of an attempt; `remaining` is the time a target that accepted has left to report.
 
-    A body that is no JSON object (or was cut) says nothing: the status decides. A `result` that begins with FAIL but
-    is no word of the contract is taken for FAIL_RETRYABLE, any other word for success.
+    A `result` that begins with FAIL but is not in the contract counts as FAIL_RETRYABLE, any other word as success.
     """
-    said = _object_in(body)
-    retry_after = _retry_after(headers, now)
-    if not 200 <= status < 300:
-        message = _status_message(status, said.get("message"))
-        if status in {408, 425, 429} or 500 <= status < 600:
-            return FailedRetryable(f"HTTP_{status}", message, retry_after)
-        return FailedUnrecoverable(f"HTTP_{status}", message, own_tags(said.get("tags")))
+    if not 200 <= answer.status < 300:
+        return _status_outcome(answer, _retry_after(answer.headers, now))
+    if (fault := _unreadable(answer)) is not None:
+        return FailedUnrecoverable(
+            "ANSWER_UNREADABLE", f"the target answered {answer.status}, but its JSON body {fault}"
+        )
+    said = _object_in(answer)
     match said.get("result"):
         case "FAIL_UNRECOVERABLE":
             message = _result_message("FAIL_UNRECOVERABLE", said.get("message"))
             return FailedUnrecoverable("RESULT_UNRECOVERABLE", message, own_tags(said.get("tags")))
         case str(word) if word.startswith("FAIL"):
+            retry_after = _retry_after(answer.headers, now)
             return FailedRetryable("RESULT_RETRYABLE", _result_message(word, said.get("message")), retry_after)
-        case result if status == HTTPStatus.ACCEPTED and result != "SUCCESS":
+        case result if answer.status == HTTPStatus.ACCEPTED and result != "SUCCESS":
             return Accepted(remaining)
         case _:
-            return Succeeded(output_text(said.get("output")))
+            return Succeeded(result_text(said.get("output", said or None)))
+
+
+def _status_outcome(answer: Answer, retry_after: timedelta | None) -> Outcome:
+    said = _object_in(answer)
+    code, message = f"HTTP_{answer.status}", _status_message(answer, said.get("message"))
+    if answer.status in {408, 425, 429} or 500 <= answer.status < 600:
+        return FailedRetryable(code, message, retry_after)
+    return FailedUnrecoverable(code, message, own_tags(said.get("tags")))
+
+
+def _is_json(answer: Answer) -> bool:
+    kind = _header(answer.headers, "content-type").partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def _encoding(answer: Answer) -> str:
+    return _header(answer.headers, "content-encoding").strip().lower().removeprefix("identity")
+
+
+def _unreadable(answer: Answer) -> str | None:
+    """Say why the JSON body of a success cannot be read; None for a readable body, no body or another content type."""
+    if not _is_json(answer):
+        return None
+    if answer.fault is not None:
+        return answer.fault
+    if not answer.body.strip():
+        return None
+    if encoding := _encoding(answer):
+        return f"is encoded as {clean_text(encoding)[:40]}, although the request said Accept-Encoding: identity"
+    try:
+        json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return "is not valid JSON"
+    return None
+
+
+TRUNCATED = '{"$horai":"resultTruncated"}'
+"""Stands in the store for a result that could not be kept: over 64 kB, or not storable as JSON."""
+
+
+def result_text(result: object) -> str | None:
+    """Return a target's result as JSON text, `TRUNCATED` if it cannot be kept, None without one."""
+    return None if result is None else output_text(result) or TRUNCATED
 
 
 def output_text(output: object) -> str | None:
@@ -126,9 +185,9 @@ def output_text(output: object) -> str | None:
     return None if size > RESULT_LIMIT or _ESCAPED_NUL.search(text) else text
 
 
-def clean_text(text: str) -> str:
+def clean_text(text: str, limit: int = MESSAGE_LIMIT) -> str:
     """`text` fit for a text column and a terminal: no control characters but tab and line feed, at most the limit."""
-    return _HALF_SURROGATE.sub("\ufffd", _CONTROL.sub("", text[: 2 * MESSAGE_LIMIT]))[:MESSAGE_LIMIT]
+    return _HALF_SURROGATE.sub("\ufffd", _CONTROL.sub("", text[: 2 * limit]))[:limit]
 
 
 def header_text(text: str) -> str:
@@ -246,9 +305,12 @@ def _retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     return min(max(wait, timedelta(0)), RETRY_AFTER_LIMIT)
 
 
-def _object_in(body: bytes | None) -> dict[str, object]:
+def _object_in(answer: Answer) -> dict[str, object]:
+    """Return the JSON object of the body; empty for any other body, and for one that cannot be read."""
+    if not _is_json(answer) or answer.fault is not None or _encoding(answer):
+        return {}
     try:
-        found: object = json.loads(body or b"null")
+        found: object = json.loads(answer.body or b"null")
     except (ValueError, RecursionError):
         return {}
     return cast("dict[str, object]", found) if isinstance(found, dict) else {}
@@ -258,11 +320,15 @@ def _result_message(word: str, message: object) -> str:
     return clean_text(message if isinstance(message, str) and message else f"the target answered {word}")
 
 
-def _status_message(status: int, message: object) -> str:
+def _status_message(answer: Answer, message: object) -> str:
+    """Name the status and the body's own message, followed by the first 4 kB of the body."""
+    status = answer.status
     phrase = HTTPStatus(status).phrase if status in _STATUSES else "a status of its own"
     hint = "; redirects are not followed" if 300 <= status < 400 else ""
     said = f": {message}" if isinstance(message, str) and message else ""
-    return clean_text(f"the target answered {status} {phrase}{hint}{said}")
+    head = clean_text(f"the target answered {status} {phrase}{hint}{said}")
+    body = "" if _encoding(answer) else answer.body[:KEPT_OF_FAILURE].decode("utf-8", "replace").strip()
+    return f"{head}\n{clean_text(body, KEPT_OF_FAILURE)}" if body else head
 
 
 _STATUSES = frozenset(status.value for status in HTTPStatus)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from horai.core.callbacks import TRUNCATED
 from horai.core.dag import RunState
 from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
@@ -166,7 +167,7 @@ async def results_of(
 ) -> dict[int, str]:
     """The results of finished instances, those of at most `limit` bytes."""
     rows = await connection.fetch(sql("results_of"), list(instance_ids), since - SLACK, limit)
-    return {row["id"]: row["result"] for row in rows}
+    return {row["id"]: row["result"] for row in rows if row["result"] != TRUNCATED}
 
 
 async def blocked_payloads(connection: Connection, instance_ids: Collection[int]) -> dict[int, str | None]:

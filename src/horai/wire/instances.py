@@ -188,6 +188,7 @@ class InstanceOut(Model):
     priority: Literal["core", "high", "normal", "low"]
     payload: Any
     result: Any
+    result_truncated: bool
     error_code: str | None
     error_msg: str | None
     created_at: datetime

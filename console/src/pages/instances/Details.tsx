@@ -18,9 +18,9 @@ export function Details({ instance }: { instance: InstanceOut }) {
         <Panel title={t("detail.payload")}>
           {instance.payload === null ? <None text={t("detail.noPayload")} /> : <JsonView value={instance.payload} />}
         </Panel>
-        {instance.result !== null && (
+        {(instance.result !== null || instance.resultTruncated) && (
           <Panel title={t("detail.result")}>
-            <JsonView value={instance.result} />
+            {instance.resultTruncated ? <None text={t("detail.resultTruncated")} /> : <JsonView value={instance.result} />}
           </Panel>
         )}
       </Stack>

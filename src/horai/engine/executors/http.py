@@ -18,10 +18,9 @@ import structlog
 from yarl import URL
 
 from horai.core.addresses import AddressPolicy
-from horai.core.callbacks import body_of, check_target, clean_text, headers_of, outcome_of
+from horai.core.callbacks import ANSWER_LIMIT, Answer, body_of, check_target, clean_text, headers_of, outcome_of
 from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
 from horai.core.settlement import (
-    RESULT_LIMIT,
     TIMEOUT,
     Accepted,
     FailedRetryable,
@@ -33,8 +32,6 @@ from horai.engine.executors.bulkhead import Bulkhead
 from horai.engine.executors.dial import AddressRefused, callback_session
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
-BODY_LIMIT = 4 * RESULT_LIMIT
-"""Of an answer. A longer body is not read to its end and says nothing: the status decides."""
 
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """This node has no means to dial: no fault of the target."""
@@ -163,22 +160,22 @@ class HttpExecutor:
         except (aiohttp.ClientError, OSError) as error:
             return NotSent() if body.is_kept_back else _failure(url.raw_authority, error)
         remaining = max((deadline.when() or 0.0) - asyncio.get_running_loop().time(), 0.0)
-        return outcome_of(response.status, response.headers, answer, self._clock(), timedelta(seconds=remaining))
+        return outcome_of(answer, self._clock(), timedelta(seconds=remaining))
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes | None:
-    """The body, or None when it is over the limit, or broken where the status says enough."""
+async def _read(response: aiohttp.ClientResponse) -> Answer:
+    """Read the body, at most `ANSWER_LIMIT` bytes of it; a longer one and one that breaks off are marked as such."""
     body = bytearray()
+    fault = None
     try:
         async for chunk in response.content.iter_any():
             body += chunk
-            if len(body) > BODY_LIMIT:
-                return None
+            if len(body) > ANSWER_LIMIT:
+                fault = f"is longer than {ANSWER_LIMIT // 1024} kB"
+                break
     except aiohttp.ClientError:
-        if 200 <= response.status < 300:
-            raise  # what it was about to say may have been FAIL…
-        return None
-    return bytes(body)
+        fault = "broke off"
+    return Answer(response.status, response.headers, bytes(body), fault)
 
 
 def _connect_timeout(total: timedelta) -> aiohttp.ClientTimeout:
