@@ -130,7 +130,7 @@ async def test_what_cannot_be_followed_is_refused_and_says_why(url: str, connect
             await connection.execute(call)
 
 
-async def test_a_role_that_owns_the_table_and_was_granted_the_functions_needs_no_more(url: str, connection: Dedicated):
+async def test_a_client_that_owns_the_table_and_may_create_in_its_schema_needs_no_more(url: str, connection: Dedicated):
     async with shop(url, connection):
         transaction = connection.transaction()
         await transaction.start()
@@ -139,6 +139,12 @@ async def test_a_role_that_owns_the_table_and_was_granted_the_functions_needs_no
         await connection.execute("select horai.grant_client($1)", role)
         await connection.execute(f"alter table product owner to {role}")
         await connection.execute(f"set local role {role}")
+
+        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="may not create the trigger function") as refused:
+            async with connection.transaction():
+                await connection.execute(FOLLOW)
+        assert refused.value.hint == f"Run as the owner of the schema: grant create on schema public to {role}"
+        await connection.execute(f"reset role; grant create on schema public to {role}; set local role {role}")
 
         await connection.execute(FOLLOW)
         await connection.execute("insert into public.product values ('a', 1, 1)")

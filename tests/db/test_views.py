@@ -4,12 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+import entities as given
 import make
 import rows
 from horai.core.calls import instance_key, slot_key
+from horai.core.refresh import Status
 from horai.core.settlement import Bury, Retry
 from horai.core.states import State
-from horai.db import claims, schedules
+from horai.db import claims, entities, schedules
 from horai.db.pool import Dedicated
 from horai.db.schedules import Cursor
 
@@ -111,3 +113,93 @@ async def test_state_names_are_the_same_in_sql_and_python(connection: Dedicated)
     names = [await connection.fetchval("select horai.state_name($1::smallint)", int(state)) for state in State]
 
     assert names == [state.name for state in State]
+
+
+async def types(connection: Dedicated, view: str) -> dict[str, str]:
+    found = await connection.fetch(
+        "select column_name, data_type from information_schema.columns where table_schema = 'horai' and table_name = $1",
+        view,
+    )
+    return {row["column_name"]: row["data_type"] for row in found}
+
+
+async def test_F6_the_views_show_and_accept_the_state_names_of_the_seed_beside_the_native_ones(connection: Dedicated):
+    made = {state: (await rows.instance(connection, state)).id for state in State}
+    renamed = {State.INIT: "PENDING", State.SUCCESS: "DONE"}
+
+    for state, instance_id in made.items():
+        seed_state = renamed.get(state, state.name)
+        row = await connection.fetchrow(
+            "select state, seed_state from horai.job_instance where instance_id = $1", instance_id
+        )
+        assert row == (state.name, seed_state)
+        assert await connection.fetch(
+            "select instance_id from horai.job_instance where seed_state = $1", seed_state
+        ) == [(instance_id,)]
+
+
+async def test_C14_C15_C16_C17_the_seeds_tables_join_on_the_tenant(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        retried = await make.running(scope, connection, "retried")
+        await claims.fail_if_running(connection, [(retried.held, Retry(timedelta(hours=1), "HTTP_503", "busy"))])
+        await make.put(scope, "dead")
+        await make.put(scope, "waits")
+    await connection.execute(
+        "insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code)"
+        " select tenant_id, job_id, id, 'TIMEOUT' from horai.instance_live where key = 'dead'"
+    )
+
+    found = await connection.fetch(
+        "select i.key, tenant_id, r.reason, d.error_code from horai.job_definition"
+        " join horai.job_instance i using (job_id, tenant_id)"
+        " left join horai.retry_entry r using (instance_id, tenant_id)"
+        " left join horai.dlq_entry d using (instance_id, tenant_id) order by 1"
+    )
+
+    assert [tuple(row) for row in found] == [
+        ("dead", "default", None, "TIMEOUT"),
+        ("retried", "default", "HTTP_503", None),
+        ("waits", "default", None, None),
+    ]
+    for view in (*SEED, "instance_event", "t_task"):
+        assert (await types(connection, view))["tenant_id"] == "text", view
+
+
+async def test_F11_t_task_has_the_names_and_types_of_the_seed(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+        await given.add(scope, "sku-1", "sku-2", "sku-3")
+        await given.age(connection)
+        await given.set_entity(connection, "sku-3", Status.SUCCESS, given.LONG_AGO)
+        await given.tick(connection, job, given.LONG_AGO + timedelta(days=9), batch_no=7)
+        await given.end(connection, "sku-2", 4)
+        await entities.finish_entities(connection, job.id, 0, 10)
+
+    loaded = await connection.fetch("select * from horai.t_task where batch_no = '7' order by product_code")
+    due = await connection.fetch(
+        "select product_code from horai.t_task where task_status = 0 or (task_status in (2, 3)"
+        " and finish_time <= timestamptz '2023-01-12 00:00:00Z' - interval '10 days') limit 1000"
+    )
+
+    assert await types(connection, "t_task") == {
+        "task_id": "bigint",
+        "product_code": "character varying",
+        "start_time": "timestamp with time zone",
+        "finish_time": "timestamp with time zone",
+        "task_status": "integer",
+        "remark": "character varying",
+        "create_time": "timestamp with time zone",
+        "update_time": "timestamp with time zone",
+        "batch_no": "text",
+        "job_id": "bigint",
+        "tenant_id": "text",
+    }
+    running, failed = loaded
+    assert [row["product_code"] for row in loaded] == ["sku-1", "sku-2"]
+    assert (running["task_status"], running["finish_time"], running["remark"]) == (1, None, None)
+    assert (failed["task_status"], failed["remark"]) == (3, "BROKEN: no answer")
+    assert failed["start_time"] <= failed["finish_time"] <= failed["update_time"]
+    assert (running["create_time"], running["batch_no"], running["tenant_id"]) == (given.LONG_AGO, "7", "default")
+    assert running["task_id"] < failed["task_id"]
+    assert [row["product_code"] for row in due] == ["sku-3"]
