@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from horai.core.news import Mark
 from horai.core.shards import EVERY_ROLE, Duty, Peer, Role, ShardLease, roles_of
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -45,12 +46,13 @@ class LostNode:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a beat brought back: the database's time, the other nodes, all shards, and those that were renewed."""
+    """What a beat brought back: the database's time, the other nodes, all shards, those that were renewed, and the mark."""
 
     now: datetime
     others: tuple[Peer, ...]
     leases: tuple[ShardLease, ...]
     kept: frozenset[tuple[Duty, int]]
+    mark: Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ async def renew_node(
         tuple(_peer(each) for each in json.loads(row["nodes"] or "[]")),
         tuple(_lease(each) for each in shards),
         frozenset((Duty(each["duty"]), each["shard"]) for each in shards if each["is_kept"]),
+        Mark(row["mark"], row["oldest_open"], row["next_id"]),
     )
 
 

@@ -134,6 +134,7 @@ class Engine:
             self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening
         )
         self.keeper.on_change.append(dispatcher.signal.set)
+        self.keeper.on_news.append(sweeper.hear_news)
         self._wakeups.listen(dispatcher.wake)
         self._wakeups.listen_to_queues(dispatcher.wake_queue)
         self._wakeups.listen_to_everything(dispatcher.look_everywhere)

@@ -2,7 +2,7 @@
 
 A beat is one statement that renews the node and all its shards, and brings back what there is to know of the others.
 From that follows what to take (free, or its owner was silent for a lease) and what to give back (another live node
-should own it). The node trusts its leases for less time than the database does, counted from when the renewal was
+should own it), and whether live rows may be new, of which no wake was heard. The node trusts its leases for less time than the database does, counted from when the renewal was
 *sent*, and distrusts a shard before it gives it back: no two nodes trust one shard at the same moment. A node that has
 been fenced takes a new incarnation; what the old one held is rescued like anybody's.
 """
@@ -19,6 +19,7 @@ from datetime import timedelta
 import structlog
 
 from horai import __version__
+from horai.core.news import News
 from horai.core.shards import EVERY_ROLE, Duty, Holding, Peer, Role, next_expiry, rebalance
 from horai.core.vitals import Vitals
 from horai.db import nodes, shards
@@ -35,6 +36,8 @@ AFTER_EXPIRY = 0.005
 SHORTEST_PAUSE = 0.05
 """Seconds between two beats, however often others nudge: anybody who may connect to the database may notify."""
 PAUSE_AFTER_ERROR = 0.2
+LONGEST_PAUSE = 2.7
+"""Seconds between two beats, however long the lease: rows that no wake announced are found by the next one."""
 
 
 class Keeper:
@@ -53,6 +56,9 @@ class Keeper:
         """Called in the event loop of `start` when the incarnation or any set of shards has changed."""
         self.on_lost_node: list[Callable[[], None]] = []
         """Called there when a beat saw a node that is expired, fenced or stopped, and not rescued yet."""
+        self.on_news: list[Callable[[], None]] = []
+        """Called there when live rows may have been added or moved since the last beat, by any process."""
+        self._news = News()
         self._line = Line(url, "horai keeper", lease / 3)  # an answer that takes longer is as good as none
         self._name = name
         self._lease = lease
@@ -172,8 +178,10 @@ class Keeper:
                 self._tell(self.on_change)
         if any(peer.is_lost for peer in renewal.others):
             self._tell(self.on_lost_node)
+        if self._news.is_look_due(renewal.mark):
+            self._tell(self.on_news)
         self._tell([self._registered.set, *([self._handed_over.set] if is_draining else [])])
-        pause = self._lease.total_seconds() / 3
+        pause = min(self._lease.total_seconds() / 3, LONGEST_PAUSE)
         expiry = next_expiry(self.incarnation, renewal.others, renewal.leases)
         return pause if expiry is None else min(pause, expiry + AFTER_EXPIRY)
 
