@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 import harness
-from sdk.callers import KINDS, Opening
 from faults.outside import IS_LONG
 from faults.proxy import Proxy
 from harness import Client
@@ -31,6 +30,7 @@ from horai.core.wakes import is_beat
 from horai.db import within
 from horai.db.pool import Dedicated
 from horai.sdk.job import Job
+from sdk.callers import KINDS, Opening
 from sdk.working import working
 
 OFFSETS = (5.5, 17.0, 29.0, 33.0, 45.0, 62.0, 90.0, 120.0) if IS_LONG else (5.5, 14.0, 28.0, 32.0, 35.0, 38.0)

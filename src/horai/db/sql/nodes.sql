@@ -1,10 +1,14 @@
 -- Nodes are incarnations with a lease.
 
 -- name: register_node
--- Whoever listens beats at once, and gives the newcomer its share.
+-- Whoever listens beats at once, and gives the newcomer its share. `latest` is the last time that nodes have noted: a clock
+-- that is behind it was set back.
 insert into horai.node (name, host, pid, version, lease_until, roles)
 values ($1, $2, $3, $4, clock_timestamp() + $5::interval, $6)
-returning incarnation, clock_timestamp() as now, pg_notify('horai_wake', 'n');
+returning incarnation, pg_notify('horai_wake', 'n'), (
+    select max(greatest(known.started_at, known.fenced_at, known.stopped_at, known.rescued_at))
+    from (select * from horai.node order by incarnation desc limit 1000) known
+) as latest;
 
 -- name: renew_node
 -- One beat: the node's lease and those of all its shards, and what it has to know of the others. Zero rows: fenced or
@@ -37,7 +41,9 @@ select clock.now, (
     from horai.shard_lease lease left join kept on kept.duty = lease.duty and kept.shard = lease.shard
 ) as shards, (
     select last_value from horai.change_mark
-) as mark, pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest_open, pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next_id
+) as mark, (
+    select max(number) from horai.migration
+) as schema_number, pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest_open, pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next_id
 from me, probed, clock;
 
 -- name: stop_node
