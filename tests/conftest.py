@@ -34,8 +34,8 @@ settings.load_profile("horai")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The visits first: one process of a run waits for them, and the others do the rest meanwhile."""
-    items.sort(key=lambda item: item.get_closest_marker("visits") is None)
+    """Start the visits first, then the tests that wait for long: one process waits for them, and the others do the rest."""
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("visits", "early")])
 
 
 @pytest.hookimpl(tryfirst=True)

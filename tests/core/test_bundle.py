@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from horai.core.bundle import OUTCOMES_KEPT, Bundle
 from horai.core.wakes import (
     ENTRIES,
+    CatchupWake,
     EverywhereWake,
     LaneWake,
     NodesWake,
@@ -42,6 +43,7 @@ def test_few_wakes_keep_their_names():
         ScheduleWake(9, NOON),
         QueueWake(2),
         RelaneWake(),
+        CatchupWake(),
         NodesWake(),
         OutcomeWake(5, 1),
     ]
@@ -108,7 +110,7 @@ KINDS: st.SearchStrategy[Wake] = st.one_of(
     st.builds(ScheduleWake, st.integers(1, 9), st.just(NOON)),
     st.builds(OutcomeWake, st.integers(1, 30), st.just(1)),
     st.builds(QueueWake, st.integers(1, 9)),
-    st.sampled_from([RelaneWake(), NodesWake()]),
+    st.sampled_from([RelaneWake(), CatchupWake(), NodesWake()]),
 )
 
 

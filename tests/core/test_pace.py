@@ -13,26 +13,32 @@ def after(spans: int, per_span: int, seconds: float) -> Pace:
 
 
 def test_nothing_is_held_in_advance_before_anything_has_ended():
-    assert Pace(0.0).ahead == 0
+    assert Pace(0.0).ahead(1.0) == 0
 
 
 def test_short_calls_are_held_in_advance_by_the_thousand():
-    assert after(20, 1_000, 0.025).ahead == pytest.approx(40_000 * MOMENT, abs=1)
+    assert after(20, 1_000, 0.025).ahead(0.5) == pytest.approx(40_000 * MOMENT, abs=1)
 
 
 def test_long_calls_are_left_to_others():
-    assert after(20, 2, 1.0).ahead == 0
+    assert after(20, 2, 1.0).ahead(20.0) == 0
 
 
 def test_many_notes_within_a_moment_count_as_one_span():
     pace = Pace(0.0)
     for step in range(100):
         pace.note(step * 0.001, 10)
-    assert 500 <= pace.ahead / (MOMENT / 0.1) <= 1_000
+    assert 500 <= pace.ahead(0.1) / (MOMENT / 0.1) <= 1_000
 
 
 def test_a_calm_is_soon_forgotten():
     pace = after(20, 1_000, 0.025)
     for second in range(1, 12):
         pace.note(0.5 + second, 1)
-    assert pace.ahead <= 4
+    assert pace.ahead(11.5) <= 4
+
+
+def test_calls_that_stop_ending_are_not_held_in_advance():
+    pace = after(20, 1_000, 0.025)
+    assert pace.ahead(0.5 + MOMENT) < 2_000
+    assert pace.ahead(1_000.0) == 0

@@ -10,6 +10,7 @@ from horai.core.settings import SHARDS
 from horai.core.wakes import (
     ENTRIES,
     PAYLOAD_LIMIT,
+    CatchupWake,
     EverywhereWake,
     LaneWake,
     NodesWake,
@@ -32,7 +33,7 @@ WAKES: st.SearchStrategy[Wake] = st.one_of(
     st.builds(ScheduleWake, IDS, MOMENTS),
     st.builds(OutcomeWake, IDS, st.integers(0, 2**63 - 1)),
     st.builds(QueueWake, IDS),
-    st.sampled_from([RelaneWake(), NodesWake(), EverywhereWake()]),
+    st.sampled_from([RelaneWake(), CatchupWake(), NodesWake(), EverywhereWake()]),
 )
 
 

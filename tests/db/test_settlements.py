@@ -219,3 +219,19 @@ async def test_still_running_tells_a_locked_row_from_a_lost_one(url: str, connec
             await holder.execute("select from horai.instance_live where id = $1 for update", mine.id)
 
             assert await claims.still_running(connection, [mine, lost]) == {mine.id}
+
+
+@pytest.mark.parametrize(("is_quiet", "told"), [(True, 0), (False, 1)])
+async def test_a_quiet_release_writes_no_event(url: str, connection: Dedicated, is_quiet: bool, told: int):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        held = (await make.running(scope, connection)).held
+        before = await connection.fetchval("select events from horai.instance_live where id = $1", held.id)
+
+        await claims.release_if_running(connection, [(held, Release(HOUR, postponed=True, is_quiet=is_quiet))])
+
+        row = await connection.fetchrow("select state, events from horai.instance_live where id = $1", held.id)
+        assert row is not None
+        assert (row["state"], row["events"]) == (0, before + told)
+        released = "select count(*) from horai.event where instance_id = $1 and kind = 'INSTANCE_RELEASED'"
+        assert await connection.fetchval(released, held.id) == told

@@ -8,6 +8,7 @@ import pytest
 from horai.core.settings import SHARDS
 from horai.core.wakes import (
     ENTRIES,
+    CatchupWake,
     EverywhereWake,
     LaneWake,
     NodesWake,
@@ -28,6 +29,7 @@ KINDS: list[Wake] = [
     OutcomeWake(5, 2),
     QueueWake(4),
     RelaneWake(),
+    CatchupWake(),
     NodesWake(),
     EverywhereWake(),
 ]
@@ -45,6 +47,7 @@ class Bus:
         self.wakeups.listen_to_outcomes(lambda *wake: self.heard.append(("outcome", *wake)))
         self.wakeups.listen_to_queues(lambda *wake: self.heard.append(("queue", *wake)))
         self.wakeups.listen_to_relanes(lambda: self.heard.append(("relane",)))
+        self.wakeups.listen_to_catchups(lambda: self.heard.append(("catchups",)))
         self.wakeups.listen_to_nodes(lambda: self.heard.append(("nodes",)))
         self.wakeups.listen_to_everything(lambda: self.heard.append(("everything",)))
         self.wakeups.pass_on_to(self.passed_on.append)
@@ -56,6 +59,7 @@ def send_each_kind(wakeups: Wakeups) -> None:
     wakeups.claim_ended(5, 2)
     wakeups.queue_changed(4)
     wakeups.relane_asked()
+    wakeups.catchups_asked()
     wakeups.nodes_changed()
     wakeups.look_everywhere()
 
@@ -66,9 +70,11 @@ EACH_KIND = [
     ("outcome", 5, 2),
     ("queue", 4),
     ("relane",),
+    ("catchups",),
     ("nodes",),
     ("everything",),
     ("relane",),
+    ("catchups",),
     ("nodes",),
 ]
 

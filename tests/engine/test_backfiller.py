@@ -561,3 +561,25 @@ async def test_the_look_at_known_slots_goes_by_an_index(url: str):
 
 def _verdict(is_good: bool) -> Outcome | Accepted:
     return Succeeded() if is_good else FailedUnrecoverable("BAD", "on purpose")
+
+
+async def test_a_backfill_whose_job_nobody_runs_is_looked_at_less_and_less_often(url: str):
+    """Two statements a second, or more, for as long as no worker came."""
+    async with workbench(url) as bench:
+        await make.job(bench.scope, "job", every="1m")
+        await started(bench, 10, max_concurrency=1)
+        backfiller = bench.backfiller()
+        await until_content(bench, backfiller)
+        tap, now = await bench.tap(backfiller.line), bench.clock.now()
+        begin = now
+        while now < begin + timedelta(minutes=10):
+            now = await backfiller.step(now)
+        looked = len(await tap.names())
+        while now < begin + timedelta(minutes=20):
+            now = await backfiller.step(now)
+        per_minute = (len(await tap.names()) - looked) / 10
+        assert per_minute <= 12
+
+        backfiller.hear()
+        assert backfiller.signal.is_set()
+        assert await backfiller.step(now) - now <= timedelta(milliseconds=100), "a process has come that may run it"

@@ -4,6 +4,7 @@ import time
 import pytest
 
 from horai.core.pace import Pace
+from horai.core.shares import Shares
 from horai.core.vitals import Vitals
 from horai.db.claims import Claimed, Held
 from horai.engine.holdings import Holdings
@@ -47,12 +48,15 @@ async def test_whoever_was_told_that_there_is_no_room_is_woken_when_the_pace_mak
 ):
     now = 100.0
     monkeypatch.setattr("horai.engine.holdings.time.monotonic", lambda: now)
-    holdings = Holdings(4_000, Vitals(), concurrency=2)
+    crew = Shares(2, [""])
+    holdings = Holdings(4_000, Vitals(), crew)
     holdings.freed = asyncio.Event()
     holdings.add([claimed(1), claimed(2)])
+    crew.begin("", 2)
     assert holdings.room == 0
-    holdings._pace = Pace(time.monotonic() - 0.1)
-    holdings.worked(1_000)
+    holdings._paces[""] = pace = Pace(time.monotonic() - 0.1)
+    pace.note(time.monotonic(), 1_000)
+    holdings.worked([held(1)])
     assert holdings.freed.is_set()
     assert holdings.room > 0
     holdings.freed.clear()

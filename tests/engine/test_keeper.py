@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import make
 import rows
 from horai.core.settings import SHARDS
 from horai.core.shards import EVERY_ROLE, Duty, Peer, Role, wanted
@@ -417,3 +418,34 @@ async def test_a_keeper_that_cannot_start_does_not_hold_the_process(short_place:
 
     await keeper.stop()
     assert not keeper.holds()
+
+
+async def test_F1_a_beat_tells_of_rows_that_were_added_and_again_after_their_late_commit(url: str):
+    news = asyncio.Event()
+    async with (
+        kept(url, timedelta(seconds=0.6)) as keeper,
+        rows.connections(url, 1) as (late,),
+        make.scope(url) as scope,
+    ):
+        await make.job(scope)
+        keeper.on_news.append(news.set)
+
+        async def heard(within: float) -> bool:
+            news.clear()
+            try:
+                async with asyncio.timeout(within):
+                    await news.wait()
+            except TimeoutError:
+                return False
+            return True
+
+        while await heard(0.5):
+            """Until the start is old news."""
+        async with late.transaction():
+            await late.execute("select horai.enqueue('publish')")
+            assert await heard(5)
+            assert await heard(5), "as long as the transaction may still commit"
+            assert await heard(5)
+        assert await heard(5), "the first beat after the commit"
+        while await heard(0.5):
+            """It ends."""

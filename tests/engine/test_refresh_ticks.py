@@ -133,7 +133,7 @@ async def test_D7_no_more_than_the_limit_is_loaded_while_the_last_load_waits(url
         second = await live(bench)
 
         assert first.delay == LOOK
-        assert crowded == Postponed(timedelta(seconds=1))
+        assert crowded == Postponed(timedelta(seconds=1), is_quiet=True)
         assert len(second) == 10
         await work_off(bench)
         await run(late)
@@ -305,3 +305,11 @@ async def test_D13_what_a_tick_makes_is_run_by_whoever_runs_the_job(url: str):
         assert [call.key for call in bench.executor.calls] == ["a"]
         assert await bench.states() == {"SUCCESS": 2}
         assert (await given.entity(bench.connection, job, "a")).status is Status.SUCCESS
+
+
+async def test_a_tick_that_waits_writes_no_event_for_its_checks(url: str):
+    async with shop(url, 3) as (bench, _, call):
+        for _ in range(3):
+            outcome = await refresher(bench).run(call)
+            assert isinstance(outcome, Postponed)
+            assert outcome.is_quiet

@@ -534,3 +534,76 @@ async def test_a_gauge_that_cannot_be_taken_does_not_keep_the_sweep_from_its_res
         await sweeper.step(now + SECOND)
 
         assert "lanes" not in await tap.names()
+
+
+# Ahead of the cursors
+
+
+async def test_F1_news_of_a_beat_sets_the_timer_of_a_row_that_no_wake_announced(url: str):
+    async with workbench(url, timedelta(0)) as bench, make.scope(url) as elsewhere:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        due = bench.clock.now() + timedelta(seconds=40)
+        await make.many(elsewhere, 1, at=due)
+
+        sweeper.hear_news()
+        assert sweeper.signal.is_set()
+        await sweeper.step(bench.clock.now())
+
+        assert abs(await dispatcher.step(bench.clock.now()) - due) <= timedelta(milliseconds=1)
+
+
+async def test_F1_news_of_a_lane_that_is_not_known_yet_brings_its_rows(url: str):
+    async with workbench(url, timedelta(0)) as bench, make.scope(url) as elsewhere:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        due = bench.clock.now() + timedelta(seconds=40)
+        await make.job(elsewhere, "other", queue="other")
+        await make.many(elsewhere, 1, job="other", at=due)
+
+        sweeper.hear_news()
+        await sweeper.step(bench.clock.now())
+
+        assert abs(await bench.until_idle(dispatcher) - due) <= timedelta(milliseconds=1)
+
+
+async def test_E7_without_news_nothing_is_asked_ahead(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        tap = await bench.tap(sweeper.line)
+
+        await sweeper.step(bench.clock.now() + SECOND)
+        assert await tap.names() == []
+        sweeper.hear_news()
+        await sweeper.step(bench.clock.now() + SECOND)
+        await sweeper.step(bench.clock.now() + 2 * SECOND)
+
+        assert await tap.names() == ["lanes", "next_due"]
+
+
+async def test_a_look_ahead_that_failed_is_made_again(url: str, monkeypatch: pytest.MonkeyPatch):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+
+        async def fails(*_: object) -> list[tuple[int, int, object]]:
+            raise ConnectionResetError("gone")
+
+        monkeypatch.setattr(claims, "next_due", fails)
+        sweeper.hear_news()
+        with pytest.raises(ConnectionResetError):
+            await sweeper.step(bench.clock.now() + SECOND)
+        monkeypatch.undo()
+        tap = await bench.tap(sweeper.line)
+        await sweeper.step(bench.clock.now() + 2 * SECOND)
+
+        assert await tap.names() == ["lanes", "next_due"]

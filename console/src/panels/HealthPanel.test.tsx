@@ -8,6 +8,7 @@ import { HealthPanel } from "./HealthPanel";
 const HEALTH = "/api/v1/scheduler/health";
 const WELL = {
   status: "UP",
+  reasons: [],
   modes: ["NORMAL"],
   triggerDelayP50Ms: 3,
   triggerDelayP95Ms: 12,

@@ -2,6 +2,7 @@ import { Group, SimpleGrid, Skeleton, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import type { HealthOut } from "@/api";
+import { wordsOf } from "@/i18n";
 import { DELAY_LIMIT_MS, type HealthReading, READ_ONLY_AFTER, useHealth } from "@/live";
 import { Panel } from "@/parts/Panel";
 import { Stat } from "@/parts/Stat";
@@ -145,6 +146,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 function useReasons(health: HealthOut): string[] {
   const { t } = useTranslation("panels");
   const told = [
+    ...health.reasons.map((reason) => wordsOf(reason.text, reason.textSaid)),
     ...(health.overdueLoops.length > 0 ? [t("health.overdue", { loops: health.overdueLoops.join(", ") })] : []),
     ...(health.holdsLease ? [] : [t("health.noLease")]),
   ];

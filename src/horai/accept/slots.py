@@ -41,7 +41,7 @@ def announce(scope: Scope, joined: Joined, woken: list[Woken]) -> None:
     if joined.cursor is not None:
         scope.wakeups.wake_schedule(joined.cursor.schedule_id, joined.cursor.fire_time)
     if joined.is_behind:
-        scope.wakeups.relane_asked()
+        scope.wakeups.catchups_asked()
 
 
 async def join(connection: Connection, timing: Timing, now: datetime) -> Joined:

@@ -111,7 +111,9 @@ def _function(job: Job[Any]) -> str:
     signature = job.declaration.signature
     takes = {Form.nothing: "()", Form.instance: "(instance)", Form.payload: "(payload)"}[signature.form]
     kind = "async " if signature.is_async else ""
-    return f"{kind}{takes}{' in a process' if job.declaration.isolation else ''}"
+    place = " in a process" if job.declaration.isolation else ""
+    most = f", {job.declaration.concurrency} at once" if job.declaration.concurrency else ""
+    return f"{kind}{takes}{place}{most}"
 
 
 def _payload_type(job: Job[Any]) -> str:

@@ -124,6 +124,7 @@ def health_fields(health: Document) -> Pairs:
     delays = "/".join(f"{health[f'triggerDelayP{share}Ms']:g}" for share in (50, 95, 99))
     return [
         ("status", health["status"]),
+        *(("reason", reason["text"]) for reason in health["reasons"]),
         ("modes", ", ".join(health["modes"])),
         ("trigger delay", f"{delays} ms (p50/p95/p99)"),
         ("success rate", f"{health['runSuccessRate10m']:.2%} (10 min)"),

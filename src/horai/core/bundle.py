@@ -5,6 +5,7 @@ from datetime import datetime
 
 from horai.core.wakes import (
     ENTRIES,
+    CatchupWake,
     EverywhereWake,
     LaneWake,
     NodesWake,
@@ -48,7 +49,7 @@ class Bundle:
             case OutcomeWake():
                 self._add_outcome(wake)
                 return
-            case QueueWake() | RelaneWake() | NodesWake() | EverywhereWake():
+            case QueueWake() | RelaneWake() | CatchupWake() | NodesWake() | EverywhereWake():
                 self._others[wake] = None
         if _EVERYWHERE in self._others or self._names() > ENTRIES:
             self._lanes.clear()

@@ -25,7 +25,7 @@ class Pace:
             self._rate = (self._rate + self._ended / passed) / 2
             self._since, self._ended = now, 0
 
-    @property
-    def ahead(self) -> int:
-        """How many to hold beyond those that run."""
-        return int(self._rate * MOMENT)
+    def ahead(self, now: float) -> int:
+        """How many to hold beyond those that run. Calls that have stopped ending lower the rate as time passes."""
+        passed = max(now - self._since, SPAN)
+        return int(min(self._rate, (self._ended + self._rate * SPAN + 1) / passed) * MOMENT)

@@ -6,7 +6,7 @@ from horai.core.coming import FireNotes
 from horai.core.cron.phrases import CronFault, CronField, Mismatch, Month, Nth, Weekday
 from horai.core.explain.phrases import AbsenceWords, RunWords, SlotWords, StateName
 from horai.core.phrase import Joined, Phrasebook
-from horai.core.wording import Hint, Misshapen, Refused, Title, Wrong
+from horai.core.wording import Degraded, Hint, Misshapen, Refused, Title, Wrong
 
 BOOKS: tuple[type[Phrasebook], ...] = (
     Joined,
@@ -24,6 +24,7 @@ BOOKS: tuple[type[Phrasebook], ...] = (
     Wrong,
     Misshapen,
     Refused,
+    Degraded,
     Hint,
     Title,
 )

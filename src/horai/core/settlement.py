@@ -49,9 +49,13 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """The handler asked for later (`RetryLater`): not a failure."""
+    """The handler asked for later (`RetryLater`): not a failure.
+
+    `is_quiet`: it only waits for something, and has nothing to tell.
+    """
 
     delay: timedelta
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +98,12 @@ class Bury:
 class Release:
     """RUNNING → INIT: no failure is counted; claimable again after `delay`.
 
-    `postponed` says that the delay is the handler's wish, and so the new execute time.
+    `postponed` says that the delay is the handler's wish, and so the new execute time. A quiet release writes no event.
     """
 
     delay: timedelta = timedelta(0)
     postponed: bool = False
+    is_quiet: bool = False
 
 
 Decision = Complete | Retry | Bury | Release
@@ -122,8 +127,8 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) ->
             return Retry(delay, code, message)
         case NotSent(delay):
             return Release(delay)
-        case Postponed(delay):
-            return Release(delay, postponed=True)
+        case Postponed(delay, is_quiet):
+            return Release(delay, postponed=True, is_quiet=is_quiet)
         case _:
             assert_never(outcome)
 

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from horai.core.phrase import Phrase
+from horai.core.wording import Degraded
+
 BUCKET_SECONDS = 10.0
 BOUNDS = tuple(0.0005 * 1.25**step for step in range(70))
 """Upper bounds of the delay classes in seconds: half a millisecond to 40 minutes, each a quarter above the last."""
@@ -63,6 +66,10 @@ class Reading:
     """How many instances may run at once; 0 when nobody has said."""
     handlers: tuple[str, ...] | None = None
     """What functions it has; None when it has not said, or they are too many to name."""
+    unknown_schema: int = 0
+    """The number of the database's newest migration where this version does not know it; 0 otherwise."""
+    clock_behind: int = 0
+    """Seconds by which the database's clock is behind the latest time it has told; 0 while it is not."""
 
     def delay_quantile(self, share: float) -> float:
         """The delay in seconds that `share` of the recent attempts did not exceed; 0 without any."""
@@ -73,6 +80,11 @@ class Reading:
             if wanted and seen >= wanted:
                 return BOUNDS[min(which, len(BOUNDS) - 1)]
         return 0.0
+
+    def reasons(self) -> list[Phrase]:
+        """Why it is degraded although its loops run."""
+        schema = [Degraded.SCHEMA_NEWER(number=self.unknown_schema)] if self.unknown_schema else []
+        return schema + ([Degraded.CLOCK_BEHIND(seconds=self.clock_behind)] if self.clock_behind else [])
 
     def success_rate(self) -> float:
         """The share of recent attempts that succeeded; 1 without any."""
@@ -88,6 +100,7 @@ def reading_from(text: str, name: str) -> Reading:
     """What another process told of itself; its overdue loops with its `name`. A word it does not know counts nothing."""
     told: dict[str, Any] = json.loads(text)
     numbers = ("failed", "succeeded", "in_flight", "unsettled", "late_results", "released_claims", "retry_backlog")
+    numbers += ("unknown_schema", "clock_behind")
     handlers = told.get("handlers")
     return Reading(
         delays=tuple((which, count) for which, count in told.get("delays", ()) if 0 <= which < CLASSES),
@@ -112,6 +125,8 @@ def merged(readings: Sequence[Reading]) -> Reading:
         overdue=tuple(loop for reading in readings for loop in reading.overdue),
         slots=sum(reading.slots for reading in readings),
         handlers=all_handlers(readings),
+        unknown_schema=max((reading.unknown_schema for reading in readings), default=0),
+        clock_behind=max((reading.clock_behind for reading in readings), default=0),
     )
 
 
@@ -155,6 +170,8 @@ class Vitals:
     """Which node this process is at the moment; 0 before its first lease."""
     slots: int = 0
     handlers: tuple[str, ...] | None = None
+    unknown_schema: int = 0
+    clock_behind: int = 0
 
     def holds_lease(self, now: float) -> bool:
         """Whether this node may claim."""
@@ -191,6 +208,8 @@ class Vitals:
             overdue=tuple(self.overdue(now)),
             slots=self.slots,
             handlers=self.handlers if self.handlers is None or len(self.handlers) <= MOST_HANDLERS else None,
+            unknown_schema=self.unknown_schema,
+            clock_behind=self.clock_behind,
         )
 
     def delay_quantile(self, now: float, share: float) -> float:
@@ -211,5 +230,5 @@ class Vitals:
         return [loop for loop, at in tuple(self.beats.items()) if now - at > self.patience[loop]]
 
     def is_well(self, now: float) -> bool:
-        """Whether it may claim and no loop is stuck."""
-        return self.holds_lease(now) and not self.overdue(now)
+        """Whether it may claim, no loop is stuck, and schedules do not wait for the database's clock."""
+        return self.holds_lease(now) and not self.overdue(now) and not self.clock_behind

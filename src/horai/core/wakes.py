@@ -64,6 +64,11 @@ class RelaneWake:
 
 
 @dataclass(frozen=True, slots=True)
+class CatchupWake:
+    """A job has late slots to be made."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodesWake:
     """A node has come or gone."""
 
@@ -73,7 +78,9 @@ class EverywhereWake:
     """Anything may have changed: it names nothing and stands for all but outcomes."""
 
 
-Wake: TypeAlias = LaneWake | ScheduleWake | OutcomeWake | QueueWake | RelaneWake | NodesWake | EverywhereWake
+Wake: TypeAlias = (
+    LaneWake | ScheduleWake | OutcomeWake | QueueWake | RelaneWake | CatchupWake | NodesWake | EverywhereWake
+)
 
 
 def to_text(wakes: Iterable[Wake]) -> str:
@@ -93,6 +100,8 @@ def _entry(wake: Wake) -> str:
             return f"q:{queue_id}"
         case RelaneWake():
             return "r"
+        case CatchupWake():
+            return "c"
         case NodesWake():
             return "n"
         case EverywhereWake():
@@ -145,7 +154,7 @@ def _wake(entry: str) -> Wake | None:
         return None
 
 
-_NAMELESS: dict[str, Wake] = {"r": RelaneWake(), "n": NodesWake(), "*": EverywhereWake()}
+_NAMELESS: dict[str, Wake] = {"r": RelaneWake(), "c": CatchupWake(), "n": NodesWake(), "*": EverywhereWake()}
 
 
 def _whole(digits: str, below: int) -> int:

@@ -228,6 +228,7 @@ async def release_if_running(connection: Connection, batch: Sequence[tuple[Held,
         *_guards([held for held, _ in batch]),
         [decision.delay for _, decision in batch],
         [decision.postponed for _, decision in batch],
+        [decision.is_quiet for _, decision in batch],
     )
     return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
 

@@ -63,6 +63,11 @@ def migrations() -> list[Migration]:
     return sorted(found, key=lambda migration: migration.number)
 
 
+def newest_known() -> int:
+    """The number of this version's newest migration."""
+    return migrations()[-1].number
+
+
 async def migrate(connection: Connection, *, dry_run: bool = False) -> list[Migration]:
     """Applies what is missing and returns it; with `dry_run` only returns it."""
     await _check_server(connection)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from horai.core.news import Mark
 from horai.core.shards import EVERY_ROLE, Duty, Peer, Role, ShardLease, roles_of
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -45,12 +46,15 @@ class LostNode:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a beat brought back: the database's time, the other nodes, all shards, and those that were renewed."""
+    """What a beat brought back: the database's time, the other nodes, all shards, those that were renewed, and the mark."""
 
     now: datetime
     others: tuple[Peer, ...]
     leases: tuple[ShardLease, ...]
     kept: frozenset[tuple[Duty, int]]
+    mark: Mark
+    schema_number: int
+    """The number of the newest migration of the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +74,12 @@ async def register_node(
     version: str,
     lease: timedelta,
     roles: Collection[Role] = EVERY_ROLE,
-) -> tuple[int, datetime]:
-    """A new incarnation, and the database's time."""
+) -> tuple[int, datetime | None]:
+    """A new incarnation, and the latest time that the nodes before it have noted."""
     in_order = [role for role in Role if role in roles]
     row = await connection.fetchrow(sql("register_node"), name, host, pid, version, lease, in_order)
     assert row is not None  # noqa: S101 — an insert that returns always has a row
-    return row["incarnation"], row["now"]
+    return row["incarnation"], row["latest"]
 
 
 async def renew_node(
@@ -91,6 +95,8 @@ async def renew_node(
         tuple(_peer(each) for each in json.loads(row["nodes"] or "[]")),
         tuple(_lease(each) for each in shards),
         frozenset((Duty(each["duty"]), each["shard"]) for each in shards if each["is_kept"]),
+        Mark(row["mark"], row["oldest_open"], row["next_id"]),
+        row["schema_number"],
     )
 
 

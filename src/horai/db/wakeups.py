@@ -12,6 +12,7 @@ from typing import assert_never
 from horai.core.settings import SHARDS
 from horai.core.wakes import (
     ENTRIES,
+    CatchupWake,
     EverywhereWake,
     LaneWake,
     NodesWake,
@@ -61,7 +62,9 @@ class Wakeups:
         self._gates: list[GateListener] = []
         self._runs: list[RunListener] = []
         self._relanes: list[PlainListener] = []
+        self._catchups: list[PlainListener] = []
         self._nodes: list[PlainListener] = []
+        self._nameless = {RelaneWake: self._relanes, CatchupWake: self._catchups, NodesWake: self._nodes}
         self._everything: list[PlainListener] = []
         self._heralds: list[Callable[[Wake], None]] = []
 
@@ -92,6 +95,10 @@ class Wakeups:
     def listen_to_relanes(self, listener: PlainListener) -> None:
         """From now on `listener` hears when rows have to be moved to other lanes."""
         self._relanes.append(listener)
+
+    def listen_to_catchups(self, listener: PlainListener) -> None:
+        """From now on `listener` hears when a job has late slots to be made."""
+        self._catchups.append(listener)
 
     def listen_to_nodes(self, listener: PlainListener) -> None:
         """From now on `listener` hears when a node comes or goes."""
@@ -140,6 +147,10 @@ class Wakeups:
         """Tells that a job's rows have to be moved."""
         self._send(RelaneWake())
 
+    def catchups_asked(self) -> None:
+        """Tells that a job has late slots: only who makes them has to look."""
+        self._send(CatchupWake())
+
     def nodes_changed(self) -> None:
         """Tells that a node has come or gone."""
         self._send(NodesWake())
@@ -170,12 +181,10 @@ class Wakeups:
             case QueueWake(queue_id):
                 for listener in self._queues:
                     listener(queue_id)
-            case RelaneWake():
-                _call(self._relanes)
-            case NodesWake():
-                _call(self._nodes)
+            case RelaneWake() | CatchupWake() | NodesWake():
+                _call(self._nameless[type(wake)])
             case EverywhereWake():
-                _call((*self._everything, *self._relanes, *self._nodes))
+                _call((*self._everything, *self._relanes, *self._catchups, *self._nodes))
             case _:
                 assert_never(wake)
 

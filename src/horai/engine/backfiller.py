@@ -31,8 +31,11 @@ FEW, PAGE = 50, 1_000
 """Slots looked at in one step: few at first, more when none of them is to be run."""
 PORTION = 100
 """Slots made in one step: what is due now waits for no more of them than that, whatever the cap."""
-QUICK, SLOW = timedelta(milliseconds=10), timedelta(seconds=1)
-"""How soon to look again: quickly while something ends at each look, slowly while nothing does."""
+QUICK, SLOW, LONGEST = timedelta(milliseconds=10), timedelta(seconds=1), timedelta(seconds=30)
+"""How soon to look again: quickly while something ends at each look, slowly while nothing does. Without any end, as when no
+worker runs the job, the pause grows to 30 s."""
+GROWTH = 1.25
+"""By how much a pause of `SLOW` and longer grows: an end is noticed within a quarter of the time that was waited for it."""
 IDLE = timedelta(minutes=2)
 """Whoever starts a backfill says so; this is for a word that was lost."""
 JOB_DELETED = "the job was deleted"
@@ -62,6 +65,11 @@ class Backfiller:
         self._pages: dict[int, int] = {}
         self._unreadable: set[int] = set()
 
+    def hear(self) -> None:
+        """Look now, and soon again: a backfill was started or changed, or a process has come that may run its slots."""
+        self._pause = QUICK
+        self.signal.set()
+
     async def step(self, now: datetime) -> datetime:
         """Looks after each backfill of our shards once."""
         shards = self._keeper.shards(Duty.trigger)
@@ -75,7 +83,7 @@ class Backfiller:
             self._pause = QUICK
             return now + IDLE
         is_moved = any(each.is_moved for each in made)
-        self._pause = max(QUICK, self._pause / 2) if is_moved else min(SLOW, self._pause * 2)
+        self._pause = max(QUICK, min(self._pause, SLOW) / 2) if is_moved else _longer(self._pause)
         return now if any(each.goes_on for each in made) else now + self._pause
 
     async def _advance_readable(self, connection: Dedicated, backfill_id: int) -> Made:
@@ -185,6 +193,11 @@ class _Look:
             cancelled=before.cancelled + ends.cancelled,
             pace=pace,
         )
+
+
+def _longer(pause: timedelta) -> timedelta:
+    """The pause after one in which nothing ended."""
+    return min(SLOW, pause * 2) if pause < SLOW else min(LONGEST, pause * GROWTH)
 
 
 def _ended(row: BackfillRow) -> BackfillStatus:

@@ -99,7 +99,7 @@ class Claimer:
             rows = await claims.claim_due(connection, by, positions, [count for _, count in picks])
         else:
             rows = await queues.claim_limited(connection, by, queue_id, positions, sum(count for _, count in picks))
-        self._holdings.add(rows)
+        self._holdings.add(rows, self._lanes.handler_of)
         self.is_answer_lost, self.answered = False, self.begun
         harvest.rows += rows
         harvest.found |= self._lanes.advance(rows)

@@ -25,7 +25,7 @@ from horai.engine.claimer import Claimer, Harvest, Pick
 from horai.engine.handout import Handout
 from horai.engine.holdings import Holdings
 from horai.engine.keeper import Keeper
-from horai.engine.lanes import BEFORE_ALL, Lanes, Place
+from horai.engine.lanes import BEFORE_ALL, HTTP, Lanes, Place
 
 log = structlog.get_logger(__name__)
 
@@ -68,6 +68,8 @@ class Dispatcher:
         bench.holdings.freed = self.signal
         self._turns: Turns[Place] = Turns(time.monotonic())
         self._barren: dict[Place, int] = {}
+        self._held_back: dict[str, dict[Place, None]] = {}
+        """Places that have something due and whose handler has no room, by handler."""
         self._company = Company()
         self._is_lanes_stale = True
         self._learnt_at: datetime | None = None
@@ -94,7 +96,7 @@ class Dispatcher:
     def look_everywhere(self) -> None:
         """Wakes were lost: every place is asked what it has next."""
         self._is_lanes_stale = True
-        self._lanes.ask(place for place in self._lanes.places() if place not in self._turns)
+        self._lanes.ask(place for place in self._lanes.places() if not self.is_ready(place))
         self.signal.set()
 
     def learn(self, lanes: Iterable[jobs.Lane]) -> None:
@@ -105,8 +107,8 @@ class Dispatcher:
             self.signal.set()
 
     def is_ready(self, place: Place) -> bool:
-        """Whether this place is in line to be claimed from."""
-        return place in self._turns
+        """Whether this place is in line to be claimed from, or will be as soon as its handler has room."""
+        return place in self._turns or any(place in places for places in self._held_back.values())
 
     async def step(self, now: datetime) -> datetime:
         """Claims all that is due, as far as there is room."""
@@ -142,6 +144,7 @@ class Dispatcher:
         """Shards that came or went, claims whose answer was lost, lanes that are new or have other limits."""
         for place in self._lanes.own(self.bench.keeper.shards(Duty.dispatch)):
             self._turns.discard(place)
+            self._held_back.get(HTTP, {}).pop(place, None)
         if self.bench.claimer.is_answer_lost:
             await self.bench.claimer.release_lost(connection)
         if self._is_lanes_stale and (self._learnt_at is None or now >= self._learnt_at + RELEARN):
@@ -177,19 +180,28 @@ class Dispatcher:
         return timedelta(0) if times is None else min(SHORTEST_BARREN * 4 ** min(times, 8), LONGEST_BARREN)
 
     def _line_up(self) -> None:
-        """Whatever a timer says is due gets in line."""
-        now = time.monotonic()
-        for place in self._lanes.take_due(self.bench.clock.now()):
+        """Whatever a timer says is due gets in line, and whatever was held back by a handler that has room now."""
+        now, due = time.monotonic(), self._lanes.take_due(self.bench.clock.now())
+        for handler in [name for name in self._held_back if self.bench.holdings.room_of(name) > 0]:
+            due += self._held_back.pop(handler)
+        for place in due:
             lane = self._lanes[place.lane]
-            if self._lanes.is_ours(place) and not lane.limits.paused:
-                self._company.meet(int(lane.priority), lane.tenant_id, now)
-                self._turns.ready(place, Standing(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
+            if not self._lanes.is_ours(place) or lane.limits.paused:
+                continue
+            if lane.handler in self._held_back:
+                self._held_back[lane.handler][place] = None
+                continue
+            self._company.meet(int(lane.priority), lane.tenant_id, now)
+            self._turns.ready(place, Standing(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
 
     async def _serve(self, connection: Dedicated) -> None:
         """One claim: pick, claim, hand out, and sort the places by what came of them."""
         batch = self._settings.shared_batch if self._company.is_mixed(time.monotonic()) else self._settings.claim_batch
         budget = min(batch, self.bench.holdings.room)
-        picks = _in_polls(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE), self._settings.poll_batch)
+        picks = self._within_shares(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE))
+        if not picks:
+            return
+        picks = _in_polls(picks, self._settings.poll_batch)
         try:
             harvest = await self.bench.claimer.claim(connection, picks)
         except BaseException:
@@ -198,6 +210,20 @@ class Dispatcher:
         self.is_active = self.is_active or bool(harvest.rows)
         self._sort(picks, harvest)
         await self.bench.handout.start(connection, harvest.rows, self.bench.clock.now())
+
+    def _within_shares(self, picks: Sequence[Pick]) -> list[Pick]:
+        """Cut the picks to the room of their handlers. Places of a handler without room wait until it has some."""
+        room: dict[str, int] = {}
+        kept: list[Pick] = []
+        for place, rows in picks:
+            handler = self._lanes.handler_of(place.lane)
+            left = room[handler] if handler in room else self.bench.holdings.room_of(handler)
+            if left > 0:
+                kept.append((place, min(rows, left)))
+            else:
+                self._held_back.setdefault(handler, {})[place] = None
+            room[handler] = left - rows
+        return kept
 
     def _sort(self, picks: Sequence[Pick], harvest: Harvest) -> None:
         """Whoever gave all it was asked for is in line again, whoever did not has run dry for now."""

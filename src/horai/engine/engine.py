@@ -9,6 +9,7 @@ import structlog
 
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role
+from horai.core.shares import Shares
 from horai.core.vitals import Vitals
 from horai.db.clock import DatabaseClock
 from horai.db.line import Line
@@ -69,7 +70,9 @@ class Engine:
         settings: EngineSettings,
         roles: frozenset[Role] = EVERY_ROLE,
         reach: Reach = EVERYWHERE,
+        crew: Shares | None = None,
     ) -> None:
+        """`crew` counts what runs where only so many calls run at once."""
         self._url = url
         self._reach = reach
         self._executors = executors
@@ -79,7 +82,7 @@ class Engine:
         self._roles = roles
         self.clock = DatabaseClock()
         self.keeper = Keeper(url, name, settings.lease, self.clock, vitals, roles)
-        self._holdings = Holdings(settings.in_flight, vitals, settings.concurrency)
+        self._holdings = Holdings(settings.in_flight, vitals, crew, executors)
         self._herald = Herald(Line(url, "horai herald", HERALD_TIMEOUT))
         patience = settings.lease  # three beats
         self._listener = Listener(
@@ -134,6 +137,7 @@ class Engine:
             self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening
         )
         self.keeper.on_change.append(dispatcher.signal.set)
+        self.keeper.on_news.append(sweeper.hear_news)
         self._wakeups.listen(dispatcher.wake)
         self._wakeups.listen_to_queues(dispatcher.wake_queue)
         self._wakeups.listen_to_everything(dispatcher.look_everywhere)
@@ -154,11 +158,11 @@ class Engine:
         self._wakeups.listen_to_schedules(trigger.wake)
         self._wakeups.listen_to_everything(trigger.reload)
         self._wakeups.listen_to_relanes(janitor.signal.set)
-        self._wakeups.listen_to_relanes(catcher.signal.set)
+        self._wakeups.listen_to_catchups(catcher.signal.set)
         self.keeper.on_change.append(catcher.signal.set)
         backfiller = Backfiller(self._line("backfiller"), self.keeper, self._wakeups, self._settings)
-        self._wakeups.listen_to_relanes(backfiller.signal.set)
-        self.keeper.on_change.append(backfiller.signal.set)
+        self._wakeups.listen_to_relanes(backfiller.hear)
+        self.keeper.on_change.append(backfiller.hear)
         return [trigger, rescuer, janitor, catcher, backfiller]
 
     def _gatekeeping(self) -> Stage:
@@ -179,6 +183,10 @@ class Engine:
         self.keeper.on_change.append(conductor.look_everywhere)  # who held them may have died before it could ask
         self.keeper.on_lost_node.append(conductor.look_everywhere)
         return conductor
+
+    def make_room(self) -> None:
+        """Claim again, if there was no room: a crew has given a place back."""
+        self._holdings.wake()
 
     async def watch(self) -> None:
         """Returns only when a loop has died, which no error of a step can bring about."""

@@ -2,9 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 
 from horai.core.pace import Pace
+from horai.core.shares import Shares
 from horai.core.vitals import Vitals
 from horai.db.claims import Claimed, Held
 
@@ -12,17 +14,22 @@ from horai.db.claims import Claimed, Held
 class Holdings:
     """Claims in hand. `limit` bounds them; `freed` is set when there is room again.
 
-    Where only `concurrency` calls run at once, no more is held than these and what they will soon have ended.
+    Without a `crew`, a claim takes a slot of its handler as long as it is in hand. Where a crew runs only so many calls at once,
+    the crew counts them: then no more is held than these and what they will soon have ended, handler by handler.
     """
 
-    def __init__(self, limit: int, vitals: Vitals, concurrency: int | None = None) -> None:
+    def __init__(
+        self, limit: int, vitals: Vitals, crew: Shares | None = None, handlers: Iterable[str] = frozenset()
+    ) -> None:
         self._limit = limit
-        self._concurrency = concurrency
-        self._pace = Pace(time.monotonic())
+        self._is_crewed = crew is not None
+        self._shares = crew or Shares(limit, handlers)
+        self._paces: defaultdict[str, Pace] = defaultdict(lambda: Pace(time.monotonic()))
         self._vitals = vitals
-        self._held: dict[tuple[int, int], Held] = {}
+        self._held: dict[tuple[int, int], tuple[Held, str]] = {}
+        self._counts: Counter[str] = Counter()
         self.freed: asyncio.Event | None = None
-        self._is_wanted = False
+        self._wanted: set[str] = set()
         self._emptied = asyncio.Event()
         self._emptied.set()
 
@@ -31,34 +38,70 @@ class Holdings:
 
     @property
     def room(self) -> int:
-        """How many more may be claimed. Whoever is told that none may is woken when that changes."""
-        limit = self._limit
-        if self._concurrency is not None:
-            limit = min(limit, self._concurrency + self._pace.ahead)
-        room = limit - len(self._held)
-        self._is_wanted = self._is_wanted or room <= 0
+        """How many more may be claimed, of any handler. A caller that is told 0 is woken when that changes."""
+        room = self._limit - len(self._held)
+        if self._is_crewed:
+            waiting = len(self._held) - sum(self._shares.running(handler) for handler in self._counts)
+            now = time.monotonic()
+            soon = sum(pace.ahead(now) for pace in self._paces.values())
+            room = min(room, self._shares.free + soon - waiting)
+            if room <= 0:
+                room = self._widest()
+        if room <= 0:
+            self._wanted.update(self._shares.handlers, self._counts)
         return room
 
-    def add(self, claimed: Iterable[Claimed]) -> None:
-        """Taken in hand."""
-        self._held.update(((row[0].id, row[0].fence), row[0]) for row in claimed)
+    def _widest(self) -> int:
+        """The room of the handler that has most: one that runs nothing is not held up by what waits for others."""
+        return max((self._room_of(handler) for handler in self._shares.handlers), default=0)
+
+    def room_of(self, handler: str) -> int:
+        """How many more of one handler may be claimed. A caller that is told 0 is woken when that changes."""
+        room = self._room_of(handler)
+        if room <= 0:
+            self._wanted.add(handler)
+        return room
+
+    def _room_of(self, handler: str) -> int:
+        room = self._shares.room(handler)
+        if self._is_crewed:
+            waiting = max(self._counts[handler] - self._shares.running(handler), 0)  # a thread may outlast its claim
+            room += self._paces[handler].ahead(time.monotonic()) - waiting
+        return min(room, self._limit - len(self._held))
+
+    def add(self, claimed: Iterable[Claimed], handler_of: Callable[[int], str] = lambda _: "") -> None:
+        """Taken in hand. `handler_of` tells the handler of a lane."""
+        added = {(row[0].id, row[0].fence): (row[0], handler_of(row[1])) for row in claimed}
+        self._held |= added
+        for handler, calls in Counter(handler for _, handler in added.values()).items():
+            self._counts[handler] += calls
+            if not self._is_crewed:
+                self._shares.begin(handler, calls)
         self._changed()
 
     def drop(self, ended: Iterable[Held]) -> None:
         """Settled, or no longer ours."""
-        for held in ended:
-            self._held.pop((held.id, held.fence), None)
+        gone = Counter(known[1] for held in ended if (known := self._held.pop((held.id, held.fence), None)) is not None)
+        for handler, calls in gone.items():
+            self._counts[handler] -= calls
+            if not self._is_crewed:
+                self._shares.end(handler, calls)
         self._changed()
-        self._wake()
+        self.wake()
 
-    def worked(self, calls: int) -> None:
-        """So many calls have ended; what was given back unrun is none of them."""
-        self._pace.note(time.monotonic(), calls)
-        self._wake()
+    def worked(self, ended: Iterable[Held]) -> None:
+        """The calls of these claims have ended; those given back without a call are not among them. Comes before `drop`."""
+        if self._is_crewed:
+            now = time.monotonic()
+            calls = Counter(known[1] for held in ended if (known := self._held.get((held.id, held.fence))) is not None)
+            for handler, count in calls.items():
+                self._paces[handler].note(now, count)
+        self.wake()
 
-    def _wake(self) -> None:
-        if self._is_wanted and self.room > 0:
-            self._is_wanted = False
+    def wake(self) -> None:
+        """Wake the caller that was told that there is no room, if there is some now."""
+        if self._wanted and any(self._room_of(handler) > 0 for handler in self._wanted):
+            self._wanted.clear()
             if self.freed is not None:
                 self.freed.set()
 
@@ -71,7 +114,8 @@ class Holdings:
 
     def find(self, instance_id: int, fence: int) -> Held | None:
         """The very claim, if it is in hand."""
-        return self._held.get((instance_id, fence))
+        known = self._held.get((instance_id, fence))
+        return None if known is None else known[0]
 
     def known(self) -> frozenset[tuple[int, int]]:
         """What is in hand at this moment, as (instance id, fence): to be compared with a look that begins now."""

@@ -2,7 +2,7 @@
 
 A beat is one statement that renews the node and all its shards, and brings back what there is to know of the others.
 From that follows what to take (free, or its owner was silent for a lease) and what to give back (another live node
-should own it). The node trusts its leases for less time than the database does, counted from when the renewal was
+should own it), and whether live rows may be new, of which no wake was heard. The node trusts its leases for less time than the database does, counted from when the renewal was
 *sent*, and distrusts a shard before it gives it back: no two nodes trust one shard at the same moment. A node that has
 been fenced takes a new incarnation; what the old one held is rescued like anybody's.
 """
@@ -14,16 +14,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
 from horai import __version__
+from horai.core.news import News
 from horai.core.shards import EVERY_ROLE, Duty, Holding, Peer, Role, next_expiry, rebalance
 from horai.core.vitals import Vitals
 from horai.db import nodes, shards
 from horai.db.clock import DatabaseClock
 from horai.db.line import Line
+from horai.db.migrate import newest_known
 from horai.db.nodes import Renewal
 
 log = structlog.get_logger(__name__)
@@ -35,6 +37,10 @@ AFTER_EXPIRY = 0.005
 SHORTEST_PAUSE = 0.05
 """Seconds between two beats, however often others nudge: anybody who may connect to the database may notify."""
 PAUSE_AFTER_ERROR = 0.2
+CLOCK_TOLERANCE = timedelta(seconds=2)
+"""By how much the database's clock may go back without a report."""
+LONGEST_PAUSE = 2.7
+"""Seconds between two beats, however long the lease: rows that no wake announced are found by the next one."""
 
 
 class Keeper:
@@ -53,6 +59,12 @@ class Keeper:
         """Called in the event loop of `start` when the incarnation or any set of shards has changed."""
         self.on_lost_node: list[Callable[[], None]] = []
         """Called there when a beat saw a node that is expired, fenced or stopped, and not rescued yet."""
+        self.on_news: list[Callable[[], None]] = []
+        """Called there when live rows may have been added or moved since the last beat, by any process."""
+        self._news = News()
+        self._newest_known = newest_known()
+        self._latest: datetime | None = None
+        """The latest time that the database has told, here or to the nodes before this one."""
         self._line = Line(url, "horai keeper", lease / 3)  # an answer that takes longer is as good as none
         self._name = name
         self._lease = lease
@@ -162,6 +174,7 @@ class Keeper:
             renewal = await self._renew(is_draining)
             if renewal is None:
                 raise RuntimeError("fenced as soon as registered")
+        self._compare(renewal)
         was_held, was_trusted = self._held, self._is_trusted()
         try:
             await self._rebalance(renewal, sent, is_draining)
@@ -172,10 +185,24 @@ class Keeper:
                 self._tell(self.on_change)
         if any(peer.is_lost for peer in renewal.others):
             self._tell(self.on_lost_node)
+        if self._news.is_look_due(renewal.mark):
+            self._tell(self.on_news)
         self._tell([self._registered.set, *([self._handed_over.set] if is_draining else [])])
-        pause = self._lease.total_seconds() / 3
+        pause = min(self._lease.total_seconds() / 3, LONGEST_PAUSE)
         expiry = next_expiry(self.incarnation, renewal.others, renewal.leases)
         return pause if expiry is None else min(pause, expiry + AFTER_EXPIRY)
+
+    def _compare(self, renewal: Renewal) -> None:
+        """Note for health whether the database has a newer schema than this version knows, and a clock that was set back."""
+        is_newer = renewal.schema_number > self._newest_known
+        if is_newer and not self._vitals.unknown_schema:
+            log.error("the database has a newer schema than this version knows", migration=renewal.schema_number)
+        self._vitals.unknown_schema = renewal.schema_number if is_newer else 0
+        self._latest = max(self._latest or renewal.now, renewal.now)
+        behind = self._latest - renewal.now
+        if behind > CLOCK_TOLERANCE and not self._vitals.clock_behind:
+            log.error("the clock of the database was set back: schedules wait until it catches up", by=str(behind))
+        self._vitals.clock_behind = round(behind.total_seconds()) if behind > CLOCK_TOLERANCE else 0
 
     async def _renew(self, is_draining: bool) -> Renewal | None:
         if not self.incarnation:
@@ -191,9 +218,10 @@ class Keeper:
         if self.incarnation:
             log.warning("fenced: taking a new incarnation", node=self._name, incarnation=self.incarnation)
         connection = await self._line.get()
-        self._vitals.incarnation, _ = await nodes.register_node(
+        self._vitals.incarnation, latest = await nodes.register_node(
             connection, self._name, socket.gethostname(), os.getpid(), __version__, self._lease, self._roles
         )
+        self._latest = max(filter(None, (self._latest, latest)), default=None)
 
     async def _rebalance(self, renewal: Renewal, sent: float, is_draining: bool) -> None:
         """Trusts what was renewed, but for what has to go; gives that back, then takes what is free and its own."""

@@ -70,6 +70,10 @@ class Lanes:
     def __getitem__(self, lane: int) -> Lane:
         return self._lanes[lane]
 
+    def handler_of(self, lane: int) -> str:
+        """What runs the rows of a lane."""
+        return self._lanes[lane].handler
+
     def knows(self, lane: int) -> bool:
         """Whether it has been read, runnable here or not. Not by its number: ids commit out of order."""
         return lane in self._seen

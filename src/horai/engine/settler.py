@@ -178,11 +178,11 @@ class Settler:
         except HELD_UP:
             return list(batch)
         self._vitals.observe_outcomes(time.monotonic(), failed=0, succeeded=len(done))
-        self._holdings.worked(len(done))
+        finished = [held for held, _ in plain if held.id in done]
+        self._holdings.worked(finished)
+        self._holdings.drop(finished)
         if len(done) == len(batch):
-            self._holdings.drop([held for held, _ in plain])
             return []
-        self._holdings.drop([held for held, _ in plain if held.id in done])
         return [settlement for settlement in batch if settlement.held.id not in done]
 
     async def _settle(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
@@ -198,7 +198,7 @@ class Settler:
             kept = await claims.keep_late(connection, late) if late else set[int]()
             freed = await _free_slots(connection, [s.held for s in batch if s.held.has_slot])
         self._vitals.late_results += len(kept)
-        self._note([s.decision for s in batch if s.held.id in applied.ids])
+        self._note([settlement for settlement in batch if settlement.held.id in applied.ids])
         self._holdings.drop([settlement.held for settlement in batch if settlement.held.id not in still])
         self._tell(applied.woken, freed)
         return [settlement for settlement in left if settlement.held.id in still]
@@ -208,13 +208,14 @@ class Settler:
         for queue_id in freed:
             self._wakeups.queue_changed(queue_id)
 
-    def _note(self, decisions: Sequence[Decision]) -> None:
+    def _note(self, applied: Sequence[Settlement]) -> None:
+        decisions = [settlement.decision for settlement in applied]
         succeeded = sum(isinstance(decision, Complete) for decision in decisions)
         released = sum(isinstance(decision, Release) for decision in decisions)
         failed = len(decisions) - succeeded - released
         dead = sum(isinstance(decision, Bury) for decision in decisions)
         self._vitals.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded, dead=dead)
-        self._holdings.worked(failed + succeeded)
+        self._holdings.worked([s.held for s in applied if not isinstance(s.decision, Release)])
         self._vitals.retry_backlog += sum(isinstance(decision, Retry) for decision in decisions)
 
 

@@ -1,7 +1,8 @@
 """Looks behind the claimer's cursors, for what no timer and no wake tells.
 
 A straggler pass over the last seconds runs every second while there is work, a sweep over everything every half minute,
-every second while nobody hears of other processes' wakes. Both only look, on a connection of their own and in slices:
+every second while nobody hears of other processes' wakes. When a beat says that rows may be new, a look ahead asks every
+place for its next due time: so a row without a wake starts on time as well. All of them only look, on a connection of their own and in slices:
 what they find they tell the dispatcher. The sweep also finds rows that run for this node and that it does not hold (the
 answer to a claim was lost, or a call was cut off) and gives them back, and the other way round: claims in hand whose rows
 have moved on, of which no wake was heard. And it reads the lanes and their limits anew. As it is at the table anyway, it
@@ -29,6 +30,8 @@ SLICE = 1_000
 PAGE = 100
 REST = 9
 """A pass is followed by a rest of so many times its length: looking never takes more than a tenth of a core."""
+LOOK_REST = 4
+"""The same for looks ahead, which come with a beat at most: no more than a fifth of a core."""
 QUIET_GAUGE = 5 * MINUTE
 """How long the gauges of a process may stay as they are in which nothing begins."""
 
@@ -56,8 +59,14 @@ class Sweeper:
         self._is_listening = is_listening
         self._swept_at = bench.clock.now()  # the dispatcher begins with a look at everything
         self._rests_until = 0.0
+        self._has_news = False
         self._gauged: datetime | None = None
         self._started_by_then = 0
+
+    def hear_news(self) -> None:
+        """Look ahead as soon as the last look allows it: live rows may have been added or moved."""
+        self._has_news = True
+        self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
         """Whichever pass is due. Looking whether one is costs nothing, so it does so every second."""
@@ -73,9 +82,27 @@ class Sweeper:
                 self._dispatcher.is_active = False
                 await self._look_for_stragglers(now - self._settings.straggler_reach)
                 self._rests_until = time.monotonic() + REST * (time.monotonic() - begun)
+            if self._has_news and begun >= self._rests_until:
+                await self._look_ahead(await self.line.get())
+                self._rests_until = time.monotonic() + LOOK_REST * (time.monotonic() - begun)
             if self._bench.lanes.has_new_limit:
                 await self._free_slots(await self.line.get())
         return now + self._settings.straggler
+
+    async def _look_ahead(self, connection: Dedicated) -> None:
+        """Tell the dispatcher what each place has next. A place in line needs no telling."""
+        self._has_news = False  # before the look: what is added during it is looked for again
+        try:
+            self._dispatcher.learn(await jobs.lanes(connection))
+            lanes = self._bench.lanes
+            places = [p for p in lanes.places() if not self._dispatcher.is_ready(p) and not lanes[p.lane].limits.paused]
+            for first in range(0, len(places), SLICE):
+                scans = [lanes.position(place) for place in places[first : first + SLICE]]
+                for shard, lane, due in await claims.next_due(connection, scans):
+                    self._dispatcher.wake(shard, lane, due)
+        except BaseException:
+            self._has_news = True
+            raise
 
     async def _look_for_stragglers(self, since: datetime) -> None:
         """Passes over what is in line anyway: a sweep looks there."""

@@ -142,7 +142,7 @@ class Trigger:
             self._wheel.put(schedule_id, to_millis(fire_time))
         self._follow_up(locked, steps, made.values())
         if any(way.plan.made is not None for way in ways.values()):
-            self._wakeups.relane_asked()
+            self._wakeups.catchups_asked()
         if len(held) < len(ids):  # somebody holds the others, or they sleep: the next filling tells
             self._fill_at = min(self._fill_at, now + HELD_PAUSE)
 

@@ -21,6 +21,8 @@ DURATIONS = ("every", "jitter", "misfire_after", "timeout")
 INSTANTS = ("anchor", "start_at", "end_at")
 LISTS = ("calendar", "tags")
 """Options by how they become fields of the document."""
+MOST_AT_ONCE = 4000
+"""The largest `concurrency` of a job, as of a worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Options(TypedDict, total=False):
     timeout: Duration
     tags: Sequence[str]
     isolation: Literal["process"]
+    concurrency: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ class Declaration:
     signature: Signature
     result: Shape[Any]
     isolation: Literal["process"] | None
+    concurrency: int | None = None
+    """How many of its calls run at once in one worker process; None: as many as its share allows."""
 
 
 def declaration_of(function: Callable[..., Any], options: Options) -> Declaration:
@@ -106,11 +111,13 @@ def declaration_of(function: Callable[..., Any], options: Options) -> Declaratio
         document = _document(name, options, signature)
         timing = checked(document).timing
         payload = signature.shape.encode(options.get("payload"))
+        concurrency = _concurrency(options)
     except Invalid as error:
         raise Invalid(f"The job {name!r}: {error.detail}", error.hint, error.errors) from error
     except ValueError as error:
         raise Invalid(f"The job {name!r}: {error}.") from error
-    return Declaration(name, document, timing, payload, signature, result_shape_of(function), options.get("isolation"))
+    result, isolation = result_shape_of(function), options.get("isolation")
+    return Declaration(name, document, timing, payload, signature, result, isolation, concurrency)
 
 
 def _document(name: str, options: Options, signature: Signature) -> dict[str, Any]:
@@ -140,6 +147,24 @@ def fields_of(options: Options) -> dict[str, Any]:
     if retry := options.get("retry"):
         document["retry"] = _retry(retry)
     return document
+
+
+def _concurrency(options: Options) -> int | None:
+    """The option of this name, checked."""
+    given: Any = options.get("concurrency")
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_AT_ONCE:
+        raise Invalid.field(
+            "concurrency", f"is not a whole number from 1 to {MOST_AT_ONCE}", "Write, for example, concurrency=2."
+        )
+    if options.get("isolation") is not None:
+        raise Invalid.field(
+            "concurrency",
+            "is not accepted together with isolation",
+            "`horai worker --isolated` sets the number of processes.",
+        )
+    return given
 
 
 def _public(option: str) -> str:

@@ -5,7 +5,7 @@ thread that outstays its timeout, keeps its place until it ends, and nothing els
 """
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +13,7 @@ import structlog
 
 from horai.core.calls import Call
 from horai.core.settlement import SUCCESS, NotSent, Outcome
+from horai.core.shares import Shares
 from horai.sdk.instance import Instance, Notes
 from horai.sdk.outcomes import outcome_of_error, outcome_of_value, timed_out
 from horai.sdk.payloads import Form, Signature
@@ -25,47 +26,54 @@ class Crew:
     """What the functions of a process share: places, threads, and where their notes go."""
 
     def __init__(
-        self, concurrency: int, notes: Notes | None = None, is_held: Callable[[Call], bool] = lambda _: True
+        self,
+        concurrency: int,
+        notes: Notes | None = None,
+        is_held: Callable[[Call], bool] = lambda _: True,
+        shares: Shares | None = None,
     ) -> None:
-        self._free = concurrency
+        self._shares = shares or Shares(concurrency)
         self._is_held = is_held
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._lines: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
+        self.left: Callable[[], None] = lambda: None
+        """Called when a thread that has outlasted its claim gives its place back."""
         self._running: dict[tuple[int, int], Instance[Any]] = {}
         self.threads = Threads(concurrency)
         self.notes = notes
 
-    def enter(self) -> bool:
+    def enter(self, handler: str) -> bool:
         """Takes a place, which `leave` gives back; False when there is none, and `turn` waits for one."""
-        if self._free > 0:
-            self._free -= 1
+        if self._shares.room(handler) > 0:
+            self._shares.begin(handler)
             return True
         return False
 
-    async def turn(self, call: Call, instance: Instance[Any]) -> bool:
-        """Waits for a place, first come, first served; False, and no place, when the claim is not ours any more."""
+    async def turn(self, handler: str, call: Call, instance: Instance[Any]) -> bool:
+        """Waits for a place, first come, first served within a handler; False, and no place, when the claim is not ours any more."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append(turn)
+        self._lines[handler].append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             self.end(call)
             if turn.done() and not turn.cancelled():
-                self.leave()  # given and cancelled in the same moment: pass it on
+                self.leave(handler)  # given and cancelled in the same moment: pass it on
             raise
         is_ours = self._is_held(call) and not instance.is_cancelled
         if not is_ours:
             self.end(call)
-            self.leave()
+            self.leave(handler)
         return is_ours
 
-    def leave(self) -> None:
-        """Gives a place back, to the first in line."""
-        while self._line:
-            turn = self._line.popleft()
+    def leave(self, handler: str) -> None:
+        """Gives a place back: to the handlers that wait and may begin, of these to the one that runs least."""
+        self._shares.end(handler)
+        while waiting := [name for name, line in self._lines.items() if line and self._shares.room(name) > 0]:
+            first = min(waiting, key=self._shares.running)
+            turn = self._lines[first].popleft()
             if not turn.done():
+                self._shares.begin(first)
                 turn.set_result(None)
-                return
-        self._free += 1
 
     def begin(self, call: Call, decode: Callable[[str | None], Any]) -> Instance[Any]:
         """An attempt is under way, or waits for a place."""
@@ -90,8 +98,9 @@ class Crew:
 class _Functions:
     """How the attempts of one job begin."""
 
-    def __init__(self, function: Callable[..., Any], signature: Signature, crew: Crew) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Signature, crew: Crew, handler: str) -> None:
         self._function = function
+        self._handler = handler
         self._crew = crew
         self._decode = signature.shape.decode
         self._form = signature.form
@@ -115,7 +124,7 @@ class AsyncFunction(_Functions):
         """What the function's end makes of the attempt; never raises but for cancellation."""
         crew, deadline = self._crew, None
         instance = crew.begin(call, self._decode)
-        if not crew.enter() and not await crew.turn(call, instance):
+        if not crew.enter(self._handler) and not await crew.turn(self._handler, call, instance):
             return NotSent()
         try:
             arguments = self._arguments(instance)
@@ -137,7 +146,7 @@ class AsyncFunction(_Functions):
             return outcome_of_error(error)
         finally:
             crew.end(call)
-            crew.leave()
+            crew.leave(self._handler)
 
 
 class ThreadedFunction(_Functions):
@@ -147,7 +156,7 @@ class ThreadedFunction(_Functions):
         """What the function's end makes of the attempt; never raises but for cancellation."""
         crew = self._crew
         instance = crew.begin(call, self._decode)
-        if not crew.enter() and not await crew.turn(call, instance):
+        if not crew.enter(self._handler) and not await crew.turn(self._handler, call, instance):
             return NotSent()
         ended = crew.threads.run(lambda: self._function(*self._arguments(instance)))
         try:
@@ -165,12 +174,14 @@ class ThreadedFunction(_Functions):
         finally:
             instance.end()
             crew.end(call)
-            _when_ended(ended, crew.leave)
+            _when_ended(ended, crew, self._handler)
 
 
-def executor_of(function: Callable[..., Any], signature: Signature, crew: Crew) -> AsyncFunction | ThreadedFunction:
-    """What makes the attempts of a function."""
-    return (AsyncFunction if signature.is_async else ThreadedFunction)(function, signature, crew)
+def executor_of(
+    function: Callable[..., Any], signature: Signature, crew: Crew, handler: str = ""
+) -> AsyncFunction | ThreadedFunction:
+    """What makes the attempts of a function, whose places are counted under its `handler`."""
+    return (AsyncFunction if signature.is_async else ThreadedFunction)(function, signature, crew, handler)
 
 
 def _is_being_cancelled() -> bool:
@@ -179,15 +190,16 @@ def _is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _when_ended(ended: "asyncio.Future[Any]", leave: Callable[[], None]) -> None:
+def _when_ended(ended: "asyncio.Future[Any]", crew: Crew, handler: str) -> None:
     """A thread keeps its place until it ends, whoever waits for it."""
 
     def left(future: "asyncio.Future[Any]") -> None:
         if not future.cancelled():
             future.exception()  # read, so that nobody is told that it was not
-        leave()
+        crew.leave(handler)
 
     if ended.done():
         left(ended)
     else:
         ended.add_done_callback(left)
+        ended.add_done_callback(lambda _: crew.left())

@@ -33,4 +33,4 @@ class Job(Verbs[R]):
 
     def executor(self, crew: Crew) -> AsyncFunction | ThreadedFunction:
         """What makes its attempts, in this process."""
-        return executor_of(self._function, self.declaration.signature, crew)
+        return executor_of(self._function, self.declaration.signature, crew, self.name)

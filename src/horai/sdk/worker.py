@@ -17,6 +17,7 @@ from horai.core.calls import Call
 from horai.core.errors import Invalid
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
+from horai.core.shares import Shares
 from horai.core.vitals import Vitals
 from horai.db.embedded.visit import running
 from horai.db.wakeups import Wakeups
@@ -83,7 +84,8 @@ async def working(
     def is_held(call: Call) -> bool:
         return told.holds_lease(time.monotonic()) and call.node == told.incarnation
 
-    crew, isolated = Crew(settings.concurrency, is_held=is_held), _isolated(url, app, settings, is_held)
+    shares = _shares(app, settings.concurrency)
+    crew, isolated = Crew(settings.concurrency, None, is_held, shares), _isolated(url, app, settings, is_held)
     engine = Engine(
         url,
         settings.name,
@@ -93,7 +95,9 @@ async def working(
         _paced(settings),
         frozenset({Role.worker}),
         Reach(scope.tenant_id, settings.queues),
+        shares,
     )
+    crew.left = engine.make_room
     for runner in filter(None, (crew, isolated)):
         runner.notes = engine.scribe
         engine.recall.listen(runner.claim_over)
@@ -111,6 +115,13 @@ def _paced(settings: WorkerSettings) -> EngineSettings:
     return replace(
         settings.engine, concurrency=settings.concurrency, claim_batch=BATCH, settle_batch=BATCH, in_flight=IN_HAND
     )
+
+
+def _shares(app: Horai, concurrency: int) -> Shares:
+    """The places of the functions that run in this process itself, and how many of them each may take."""
+    here = [job for job in app.jobs.values() if job.declaration.isolation is None]
+    caps = {job.name: job.declaration.concurrency for job in here if job.declaration.concurrency is not None}
+    return Shares(concurrency, (job.name for job in here), caps)
 
 
 def _isolated(

@@ -80,10 +80,18 @@ class ShardList(Model):
     next_cursor: None
 
 
+class Reason(Model):
+    """Why the scheduler is degraded, in one sentence."""
+
+    text: str
+    text_said: Sentence
+
+
 class HealthOut(Model):
     """How the scheduler is doing: all its nodes together, but for `holdsLease`, which is of the one that answers."""
 
     status: Literal["UP", "DEGRADED"]
+    reasons: list[Reason]
     modes: list[str]
     trigger_delay_p50_ms: float
     trigger_delay_p95_ms: float

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Response
 from horai import __version__
 from horai.api.context import Context, ContextDep
 from horai.api.present import answer, lost_node_json, nodes_json, shard_json
+from horai.api.said import said
 from horai.core.shards import Duty
 from horai.core.vitals import merged, reading_from
 from horai.db import nodes, reads, shards
@@ -46,9 +47,11 @@ def _health(context: Context, live: list[NodeInfo], others: list[NodeVitals]) ->
     now = time.monotonic()
     told = merged([context.vitals.reading(now), *(reading_from(other.vitals, other.name) for other in others)])
     holds_lease = context.vitals.holds_lease(now)
+    reasons = [said("text", reason) for reason in told.reasons()]
     is_complete = all(any(duty.role in node.roles for node in live) for duty in Duty)
     return {
-        "status": "UP" if is_complete and holds_lease and not told.overdue else "DEGRADED",
+        "status": "UP" if is_complete and holds_lease and not told.overdue and not reasons else "DEGRADED",
+        "reasons": reasons,
         "modes": ["NORMAL"],
         "triggerDelayP50Ms": round(told.delay_quantile(0.50) * 1000, 3),
         "triggerDelayP95Ms": round(told.delay_quantile(0.95) * 1000, 3),
@@ -94,11 +97,16 @@ async def healthz() -> Response:
 
 @router.get("/readyz", include_in_schema=False)
 async def readyz(context: ContextDep) -> Response:
-    """The database answers, the lease holds, and every loop has lately succeeded: 503 while blind."""
+    """The database answers, its clock was not set back, the lease holds, and every loop has lately succeeded: 503 while blind.
+
+    A database that is newer than this version is a reason to upgrade, not to take the node out of service.
+    """
     async with acquire(context.pool) as connection:
         await nodes.database_time(connection)
     vitals, now = context.vitals, time.monotonic()
-    told = {"overdueLoops": vitals.overdue(now), "holdsLease": vitals.holds_lease(now)}
+    told: dict[str, Any] = {"overdueLoops": vitals.overdue(now), "holdsLease": vitals.holds_lease(now)}
+    reasons = vitals.reading(now).reasons()
+    told["reasons"] = [str(reason) for reason in reasons]
     if not vitals.is_well(now):
         return answer({"status": "degraded", **told}, 503)
-    return answer({"status": "ready", **told})
+    return answer({"status": "degraded" if reasons else "ready", **told})

@@ -6,13 +6,15 @@
 | refusals | why a request is refused as a whole                         |
 | hints    | what to do instead                                          |
 | shapes   | the same of what has not the shape that is asked for        |
+| degraded | why the scheduler is degraded                               |
 | titles   | the kinds of errors, by the codes that problems carry       |
 """
 
+from horai.core.wording.degraded import Degraded
 from horai.core.wording.hints import Hint
 from horai.core.wording.refusals import Refused
 from horai.core.wording.shapes import Misshapen
 from horai.core.wording.titles import Title
 from horai.core.wording.wrong import Wrong, told_by
 
-__all__ = ["Hint", "Misshapen", "Refused", "Title", "Wrong", "told_by"]
+__all__ = ["Degraded", "Hint", "Misshapen", "Refused", "Title", "Wrong", "told_by"]

@@ -159,24 +159,25 @@ select id from gone;
 -- name: release_if_running
 -- moves: RUNNING -> INIT
 -- Nothing was sent, or the handler asked for later: no failure is counted. $6: whether the delay is the user's wish and
--- so moves execute_time, or only ours.
+-- so moves execute_time, or only ours. $7: a handler of our own that waits for something releases quietly, without an event.
 with report as (
-    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::boolean[])
-        as r(id, attempt, fence, node, delay, postponed)
+    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::boolean[], $7::boolean[])
+        as r(id, attempt, fence, node, delay, postponed, quiet)
 ), held as materialized (
-    select live.id, clock_timestamp() + report.delay as again_at, report.postponed from report
+    select live.id, clock_timestamp() + report.delay as again_at, report.postponed, report.quiet from report
     join horai.instance_live live on live.id = report.id
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
     order by live.id for update of live skip locked
 ), released as (
     update horai.instance_live live
     set state = 0, due = held.again_at, execute_time = case when held.postponed then held.again_at else live.execute_time end,
-        events = live.events + 1, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
+        events = live.events + (not held.quiet)::integer, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
     from held where live.id = held.id
-    returning live.*
+    returning live.*, held.quiet
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events, 'INSTANCE_RELEASED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'due', due) from released
+    select tenant_id, job_id, id, events, 'INSTANCE_RELEASED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'due', due)
+    from released where not quiet
 )
 select id, lane, due from released;
 

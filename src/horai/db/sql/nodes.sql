@@ -1,15 +1,20 @@
 -- Nodes are incarnations with a lease.
 
 -- name: register_node
--- Whoever listens beats at once, and gives the newcomer its share.
+-- Whoever listens beats at once, and gives the newcomer its share. `latest` is the last time that nodes have noted: a clock
+-- that is behind it was set back.
 insert into horai.node (name, host, pid, version, lease_until, roles)
 values ($1, $2, $3, $4, clock_timestamp() + $5::interval, $6)
-returning incarnation, clock_timestamp() as now, pg_notify('horai_wake', 'n');
+returning incarnation, pg_notify('horai_wake', 'n'), (
+    select max(greatest(known.started_at, known.fenced_at, known.stopped_at, known.rescued_at))
+    from (select * from horai.node order by incarnation desc limit 1000) known
+) as latest;
 
 -- name: renew_node
 -- One beat: the node's lease and those of all its shards, and what it has to know of the others. Zero rows: fenced or
 -- stopped, never to be renewed. Shards come back as they were before; `is_kept` are those that this renewed, which a shard
--- that somebody takes at this moment is not. The notification probes the listening connections of all nodes.
+-- that somebody takes at this moment is not. The notification probes the listening connections of all nodes. The mark and the
+-- snapshot tell whether live rows may be new (core/news.py); they come with the beat because an idle node then asks nothing more.
 with me as (
     update horai.node set lease_until = clock_timestamp() + $2::interval, vitals = $3::json, draining = $4
     where incarnation = $1 and fenced_at is null and stopped_at is null
@@ -34,7 +39,11 @@ select clock.now, (
         'duty', lease.duty, 'shard', lease.shard, 'node', lease.node, 'epoch', lease.epoch,
         'is_kept', kept.shard is not null, 'left', extract(epoch from lease.lease_until - clock.now)))
     from horai.shard_lease lease left join kept on kept.duty = lease.duty and kept.shard = lease.shard
-) as shards
+) as shards, (
+    select last_value from horai.change_mark
+) as mark, (
+    select max(number) from horai.migration
+) as schema_number, pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest_open, pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next_id
 from me, probed, clock;
 
 -- name: stop_node

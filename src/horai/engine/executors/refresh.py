@@ -28,11 +28,11 @@ class RefreshExecutor:
                 looked = await look(connection, Tick(call.job_id, call.instance_id, call.fire_time))
         except HELD_UP as error:
             log.warning("a tick was held up", instance=call.instance_id, error=repr(error))
-            return Postponed(5 * LOOK)
+            return Postponed(5 * LOOK, is_quiet=True)
         except Exception as error:
             log.error("a tick failed", instance=call.instance_id, error=repr(error))
             return FailedRetryable("REFRESH_TICK", f"The tick could not be made: {type(error).__name__}: {error}"[:500])
         self._wakeups.announce(looked.woken)
         if looked.again is not None:
-            return Postponed(looked.again)
+            return Postponed(looked.again, is_quiet=True)
         return Succeeded(json.dumps(looked.result))

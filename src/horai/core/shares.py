@@ -1,0 +1,54 @@
+"""Share the slots of a process between its handlers, so that no handler delays another one.
+
+A handler that runs nothing may take any free slot. A handler that runs something leaves a slot for each handler that runs
+nothing, up to a quarter of all slots: calls that hang fill the rest and no more. With a single handler, or a single slot,
+nothing is kept free. Pure: the caller says what begins and what ends.
+"""
+
+from collections.abc import Iterable, Mapping
+
+KEPT_SHARE = 4
+"""At most one slot in so many, and at least one, is kept free for handlers that run nothing."""
+
+
+class Shares:
+    """What each handler runs, of `slots` in all. `caps` bounds single handlers further."""
+
+    def __init__(self, slots: int, handlers: Iterable[str] = (), caps: Mapping[str, int] | None = None) -> None:
+        self._kept_at_most = max(slots // KEPT_SHARE, 1) if slots > 1 else 0
+        self._caps = dict(caps or {})
+        self._running = dict.fromkeys(handlers, 0)
+        self._idle = len(self._running)
+        self.free = slots
+
+    @property
+    def handlers(self) -> Iterable[str]:
+        """The handlers that are known."""
+        return self._running.keys()
+
+    def running(self, handler: str) -> int:
+        """How many slots a handler holds."""
+        return self._running.get(handler, 0)
+
+    def room(self, handler: str) -> int:
+        """How many more calls of a handler may begin."""
+        running = self._running.get(handler, 0)
+        idle = self._idle - (handler in self._running and not running)
+        room = self.free - min(idle, self._kept_at_most)
+        if not running:
+            room = max(room, min(self.free, 1))
+        cap = self._caps.get(handler)
+        return max(room if cap is None else min(room, cap - running), 0)
+
+    def begin(self, handler: str, calls: int = 1) -> None:
+        """Take slots. The caller has asked for the room."""
+        running = self._running.get(handler)
+        self._idle -= running == 0
+        self._running[handler] = (running or 0) + calls
+        self.free -= calls
+
+    def end(self, handler: str, calls: int = 1) -> None:
+        """Give slots back."""
+        self._running[handler] -= calls
+        self._idle += not self._running[handler]
+        self.free += calls
