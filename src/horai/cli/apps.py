@@ -33,7 +33,7 @@ def load_app(reference: Reference) -> Horai:
 def _applications_in(module: ModuleType, reference: Reference) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Horai)]
     if not names:
-        return "It has no application: app = Horai() makes one."
+        return 'It has no application: app = Horai("shop") makes one.'
     meant = get_close_matches(reference.name, names, 1) or (names if len(names) == 1 else [])
     if meant:
         return f"Did you mean {reference.module}:{meant[0]}?"

@@ -7,7 +7,7 @@ from typing import NoReturn
 import typer
 
 from horai.core.errors import HoraiError
-from horai.db.places import BadPlace
+from horai.db.places import BadPlace, NoDatabase
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SUGGESTION = re.compile(r"(?P<what>.*?) (?:(?P<meant>Did you mean .*\?)|\(Possible options: (?P<options>.*)\))")
@@ -45,7 +45,7 @@ def as_failure(error: Exception) -> CommandFailed:
     match error:
         case CommandFailed():
             return error
-        case BadPlace():
+        case BadPlace() | NoDatabase():
             return BadUsage(error.detail, error.hint)
         case HoraiError():
             return CommandFailed(error.detail, error.hint)

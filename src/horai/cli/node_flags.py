@@ -22,6 +22,9 @@ Grace = Annotated[str, flag("--grace", about="How long running calls may take to
 UntilStdinEnds = Annotated[
     bool, flag("--until-stdin-ends", about="Also stop when stdin ends: with the process that holds its other end.")
 ]
+MayBeUnnamed = Annotated[
+    bool, typer.Option("--may-be-unnamed", hidden=True, help="Set by `horai up --app` for its embedded database.")
+]
 Application = Annotated[
     str,
     typer.Argument(help="The application, such as shop.jobs:app; shop.jobs alone means that.", metavar="MODULE:APP"),

@@ -8,7 +8,7 @@ from typing import Annotated
 from horai.cli.errors import BadUsage, refuse_flag
 from horai.cli.flags import DatabaseUrl, DataDir, flag, words
 from horai.cli.lazy import new_app
-from horai.cli.node_flags import Application, Grace, LeaseTtl, Name, UntilStdinEnds, engine_settings
+from horai.cli.node_flags import Application, Grace, LeaseTtl, MayBeUnnamed, Name, UntilStdinEnds, engine_settings
 from horai.cli.references import parse_reference, require_module
 from horai.core.definition import QUEUE
 from horai.db.places import choose_database
@@ -37,6 +37,7 @@ def worker(
     lease_ttl: LeaseTtl = "8s",
     grace: Grace = "10s",
     until_stdin_ends: UntilStdinEnds = False,
+    may_be_unnamed: MayBeUnnamed = False,
 ) -> None:
     """Run the functions of an application.
 
@@ -64,7 +65,7 @@ def worker(
     if processes > 1:
         return serve(sharing(called, engine.grace, processes, url), until_stdin_ends=patience)
     own = isolated or os.cpu_count() or 1
-    settings = WorkerSettings(concurrency, chosen, own, str(reference), called, engine)
+    settings = WorkerSettings(concurrency, chosen, own, str(reference), called, engine, may_be_unnamed)
     return serve(working(found, settings), until_stdin_ends=patience)
 
 
