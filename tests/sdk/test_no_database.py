@@ -12,6 +12,7 @@ import pytest
 
 from horai import Horai
 from horai.db.places import NoDatabase
+from horai.db.pool import Dedicated
 from horai.sdk.client import NotMigrated
 from terminal import clean_environment
 
@@ -61,14 +62,15 @@ def _command(process: psutil.Process) -> str:
         return ""
 
 
-def test_a_database_without_the_tables_names_the_command_that_makes_them(url: str) -> None:
-    app = Horai("shop", database_url=f"{url.rsplit('/', 1)[0]}/postgres?{url.partition('?')[2]}")
+async def test_a_database_without_the_tables_names_the_command_that_makes_them(url: str, connection: Dedicated) -> None:
+    await connection.execute("drop schema horai cascade")
+    app = Horai("shop", database_url=url)
 
     @app.job
     async def greet() -> None: ...
 
     with pytest.raises(NotMigrated, match="run `horai migrate`"):
-        asyncio.run(greet.enqueue())
+        await greet.enqueue()
 
 
 async def test_a_time_out_names_the_job_the_instance_and_its_state(url: str) -> None:

@@ -11,6 +11,7 @@ import horai
 from horai.cli.errors import BadUsage, CommandFailed
 from horai.cli.references import Reference, look_here_first, refuse_module
 from horai.core.errors import HoraiError
+from horai.sdk import django
 from horai.sdk.app import Horai
 
 PLACES_SHOWN = 3
@@ -20,6 +21,7 @@ NOT_THEIRS = (str(Path(horai.__file__).parent), "<frozen importlib", importlib._
 def load_app(reference: Reference) -> Horai:
     """The application, its module imported; whatever is wrong with either is told with a way out."""
     look_here_first()
+    _set_up_django()
     module = _import(reference.module)
     found: object = module
     for part in reference.name.split("."):
@@ -28,6 +30,16 @@ def load_app(reference: Reference) -> Horai:
         return found
     there = "has no " + repr(reference.name) if found is None else f"has a {type(found).__name__} there, not a Horai"
     raise BadUsage(f"{reference}: the module {there}.", _applications_in(module, reference))
+
+
+def _set_up_django() -> None:
+    try:
+        django.set_up()
+    except (Exception, SystemExit) as error:
+        reason = traceback.format_exception_only(error)[-1].strip()
+        raise CommandFailed(
+            f"django.setup() failed: {reason}", f"Check {django.SETTINGS}, or remove it from the environment."
+        ) from error
 
 
 def _applications_in(module: ModuleType, reference: Reference) -> str:

@@ -69,9 +69,11 @@ class Client:
         """An instance per idempotency key: its id, and whether this call made it."""
         return await enqueues.enqueue_once(self.scope, job, (await self._moment(when), payload), once)
 
-    async def put(self, job: str, key: str, when: When, payload: str | None, intent: Intent) -> tuple[Verdict, int]:
-        """What became of a put, and of which instance."""
-        put = Put(check_key(key), await self._moment(when) or await self.now(), payload, intent)
+    async def put(
+        self, job: str, key: str, when: When, payload: str | None, intent: Intent, needs_payload: bool
+    ) -> tuple[Verdict, int]:
+        """What became of a put, and of which instance. `PayloadMissing` if a new one would lack what it needs."""
+        put = Put(check_key(key), await self._moment(when) or await self.now(), payload, intent, needs_payload)
         verdict, instance = await instances.put_instance(self.scope, job, put)
         return verdict, instance.id
 
