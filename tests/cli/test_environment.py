@@ -97,3 +97,17 @@ def test_with_json_an_error_of_the_command_line_itself_is_a_problem_object(alone
     assert (unreachable.code, json.loads(unreachable.err)["code"]) == (1, "CLI_FAILED")
     assert json.loads(unreachable.err)["hint"] == "start one with `horai up`, or set HORAI_SERVER"
     assert (misused.code, json.loads(misused.err)["code"]) == (2, "CLI_USAGE")
+
+
+def test_a_death_at_the_first_attempt_shows_one_failure_and_no_retry(horai: Terminal) -> None:
+    made = ("--url", "http://127.0.0.1:1/", "--max-retry", "0")
+    assert horai("jobs", "create", "dies-at-once", *made).code == 0
+    assert horai("jobs", "trigger", "dies-at-once", "--wait", "--timeout", "30s").code == 1
+
+    (dead,) = horai("instances", "list", "--job", "dies-at-once", "--json").json["items"]
+    shown = dict(
+        line.split(maxsplit=1) for line in horai("instances", "show", dead["id"]).out.splitlines() if " " in line
+    )
+
+    assert (dead["state"], shown["attempt"].strip(), shown["failures"].strip()) == ("DEAD", "1", "1")
+    assert "retries" not in shown

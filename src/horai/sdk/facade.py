@@ -58,9 +58,8 @@ class Portal:
         self._inherited += [loop, selector]
         nowhere = os.open(os.devnull, os.O_RDWR)
         shared: list[int] = [key.fd for key in selector.get_map().values()]
-        if (
-            own := getattr(selector, "fileno", None)
-        ) is not None:  # epoll and kqueue have a descriptor, select has none
+        own = getattr(selector, "fileno", None)  # epoll and kqueue have a descriptor, select has none
+        if own is not None:
             shared.append(own())
         for descriptor in shared:
             with suppress(OSError):
