@@ -11,7 +11,7 @@ import pytest
 
 import make
 from horai.accept import jobs
-from horai.accept.declarations import Applied, Declared, compare, declare
+from horai.accept.declarations import Applied, Declared, Owner, compare, declare
 from horai.accept.jobs import Change
 from horai.accept.scope import Scope, require_job
 from horai.core.definition import JobStatus
@@ -203,6 +203,43 @@ async def test_a_job_of_another_application_is_left_alone(url: str, connection: 
             await declare(scope, "warehouse", [declared(queue="q")])
 
         assert await written(connection) == before
+
+
+async def test_a_renamed_application_takes_over_the_jobs_of_its_former_name(url: str) -> None:
+    async with make.scope(url) as scope:
+        await declare(scope, "shop", [declared(), declared("mail")])
+        made = await read(scope)
+
+        said = await declare(scope, Owner("store", frozenset({"shop"})), [declared()])
+        with pytest.raises(Invalid, match="publish: is declared by the application 'store'") as refused:
+            await declare(scope, "shop", [declared()])
+
+        now = await read(scope)
+        assert (said, now.id) == (Applied(changed=("publish",)), made.id)
+        assert (now.document["declaredBy"], (await read(scope, "mail")).document["declaredBy"]) == ("store", "shop")
+        assert refused.value.hint is not None
+        assert "Horai('shop', formerly='store')" in refused.value.hint
+
+
+async def test_of_two_applications_that_start_together_one_gets_the_job(url: str) -> None:
+    async with processes(url, 2) as (first, second):
+        said = await asyncio.gather(
+            declare(first, "shop", [declared()]), declare(second, "billing", [declared()]), return_exceptions=True
+        )
+
+        (refused,) = [answer for answer in said if isinstance(answer, Invalid)]
+        owner = (await read(first)).document["declaredBy"]
+        assert f"is declared by the application {owner!r}" in str(refused)
+
+
+async def test_jobs_of_an_application_without_a_name_go_to_the_first_with_one(url: str) -> None:
+    async with make.scope(url) as scope:
+        await declare(scope, Owner(None), [declared()])
+        assert "declaredBy" not in (await read(scope)).document
+
+        assert await declare(scope, "shop", [declared()]) == Applied(changed=("publish",))
+        with pytest.raises(Invalid, match="is declared by the application 'shop'"):
+            await declare(scope, Owner(None), [declared()])
 
 
 async def test_a_job_that_the_code_no_longer_has_is_reported_and_not_touched(url: str, connection: Dedicated) -> None:

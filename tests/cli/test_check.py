@@ -172,7 +172,7 @@ def test_an_application_without_jobs_is_a_problem(shop: Terminal, tmp_path: Path
     write(tmp_path, "from horai import Horai\napp = Horai()\n", "empty")
 
     assert shop("check", "empty").failed_with(
-        1, "error: The application 'empty' has no jobs.", "hint: Declare one: @app.job."
+        1, "error: No job is declared in the application without a name.", "hint: Declare one: @app.job."
     )
 
 
@@ -181,7 +181,7 @@ def test_a_fault_in_a_job_is_told_with_its_place(shop: Terminal, tmp_path: Path)
         tmp_path,
         """\
         from horai import Horai, Node
-        app = Horai()
+        app = Horai("shop")
 
         @app.job(cron="61 * * * *")
         def wrong(): ...
@@ -240,7 +240,7 @@ def test_an_import_that_fails_inside_the_module_is_told_apart_from_one_that_is_m
             "store.jobs",
             [
                 "error: store.jobs:app: the module has no 'app'.",
-                "hint: It has no application: app = Horai() makes one.",
+                'hint: It has no application: app = Horai("shop") makes one.',
             ],
         ),
         ("shop.py", ["error: 'shop.py' does not name an application.", "hint: Did you mean shop:app?"]),

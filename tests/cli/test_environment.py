@@ -1,5 +1,6 @@
 """Flag, environment, file, default: in this order."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,49 @@ def test_the_server_flag_beats_its_variable(alone: Terminal, server: HoraiProces
     assert alone("health", "--json").code == 1
     assert alone("health", "--json", "--server", server.base).json["status"] == "UP"
     assert alone("health", HORAI_JSON="1", HORAI_SERVER=server.base).json["status"] == "UP"
+
+
+def test_a_variable_of_another_program_filters_no_list(horai: Terminal) -> None:
+    strange = {"HORAI_STATE": "DEAD", "HORAI_QUEUE": "nowhere", "HORAI_TAG": "none", "HORAI_STATUS": "PAUSED"}
+    assert horai("jobs", "create", "of-any-queue").code == 0
+
+    for listed in (horai("jobs", "list", "--json", "--all"), horai("jobs", "list", "--json", "--all", **strange)):
+        assert "of-any-queue" in [job["name"] for job in listed.json["items"]]
+
+
+def test_a_hint_names_a_command_and_no_path(horai: Terminal) -> None:
+    assert horai("jobs", "show", "no-such-job").err.splitlines()[-1] == "hint: `horai jobs list` lists them."
+    assert horai("instances", "show", "1").err.splitlines()[-1] == "hint: `horai instances list` lists them."
+
+
+@pytest.mark.parametrize("asked", [("--json",), ()])
+def test_with_json_an_error_is_a_problem_object_on_stderr(horai: Terminal, asked: tuple[str, ...]) -> None:
+    environment = {} if asked else {"HORAI_JSON": "1"}
+    refused = horai("jobs", "show", "no-such-job", *asked, **environment)
+    problem = json.loads(refused.err)
+
+    assert (refused.code, refused.out) == (1, "")
+    assert (problem["code"], problem["status"], problem["exitCode"]) == ("SCH_404_NOT_FOUND", 404, 1)
+    assert problem["hint"] == "`horai jobs list` lists them."
+
+
+def test_with_json_an_error_of_the_command_line_itself_is_a_problem_object(alone: Terminal) -> None:
+    unreachable, misused = alone("jobs", "list", "--json"), alone("jobs", "list", "--json", "--limit", "0")
+
+    assert (unreachable.code, json.loads(unreachable.err)["code"]) == (1, "CLI_FAILED")
+    assert json.loads(unreachable.err)["hint"] == "start one with `horai up`, or set HORAI_SERVER"
+    assert (misused.code, json.loads(misused.err)["code"]) == (2, "CLI_USAGE")
+
+
+def test_a_death_at_the_first_attempt_shows_one_failure_and_no_retry(horai: Terminal) -> None:
+    made = ("--url", "http://127.0.0.1:1/", "--max-retry", "0")
+    assert horai("jobs", "create", "dies-at-once", *made).code == 0
+    assert horai("jobs", "trigger", "dies-at-once", "--wait", "--timeout", "30s").code == 1
+
+    (dead,) = horai("instances", "list", "--job", "dies-at-once", "--json").json["items"]
+    shown = dict(
+        line.split(maxsplit=1) for line in horai("instances", "show", dead["id"]).out.splitlines() if " " in line
+    )
+
+    assert (dead["state"], shown["attempt"].strip(), shown["failures"].strip()) == ("DEAD", "1", "1")
+    assert "retries" not in shown

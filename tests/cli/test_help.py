@@ -1,15 +1,21 @@
-"""The surface: every command explains itself, every flag has its variable, every slip is answered."""
+"""The surface: every command explains itself, settings have variables, every slip is answered."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
 
+import horai
 from horai import __version__
+from horai.cli import hints
 from horai.cli.lazy import load
 from horai.cli.main import COMMANDS
+from horai.core.wording import Hint
 from terminal import HORAI, Terminal
 
 VERBS = {
@@ -32,13 +38,11 @@ VERBS = {
     "dlq": {"list", "show", "faults", "replay", "discard"},
     "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "cancel", "delete"},
 }
-OTHERWISE_NAMED = {
-    "jobs list --refresh": "HORAI_REFRESH_JOBS",
-    "jobs list --name": "HORAI_JOB_NAME",
-    "instances put --version": "HORAI_INSTANCE_VERSION",
-    "source nats --url": "HORAI_NATS_URL",
-}
-"""HORAI_NAME is the node's own, HORAI_VERSION what an image says of itself, HORAI_URL a target's: none may mean two things."""
+SERVERS = {"up", "node", "worker", "source nats"}
+"""Commands that run until they are stopped: each of their flags has an environment variable."""
+CONNECTIONS = {"--server", "--api-key", "--database-url", "--data-dir", "--json"}
+"""Flags with an environment variable in every command."""
+OTHERWISE_NAMED = {"source nats --url": "HORAI_NATS_URL"}
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
@@ -65,13 +69,44 @@ def test_the_overview_says_of_each_command_what_the_command_says_itself() -> Non
         assert load(name).help.splitlines()[0] == about
 
 
-def test_every_flag_has_an_environment_variable_of_its_name() -> None:
+def every_flag() -> Iterator[tuple[str, str, Any]]:
     for path, command in every_command():
-        for option in (p for p in command.params if p.param_type_name == "option"):
-            flag = next(name for name in option.opts if name.startswith("--"))
+        for option in (p for p in command.params if p.param_type_name == "option" and not p.hidden):
+            yield path, next(name for name in option.opts if name.startswith("--")), option
+
+
+def test_every_flag_of_a_server_or_a_connection_has_an_environment_variable_of_its_name() -> None:
+    for path, flag, option in every_flag():
+        if path in SERVERS or flag in CONNECTIONS:
             variable = "HORAI_" + flag[2:].replace("-", "_").upper()
             expected = OTHERWISE_NAMED.get(f"{path} {flag}", variable)
             assert option.envvar == expected or expected in option.help, f"{path} {flag}"
+
+
+def test_no_flag_of_a_single_call_has_an_environment_variable() -> None:
+    shared = {"source jsonl --job", "source jsonl --batch", "source retry --job"}  # as `source nats` has them
+    read = {f"{path} {flag}" for path, flag, option in every_flag() if option.envvar and path not in SERVERS}
+    assert {name for name in read if name.rpartition(" ")[2] not in CONNECTIONS} == shared
+
+
+def test_every_hint_that_names_a_path_has_a_sentence_for_the_command_line() -> None:
+    rest = re.compile(r"/api/v1|/openapi|/readyz|\b(GET|POST|PATCH|DELETE)\b|\bPUT\b")
+    named = {hint.name for hint in Hint if rest.search(str(hint.value))} - {"LISTED_AT"}
+    assert named <= set(hints.COMMANDS)
+    assert all(Hint[code].places >= _places(text) for code, text in hints.COMMANDS.items())
+    assert not [text for text in (*hints.COMMANDS.values(), *hints.LISTS.values()) if rest.search(text)]
+
+
+def test_every_list_that_a_hint_names_has_its_command() -> None:
+    source = Path(horai.__file__).parent / "accept"
+    paths = {
+        found for file in source.glob("*.py") for found in re.findall(r'LISTED_AT\(path="(.*?)"', file.read_text())
+    }
+    assert paths == set(hints.LISTS)
+
+
+def _places(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
 def test_help_and_version_go_to_stdout(alone: Terminal) -> None:

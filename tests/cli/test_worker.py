@@ -175,7 +175,7 @@ async def test_up_with_an_application_runs_its_schedules(shop: Shop, short_place
     assert not any(child.is_running() for child in children)
 
 
-def test_without_a_database_it_is_told_who_runs_the_schedules(alone: Terminal, shop: Shop, tmp_path: Path) -> None:
+def test_a_worker_without_a_database_says_what_to_set(alone: Terminal, shop: Shop, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
 
     for refused in (
@@ -183,9 +183,9 @@ def test_without_a_database_it_is_told_who_runs_the_schedules(alone: Terminal, s
         alone.at(shop.place)("worker", "shop", "--data-dir", str(nowhere)),
     ):
         assert refused.failed_with(
-            1,
-            f"error: No database is named, and no `horai up` runs in {nowhere}.",
-            "hint: Nothing runs the schedules: start `horai up`, or use `horai up --app shop:app`.",
+            2,
+            f"error: No database is named, and no `horai up` runs in {nowhere}: set HORAI_DATABASE_URL, or start "
+            "`horai up`.",
         )
     assert not nowhere.exists()
 
@@ -199,7 +199,7 @@ def test_a_database_in_the_code_is_not_overruled_but_refused(alone: Terminal, sh
     ):
         assert refused.failed_with(
             2,
-            "error: The application 'shop' names a database of its own in its code, and the worker was told another.",
+            "error: The code of the application 'shop' names a database, and the worker was told another.",
             "hint: Leave one of them out: Horai(database_url=…), or --database-url and HORAI_DATABASE_URL.",
         )
 

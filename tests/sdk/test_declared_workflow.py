@@ -98,8 +98,10 @@ async def test_a_workflow_that_another_application_declares_is_not_touched() -> 
         before = await workflows.read_workflow(scope, "nightly")
         other = Horai("other")
         other.workflow("nightly", [Node("load")])
-        with pytest.raises(Invalid, match="the application 'shop' declares"):
+        with pytest.raises(Invalid, match="the application 'shop' declares") as refused:
             await other.declare_to(scope)
 
         assert await workflows.read_workflow(scope, "nightly") == before
+        assert refused.value.hint is not None
+        assert "Horai('other', formerly='shop')" in refused.value.hint
         assert (await app.declare()).removed == ()

@@ -11,6 +11,7 @@ from working import working
 from horai import Horai, Instance, InstanceCancelled, InstanceFailed, Retry
 from horai.core.errors import DispatcherDown, Invalid, NotFound
 from horai.db.pool import Dedicated
+from horai.sdk.app import Unnamed
 
 
 @dataclass
@@ -231,8 +232,25 @@ def test_a_wrong_declaration_is_told_at_once_with_the_jobs_name(options: dict[st
         async def broken() -> None: ...
 
 
-def test_an_application_is_called_after_its_module():
-    assert Horai().name == __name__
+async def test_an_application_without_a_name_adds_instances_and_declares_no_job(url: str, connection: Dedicated):
+    shop, client = Shop(url), Horai(database_url=url)
+    await shop.app.declare()
+
+    @client.job(name="send")
+    async def send(instance: Any) -> None: ...
+
+    @client.job
+    async def unknown() -> None: ...
+
+    assert (await send.enqueue({"id": 1})).decision == "INSERTED"
+    for refused in (unknown.enqueue(), client.declare()):
+        with pytest.raises(Unnamed, match="has no name") as found:
+            await refused
+        assert found.value.hint is not None
+        assert 'Horai("shop")' in found.value.hint
+    assert await connection.fetchval("select count(*) from horai.job where name = 'unknown'") == 0
+    await client.close()
+    await shop.app.close()
 
 
 async def test_E2_what_is_added_in_the_callers_transaction_is_there_with_its_commit(url: str, connection: Dedicated):

@@ -28,6 +28,7 @@ from horai.db.pool import Connection, acquire, retrying, transaction
 
 TRIES = 5
 NAME_LIMIT = 128
+SECOND_REFUSED = "a job belongs to the first application that declares it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,31 @@ class Applied:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The application that declares jobs. An application without a name owns none of them.
+
+    `formerly` are names that it had before: it takes over the jobs that it declared under them.
+    """
+
+    name: str | None
+    formerly: frozenset[str] = frozenset()
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """Return the field of a stored document that names the owner."""
+        return {} if self.name is None else {"declaredBy": self.name}
+
+    def may_declare(self, owner: str | None) -> bool:
+        """Return whether this application may declare a job that belongs to `owner`."""
+        return owner is None or owner == self.name or owner in self.formerly
+
+    def way_out(self, owner: str) -> str:
+        """Return the hint for an application that declares a job of `owner`."""
+        name = repr(owner) if self.name is None else f"{self.name!r}, formerly={owner!r}"
+        return f"If this is the same application, write Horai({name}). Otherwise give one of the two jobs another name."
+
+
 class _Fate(Enum):
     created = auto()
     changed = auto()
@@ -70,7 +96,7 @@ class _Fate(Enum):
 class _Wish:
     """A declared job without a fault. `document` is what will be stored, to the letter."""
 
-    app: str
+    owner: "Owner"
     definition: Definition
     document: Mapping[str, Any]
     payload: str | None
@@ -80,14 +106,15 @@ class _Wish:
         return self.definition.name
 
 
-async def declare(scope: Scope, app: str, declared: Sequence[Declared]) -> Applied:
+async def declare(scope: Scope, app: str | Owner, declared: Sequence[Declared]) -> Applied:
     """Makes the jobs what the code says; `Invalid` names every fault of every job, and then nothing was written.
 
     A job that was deleted is made again: what the code declares is there. One made by hand is taken over when its
-    target is this worker handler. Another application's is not.
+    target is this worker handler. Another application's is not, unless the owner had that name before.
     """
-    wishes = _checked(app, declared)
-    stored, removed = await _look(scope, app, wishes)
+    owner = owner_of(app)
+    wishes = _checked(owner, declared)
+    stored, removed = await _look(scope, owner, wishes)
     fates = {wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}
     for wish in wishes:
         if fates[wish.name] is not _Fate.unchanged:
@@ -95,11 +122,17 @@ async def declare(scope: Scope, app: str, declared: Sequence[Declared]) -> Appli
     return _applied(fates, removed)
 
 
-async def compare(scope: Scope, app: str, declared: Sequence[Declared]) -> Applied:
+async def compare(scope: Scope, app: str | Owner, declared: Sequence[Declared]) -> Applied:
     """What `declare` would do, without doing it."""
-    wishes = _checked(app, declared)
-    stored, removed = await _look(scope, app, wishes)
+    owner = owner_of(app)
+    wishes = _checked(owner, declared)
+    stored, removed = await _look(scope, owner, wishes)
     return _applied({wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}, removed)
+
+
+def owner_of(app: str | Owner) -> Owner:
+    """Return the owner of this name; an `Owner` is returned as it is."""
+    return Owner(app) if isinstance(app, str) else app
 
 
 def _applied(fates: Mapping[str, _Fate], removed: Iterable[str]) -> Applied:
@@ -107,9 +140,9 @@ def _applied(fates: Mapping[str, _Fate], removed: Iterable[str]) -> Applied:
     return Applied(by_fate[_Fate.created], by_fate[_Fate.changed], by_fate[_Fate.unchanged], tuple(removed))
 
 
-def _checked(app: str, declared: Sequence[Declared]) -> list[_Wish]:
+def _checked(owner: Owner, declared: Sequence[Declared]) -> list[_Wish]:
     """In the order of their names, in which every process writes them."""
-    if not 0 < len(app) <= NAME_LIMIT or not app.isprintable():
+    if owner.name is not None and (not 0 < len(owner.name) <= NAME_LIMIT or not owner.name.isprintable()):
         raise Invalid.field("application", f"its name is not 1 to {NAME_LIMIT} printable characters")
     wishes: dict[str, _Wish] = {}
     faults: list[FieldError] = []
@@ -117,7 +150,7 @@ def _checked(app: str, declared: Sequence[Declared]) -> list[_Wish]:
     for one in declared:
         name = str(one.document.get("name", ""))[:NAME_LIMIT]
         try:
-            wish = _wish(app, one)
+            wish = _wish(owner, one)
         except Invalid as error:
             faults += [FieldError(f"{name}.{fault.field}", fault.message) for fault in error.errors]
             hint = hint or error.hint
@@ -129,8 +162,8 @@ def _checked(app: str, declared: Sequence[Declared]) -> list[_Wish]:
     return [wishes[name] for name in sorted(wishes)]
 
 
-def _wish(app: str, declared: Declared) -> _Wish:
-    document = {**declared.document, "declaredBy": app}
+def _wish(owner: Owner, declared: Declared) -> _Wish:
+    document = {**declared.document, **owner.mark}
     for field in INSTANT_FIELDS:
         if isinstance(at := document.get(field), datetime):
             if at.tzinfo is None:
@@ -139,16 +172,19 @@ def _wish(app: str, declared: Declared) -> _Wish:
     refuse_house(document)
     definition = checked(with_instants(document))
     stored = json.dumps(document_of(definition, document), allow_nan=False)
-    return _Wish(app, definition, json.loads(stored), declared.payload)
+    return _Wish(owner, definition, json.loads(stored), declared.payload)
 
 
-async def _look(scope: Scope, app: str, wishes: Sequence[_Wish]) -> tuple[dict[str, JobRow], list[str]]:
+async def _look(scope: Scope, owner: Owner, wishes: Sequence[_Wish]) -> tuple[dict[str, JobRow], list[str]]:
     """The jobs of these names, and the names of those that the code no longer has; `Invalid` for what cannot be."""
     names = [wish.name for wish in wishes]
     async with acquire(scope.pool) as connection:
         stored = await jobs.jobs_by_name(connection, scope.tenant_id, names)
-        known = await jobs.names_declared_by(connection, scope.tenant_id, app)
-    _refuse([fault for wish in wishes if wish.name in stored for fault in _conflicts(stored[wish.name], wish)])
+        known = await jobs.names_declared_by(connection, scope.tenant_id, owner.name) if owner.name else []
+    there = [stored[wish.name] for wish in wishes if wish.name in stored]
+    hints = [_way_out(job, owner) for job in there]
+    faults = [fault for wish in wishes if wish.name in stored for fault in _conflicts(stored[wish.name], wish)]
+    _refuse(faults, next(filter(None, hints), None))
     return stored, [name for name in known if name not in set(names)]
 
 
@@ -160,20 +196,22 @@ def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
 def _conflicts(job: JobRow, wish: _Wish) -> list[FieldError]:
     """Why a job that is there cannot become what is wished."""
     owner = job.document.get("declaredBy")
+    if not wish.owner.may_declare(owner):
+        return [FieldError(job.name, f"is declared by the application {owner!r}, and {SECOND_REFUSED}")]
     if owner is None and job.document["target"] != wish.document["target"]:
         there = "was made by hand and does not run this function: delete it, or name the function's job otherwise"
         return [FieldError(job.name, there)]
-    if owner is not None and owner != wish.app:
-        theirs = (
-            f"is declared by the application {owner!r}, and both would run it: name one of the two otherwise, or keep "
-            f"the name Horai({owner!r}) if it is the same application"
-        )
-        return [FieldError(job.name, theirs)]
     return [
         FieldError(f"{job.name}.{field}", "cannot be changed: cancel its instance and declare another job")
         for field in ("at", "delay")
         if wish.document.get(field) not in {None, job.document.get(field)}
     ]
+
+
+def _way_out(job: JobRow, owner: Owner) -> str | None:
+    """Return the hint for a job that belongs to another application; None if it does not."""
+    theirs: str | None = job.document.get("declaredBy")
+    return None if theirs is None or owner.may_declare(theirs) else owner.way_out(theirs)
 
 
 def _fate(job: JobRow | None, wish: _Wish) -> _Fate:
@@ -222,8 +260,8 @@ async def _lock(connection: Connection, scope: Scope, name: str) -> JobRow | Non
 
 
 async def _change(connection: Connection, job: JobRow, wish: _Wish) -> Joined:
-    _refuse(_conflicts(job, wish))
+    _refuse(_conflicts(job, wish), _way_out(job, wish.owner))
     _, joined = await rewrite_job(connection, job, {**wish.document, "status": job.status.name}, wish.payload)
-    fields = {"fields": _differing(job, wish), "application": wish.app}
+    fields = {"fields": _differing(job, wish), "application": wish.owner.name}
     await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_CHANGED", fields)
     return joined

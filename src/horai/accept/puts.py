@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from horai.core.reschedule import Intent, Verdict, decide_live, decide_past
+from horai.core.reschedule import Intent, PayloadMissing, Verdict, decide_live, decide_past
 from horai.core.wakes import OutcomeWake
 from horai.db import plans
 from horai.db.claims import Woken
@@ -26,6 +26,8 @@ class Put:
     at: datetime
     payload: str | None = None
     intent: Intent = field(default_factory=Intent)
+    needs_payload: bool = False
+    """The put may move a live instance, which has its payload, but not create one without."""
 
     @property
     def wish(self) -> Wish:
@@ -123,4 +125,6 @@ async def _insert_fresh(connection: Connection, place: Place, puts: Sequence[Put
 def _fresh_answer(put: Put, made: Woken, known: KeyPast) -> Answer:
     if decide_past(known.past, put.intent) is Verdict.IGNORED and known.last is not None:
         return Answer(Verdict.IGNORED, known.last)
+    if put.needs_payload and put.payload is None:
+        raise PayloadMissing  # the caller's transaction takes the row back
     return Answer(Verdict.INSERTED, made.id, made)

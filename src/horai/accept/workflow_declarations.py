@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from horai.accept import workflows
-from horai.accept.declarations import Applied
+from horai.accept.declarations import SECOND_REFUSED, Applied, Owner, owner_of
 from horai.accept.scope import Scope
 from horai.accept.workflows import Workflow, WrittenWorkflow
 from horai.core.definition import checked, document_of
@@ -22,34 +22,35 @@ from horai.db.pool import acquire, retrying
 TRIES = 5
 
 
-async def declare_workflows(scope: Scope, app: str, declared: Sequence[WrittenWorkflow]) -> Applied:
+async def declare_workflows(scope: Scope, app: str | Owner, declared: Sequence[WrittenWorkflow]) -> Applied:
     """Makes the workflows what the code says; whether one is paused is the operator's.
 
     One made by hand is taken over. Another application's is not: `Invalid`, and then nothing was written.
     """
-    wishes = _wishes(app, declared)
-    stored, removed = await _look(scope, app, wishes)
-    _refuse([fault for wish in wishes.values() for fault in _conflicts(stored.get(_name(wish)), app)])
-    fates = {name: await _apply(scope, wish) for name, wish in wishes.items()}
+    owner = owner_of(app)
+    wishes = _wishes(owner, declared)
+    stored, removed = await _look(scope, owner, wishes)
+    _refuse(_conflicts(stored, owner), _way_out(stored, owner))
+    fates = {name: await _apply(scope, owner, wish) for name, wish in wishes.items()}
     return _applied(fates, removed)
 
 
 async def compare_workflows(
-    scope: Scope, app: str, declared: Sequence[WrittenWorkflow], coming: Collection[str]
+    scope: Scope, app: str | Owner, declared: Sequence[WrittenWorkflow], coming: Collection[str]
 ) -> Applied:
     """What `declare_workflows` would do, without doing it, once the jobs that are `coming` are there."""
-    wishes = _wishes(app, declared)
-    stored, removed = await _look(scope, app, wishes)
+    owner = owner_of(app)
+    wishes = _wishes(owner, declared)
+    stored, removed = await _look(scope, owner, wishes)
     missing = await _missing_jobs(scope, wishes.values(), coming)
     taken = await _taken(scope, [name for name in wishes if name not in stored])
-    faults = [fault for wish in wishes.values() for fault in _conflicts(stored.get(_name(wish)), app)]
-    _refuse([*faults, *taken, *missing])
+    _refuse([*_conflicts(stored, owner), *taken, *missing], _way_out(stored, owner))
     return _applied({name: _fate(stored.get(name), wish) for name, wish in wishes.items()}, removed)
 
 
-def _wishes(app: str, declared: Sequence[WrittenWorkflow]) -> dict[str, WrittenWorkflow]:
+def _wishes(owner: Owner, declared: Sequence[WrittenWorkflow]) -> dict[str, WrittenWorkflow]:
     """As they will be stored, in the order of their names, in which every process writes them."""
-    owned = [replace(written, document={**written.document, "declaredBy": app}) for written in declared]
+    owned = [replace(written, document={**written.document, **owner.mark}) for written in declared]
     return {_name(written): written for written in sorted(owned, key=_name)}
 
 
@@ -62,25 +63,35 @@ def _applied(fates: Mapping[str, str], removed: Sequence[str]) -> Applied:
     return Applied(by_fate.get("created", ()), by_fate.get("changed", ()), by_fate.get("unchanged", ()), tuple(removed))
 
 
-async def _look(scope: Scope, app: str, wishes: Mapping[str, WrittenWorkflow]) -> tuple[dict[str, Workflow], list[str]]:
+async def _look(
+    scope: Scope, owner: Owner, wishes: Mapping[str, WrittenWorkflow]
+) -> tuple[dict[str, Workflow], list[str]]:
     """The workflows of these names, and the names of those that the code no longer has."""
     async with acquire(scope.pool) as connection:
         found = [await workflows.find(connection, scope, name) for name in wishes]
-        known = await jobs.names_declared_by(connection, scope.tenant_id, app, workflows=True)
+        name = owner.name
+        known = await jobs.names_declared_by(connection, scope.tenant_id, name, workflows=True) if name else []
     return {each.row.name: each for each in found if each}, [name for name in known if name not in wishes]
 
 
-def _refuse(faults: Sequence[FieldError]) -> None:
+def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
     if faults:
-        raise Invalid.fields(faults)
+        raise Invalid.fields(faults, hint)
 
 
-def _conflicts(there: Workflow | None, app: str) -> list[FieldError]:
-    owner = None if there is None else there.job.document.get("declaredBy")
-    if there is None or owner is None or owner == app:
-        return []
-    told = f"is a workflow that the application {owner!r} declares: name one of the two otherwise"
-    return [FieldError(there.row.name, told)]
+def _conflicts(stored: Mapping[str, Workflow], owner: Owner) -> list[FieldError]:
+    told = "is a workflow that the application {!r} declares, and " + SECOND_REFUSED
+    return [FieldError(name, told.format(theirs)) for name, theirs in _foreign(stored, owner)]
+
+
+def _way_out(stored: Mapping[str, Workflow], owner: Owner) -> str | None:
+    return next((owner.way_out(theirs) for _, theirs in _foreign(stored, owner)), None)
+
+
+def _foreign(stored: Mapping[str, Workflow], owner: Owner) -> list[tuple[str, str]]:
+    """Return the workflows that belong to other applications, each with the name of its application."""
+    owners = {name: workflow.job.document.get("declaredBy") for name, workflow in stored.items()}
+    return [(name, theirs) for name, theirs in owners.items() if theirs and not owner.may_declare(theirs)]
 
 
 async def _taken(scope: Scope, names: Sequence[str]) -> list[FieldError]:
@@ -111,11 +122,13 @@ def _fate(there: Workflow | None, written: WrittenWorkflow) -> str:
     return "unchanged" if _is_as_written(there, written) else "changed"
 
 
-async def _apply(scope: Scope, written: WrittenWorkflow) -> str:
+async def _apply(scope: Scope, owner: Owner, written: WrittenWorkflow) -> str:
     """Whoever comes second finds it as it should be, and writes nothing."""
     for left in reversed(range(TRIES)):
         async with acquire(scope.pool) as connection:
             there = await workflows.find(connection, scope, _name(written))
+        found = {} if there is None else {_name(written): there}
+        _refuse(_conflicts(found, owner), _way_out(found, owner))
         fate = _fate(there, written)
         try:
             if fate == "created":

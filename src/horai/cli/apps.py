@@ -11,6 +11,7 @@ import horai
 from horai.cli.errors import BadUsage, CommandFailed
 from horai.cli.references import Reference, look_here_first, refuse_module
 from horai.core.errors import HoraiError
+from horai.sdk import django
 from horai.sdk.app import Horai
 
 PLACES_SHOWN = 3
@@ -20,6 +21,7 @@ NOT_THEIRS = (str(Path(horai.__file__).parent), "<frozen importlib", importlib._
 def load_app(reference: Reference) -> Horai:
     """The application, its module imported; whatever is wrong with either is told with a way out."""
     look_here_first()
+    _set_up_django()
     module = _import(reference.module)
     found: object = module
     for part in reference.name.split("."):
@@ -30,10 +32,20 @@ def load_app(reference: Reference) -> Horai:
     raise BadUsage(f"{reference}: the module {there}.", _applications_in(module, reference))
 
 
+def _set_up_django() -> None:
+    try:
+        django.set_up()
+    except (Exception, SystemExit) as error:
+        reason = traceback.format_exception_only(error)[-1].strip()
+        raise CommandFailed(
+            f"django.setup() failed: {reason}", f"Check {django.SETTINGS}, or remove it from the environment."
+        ) from error
+
+
 def _applications_in(module: ModuleType, reference: Reference) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Horai)]
     if not names:
-        return "It has no application: app = Horai() makes one."
+        return 'It has no application: app = Horai("shop") makes one.'
     meant = get_close_matches(reference.name, names, 1) or (names if len(names) == 1 else [])
     if meant:
         return f"Did you mean {reference.module}:{meant[0]}?"

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated
 
-from horai.cli.flags import DatabaseUrl, flag
+from horai.cli.flags import DatabaseUrl, setting
 from horai.cli.lazy import new_app
 from horai.cli.node_flags import Application
 from horai.cli.references import parse_reference
@@ -15,7 +15,7 @@ app = new_app()
 def check(
     application: Application,
     database_url: DatabaseUrl = None,
-    as_json: Annotated[bool, flag("--json", about="Print what was found as JSON.")] = False,
+    as_json: Annotated[bool, setting("--json", about="Print what was found as JSON.")] = False,
 ) -> None:
     """Look an application over before it is deployed.
 

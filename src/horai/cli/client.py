@@ -18,6 +18,7 @@ import msgspec
 
 from horai import __version__
 from horai.cli.errors import BadUsage, CommandFailed, NotThere
+from horai.cli.hints import hint_of
 from horai.db.places import secret
 
 TIMEOUT = 30.0
@@ -115,12 +116,13 @@ def _page_of(server: str, answer: bytes) -> _Page:
 def _refused(server: str, status: int, body: bytes) -> CommandFailed:
     try:
         problem = json.loads(body)
-        detail, hint = str(problem["detail"]), problem.get("hint")
+        detail, hint = str(problem["detail"]), hint_of(problem)
         errors = [f"{error['field']}: {error['message']}" for error in problem.get("errors") or ()]
     except (ValueError, KeyError, TypeError, AttributeError):
         return _foreign(server, f"status {status}")
     failure = NotThere if status == 404 else CommandFailed
-    return failure(detail, hint, [error for error in errors if error not in detail])
+    also = [error for error in errors if error not in detail]
+    return failure(detail, hint, also, {**problem, "hint": hint} if hint else problem)
 
 
 def _foreign(server: str, what: str) -> CommandFailed:

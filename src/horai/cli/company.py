@@ -46,10 +46,11 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
 
 
 def workers(application: str, settings: NodeSettings, count: int) -> Iterator[Command]:
-    """Processes that run an application's functions."""
+    """Processes that run an application's functions. On an embedded database it may have no name: it is the only one."""
+    unnamed = () if settings.database_url else ("--may-be-unnamed",)
     for number in range(1, count + 1):
         name = f"{settings.name}-worker" + (f"-{number}" if count > 1 else "")
-        yield Command(name, ("worker", application, "--name", name, *_of_a_child(settings.engine)))
+        yield Command(name, ("worker", application, "--name", name, *unnamed, *_of_a_child(settings.engine)))
 
 
 def _of_a_child(engine: EngineSettings) -> tuple[str, ...]:

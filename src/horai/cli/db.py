@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from horai.cli.flags import DatabaseUrl, DataDir, flag
+from horai.cli.flags import DatabaseUrl, DataDir, setting
 from horai.cli.lazy import new_app
 from horai.db.places import choose_database
 
@@ -20,7 +20,7 @@ COLUMNS = ("INVARIANT", "VIOLATIONS", "WHAT MUST HOLD", "EXAMPLES")
 @app.command()
 def url(
     data_dir: Annotated[
-        Path | None, flag("--data-dir", about="Directory of the embedded database.", metavar="DIR")
+        Path | None, setting("--data-dir", about="Directory of the embedded database.", metavar="DIR")
     ] = None,
 ) -> None:
     """Print the URL of an embedded database that runs."""
@@ -33,7 +33,7 @@ def url(
 def verify(
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
-    as_json: Annotated[bool, flag("--json", about="Print the findings as JSON.")] = False,
+    as_json: Annotated[bool, setting("--json", about="Print the findings as JSON.")] = False,
 ) -> None:
     """Check every invariant in the database; 1 when one is violated."""
     from horai.cli.database import find_violations  # noqa: PLC0415

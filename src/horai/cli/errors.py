@@ -1,28 +1,38 @@
 """What a command says when it cannot do what it was asked."""
 
+import json
 import re
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 import typer
 
 from horai.core.errors import HoraiError
-from horai.db.places import BadPlace
+from horai.db.places import BadPlace, NoDatabase
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SUGGESTION = re.compile(r"(?P<what>.*?) (?:(?P<meant>Did you mean .*\?)|\(Possible options: (?P<options>.*)\))")
 
 
 class CommandFailed(Exception):
-    """The request failed: exit code 1. `also` are further error lines."""
+    """The request failed: exit code 1. `also` are further error lines; `problem` is the server's answer, if it gave one."""
 
     exit_code = 1
+    code = "CLI_FAILED"
+    title = "Command failed"
 
-    def __init__(self, detail: str, hint: str | None = None, also: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        detail: str,
+        hint: str | None = None,
+        also: Sequence[str] = (),
+        problem: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.hint = hint
         self.also = tuple(also)
+        self.problem = problem
 
 
 class NotThere(CommandFailed):
@@ -33,6 +43,8 @@ class BadUsage(CommandFailed):
     """The command was not understood: exit code 2."""
 
     exit_code = 2
+    code = "CLI_USAGE"
+    title = "Bad usage"
 
 
 def refuse_flag(flag: str, message: str) -> NoReturn:
@@ -45,10 +57,10 @@ def as_failure(error: Exception) -> CommandFailed:
     match error:
         case CommandFailed():
             return error
-        case BadPlace():
-            return BadUsage(error.detail, error.hint)
+        case BadPlace() | NoDatabase():
+            return BadUsage(error.detail, error.hint, (), _problem_of(error))
         case HoraiError():
-            return CommandFailed(error.detail, error.hint)
+            return CommandFailed(error.detail, error.hint, (), _problem_of(error))
         case typer.TyperException():
             return _misused(error)
         case _:
@@ -63,6 +75,21 @@ def _misused(error: typer.TyperException) -> BadUsage:
         return BadUsage(found["what"], found["meant"] or f"Did you mean {found['options']}?")
     context = getattr(error, "ctx", None)
     return BadUsage(message, f"{context.command_path} --help says how." if context else None)
+
+
+def _problem_of(error: HoraiError) -> dict[str, Any]:
+    problem = {"title": error.title, "code": error.code, "detail": error.detail}
+    return problem | ({"hint": error.hint} if error.hint else {})
+
+
+def json_of(failure: CommandFailed) -> str:
+    """Return the failure as a problem object on one line, as RFC 9457 has it, with its `exitCode`."""
+    problem = dict(failure.problem or {"title": failure.title, "code": failure.code, "detail": failure.detail})
+    if failure.hint:
+        problem["hint"] = failure.hint
+    if failure.also and "errors" not in problem:
+        problem["errors"] = [{"message": line.strip()} for line in failure.also]
+    return json.dumps({**problem, "exitCode": failure.exit_code})
 
 
 def lines_of(failure: CommandFailed) -> list[str]:

@@ -1,4 +1,9 @@
-"""The flags that several commands share. Each has its environment variable, HORAI_<FLAG>."""
+"""The flags that several commands share.
+
+A setting describes the environment: where a server is, how a process works, what output is read by. It has an
+environment variable, HORAI_<FLAG>. A flag says what one call is about (a filter, a time, a payload); it has none, so that
+a variable such as HORAI_QUEUE, which belongs to another program, does not change the result.
+"""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -13,22 +18,27 @@ from horai.core.durations import parse_duration
 DEFAULT_SERVER = "http://127.0.0.1:8470"
 
 
-def flag(
-    *names: str, about: str, metavar: str | None = None, env: str | None = None, limits: tuple[int, int] | None = None
-) -> Any:
-    """An option; its variable is named after it unless `env` says otherwise."""
-    long = next(name for name in names if name.startswith("--"))
+def flag(*names: str, about: str, metavar: str | None = None, limits: tuple[int, int] | None = None) -> Any:
+    """Make an option of one call, without an environment variable."""
     low, high = limits or (None, None)
-    variable = env or "HORAI_" + long.removeprefix("--").replace("-", "_").upper()
-    return typer.Option(*names, help=about, metavar=metavar, envvar=variable, min=low, max=high)
+    return typer.Option(*names, help=about, metavar=metavar, min=low, max=high)
 
 
-Server = Annotated[str, flag("--server", about="The server to talk to.", metavar="URL")]
+def setting(
+    name: str, *, about: str, metavar: str | None = None, env: str | None = None, limits: tuple[int, int] | None = None
+) -> Any:
+    """Make an option with an environment variable, which is named after it unless `env` names it."""
+    low, high = limits or (None, None)
+    variable = env or "HORAI_" + name.removeprefix("--").replace("-", "_").upper()
+    return typer.Option(name, help=about, metavar=metavar, envvar=variable, min=low, max=high)
+
+
+Server = Annotated[str, setting("--server", about="The server to talk to.", metavar="URL")]
 ApiKey = Annotated[
     str | None,
-    flag("--api-key", about="The key to show it; HORAI_API_KEY_FILE may name a file that holds it.", metavar="KEY"),
+    setting("--api-key", about="The key to show it; HORAI_API_KEY_FILE may name a file that holds it.", metavar="KEY"),
 ]
-AsJson = Annotated[bool, flag("--json", about="Print the server's answer as JSON.")]
+AsJson = Annotated[bool, setting("--json", about="Print the server's answer as JSON.")]
 Limit = Annotated[int | None, flag("--limit", about="How many at most; with --all, per request.", limits=(1, 500))]
 Everything = Annotated[bool, flag("--all", about="Follow the list to its end.")]
 Payload = Annotated[str | None, flag("--payload", about="JSON that the target receives.", metavar="JSON")]

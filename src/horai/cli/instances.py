@@ -91,7 +91,7 @@ def put(
     payload: Payload = None,
     version: Annotated[
         int | None,
-        flag("--version", about="A lower one than before is IGNORED.", metavar="N", env="HORAI_INSTANCE_VERSION"),
+        flag("--version", about="A lower one than before is IGNORED.", metavar="N"),
     ] = None,
     again: Annotated[bool, flag("--again", about="Run a key once more after its success.")] = False,
     as_json: AsJson = False,

@@ -26,13 +26,11 @@ Note = Annotated[str | None, flag("--note", about="Why; shown with the job.", me
 
 @app.command("list")
 def list_jobs(
-    name: Annotated[
-        str | None, flag("--name", about="Only the job of this name.", metavar="NAME", env="HORAI_JOB_NAME")
-    ] = None,
+    name: Annotated[str | None, flag("--name", about="Only the job of this name.", metavar="NAME")] = None,
     tag: Annotated[str | None, flag("--tag", about="Only jobs with this tag.", metavar="TAG")] = None,
     status: Annotated[str | None, flag("--status", about="ACTIVE or PAUSED.", metavar="STATUS")] = None,
     queue: Annotated[str | None, flag("--queue", about="Only jobs of this queue.", metavar="QUEUE")] = None,
-    refresh: Annotated[bool, flag("--refresh", about="Only refresh jobs.", env="HORAI_REFRESH_JOBS")] = False,
+    refresh: Annotated[bool, flag("--refresh", about="Only refresh jobs.")] = False,
     limit: Limit = None,
     everything: Everything = False,
     as_json: AsJson = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from horai import __version__
-from horai.cli.errors import as_failure, lines_of
+from horai.cli.errors import CommandFailed, as_failure, json_of, lines_of
 from horai.cli.lazy import LazyGroup
 
 COMMANDS = {
@@ -50,7 +50,7 @@ def horai(
 ) -> None:
     """Horai makes things happen at their time, exactly as often as intended, and can say why.
 
-    Every flag has an environment variable, HORAI_<FLAG>. Exit codes: 0 done, 1 the request failed, 2 bad usage.
+    Flags of servers, connections and --json have an environment variable, HORAI_<FLAG>. Exit codes: 0 done, 1 the request failed, 2 bad usage.
     """
     if version:
         print(f"horai {__version__}")
@@ -69,12 +69,20 @@ def _exit_code() -> int:
     try:
         code = app(prog_name="horai", standalone_mode=False)
     except typer.Abort:
-        print("error: Stopped; nothing was done.", file=sys.stderr)
-        return 1
+        return _told(CommandFailed("Stopped; nothing was done."))
     except Exception as error:
         if os.environ.get("HORAI_DEBUG"):
             raise
-        failure = as_failure(error)
-        print(*lines_of(failure), sep="\n", file=sys.stderr)
-        return failure.exit_code
+        return _told(as_failure(error))
     return code if isinstance(code, int) else 0
+
+
+def _told(failure: CommandFailed) -> int:
+    """Print the failure to stderr, as JSON if the command was asked for JSON; return the exit code."""
+    lines = [json_of(failure)] if _wants_json() else lines_of(failure)
+    print(*lines, sep="\n", file=sys.stderr)
+    return failure.exit_code
+
+
+def _wants_json() -> bool:
+    return "--json" in sys.argv[1:] or os.environ.get("HORAI_JSON", "").lower() in {"1", "true", "t", "yes", "y", "on"}

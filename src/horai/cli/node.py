@@ -5,7 +5,7 @@ from socket import gethostname
 from typing import Annotated
 
 from horai.cli.errors import BadUsage
-from horai.cli.flags import DatabaseUrl, flag, words
+from horai.cli.flags import DatabaseUrl, setting, words
 from horai.cli.lazy import new_app
 from horai.cli.node_flags import (
     CallbackAllow,
@@ -30,7 +30,7 @@ def node(
     port: Port = 8470,
     host: Host = "127.0.0.1",
     roles: Annotated[
-        str, flag("--roles", about="What it is there for; without `api` it does not listen.", metavar="ROLES")
+        str, setting("--roles", about="What it is there for; without `api` it does not listen.", metavar="ROLES")
     ] = "api,scheduler,executor",
     lease_ttl: LeaseTtl = "8s",
     grace: Grace = "10s",

@@ -5,22 +5,27 @@ from typing import Annotated
 import typer
 
 from horai.cli.errors import refuse_flag
-from horai.cli.flags import duration, flag, words
+from horai.cli.flags import duration, setting, words
 from horai.core.addresses import Network, parse_networks
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role, roles_of
 
-Port = Annotated[int, flag("--port", about="0 takes any free one.", limits=(0, 65535))]
-Host = Annotated[str, flag("--host", about="Address to listen on.", metavar="ADDRESS")]
-Name = Annotated[str | None, flag("--name", about="This node's name (the host's).", metavar="NAME")]
+Port = Annotated[int, setting("--port", about="0 takes any free one.", limits=(0, 65535))]
+Host = Annotated[str, setting("--host", about="Address to listen on.", metavar="ADDRESS")]
+Name = Annotated[str | None, setting("--name", about="This node's name (the host's).", metavar="NAME")]
 CallbackAllow = Annotated[
     list[str] | None,
-    flag("--callback-allow", about="Private network that callbacks may reach; repeatable.", metavar="CIDR"),
+    setting("--callback-allow", about="Private network that callbacks may reach; repeatable.", metavar="CIDR"),
 ]
-LeaseTtl = Annotated[str, flag("--lease-ttl", about="How long a silent node keeps its work.", metavar="DURATION")]
-Grace = Annotated[str, flag("--grace", about="How long running calls may take to end at a stop.", metavar="DURATION")]
+LeaseTtl = Annotated[str, setting("--lease-ttl", about="How long a silent node keeps its work.", metavar="DURATION")]
+Grace = Annotated[
+    str, setting("--grace", about="How long running calls may take to end at a stop.", metavar="DURATION")
+]
 UntilStdinEnds = Annotated[
-    bool, flag("--until-stdin-ends", about="Also stop when stdin ends: with the process that holds its other end.")
+    bool, setting("--until-stdin-ends", about="Also stop when stdin ends: with the process that holds its other end.")
+]
+MayBeUnnamed = Annotated[
+    bool, typer.Option("--may-be-unnamed", hidden=True, help="Set by `horai up --app` for its embedded database.")
 ]
 Application = Annotated[
     str,

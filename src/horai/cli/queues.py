@@ -56,9 +56,7 @@ def set_queue(
         str | None,
         flag("--rate", about="How many start, such as 100/s, 30/m, 1000/h; none: no limit.", metavar="RATE|none"),
     ] = None,
-    paused: Annotated[
-        bool | None, flag("--paused/--no-paused", about="Hold it, or let it go on.", env="HORAI_PAUSED")
-    ] = None,
+    paused: Annotated[bool | None, flag("--paused/--no-paused", about="Hold it, or let it go on.")] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from horai.cli.errors import BadUsage, CommandFailed
-from horai.cli.flags import AsJson, DatabaseUrl, DataDir, flag, words
+from horai.cli.flags import AsJson, DatabaseUrl, DataDir, flag, setting, words
 from horai.cli.lazy import new_app
 from horai.cli.node_flags import UntilStdinEnds
 from horai.db.places import choose_database, secret
@@ -16,9 +16,9 @@ from horai.db.places import choose_database, secret
 app = new_app("Event sources: changes of mind that arrive by themselves.")
 
 Job = Annotated[
-    str | None, flag("--job", about="The job of all events; without it, each names its own.", metavar="JOB")
+    str | None, setting("--job", about="The job of all events; without it, each names its own.", metavar="JOB")
 ]
-Batch = Annotated[int, flag("--batch", about="How many changes a transaction takes at most.", limits=(1, 2000))]
+Batch = Annotated[int, setting("--batch", about="How many changes a transaction takes at most.", limits=(1, 2000))]
 SourceName = Annotated[
     str | None, flag("--source", about="Only of this source, such as nats:articles.", metavar="SOURCE")
 ]
@@ -28,11 +28,11 @@ DEFAULT_NATS = "nats://127.0.0.1:4222"
 
 @app.command()
 def nats(
-    stream: Annotated[str, flag("--stream", about="The stream.", metavar="STREAM")],
-    subject: Annotated[str, flag("--subject", about="What of it; * and > are wildcards.", metavar="SUBJECT")],
+    stream: Annotated[str, setting("--stream", about="The stream.", metavar="STREAM")],
+    subject: Annotated[str, setting("--subject", about="What of it; * and > are wildcards.", metavar="SUBJECT")],
     url: Annotated[
         list[str] | None,
-        flag(
+        setting(
             "--url",
             about=f"Servers; repeatable ({DEFAULT_NATS}). HORAI_NATS_URL_FILE may name a file that holds it.",
             metavar="URL",
@@ -41,11 +41,11 @@ def nats(
     ] = None,
     job: Job = None,
     durable: Annotated[
-        str | None, flag("--durable", about="The consumer's name (made of the subject).", metavar="NAME")
+        str | None, setting("--durable", about="The consumer's name (made of the subject).", metavar="NAME")
     ] = None,
-    create_stream: Annotated[bool, flag("--create-stream", about="Make the stream if there is none.")] = False,
+    create_stream: Annotated[bool, setting("--create-stream", about="Make the stream if there is none.")] = False,
     only_new: Annotated[
-        bool, flag("--only-new", about="A consumer that is made now begins with what is published from now on.")
+        bool, setting("--only-new", about="A consumer that is made now begins with what is published from now on.")
     ] = False,
     batch: Batch = 500,
     database_url: DatabaseUrl = None,

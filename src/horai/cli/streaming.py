@@ -4,10 +4,9 @@ import asyncio
 
 import structlog
 
-from horai.cli.errors import CommandFailed
 from horai.cli.serving import Ready, Service
 from horai.cli.taking import opened_scope
-from horai.db.embedded.visit import directory_of, url_if_running
+from horai.db.embedded.visit import require_url
 from horai.db.places import Place
 from horai.sources.intake import Intake, IntakeSettings, told
 from horai.sources.nats import NatsSettings, NatsSource
@@ -17,11 +16,7 @@ log = structlog.get_logger(__name__)
 
 def taking_from_nats(place: Place, consumer: NatsSettings, settings: IntakeSettings) -> Service:
     """Takes what a consumer delivers until it is told to stop."""
-    if url_if_running(place) is None:
-        raise CommandFailed(
-            f"No database is named, and no `horai up` runs in {directory_of(place)}.",
-            "Start `horai up`, or give --database-url.",
-        )
+    require_url(place)
 
     async def take(stop: asyncio.Event, ready: Ready) -> None:
         source = NatsSource(consumer)

@@ -11,7 +11,7 @@ from horai.core.errors import Invalid
 from horai.db.migrate import migrations, pending_migrations
 from horai.db.pool import close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
-from horai.sdk.app import Horai
+from horai.sdk.app import NAME_IT, UNNAMED, Horai
 from horai.sdk.client import TENANT, tenant_id
 from horai.sdk.job import Job
 from horai.sdk.payloads import Form
@@ -45,7 +45,7 @@ class WorkflowFound:
 class Findings:
     """Without `deploy`, nothing was compared. `migrations` are those that the database lacks."""
 
-    application: str
+    application: str | None
     jobs: tuple[JobFound, ...]
     workflows: tuple[WorkflowFound, ...] = ()
     problems: tuple[str, ...] = ()
@@ -59,7 +59,9 @@ async def survey(app: Horai, url: str | None) -> Findings:
     jobs = tuple(described(job) for job in app.jobs.values())
     found = Findings(app.name, jobs, tuple(_workflow(workflow) for workflow in app.workflows.values()))
     if not found.jobs and not found.workflows:
-        return replace(found, problems=(f"The application {app.name!r} has no jobs.",), hint="Declare one: @app.job.")
+        return replace(found, problems=(f"No job is declared in {app.title}.",), hint="Declare one: @app.job.")
+    if app.name is None:
+        return replace(found, problems=(UNNAMED,), hint=NAME_IT)
     if url is None:
         return found
     try:

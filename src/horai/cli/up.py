@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from socket import gethostname
 from typing import Annotated
 
-from horai.cli.flags import DatabaseUrl, DataDir, flag, words
+from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
 from horai.cli.node_flags import CallbackAllow, Grace, Host, LeaseTtl, Name, Port, engine_settings
 from horai.cli.references import parse_reference, require_module
@@ -27,11 +27,11 @@ def up(
     grace: Grace = "10s",
     name: Name = None,
     processes: Annotated[
-        int, flag("--processes", about="How many share the work: this one and further nodes.", limits=(1, 64))
+        int, setting("--processes", about="How many share the work: this one and further nodes.", limits=(1, 64))
     ] = 1,
     application: Annotated[
         str | None,
-        flag("--app", about="Run this application's functions too, in as many processes.", metavar="MODULE:APP"),
+        setting("--app", about="Run this application's functions too, in as many processes.", metavar="MODULE:APP"),
     ] = None,
 ) -> None:
     """Run everything in one process.

@@ -9,7 +9,7 @@ Document = Mapping[str, Any]
 Pairs = list[tuple[str, str]]
 
 JOB_COLUMNS = ("NAME", "STATUS", "SCHEDULE", "TARGET", "QUEUE", "PRIORITY", "TAGS")
-INSTANCE_COLUMNS = ("ID", "JOB", "KEY", "STATE", "EXECUTE TIME", "ATTEMPT", "RETRIES", "ERROR")
+INSTANCE_COLUMNS = ("ID", "JOB", "KEY", "STATE", "EXECUTE TIME", "ATTEMPT", "FAILURES", "ERROR")
 ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "PROGRESS", "STARTED", "FINISHED", "ERROR")
 LOG_COLUMNS = ("AT", "ATTEMPT", "PROGRESS", "MESSAGE")
 EVENT_COLUMNS = ("AT", "WHAT", "DATA")
@@ -81,7 +81,7 @@ def instance_fields(instance: Document) -> Pairs:
         ("fire time", instant(instance["fireTime"])),
         ("execute time", instant(instance["executeTime"])),
         ("attempt", str(instance["attempt"])),
-        ("retries", str(instance["retryCount"])),
+        ("failures", str(instance["retryCount"])),
         ("fence", str(instance["fence"])),
         ("queue", instance["queue"]),
         ("priority", instance["priority"]),

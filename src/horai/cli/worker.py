@@ -6,9 +6,9 @@ from socket import gethostname
 from typing import Annotated
 
 from horai.cli.errors import BadUsage, refuse_flag
-from horai.cli.flags import DatabaseUrl, DataDir, flag, words
+from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
-from horai.cli.node_flags import Application, Grace, LeaseTtl, Name, UntilStdinEnds, engine_settings
+from horai.cli.node_flags import Application, Grace, LeaseTtl, MayBeUnnamed, Name, UntilStdinEnds, engine_settings
 from horai.cli.references import parse_reference, require_module
 from horai.core.definition import QUEUE
 from horai.db.places import choose_database
@@ -22,21 +22,22 @@ def worker(
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
     concurrency: Annotated[
-        int, flag("--concurrency", about="How many functions run at once, per process.", limits=(1, 4000))
+        int, setting("--concurrency", about="How many functions run at once, per process.", limits=(1, 4000))
     ] = 100,
     queues: Annotated[
-        list[str] | None, flag("--queues", about="Run only what is in these queues; repeatable.", metavar="QUEUES")
+        list[str] | None, setting("--queues", about="Run only what is in these queues; repeatable.", metavar="QUEUES")
     ] = None,
     isolated: Annotated[
         int | None,
-        flag("--isolated", about='Processes for functions of isolation="process" (one per core).', limits=(1, 256)),
+        setting("--isolated", about='Processes for functions of isolation="process" (one per core).', limits=(1, 256)),
     ] = None,
-    processes: Annotated[int, flag("--processes", about="How many processes share the work.", limits=(1, 64))] = 1,
-    reload: Annotated[bool, flag("--reload", about="Start again when code in this directory changes.")] = False,
+    processes: Annotated[int, setting("--processes", about="How many processes share the work.", limits=(1, 64))] = 1,
+    reload: Annotated[bool, setting("--reload", about="Start again when code in this directory changes.")] = False,
     name: Name = None,
     lease_ttl: LeaseTtl = "8s",
     grace: Grace = "10s",
     until_stdin_ends: UntilStdinEnds = False,
+    may_be_unnamed: MayBeUnnamed = False,
 ) -> None:
     """Run the functions of an application.
 
@@ -64,7 +65,7 @@ def worker(
     if processes > 1:
         return serve(sharing(called, engine.grace, processes, url), until_stdin_ends=patience)
     own = isolated or os.cpu_count() or 1
-    settings = WorkerSettings(concurrency, chosen, own, str(reference), called, engine)
+    settings = WorkerSettings(concurrency, chosen, own, str(reference), called, engine, may_be_unnamed)
     return serve(working(found, settings), until_stdin_ends=patience)
 
 

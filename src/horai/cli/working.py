@@ -10,11 +10,11 @@ from io import TextIOWrapper
 from typing import cast
 
 from horai.cli.apps import load_app
-from horai.cli.errors import BadUsage, CommandFailed
+from horai.cli.errors import BadUsage
 from horai.cli.processes import Processes, like_this_one
 from horai.cli.references import Reference
 from horai.cli.serving import Ready, Service
-from horai.db.embedded.visit import directory_of, url_if_running
+from horai.db.embedded.visit import require_url
 from horai.db.places import Place, secret
 from horai.sdk.app import Horai
 from horai.sdk.worker import WorkerSettings, run
@@ -28,26 +28,16 @@ def application_on(told: Place | None, reference: Reference) -> tuple[Horai, str
     The database is the one that was told, or else the one that the application's code, or the environment, names.
     """
     if told is not None:
-        os.environ[URL] = _running(told, reference)
+        os.environ[URL] = require_url(told)
     app = load_app(reference)
-    url = _running(app.place, reference)
+    url = require_url(app.place)
     if (secret(URL, os.environ) or url) != url:
         raise BadUsage(
-            f"The application {app.name!r} names a database of its own in its code, and the worker was told another.",
+            f"The code of {app.title} names a database, and the worker was told another.",
             f"Leave one of them out: Horai(database_url=…), or --database-url and {URL}.",
         )
     os.environ[URL] = url
     return app, url
-
-
-def _running(place: Place, reference: Reference) -> str:
-    """A worker alone would wait for ever: it does not start a database of its own."""
-    if (url := url_if_running(place)) is not None:
-        return url
-    raise CommandFailed(
-        f"No database is named, and no `horai up` runs in {directory_of(place)}.",
-        f"Nothing runs the schedules: start `horai up`, or use `horai up --app {reference}`.",
-    )
 
 
 def working(app: Horai, settings: WorkerSettings) -> Service:

@@ -56,6 +56,8 @@ class HoraiError(Exception):
         self.hint = hint
         self.errors = tuple(errors)
         self.extra = dict(extra or {})
+        if hint:
+            self.add_note(f"Hint: {hint}")  # a Python traceback prints it below the message
 
 
 class Invalid(HoraiError):

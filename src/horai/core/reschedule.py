@@ -36,6 +36,10 @@ class Verdict(StrEnum):
     IGNORED = "IGNORED"
 
 
+class PayloadMissing(Exception):
+    """A put would create an instance without the payload that its job requires."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
     """What the caller wants: `version` orders events that may arrive out of order, `again` reruns after a success."""

@@ -14,6 +14,14 @@ class BadPlace(HoraiError):
     title = "No such database"
 
 
+class NoDatabase(HoraiError):
+    """No database was named, and none is running in the data directory."""
+
+    code = "SCH_503_NO_DATABASE"
+    status = 503
+    title = "No database"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """The database to work on: that of a URL, or the embedded one of a directory (None: the default one)."""

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from horai.core.errors import Invalid
 from horai.core.jsontext import JsonError, check_text
-from horai.core.reschedule import Intent, Verdict
+from horai.core.reschedule import Intent, PayloadMissing, Verdict
 from horai.core.states import State
 from horai.core.wording import Hint, Wrong, told_by
 from horai.db.catalog import sql
@@ -59,11 +59,17 @@ class Cancelled:
     was: State
 
 
-def put(job: str, key: str, at: datetime | None, payload: str | None, intent: Intent) -> Question[PutAnswer]:
-    """Creates or reschedules the instance of a key by the rules of put; no time means now, no payload the job's."""
+def put(
+    job: str, key: str, at: datetime | None, payload: str | None, intent: Intent, needs_payload: bool = False
+) -> Question[PutAnswer]:
+    """Creates or reschedules the instance of a key by the rules of put; no time means now, no payload the job's.
+
+    With `needs_payload`, reading the answer of a put that created an instance without one raises `PayloadMissing`.
+    """
     version = None if intent.version is None else str(intent.version)
     arguments = (_plain("job", job), _plain("key", key), _moment(at), _plain("payload", payload), version)
-    return Question(sql("put_within"), (*arguments, str(intent.again).lower()), _read_put)
+    read = _read_put_of_payload if needs_payload and payload is None else _read_put
+    return Question(sql("put_within"), (*arguments, str(intent.again).lower()), read)
 
 
 def enqueue(job: str, item: Unkeyed) -> Question[Enqueued]:
@@ -115,6 +121,13 @@ def _read_now(rows: Sequence[Row]) -> datetime:
 def _read_put(rows: Sequence[Row]) -> PutAnswer:
     ((decision, instance_id, state, micros),) = rows
     return PutAnswer(Verdict(decision), instance_id, State[state], _instant(micros))
+
+
+def _read_put_of_payload(rows: Sequence[Row]) -> PutAnswer:
+    answer = _read_put(rows)
+    if answer.verdict is Verdict.INSERTED:
+        raise PayloadMissing  # the savepoint takes the row back
+    return answer
 
 
 def _read_enqueued(rows: Sequence[Row]) -> Enqueued:

@@ -1,7 +1,6 @@
 """Horai: the jobs of an application, and what it is connected to."""
 
 import asyncio
-import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar, Unpack, overload
 from weakref import WeakKeyDictionary
 
 from horai.accept import declarations
-from horai.accept.declarations import Applied, Declared
+from horai.accept.declarations import Applied, Declared, Owner
 from horai.accept.scope import Scope
 from horai.accept.workflow_declarations import compare_workflows, declare_workflows
 from horai.accept.workflows import WrittenWorkflow
@@ -30,25 +29,46 @@ from horai.sdk.workflow import Node, Workflow
 
 R = TypeVar("R")
 
+UNNAMED = "The application has no name, and declaring its jobs requires one."
+NAME_IT = 'Name it: app = Horai("shop"). Without a name, it runs only under `horai up --app` on the embedded database.'
+
+
+class Unnamed(Invalid):
+    """An application without a name was asked to declare its jobs."""
+
 
 class Horai:
     """An application: its jobs by name, and one connection to the database per event loop, opened at first need.
 
-    Without a `database_url` it is HORAI_DATABASE_URL's, or the embedded database of `data_dir` (HORAI_DATA_DIR, or the
-    default place): that of a running `horai up`, or else one of its own while it is open. `name` tells its jobs from
-    those of other applications on the same database; by default it is the module it is made in.
+    Without a `database_url` it is HORAI_DATABASE_URL's, or the embedded database of a running `horai up` in `data_dir`
+    (HORAI_DATA_DIR, or the default place). It never starts a database.
+
+    `name` is the owner of the jobs that the code declares: no other application on the same database can declare them.
+    An application without a name only adds instances of jobs that exist; `horai up --app` on its embedded database runs
+    its functions too. `formerly` are former names: the application takes over the jobs that it declared under them.
     """
 
     def __init__(
-        self, name: str | None = None, *, database_url: str | None = None, data_dir: str | Path | None = None
+        self,
+        name: str | None = None,
+        *,
+        formerly: str | Sequence[str] = (),
+        database_url: str | None = None,
+        data_dir: str | Path | None = None,
     ) -> None:
-        self.name = name or _module_of_caller()
+        self.name = name
+        self._owner = Owner(name, frozenset([formerly] if isinstance(formerly, str) else formerly))
         self._database_url = database_url
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._jobs: dict[str, Job[Any]] = {}
         self._workflows: dict[str, Workflow] = {}
         self._watched: dict[str, Verbs[Any]] = {}
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = WeakKeyDictionary()
+
+    @property
+    def title(self) -> str:
+        """Return the application as messages name it."""
+        return "the application without a name" if self.name is None else f"the application {self.name!r}"
 
     @property
     def jobs(self) -> Mapping[str, Job[Any]]:
@@ -84,7 +104,7 @@ class Horai:
         declaration = declaration_of(function, options)
         if declaration.name in self._jobs:
             raise Invalid(
-                f"The job {declaration.name!r} is declared twice in {self.name!r}.", 'Give one of them name="…".'
+                f"The job {declaration.name!r} is declared twice in {self.title}.", 'Give one of them name="…".'
             )
         job: Job[Any] = Job(self, function, declaration)
         self._jobs[job.name] = job
@@ -96,7 +116,7 @@ class Horai:
         A node begins once all it comes after have succeeded, with what they returned as `parents` in its payload.
         """
         if name in self._jobs or name in self._workflows:
-            raise Invalid(f"The name {name!r} is declared twice in {self.name!r}.", "Name one of them otherwise.")
+            raise Invalid(f"The name {name!r} is declared twice in {self.title}.", "Name one of them otherwise.")
         made = self._workflows[name] = Workflow(self, name, nodes, options)
         return made
 
@@ -133,28 +153,46 @@ class Horai:
         """Returns when the instance is final."""
         return await (await self.client()).ended(instance_id)
 
+    async def standing(self, instance_id: int) -> str:
+        """Describe the state of the instance now, for a message."""
+        return await (await self.client()).standing(instance_id)
+
     async def declare(self) -> Applied:
         """Makes the jobs in the database what the code says; an operator's pause survives."""
         return await self.declare_to((await self.client()).scope)
 
-    async def declare_to(self, scope: Scope) -> Applied:
-        """The same, with the means of somebody else. Reconcilers and workflows come after the jobs that they are made of."""
-        applied = await declarations.declare(scope, self.name, self.declared())
+    async def declare_to(self, scope: Scope, *, may_be_unnamed: bool = False) -> Applied:
+        """Declare the jobs in another scope, then the reconcilers and workflows, which are made of the jobs.
+
+        Raises `Unnamed` for an application without a name, unless the caller knows that no other one uses the database.
+        """
+        if not may_be_unnamed:
+            self.require_name()
+        applied = await declarations.declare(scope, self._owner, self.declared())
         await bind_declared(scope, self._watched)
-        return applied + await declare_workflows(scope, self.name, self.declared_workflows())
+        return applied + await declare_workflows(scope, self._owner, self.declared_workflows())
+
+    def require_name(self) -> None:
+        """Raise `Unnamed` if the application has no name."""
+        if self.name is None:
+            raise Unnamed(UNNAMED, NAME_IT)
 
     async def compare_to(self, scope: Scope) -> Applied:
         """What `declare_to` would do, without doing it."""
-        applied = await declarations.compare(scope, self.name, self.declared())
-        return applied + await compare_workflows(scope, self.name, self.declared_workflows(), self._jobs)
+        applied = await declarations.compare(scope, self._owner, self.declared())
+        return applied + await compare_workflows(scope, self._owner, self.declared_workflows(), self._jobs)
 
     async def declare_missing(self, job: Verbs[Any]) -> bool:
-        """Makes a job known to the database that does not know it; False when it does. Others are left as they are."""
+        """Declare a job that the database does not have; return False if it has it. Other jobs are left as they are.
+
+        Raises `Unnamed` if the job is missing and the application has no name to own it.
+        """
         scope = (await self.client()).scope
         async with acquire(scope.pool) as connection:
             if await stored_jobs.find_job(connection, scope.tenant_id, job.name) is not None:
                 return False
-        await declarations.declare(scope, self.name, [_declared(job)])
+        self.require_name()
+        await declarations.declare(scope, self._owner, [_declared(job)])
         return True
 
     def declared(self) -> list[Declared]:
@@ -197,15 +235,3 @@ class _Decorator(Protocol):
 
 def _declared(job: Verbs[Any]) -> Declared:
     return Declared(job.declaration.document, job.declaration.payload)
-
-
-def _module_of_caller() -> str:
-    """The module that makes an application; a script is called after its file."""
-    here = inspect.currentframe()
-    caller = here and here.f_back and here.f_back.f_back
-    names: dict[str, Any] = caller.f_globals if caller else {}
-    if names.get("__name__", "__main__") != "__main__":
-        return names["__name__"]
-    if (started_as := names.get("__spec__")) is not None:  # python -m shop.jobs
-        return started_as.name
-    return Path(names["__file__"]).stem if names.get("__file__") else "app"

@@ -81,16 +81,28 @@ class Backfill:
         return _shown(await backfills.cancel_backfill(self._scope, int(self.id), note))
 
     async def wait(self, timeout: float | str | timedelta | None = None) -> BackfillProgress:
-        """What it came to, once nothing of it is under way; TimeoutError when that takes longer than `timeout`.
+        """What it came to, once nothing of it is under way. TimeoutError, with its progress, after `timeout`.
 
         Slots that failed are counted, not raised. One that is paused is waited for.
         """
-        pause = FIRST_PAUSE
-        async with asyncio.timeout(None if timeout is None else seconds_of(timeout).total_seconds()):
-            while not (progress := await self.progress()).is_over:
-                await asyncio.sleep(pause)
-                pause = min(pause * 1.5, LONGEST_PAUSE)
+        pause, patience, progress = FIRST_PAUSE, None if timeout is None else seconds_of(timeout), None
+        deadline = asyncio.timeout(None if patience is None else patience.total_seconds())
+        try:
+            async with deadline:
+                while not (progress := await self.progress()).is_over:
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 1.5, LONGEST_PAUSE)
+        except TimeoutError:
+            if patience is None or not deadline.expired():
+                raise
+            raise TimeoutError(self._unfinished(patience, progress)) from None
         return progress
+
+    def _unfinished(self, patience: timedelta, progress: BackfillProgress | None) -> str:
+        counts = "its progress could not be read"
+        if progress is not None:
+            counts = f"it is {progress.status}, with {progress.made} of {progress.total} slots made"
+        return f"The backfill {self.id} of {self.job!r} did not end within {patience.total_seconds():g} s: {counts}."
 
 
 def wish_of(given: Mapping[str, Any]) -> Wish:

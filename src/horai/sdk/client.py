@@ -13,11 +13,11 @@ from horai.accept.scope import Scope
 from horai.core.errors import Duplicate, HoraiError, NotFound
 from horai.core.reschedule import Intent, Verdict, check_key
 from horai.core.vitals import Vitals
-from horai.db import jobs, nodes
+from horai.db import jobs, nodes, reads
 from horai.db.clock import DatabaseClock
-from horai.db.embedded.visit import running, url_if_running
+from horai.db.embedded.visit import require_url
 from horai.db.line import Line
-from horai.db.migrate import migrate, pending_migrations
+from horai.db.migrate import pending_migrations
 from horai.db.places import Place
 from horai.db.pool import Pool, acquire, close_pool, open_pool, opened
 from horai.db.reads import Ended
@@ -31,7 +31,6 @@ When = datetime | timedelta | None
 """At a time, after a delay, or now."""
 
 CONNECTIONS = 10
-PARTITIONS_AHEAD = 8
 CLOCK_TRUSTED_FOR = 60.0
 """Seconds for which the database's time is told without asking it."""
 TENANT = "default"
@@ -70,9 +69,11 @@ class Client:
         """An instance per idempotency key: its id, and whether this call made it."""
         return await enqueues.enqueue_once(self.scope, job, (await self._moment(when), payload), once)
 
-    async def put(self, job: str, key: str, when: When, payload: str | None, intent: Intent) -> tuple[Verdict, int]:
-        """What became of a put, and of which instance."""
-        put = Put(check_key(key), await self._moment(when) or await self.now(), payload, intent)
+    async def put(
+        self, job: str, key: str, when: When, payload: str | None, intent: Intent, needs_payload: bool
+    ) -> tuple[Verdict, int]:
+        """What became of a put, and of which instance. `PayloadMissing` if a new one would lack what it needs."""
+        put = Put(check_key(key), await self._moment(when) or await self.now(), payload, intent, needs_payload)
         verdict, instance = await instances.put_instance(self.scope, job, put)
         return verdict, instance.id
 
@@ -117,17 +118,26 @@ class Client:
         """Returns when the instance is final."""
         return await self._results.of(instance_id)
 
+    async def standing(self, instance_id: int) -> str:
+        """Describe the state of the instance now, for a message."""
+        async with acquire(self.scope.pool) as connection:
+            row = await reads.instance_by_id(connection, self.scope.tenant_id, instance_id)
+        if row is None:
+            return "it is not in the database; if it was added with conn=, commit that transaction first"
+        if row.attempt == 0:
+            return f"it is {row.state.name}, planned for {row.execute_time.isoformat()}, and no worker has started it"
+        return f"it is {row.state.name} in attempt {row.attempt}"
+
     async def close(self) -> None:
         """Sends the last wakes and lets everything go."""
         await self._stack.aclose()
 
 
 async def open_client(place: Place) -> Client:
-    """A client of the database of a place; an embedded one that does not run is started with it."""
+    """Open a client of the database of a place. Raises `NoDatabase` at once if none is named and none runs."""
     async with AsyncExitStack() as stack:
-        is_visitor = url_if_running(place) is not None
-        url = await stack.enter_async_context(running(place))
-        await (_require_migrated(url) if is_visitor else _prepare(url))
+        url = require_url(place)
+        await _require_migrated(url)
         pool = await open_pool(url, "horai client", CONNECTIONS)
         stack.push_async_callback(close_pool, pool)
         wakeups = Wakeups()
@@ -145,14 +155,9 @@ async def _require_migrated(url: str) -> None:
     async with opened(url, "horai client") as connection:
         if missing := await pending_migrations(connection):
             raise NotMigrated(
-                f"The database lacks {len(missing)} migrations.", "horai migrate applies them, as does any worker."
+                f"The database lacks {len(missing)} migrations: run `horai migrate`.",
+                "A node or a worker of this version applies them too, when it starts.",
             )
-
-
-async def _prepare(url: str) -> None:
-    async with opened(url, "horai client") as connection:
-        await migrate(connection)
-        await nodes.make_partitions(connection, PARTITIONS_AHEAD)
 
 
 async def tenant_id(pool: Pool) -> int:
@@ -160,7 +165,7 @@ async def tenant_id(pool: Pool) -> int:
     async with acquire(pool) as connection:
         found = await jobs.tenant_id(connection, TENANT)
     if found is None:
-        raise NotMigrated(f"The tenant `{TENANT}` is missing from the database.", "horai migrate makes it.")
+        raise NotMigrated(f"The tenant `{TENANT}` is missing from the database: run `horai migrate`.")
     return found
 
 

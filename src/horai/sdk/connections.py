@@ -34,7 +34,7 @@ async def fetch(conn: object, question: Question[T]) -> T:
     run = _kind_of(conn).run
     try:
         await run(conn, within.SAVEPOINT, ())
-        rows = await run(conn, question.statement, question.arguments)
+        answer = question.read(await run(conn, question.statement, question.arguments))
         await run(conn, within.RELEASE, ())
     except BaseException as error:  # cancelled, too: the caller's transaction may go on
         with suppress(Exception):  # no transaction, or no connection any more: there is nothing to return to
@@ -43,7 +43,7 @@ async def fetch(conn: object, question: Question[T]) -> T:
         if (refusal := _refusal(error)) is not None:
             raise refusal from error
         raise
-    return question.read(rows)
+    return answer
 
 
 def fetch_now(conn: object, question: Question[T]) -> T:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypedDict
+from difflib import get_close_matches
+from typing import Any, Literal, TypedDict, cast
 
 from horai.core.definition import checked
 from horai.core.durations import format_duration
@@ -81,11 +82,39 @@ class Options(TypedDict, total=False):
     payload: object
     queue: str
     priority: Literal["core", "high", "normal", "low"]
-    retry: Retry
+    retry: Retry | int
     timeout: Duration
     tags: Sequence[str]
     isolation: Literal["process"]
     concurrency: int
+
+
+def payload_missing(job: str) -> Invalid:
+    """Return the error for an instance without the payload that its function requires."""
+    return Invalid.field(
+        "payload", f"is missing, and the function of {job!r} requires one", "Pass it, or declare payload=… for the job."
+    )
+
+
+ELSEWHERE = {
+    "max_concurrency": 'A queue limits how many run at once: queue="mail", and `horai queues set mail --max-concurrency 5`.',
+    "rate_limit": 'A queue limits how many start: queue="mail", and `horai queues set mail --rate 10/s`.',
+    "rate": 'A queue limits how many start: queue="mail", and `horai queues set mail --rate 10/s`.',
+    "max_retries": 'Write retry=5, or retry=Retry(max=5, base="1s").',
+}
+"""Where to say what other libraries say in an option that Horai does not have."""
+
+
+def refuse_unknown(where: str, options: Mapping[str, Any]) -> None:
+    """Raise TypeError for the first option that does not exist, with the one that was probably meant."""
+    known = Options.__optional_keys__
+    for option in options:
+        if option not in known:
+            near = get_close_matches(option, sorted(known), 1)
+            hint = ELSEWHERE.get(option) or (
+                f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(known))}."
+            )
+            raise TypeError(f"{where} has no option {option!r}. {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +131,21 @@ class Declaration:
     concurrency: int | None = None
     """How many of its calls run at once in one worker process; None: as many as its share allows."""
 
+    @property
+    def needs_payload(self) -> bool:
+        """Return whether an instance of the job needs a payload: the function requires one, and the job has none."""
+        return self.payload is None and self.signature.shape.is_required
+
+    def encode(self, payload: object) -> str | None:
+        """Return the payload of a new instance as JSON text; `Invalid` if it does not fit, or is missing."""
+        if payload is None and self.needs_payload:
+            raise payload_missing(self.name)
+        return self.signature.shape.encode(payload)
+
 
 def declaration_of(function: Callable[..., Any], options: Options) -> Declaration:
     """What a function and its options declare; `Invalid` names the job and every wrong field."""
+    refuse_unknown("@app.job", options)
     name = options.get("name") or function.__name__
     try:
         signature = signature_of(function)
@@ -134,17 +175,19 @@ def fields_of(options: Options) -> dict[str, Any]:
     document |= {_public(option): _duration(written[option]) for option in DURATIONS if option in written}
     document |= {_public(option): _instant(option, written[option]) for option in INSTANTS if option in written}
     document |= {option: _list(option, written[option]) for option in LISTS if written.get(option)}
-    if dst := options.get("dst"):
-        document["dst"] = dict(dst)
+    if (dst := written.get("dst")) is not None:
+        document["dst"] = _mapping("dst", dst, 'dst={"gap": "skip"}')
     if misfire := options.get("misfire"):
         document["misfire"] = _misfire(misfire) if isinstance(misfire, Misfire) else misfire
-    if refresh := options.get("refresh"):
+    if (refresh := written.get("refresh")) is not None:
+        if not isinstance(refresh, Refresh):
+            raise Invalid.field("refresh", f"must be a Refresh, not {type(refresh).__name__}", 'Refresh(window="10d").')
         document["refresh"] = {
             "window": _duration(refresh.window),
             "limit": refresh.limit,
             "runOnAdd": refresh.run_on_add,
         }
-    if retry := options.get("retry"):
+    if (retry := written.get("retry")) is not None:
         document["retry"] = _retry(retry)
     return document
 
@@ -165,6 +208,12 @@ def _concurrency(options: Options) -> int | None:
             "`horai worker --isolated` sets the number of processes.",
         )
     return given
+
+
+def _mapping(option: str, value: object, example: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Invalid.field(option, f"must be a mapping, not {type(value).__name__}", f"Write {example}.")
+    return dict(cast("Mapping[str, Any]", value))
 
 
 def _public(option: str) -> str:
@@ -198,7 +247,14 @@ def _misfire(misfire: Misfire) -> dict[str, Any]:
     return document
 
 
-def _retry(retry: Retry) -> dict[str, Any]:
+def _retry(retry: object) -> dict[str, Any]:
+    """Return the field of a policy; a whole number is the largest number of retries."""
+    if isinstance(retry, int) and not isinstance(retry, bool):
+        retry = Retry(max=retry)
+    if not isinstance(retry, Retry):
+        raise Invalid.field(
+            "retry", f"must be a whole number or a Retry, not {type(retry).__name__}", "Write retry=5 or Retry(max=5)."
+        )
     document: dict[str, Any] = {"maxRetry": retry.max}
     if retry.base is not None:
         document["base"] = _duration(retry.base)

@@ -41,7 +41,7 @@ class Entities:
 
     async def add_many(self, items: Mapping[str, object] | Iterable[str], *, conn: Any = None) -> int:
         """Adds many, with their payloads where it is a mapping; how many are new. Each ten thousand are one transaction."""
-        encode = self._job.declaration.signature.shape.encode
+        encode = self._job.declaration.encode
         given = _pairs(items)
         added = 0
         while some := list(islice(given, BATCH)):

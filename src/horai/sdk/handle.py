@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Generic, Protocol, TypeVar, overload
 
@@ -13,6 +14,9 @@ from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import Shape
 
 R = TypeVar("R")
+
+STATE_WITHIN = 1.0
+"""Seconds that the message of a time-out may wait for the state of the instance."""
 
 
 class InstanceFailed(HoraiError):
@@ -47,6 +51,10 @@ class Awaiting(Protocol):
 
     async def ended(self, instance_id: int) -> Ended:
         """Returns when the instance is final."""
+        ...
+
+    async def standing(self, instance_id: int) -> str:
+        """Describe the state of the instance now, for a message."""
         ...
 
 
@@ -98,14 +106,20 @@ class Handle(Generic[R]):
         return f"<Handle {self.id} of {self.job!r} {self.decision}>"
 
     async def result(self, timeout: float | str | timedelta | None = None) -> R:
-        """What the function returned, once it has; TimeoutError when that takes longer than `timeout`.
+        """What the function returned, once it has. TimeoutError, with the state of the instance, after `timeout`.
 
         Raises InstanceFailed when the instance is dead, InstanceCancelled when it was cancelled. Inside a transaction
         that is not committed nothing runs: commit first.
         """
-        patience = None if timeout is None else seconds_of(timeout).total_seconds()
-        async with asyncio.timeout(patience):
-            ended = await self._awaiting.ended(int(self.id))
+        patience = None if timeout is None else seconds_of(timeout)
+        deadline = asyncio.timeout(None if patience is None else patience.total_seconds())
+        try:
+            async with deadline:
+                ended = await self._awaiting.ended(int(self.id))
+        except TimeoutError:
+            if patience is None or not deadline.expired():
+                raise
+            raise TimeoutError(await self._unfinished(patience)) from None
         match ended.state:
             case State.SUCCESS:
                 return self._shape.decode(ended.result)
@@ -113,3 +127,10 @@ class Handle(Generic[R]):
                 raise InstanceCancelled(self.job, ended)
             case _:
                 raise InstanceFailed(self.job, ended)
+
+    async def _unfinished(self, patience: timedelta) -> str:
+        standing = "its state could not be read"
+        with suppress(Exception):
+            async with asyncio.timeout(STATE_WITHIN):
+                standing = await self._awaiting.standing(int(self.id))
+        return f"The instance {self.id} of {self.job!r} did not end within {patience.total_seconds():g} s: {standing}."

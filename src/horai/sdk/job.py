@@ -5,6 +5,7 @@ from functools import update_wrapper
 from typing import Any, TypeVar
 
 from horai.sdk.declaration import Declaration
+from horai.sdk.django import with_fresh_connections
 from horai.sdk.facade import SyncVerbs
 from horai.sdk.functions import AsyncFunction, Crew, ThreadedFunction, executor_of
 from horai.sdk.verbs import Home, Verbs
@@ -33,4 +34,6 @@ class Job(Verbs[R]):
 
     def executor(self, crew: Crew) -> AsyncFunction | ThreadedFunction:
         """What makes its attempts, in this process."""
-        return executor_of(self._function, self.declaration.signature, crew, self.name)
+        signature = self.declaration.signature
+        function = with_fresh_connections(self._function, is_async=signature.is_async)
+        return executor_of(function, signature, crew, self.name)

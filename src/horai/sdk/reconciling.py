@@ -122,9 +122,9 @@ def _row(one: object, target: Verbs[Any]) -> Row:
     if not isinstance(one, Wanted):
         return Faulty(None, f"is no Wanted but {type(one).__name__}")
     row = wanted_row(one.key, one.at, None, one.version)
-    if isinstance(row, Faulty) or one.payload is None:
+    if isinstance(row, Faulty):
         return row
     try:
-        return replace(row, payload=target.declaration.signature.shape.encode(one.payload))
+        return replace(row, payload=target.declaration.encode(one.payload))
     except (Invalid, ValueError) as error:
         return Faulty(row.key, str(error)[: reconcile.TEXT_SHOWN])

@@ -85,6 +85,15 @@ class Shape(Generic[T]):
             )
         return text.decode()
 
+    @property
+    def is_required(self) -> bool:
+        """Return whether a function with this parameter cannot run without a payload."""
+        try:
+            self._without()
+        except PayloadMismatch:
+            return True
+        return False
+
     def _written(self, value: object) -> bytes:
         text = json_text(value, self._codec)
         if self.schema is not None:

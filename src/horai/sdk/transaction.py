@@ -29,9 +29,11 @@ class CallersTransaction:
             made += await connections.fetch(self._conn, within.enqueue_many(job, items))
         return made
 
-    async def put(self, job: str, key: str, when: When, payload: str | None, intent: Intent) -> tuple[Verdict, int]:
-        """What became of a put, and of which instance."""
-        wish = within.put(job, check_key(key), await self._moment(when), payload, intent)
+    async def put(
+        self, job: str, key: str, when: When, payload: str | None, intent: Intent, needs_payload: bool
+    ) -> tuple[Verdict, int]:
+        """What became of a put, and of which instance. `PayloadMissing` if a new one would lack what it needs."""
+        wish = within.put(job, check_key(key), await self._moment(when), payload, intent, needs_payload)
         answer = await connections.fetch(self._conn, wish)
         return answer.verdict, answer.instance_id
 

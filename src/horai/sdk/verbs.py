@@ -10,11 +10,11 @@ from horai.accept.backfills import start_backfill, survey_backfill
 from horai.accept.requests import Once
 from horai.core.coming import MOST_FIRES, Fire, coming
 from horai.core.errors import Invalid, NotFound
-from horai.core.reschedule import Intent, Verdict
+from horai.core.reschedule import Intent, PayloadMissing, Verdict
 from horai.sdk.backfills import Backfill, BackfillPlan, plan_of, wish_of
 from horai.sdk.client import Client
 from horai.sdk.connections import is_sync
-from horai.sdk.declaration import Declaration, Duration
+from horai.sdk.declaration import Declaration, Duration, payload_missing
 from horai.sdk.entities import Entities
 from horai.sdk.explanations import Explanation, explanation
 from horai.sdk.handle import Awaiting, Handle, Handles
@@ -69,7 +69,7 @@ class Verbs(Generic[R]):
 
         With an `idempotency_key` the first call makes it; the others get the same handle, `duplicate`.
         """
-        when, text = _when(at, delay), self._encode(payload)
+        when, text = _when(at, delay), self.declaration.encode(payload)
         if idempotency_key is None:
             return self._handle(await self.served(conn, lambda means: means.enqueue(self.name, when, text)))
         if conn is not None:
@@ -93,7 +93,7 @@ class Verbs(Generic[R]):
 
     def _batches(self, payloads: Sequence[object]) -> Iterator[list[str | None]]:
         """As many as one statement takes, by number and by size: large payloads come a few at a time."""
-        encode, batch, size = self.declaration.signature.shape.encode, list[str | None](), 0
+        encode, batch, size = self.declaration.encode, list[str | None](), 0
         for payload in payloads:
             text = encode(payload)
             batch.append(text)
@@ -117,10 +117,16 @@ class Verbs(Generic[R]):
     ) -> Handle[R]:
         """Creates or reschedules the instance of a business key; the handle's `decision` says which.
 
-        A `version` lower than the last accepted one is ignored; `again` runs a key once more that has succeeded.
+        A `version` lower than the last accepted one is ignored; `again` runs a key once more that has succeeded. Without
+        a payload, a live instance keeps its own.
         """
-        when, text, intent = _when(at, delay), self._encode(payload), Intent(version, again)
-        verdict, made = await self.served(conn, lambda means: means.put(self.name, key, when, text, intent))
+        when, intent = _when(at, delay), Intent(version, again)
+        text = self.declaration.signature.shape.encode(payload)
+        needs = text is None and self.declaration.needs_payload
+        try:
+            verdict, made = await self.served(conn, lambda means: means.put(self.name, key, when, text, intent, needs))
+        except PayloadMissing as error:
+            raise payload_missing(self.name) from error
         return self._handle(made, verdict)
 
     async def cancel(self, key: str, *, conn: Any = None) -> bool:
@@ -132,11 +138,12 @@ class Verbs(Generic[R]):
 
         Of a refresh job that is a tick: it loads what is due by now, and its result says how many that were.
         """
-        text = self._encode(payload)
+        is_tick = self.declaration.document.get("refresh") is not None  # a tick takes no payload
+        text = None if is_tick and payload is None else self.declaration.encode(payload)
         once = Once(idempotency_key or uuid4().hex, (text or "").encode())
         made, is_new = await self._asked(lambda client: client.trigger(self.name, text, once))
         verdict = Verdict.INSERTED if is_new else Verdict.IGNORED
-        if self.declaration.document.get("refresh") is not None:
+        if is_tick:
             return Handle(self.name, made, self.home, shape_of(Any), verdict)
         return self._handle(made, verdict)
 
@@ -223,9 +230,6 @@ class Verbs(Generic[R]):
             if not await self.home.declare_missing(self):
                 raise
             return await serve()
-
-    def _encode(self, payload: object) -> str | None:
-        return self.declaration.signature.shape.encode(payload)
 
     def _handle(self, instance_id: int, verdict: Verdict = Verdict.INSERTED) -> Handle[R]:
         return Handle(self.name, instance_id, self.home, self.declaration.result, verdict)

@@ -19,7 +19,7 @@ from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.shares import Shares
 from horai.core.vitals import Vitals
-from horai.db.embedded.visit import running
+from horai.db.embedded.visit import require_url
 from horai.db.wakeups import Wakeups
 from horai.engine.attempts import Executor
 from horai.engine.engine import Engine
@@ -44,7 +44,7 @@ class WorkerSettings:
     """How a worker works: at most `concurrency` functions at once, of these `queues` (None: of any).
 
     `isolated` is how many processes there are for functions that want one of their own, `reference` where these find the
-    application: `module:app`.
+    application: `module:app`. `may_be_unnamed` accepts an application without a name: no other one uses the database.
     """
 
     concurrency: int = CONCURRENCY
@@ -53,19 +53,22 @@ class WorkerSettings:
     reference: str | None = None
     name: str = field(default_factory=socket.gethostname)
     engine: EngineSettings = field(default_factory=EngineSettings)
+    may_be_unnamed: bool = False
 
 
 async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
     """Works until `stop` is set, then lets what runs end within the grace. `ready` is told once it claims."""
     if not app.jobs:
-        raise Invalid(f"The application {app.name!r} has no jobs.", "Declare one: @app.job.")
+        raise Invalid(f"No job is declared in {app.title}.", "Declare one: @app.job.")
+    if not settings.may_be_unnamed:
+        app.require_name()
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(running(app.place))
+        url = require_url(app.place)
         await prepare(url, settings.engine)
         connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
         wakeups = Wakeups()
         scope = Scope(connections, wakeups, await tenant_id(connections), TENANT)
-        report(await app.declare_to(scope))
+        report(await app.declare_to(scope, may_be_unnamed=settings.may_be_unnamed))
         engine = await stack.enter_async_context(working(url, app, settings, scope))
         # Others heard nothing of what was declared: only now is there somebody who tells them. Even when nothing was: a start
         # before this one may have been cut short in between.

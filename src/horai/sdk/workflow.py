@@ -12,7 +12,7 @@ from horai.core import workflow
 from horai.core.definition import checked
 from horai.core.errors import Invalid
 from horai.core.workflow import checked_nodes, house_document
-from horai.sdk.declaration import Options, fields_of
+from horai.sdk.declaration import Options, fields_of, refuse_unknown
 from horai.sdk.payloads import shape_of
 from horai.sdk.verbs import Home, Verbs
 
@@ -53,6 +53,7 @@ class Workflow:
 
 def _written(name: str, nodes: Sequence[Node], options: Options) -> WrittenWorkflow:
     """Checked at once; `Invalid` names the workflow and what is wrong with it."""
+    refuse_unknown("app.workflow", options)
     given: Mapping[str, Any] = options
     if strange := next((option for option in NOT_FOR_WORKFLOWS if given.get(option) is not None), None):
         raise Invalid.field(strange, f"is not for workflows: {name!r} has it")

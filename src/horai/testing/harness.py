@@ -67,7 +67,7 @@ class Harness:
             stack.push_async_callback(workplace.close)
             stack.enter_context(_lent(self._app, clients))
             await workplace.open()
-            await self._app.declare()
+            await self._app.declare_to((await self._app.client()).scope, may_be_unnamed=True)
             yield time
 
 
@@ -76,7 +76,7 @@ def _lent(app: Horai, clients: Clients) -> Generator[None]:
     """Whoever asks the application for its client gets one of ours; its own are left alone."""
     own = vars(app)
     if "client" in own:
-        raise RuntimeError(f"The application {app.name!r} is in a harness already.")
+        raise RuntimeError(f"A harness has been entered with {app.title} already.")
     own["client"], own["close"] = clients.get, clients.release  # found before the methods of its class
     try:
         yield

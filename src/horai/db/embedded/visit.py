@@ -8,7 +8,7 @@ from horai.db.embedded.errors import NotRunning
 from horai.db.embedded.postmaster import url_of
 from horai.db.embedded.settings import EmbeddedSettings, default_data_dir
 from horai.db.embedded.supervisor import EmbeddedPostgres
-from horai.db.places import Place
+from horai.db.places import NoDatabase, Place
 
 
 def directory_of(place: Place) -> Path:
@@ -24,6 +24,16 @@ def url_if_running(place: Place) -> str | None:
         return url_of(directory_of(place))
     except NotRunning:
         return None
+
+
+def require_url(place: Place) -> str:
+    """Return the URL of a place's database; raise `NoDatabase` if it is an embedded one that does not run."""
+    if (url := url_if_running(place)) is not None:
+        return url
+    raise NoDatabase(
+        f"No database is named, and no `horai up` runs in {directory_of(place)}: set HORAI_DATABASE_URL, or start "
+        "`horai up`."
+    )
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from typing import Any, cast
 
 from horai.core.calls import Call
 from horai.core.settlement import FailedRetryable, Outcome
+from horai.sdk import django
 from horai.sdk.app import Horai
 from horai.sdk.functions import Crew
 from horai.sdk.isolation.frames import (
@@ -68,6 +69,7 @@ def main() -> None:
 def load(name: str) -> Horai:
     """The application called `module:name`."""
     module, _, path = name.partition(":")
+    django.set_up()
     found = reduce(getattr, path.split("."), importlib.import_module(module))
     if not isinstance(found, Horai):
         raise TypeError(f"{name} is no Horai application")

@@ -1,0 +1,47 @@
+"""The server's hints in the words of the command line: where REST says a path, the CLI says a command."""
+
+from collections.abc import Mapping
+from typing import Any
+
+LISTS = {
+    "/api/v1/backfills": "horai backfills list",
+    "/api/v1/dlq": "horai dlq list",
+    "/api/v1/events/parked": "horai source parked",
+    "/api/v1/instances": "horai instances list",
+    "/api/v1/jobs": "horai jobs list",
+    "/api/v1/jobs/{job}/entities": "horai entities list JOB",
+    "/api/v1/reconcilers": "horai reconcilers list",
+    "/api/v1/workflows": "horai workflows list",
+    "/api/v1/workflows/{workflow}/runs": "horai workflows runs WORKFLOW",
+}
+"""Commands by the path that lists the same objects."""
+
+COMMANDS = {
+    "ALL_ADDRESSES": "Check --server: this server does not have that address.",
+    "ALL_FIELDS": "`--help` of the command lists its flags.",
+    "CAMEL_CASE": "Field names are camelCase.",
+    "CHANGE_RECONCILER_IN_CODE": "Change it in the code. Without it there, `horai jobs delete JOB` deletes its job.",
+    "CHOOSE_ANOTHER_NAME": "Choose another name.",
+    "DELETE_RECONCILERS": "Delete its reconcilers first: `horai reconcilers delete RECONCILER`.",
+    "DISCARD": "Discard it: `horai dlq discard {letter}`.",
+    "KEY_HISTORY": "It may have finished: `horai instances history JOB KEY` shows its history.",
+    "PUT_INSTEAD": "Use `horai instances put JOB KEY`, or give the job a cron or an every first.",
+    "QUEUE_COMES": "`horai queues set QUEUE` creates a queue; so does the first job in it.",
+    "SEND_SMALLER": "Send a smaller one, then `horai source discard {event}`.",
+    "TAKE_OUT_OF_WORKFLOWS": "Take it out of its workflows first, or delete them: `horai workflows delete WORKFLOW`.",
+    "TRY_AGAIN_BY_KEY": "Try again; a repeat with the same key has no second effect. `horai health` shows the state.",
+}
+"""Sentences by the code of the server's hint, with the same parameters."""
+
+
+def hint_of(problem: Mapping[str, Any]) -> str | None:
+    """Return the hint of a problem, with a command where the server named a path."""
+    hint: str | None = problem.get("hint")
+    said: Mapping[str, Any] = problem.get("hintSaid") or {}
+    code, params = str(said.get("code")), dict[str, Any](said.get("params") or {})
+    if code == "LISTED_AT" and params.get("path") in LISTS:
+        return f"`{LISTS[params['path']]}` lists them."
+    try:
+        return COMMANDS[code].format_map(params)
+    except KeyError:
+        return hint
