@@ -10,7 +10,7 @@ from horai.accept.replays import BATCH, LONGEST, until
 from horai.accept.scope import Scope
 from horai.db import dead_letters, nodes
 from horai.db.dead_letters import LetterFilter
-from horai.db.pool import acquire, transaction
+from horai.db.pool import Plans, acquire, transaction
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ async def discard_matching(scope: Scope, only: LetterFilter, limit: int, reason:
     async with acquire(scope.pool) as connection:
         meant = until(only, await nodes.database_time(connection))
     while (left := limit - told.discarded) > 0 and time.monotonic() < ends_at:
-        async with transaction(scope.pool) as connection:
+        async with transaction(scope.pool, Plans.FRESH) as connection:
             done = await dead_letters.discard_open(connection, scope.tenant_id, meant, min(left, BATCH), reason)
         told.discarded += done
         if done < min(left, BATCH):

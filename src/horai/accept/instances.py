@@ -19,7 +19,7 @@ from horai.db import jobs, nodes, plans, reads
 from horai.db.claims import Woken
 from horai.db.jobs import JobRow
 from horai.db.plans import CancelledRow, Place
-from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.db.pool import Connection, Plans, acquire, retrying, transaction
 from horai.db.reads import InstanceRow
 
 
@@ -158,7 +158,7 @@ def tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
 
 async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:
     """One instance of this tenant."""
-    async with acquire(scope.pool) as connection:
+    async with acquire(scope.pool, Plans.KEPT) as connection:
         return await read_one(connection, scope, instance_id)
 
 

@@ -27,7 +27,7 @@ from horai.db.claims import Woken
 from horai.db.dead_letters import LetterFilter, Locked, ReplayStatus
 from horai.db.idempotency import RequestKey
 from horai.db.plans import KeyPast
-from horai.db.pool import Connection, acquire, transaction
+from horai.db.pool import Connection, Plans, acquire, transaction
 from horai.db.reads import FIRST
 
 BATCH = 500
@@ -162,7 +162,7 @@ class _Run:
     @asynccontextmanager
     async def _transaction(self) -> AsyncGenerator[Connection]:
         """The first one also takes the request's key: a request that failed before it had done anything may be repeated."""
-        async with transaction(self.scope.pool) as connection:
+        async with transaction(self.scope.pool, Plans.FRESH) as connection:
             if not await requests.take(connection, self.request):
                 raise _Repeated
             await dead_letters.yield_soon(connection, PATIENCE)

@@ -8,7 +8,7 @@ from horai.core.errors import Duplicate, Invalid
 from horai.core.wording import Hint, Refused, Wrong
 from horai.db import idempotency, jobs, reads
 from horai.db.idempotency import First, RequestKey
-from horai.db.pool import Connection, Pool, acquire
+from horai.db.pool import Connection, Plans, Pool, acquire
 
 KEY_LIMIT = 255
 
@@ -49,7 +49,7 @@ def another_body(request: RequestKey) -> Invalid:
 
 async def duplicate_of(pool: Pool, request: RequestKey) -> Duplicate | Invalid:
     """What a repeated request is told: what the first one made, or that it asked for something else."""
-    async with acquire(pool) as connection:
+    async with acquire(pool, Plans.KEPT) as connection:
         first = await idempotency.key_holder(connection, request)
         if first is not None and first.digest != request.digest:
             return another_body(request)

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from horai.db.pool import COMMAND_TIMEOUT, IDLE_TIMEOUT, LOOP_LOCK_TIMEOUT, Dedicated, close, connect
+from horai.db.pool import COMMAND_TIMEOUT, IDLE_TIMEOUT, LOOP_LOCK_TIMEOUT, Dedicated, Plans, close, connect
 
 
 class Line:
@@ -15,19 +15,21 @@ class Line:
         command_timeout: timedelta = COMMAND_TIMEOUT,
         lock_timeout: timedelta = LOOP_LOCK_TIMEOUT,
         idle_timeout: timedelta = IDLE_TIMEOUT,
+        plans: Plans = Plans.KEPT,
     ) -> None:
         self._url = url
         self._application = application
         self._command_timeout = command_timeout
         self._lock_timeout = lock_timeout
         self._idle_timeout = idle_timeout
+        self._plans = plans
         self._connection: Dedicated | None = None
 
     async def get(self) -> Dedicated:
         """The connection, alive as far as anybody knows."""
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(
-                self._url, self._application, self._command_timeout, self._lock_timeout, self._idle_timeout
+                self._url, self._application, self._command_timeout, self._lock_timeout, self._idle_timeout, self._plans
             )
         return self._connection
 

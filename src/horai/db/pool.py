@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from typing import TypeAlias, TypeVar
+from enum import StrEnum
+from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from horai.core.errors import DatabaseUnavailable, HoraiError
 from horai.core.wording import Hint, Refused
+from horai.db.catalog import sql
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -20,6 +22,8 @@ CONNECT_TIMEOUT = 10.0
 COMMAND_TIMEOUT = timedelta(seconds=30)
 LOOP_LOCK_TIMEOUT = timedelta(seconds=2)
 ACQUIRE_TIMEOUT = 5.0
+STATEMENTS_KEPT = 400
+"""Prepared statements of a pooled connection: more than the catalog has, so that none pushes another out."""
 IDLE_TIMEOUT = timedelta(seconds=60)
 """How long a transaction may wait for its next statement; past it the server ends the session, and its locks are free."""
 
@@ -35,6 +39,22 @@ GONE: tuple[type[Exception], ...] = (
     asyncpg.TooManyConnectionsError,
 )
 """The database is out of reach for now: worth trying again."""
+
+
+class Plans(StrEnum):
+    """How PostgreSQL plans the statements of a connection: values of `plan_cache_mode` (decision 0024)."""
+
+    KEPT = "force_generic_plan"
+    """One plan per statement, kept for the life of the connection: for statements whose shape permits one plan."""
+    FRESH = "force_custom_plan"
+    """A plan for the values of each call: for lists, whose optional filters would spoil a kept plan."""
+    CHOSEN = "auto"
+    """PostgreSQL compares both."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """A kept plan may be made while the tables are empty, and must not read them from end to end when they have grown."""
+        return {"plan_cache_mode": self.value, "enable_seqscan": "on" if self is Plans.FRESH else "off"}
 
 
 def _server_settings(application: str, lock_timeout: timedelta, idle_timeout: timedelta) -> dict[str, str]:
@@ -57,17 +77,14 @@ async def connect(
     command_timeout: timedelta = COMMAND_TIMEOUT,
     lock_timeout: timedelta = LOOP_LOCK_TIMEOUT,
     idle_timeout: timedelta = IDLE_TIMEOUT,
+    plans: Plans = Plans.KEPT,
 ) -> Dedicated:
-    """A connection of one's own, for a loop.
-
-    A loop's plans are cached for the life of its connection, and the first is made while the tables may be empty: it
-    must not be a sequential scan that is still there when they have grown.
-    """
+    """Open a connection for one loop, which plans its statements once."""
     return await asyncpg.connect(
         url,
         timeout=min(CONNECT_TIMEOUT, command_timeout.total_seconds()),
         command_timeout=command_timeout.total_seconds(),
-        server_settings=_server_settings(application, lock_timeout, idle_timeout) | {"enable_seqscan": "off"},
+        server_settings=_server_settings(application, lock_timeout, idle_timeout) | plans.settings,
     )
 
 
@@ -107,8 +124,28 @@ async def close(connection: Dedicated) -> None:
         connection.terminate()
 
 
+class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] — generic for type checkers alone
+    """A connection of a pool, which remembers how it plans: one that plans as asked costs no round trip."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._plans: Plans | None = Plans.FRESH
+
+    async def plan(self, plans: Plans) -> None:
+        """Plan the statements that follow in this way. Call it outside a transaction: a rollback would undo it."""
+        if self._plans is not plans:
+            self._plans = None  # unknown until the server has answered
+            await self.execute(sql("set_plans"), *plans.settings.values())
+            self._plans = plans
+
+    async def reset(self, *, timeout: float | None = None) -> None:
+        """Return every setting to its value at the start of the session."""
+        self._plans = None
+        await super().reset(timeout=timeout)
+
+
 async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
-    """The API's pool. Its plans are made for the values given: a list's optional filters would spoil a generic plan."""
+    """Open a pool for requests. Its connections plan as `acquire` or `transaction` asks, and keep their prepared statements."""
     settings = _server_settings(application, timedelta(seconds=5), idle_timeout)
     return await asyncpg.create_pool(
         url,
@@ -116,7 +153,9 @@ async def open_pool(url: str, application: str, size: int, idle_timeout: timedel
         max_size=size,
         timeout=CONNECT_TIMEOUT,
         command_timeout=COMMAND_TIMEOUT.total_seconds(),
-        server_settings=settings | {"plan_cache_mode": "force_custom_plan"},
+        server_settings=settings | Plans.FRESH.settings,
+        connection_class=_Pooled,
+        statement_cache_size=STATEMENTS_KEPT,
         reset=_reset,
     )
 
@@ -146,16 +185,25 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
 
 
 @asynccontextmanager
-async def acquire(pool: Pool) -> AsyncGenerator[Connection]:
-    """A pooled connection, or `DatabaseUnavailable` after a few seconds."""
+async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Connection]:
+    """A pooled connection that plans in this way, or `DatabaseUnavailable` after a few seconds."""
     try:
         connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
     except (asyncpg.PostgresError, *GONE) as error:
         raise unavailable(error) from error
     try:
+        await _plan(connection, plans)
         yield connection
     finally:
         await asyncio.shield(_release(pool, connection))
+
+
+async def _plan(connection: "PoolConnectionProxy[asyncpg.Record]", plans: Plans) -> None:
+    pooled: Any = connection  # lends the methods of `_Pooled`, which its type does not know
+    try:
+        await pooled.plan(plans)
+    except (asyncpg.PostgresError, *GONE) as error:
+        raise unavailable(error) from error
 
 
 async def _release(pool: Pool, connection: "PoolConnectionProxy[asyncpg.Record]") -> None:
@@ -167,9 +215,9 @@ async def _release(pool: Pool, connection: "PoolConnectionProxy[asyncpg.Record]"
 
 
 @asynccontextmanager
-async def transaction(pool: Pool) -> AsyncGenerator[Connection]:
-    """A READ COMMITTED transaction on a pooled connection."""
-    async with acquire(pool) as connection, connection.transaction():
+async def transaction(pool: Pool, plans: Plans = Plans.KEPT) -> AsyncGenerator[Connection]:
+    """A READ COMMITTED transaction on a pooled connection; writes find their rows by keys, so that their plans can be kept."""
+    async with acquire(pool, plans) as connection, connection.transaction():
         yield connection
 
 

@@ -13,7 +13,7 @@ from horai.core.shares import Shares
 from horai.core.vitals import Vitals
 from horai.db.clock import DatabaseClock
 from horai.db.line import Line
-from horai.db.pool import COMMAND_TIMEOUT, LOOP_LOCK_TIMEOUT
+from horai.db.pool import COMMAND_TIMEOUT, LOOP_LOCK_TIMEOUT, Plans
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
 from horai.engine.attempts import Attempts, Executor
@@ -176,7 +176,7 @@ class Engine:
 
     def _conducting(self) -> Stage:
         """What leads workflows on: wherever runs of their jobs end."""
-        line = self._line("conductor", LOCK_TIMEOUT)
+        line = self._line("conductor", LOCK_TIMEOUT, Plans.CHOSEN)  # it asks for some runs, or for all
         conductor = Conductor(line, self.keeper, self._wakeups, self._settings, self.clock.now())
         self._wakeups.listen_to_runs(conductor.hear)
         self._wakeups.listen_to_relanes(conductor.look_everywhere)
@@ -222,6 +222,6 @@ class Engine:
             except Exception as error:
                 log.warning("the last words were lost", stage=last.name, error=repr(error))
 
-    def _line(self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT) -> Line:
+    def _line(self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT) -> Line:
         idle_timeout = self._settings.idle_in_transaction
-        return Line(self._url, f"horai {stage}", COMMAND_TIMEOUT, lock_timeout, idle_timeout)
+        return Line(self._url, f"horai {stage}", COMMAND_TIMEOUT, lock_timeout, idle_timeout, plans)

@@ -19,7 +19,7 @@ from horai.db.embedded.visit import require_url
 from horai.db.line import Line
 from horai.db.migrate import pending_migrations
 from horai.db.places import Place
-from horai.db.pool import Pool, acquire, close_pool, open_pool, opened
+from horai.db.pool import Plans, Pool, acquire, close_pool, open_pool, opened
 from horai.db.reads import Ended
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
@@ -109,7 +109,7 @@ class Client:
     async def now(self) -> datetime:
         """The database's time, asked for again when the last answer is old."""
         if time.monotonic() > self._asked_at + CLOCK_TRUSTED_FOR:
-            async with acquire(self.scope.pool) as connection:
+            async with acquire(self.scope.pool, Plans.KEPT) as connection:
                 self._clock.observe(await nodes.database_time(connection))
             self._asked_at = time.monotonic()
         return self._clock.now()

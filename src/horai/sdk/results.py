@@ -6,7 +6,7 @@ from contextlib import suppress
 import structlog
 
 from horai.db import reads
-from horai.db.pool import Pool, acquire
+from horai.db.pool import Plans, Pool, acquire
 from horai.db.reads import Ended
 
 log = structlog.get_logger(__name__)
@@ -62,7 +62,7 @@ class Results:
 
     async def _look(self) -> None:
         try:
-            async with acquire(self._pool) as connection:
+            async with acquire(self._pool, Plans.KEPT) as connection:
                 ids = list(self._awaited)
                 for first in range(0, len(ids), ASKED_AT_ONCE):
                     for ended in await reads.ended(connection, self._tenant_id, ids[first : first + ASKED_AT_ONCE]):

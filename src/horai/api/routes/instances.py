@@ -28,7 +28,7 @@ from horai.core.tags import own_tags
 from horai.core.wording import Hint, Refused, Wrong
 from horai.db import lists, nodes
 from horai.db.lists import Start
-from horai.db.pool import acquire
+from horai.db.pool import Plans, acquire
 from horai.wire.explain import WhyOut
 from horai.wire.fields import Text
 from horai.wire.instances import (
@@ -168,7 +168,7 @@ async def put_instance(
     wish = body.shape
     at = wish.execute_time
     if at is None:
-        async with acquire(scope.pool) as connection:
+        async with acquire(scope.pool, Plans.KEPT) as connection:
             at = await nodes.database_time(connection)
     put = Put(check_key(key), at, body.text_of("payload"), Intent(wish.version, wish.again))
     verdict, row = await instances.put_instance(scope, job, put)

@@ -1,5 +1,8 @@
 -- The life of a claim. Every write to a claimed row is guarded by state, attempt, fence and incarnation.
 -- Batches skip what somebody holds, and the caller retries the rest; only finish_if_running waits, 20 ms at most (decision 0010).
+-- `live.id = any (array[report.id])` means `live.id = report.id` and leaves the planner one way: from the reports to the rows
+-- by the primary key. With `=` it may read the whole table and join by hash, and it does so when the table was small at the time
+-- of its plan. For the same reason the rows are locked in the order of `report.id`, not of `live.id` (decision 0024).
 
 -- name: claim_due
 -- moves: INIT | FAIL -> RUNNING
@@ -66,7 +69,7 @@ cross join lateral (
 with done as (
     delete from horai.instance_live live
     using unnest($1::text::bigint[], $2::text::integer[], $3::text::bigint[], $5::json[]) as report(id, attempt, fence, result)
-    where live.id = report.id and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = $4
+    where live.id = any (array[report.id]) and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = $4
     returning live.*, report.result
 )
 insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
@@ -83,11 +86,11 @@ with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::json[]) as r(id, attempt, fence, node, result)
 ), held as materialized (
     select live.id, report.result from report
-    join horai.instance_live live on live.id = report.id
+    join horai.instance_live live on live.id = any (array[report.id])
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
-    order by live.id for update of live skip locked
+    order by report.id for update of live skip locked
 ), done as (
-    delete from horai.instance_live live using held where live.id = held.id returning live.*, held.result
+    delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*, held.result
 )
 insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
     version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, result)
@@ -104,14 +107,14 @@ with report as (
         as r(id, attempt, fence, node, delay, code, message)
 ), held as materialized (
     select live.id, live.node, live.claimed_at, report.code, report.message, clock_timestamp() + report.delay as again_at from report
-    join horai.instance_live live on live.id = report.id
+    join horai.instance_live live on live.id = any (array[report.id])
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
-    order by live.id for update of live skip locked
+    order by report.id for update of live skip locked
 ), failed as (
     update horai.instance_live live
     set state = 3, retry_count = live.retry_count + 1, execute_time = held.again_at, due = held.again_at, events = live.events + 1,
         error_code = held.code, error_msg = held.message, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
-    from held where live.id = held.id
+    from held where live.id = any (array[held.id])
     returning live.*, held.node as held_by, held.claimed_at as started_at
 ), tried as (
     insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, outcome, error_code, error_msg)
@@ -132,11 +135,11 @@ with report as (
         as r(id, attempt, fence, node, code, message, tags, fingerprint)
 ), held as materialized (
     select live.id, report.code, report.message, report.tags, report.fingerprint from report
-    join horai.instance_live live on live.id = report.id
+    join horai.instance_live live on live.id = any (array[report.id])
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
-    order by live.id for update of live skip locked
+    order by report.id for update of live skip locked
 ), gone as (
-    delete from horai.instance_live live using held where live.id = held.id returning live.*, held.code, held.message, held.tags, held.fingerprint
+    delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*, held.code, held.message, held.tags, held.fingerprint
 ), kept as (
     insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
         version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, error_code, error_msg)
@@ -165,14 +168,14 @@ with report as (
         as r(id, attempt, fence, node, delay, postponed, quiet)
 ), held as materialized (
     select live.id, clock_timestamp() + report.delay as again_at, report.postponed, report.quiet from report
-    join horai.instance_live live on live.id = report.id
+    join horai.instance_live live on live.id = any (array[report.id])
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
-    order by live.id for update of live skip locked
+    order by report.id for update of live skip locked
 ), released as (
     update horai.instance_live live
     set state = 0, due = held.again_at, execute_time = case when held.postponed then held.again_at else live.execute_time end,
         events = live.events + (not held.quiet)::integer, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
-    from held where live.id = held.id
+    from held where live.id = any (array[held.id])
     returning live.*, held.quiet
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
@@ -189,14 +192,14 @@ with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as r(id, attempt, fence, node)
 ), held as materialized (
     select live.id from report
-    join horai.instance_live live on live.id = report.id
+    join horai.instance_live live on live.id = any (array[report.id])
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
-    join horai.job on job.id = live.job_id and job.status = 1
-    order by live.id for update of live skip locked for key share of job
+    join horai.job on job.id = any (array[live.job_id]) and job.status = 1
+    order by report.id for update of live skip locked for key share of job
 ), parked as (
     update horai.instance_live live
     set state = 0, lane = 0, events = live.events + 1, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
-    from held where live.id = held.id
+    from held where live.id = any (array[held.id])
     returning live.*
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
@@ -211,11 +214,11 @@ with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as r(id, attempt, fence, node)
 ), held as materialized (
     select live.id from report
-    join horai.instance_live live on live.id = report.id
+    join horai.instance_live live on live.id = any (array[report.id])
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
-    order by live.id for update of live skip locked
+    order by report.id for update of live skip locked
 ), gone as (
-    delete from horai.instance_live live using held where live.id = held.id returning live.*
+    delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*
 ), kept as (
     insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
         version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
@@ -231,7 +234,7 @@ select id from gone;
 -- name: still_running
 -- Rows that a batch passed over but that are still their holder's: somebody has them locked, and they are tried again.
 select live.id from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as held(id, attempt, fence, node)
-join horai.instance_live live on live.id = held.id
+join horai.instance_live live on live.id = any (array[held.id])
     and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node;
 
 -- name: ended_claims
@@ -239,7 +242,7 @@ join horai.instance_live live on live.id = held.id
 select held.id, held.fence from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as held(id, attempt, fence, node)
 where not exists (
     select from horai.instance_live live
-    where live.id = held.id and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node);
+    where live.id = any (array[held.id]) and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node);
 
 -- name: is_awaited
 -- Whether an accepted call may still be under way: it runs, or it was cancelled, which does not end what was sent.
@@ -257,17 +260,17 @@ with report as (
     select r.*, job.tenant_id
     from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::text[], $8::text[], $9::text[])
         as r(id, job_id, attempt, fence, node, started_at, outcome, code, message)
-    join horai.job on job.id = r.job_id
+    join horai.job on job.id = any (array[r.job_id])
 ), late as (
     insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, late, outcome, error_code, error_msg)
     select id, job_id, tenant_id, attempt, fence, node, started_at, clock_timestamp(), true, outcome, code, message from report
     where not exists (
         select from horai.instance_history h
-        where h.id = report.id and h.attempt = report.attempt and h.fence = report.fence
+        where h.id = any (array[report.id]) and h.attempt = report.attempt and h.fence = report.fence
             and (h.state = 2 and report.outcome = 'SUCCESS' or h.state = 4 and h.error_code = report.code)
     ) and not exists (
         select from horai.attempt a
-        where a.instance_id = report.id and a.attempt = report.attempt and a.fence = report.fence
+        where a.instance_id = any (array[report.id]) and a.attempt = report.attempt and a.fence = report.fence
             and (a.late or a.error_code = report.code)
     )
     returning *

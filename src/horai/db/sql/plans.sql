@@ -3,8 +3,9 @@
 
 -- name: live_of_keys
 -- Locks the live instances of keys, in the order of their ids, so that the state decided on is the state written.
+-- `id + 0` sorts by id but not by the primary key, which the planner would otherwise read from end to end for its order.
 select id, key, state, version, fence, lane, execute_time, due, payload from horai.instance_live
-where job_id = $1 and key = any ($2::text[]) order by id for update;
+where job_id = $1 and key = any ($2::text[]) order by id + 0 for update;
 
 -- name: move_planned
 -- moves: INIT -> INIT, FAIL -> FAIL
@@ -15,7 +16,7 @@ with wish as (
     update horai.instance_live live
     set execute_time = wish.at, due = greatest(wish.at, clock_timestamp()), fire_time = wish.at, payload = coalesce(wish.payload, live.payload),
         version = coalesce(wish.version, live.version), events = live.events + 1, updated_at = clock_timestamp()
-    from wish where live.id = wish.id and live.state in (0, 3, 6)
+    from wish where live.id = any (array[wish.id]) and live.state in (0, 3, 6)
     returning live.*, wish.was
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
@@ -29,7 +30,7 @@ select id, lane, due from moved;
 -- The old run is left to finish and loses its say; its successor is inserted in the same transaction.
 with gone as (
     delete from horai.instance_live live using unnest($1::bigint[], $2::timestamptz[]) as wish(id, at)
-    where live.id = wish.id and live.state = 1 returning live.*, wish.at as wished
+    where live.id = any (array[wish.id]) and live.state = 1 returning live.*, wish.at as wished
 ), kept as (
     insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
         version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
@@ -48,7 +49,7 @@ select id from gone;
 with held as materialized (
     select id from horai.instance_live where id = any ($1::bigint[]) and (state <> 1 or $3::boolean) order by id for update
 ), gone as (
-    delete from horai.instance_live live using held where live.id = held.id returning live.*
+    delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*
 ), kept as (
     insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
         version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
@@ -101,7 +102,7 @@ from horai.instance_history where job_id = $1 and key = any ($2::text[]) group b
 -- What the row this transaction has just inserted has from its key's past: the fence goes on growing along the unit, and a
 -- put without a version leaves the last accepted one in force.
 update horai.instance_live live set version = coalesce(live.version, past.version), fence = greatest(live.fence, past.fence)
-from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as past(id, version, fence) where live.id = past.id;
+from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as past(id, version, fence) where live.id = any (array[past.id]);
 
 -- name: take_back
 -- Removes the rows this very transaction inserted, when history says that their keys have succeeded.

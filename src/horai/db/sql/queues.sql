@@ -118,7 +118,7 @@ with me as materialized (
 ), seat as materialized (
     select n, row_number() over (order by n) - (select beyond from allowed) as place from free
 ), picked as materialized (
-    select live.id from waiting join horai.instance_live live on live.id = waiting.id
+    select live.id from waiting join horai.instance_live live on live.id = any (array[waiting.id])
     where live.lane = waiting.lane and live.state in (0, 3) and live.due <= statement_timestamp()
     order by waiting.due, waiting.id
     limit (select count(*) from seat where place > 0)

@@ -12,7 +12,7 @@ from (
         fence, node, version, supersedes, replay_of, payload, error_code, error_msg, created_at, claimed_at, finished_at, result
     from horai.instance_history where id = $2
 ) view
-join horai.job on job.id = view.job_id
+join horai.job on job.id = any (array[view.job_id])
 left join horai.lane on lane.id = case when view.lane = 0 then job.lane_id else view.lane end
 left join horai.node on node.incarnation = view.node
 where view.tenant_id = $1;
