@@ -273,6 +273,16 @@ async def test_with_nothing_to_do_it_waits_for_its_signal(url: str):
         assert State.RUNNING.name not in await bench.states()
 
 
+async def test_C18_an_idle_settler_has_its_statement_planned_before_the_first_outcome_comes(url: str):
+    async with workbench(url) as bench:
+        await bench.settler.step(bench.clock.now())
+        await bench.settler.step(bench.clock.now())
+
+        line = await bench.settler.line.get()
+        prepared = "select generic_plans from pg_prepared_statements where statement like '/* finish_if_running */%'"
+        assert await line.fetchval(prepared) == 1, "once for each connection"
+
+
 async def test_a_stale_and_a_fresh_outcome_of_one_instance_are_told_apart_in_one_batch(url: str):
     async with workbench(url) as bench:
         (stale,) = await hold(bench, 1)

@@ -102,6 +102,7 @@ class Settler:
         self._vitals = vitals
         self._settings = settings
         self._inbox = Inbox([self.signal])
+        self._warmed: Dedicated | None = None
 
     def mate(self, line: Line) -> "Settler":
         """A second one, on a line of its own, that shares the work: one writes while the other's answer is read."""
@@ -124,6 +125,7 @@ class Settler:
         batch = locked = inbox.take(self._settings.settle_batch)
         self._vitals.unsettled = len(inbox.waiting) + len(batch)
         if not batch:
+            await self._warm(await self.line.get())
             return now + IDLE
         try:
             locked = await self._write(await self.line.get(), batch)
@@ -138,6 +140,12 @@ class Settler:
         if len(inbox.waiting) == len(locked):
             return now + (LOCKED_PAUSE if locked else IDLE)
         return now
+
+    async def _warm(self, connection: Dedicated) -> None:
+        """Prepare and plan the common statement while the first claim is under way, so that no outcome waits for it."""
+        if self._warmed is not connection:
+            await claims.finish_if_running(connection, 0, [])
+            self._warmed = connection
 
     async def _write(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
         """Settles a batch and returns what is locked; a row that the database refuses does not fail the others."""
