@@ -79,7 +79,11 @@ class _Scan:
 
 async def sample(sitting: Sitting) -> Sample:
     """Instances claimed and settled per second."""
-    rows = sitting.size.rows
+    return {"raw_limit": await rate_of(sitting, sitting.size.rows)}
+
+
+async def rate_of(sitting: Sitting, rows: int, *, has_handlers: bool = False) -> float:
+    """The same of a backlog of `rows`; with handlers, each row is given to an async function that does nothing."""
     async with sitting.database("raw_limit", is_empty=True) as url:
         setup, claims, settles = [await asyncpg.connect(url) for _ in range(3)]
         await setup.execute(SCHEMA)
@@ -89,17 +93,21 @@ async def sample(sitting: Sitting) -> Sample:
         heads = await setup.fetch("select shard, lane, min(due) - interval '1 s' as due from bare.hot group by 1, 2")
         scan = _Scan({(row["shard"], row["lane"]): (row["due"], -1) for row in heads})
         started = time.perf_counter()
-        drained = await _drain(claims, settles, scan)
+        drained = await _drain(claims, settles, scan, has_handlers=has_handlers)
         rate = drained / (time.perf_counter() - started)
         left = await setup.fetchval("select count(*) from bare.hot")
         for connection in (setup, claims, settles):
             await connection.close()
     if drained != rows or left:
         raise RuntimeError(f"drained {drained} of {rows}, {left} left")
-    return {"raw_limit": rate}
+    return rate
 
 
-async def _drain(claims: Dedicated, settles: Dedicated, scan: _Scan) -> int:
+async def _handle(row: asyncpg.Record) -> None:
+    """Do nothing with the row, as the no-op functions of the SDK's drain do."""
+
+
+async def _drain(claims: Dedicated, settles: Dedicated, scan: _Scan, *, has_handlers: bool) -> int:
     drained, settling = 0, None
     while scan.cursors:
         lanes = list(scan.cursors)[:LANES_PER_CLAIM]
@@ -110,6 +118,8 @@ async def _drain(claims: Dedicated, settles: Dedicated, scan: _Scan) -> int:
             lane = (row[2], row[3])
             found[lane] += 1
             scan.cursors[lane] = max(scan.cursors[lane], (row[4], row[0]))
+            if has_handlers:
+                await _handle(row)
         if settling is not None:
             await settling
         if rows:

@@ -66,13 +66,13 @@ async def sample(sitting: Sitting, peer: Peer, *, has_latencies: bool) -> dict[s
         return found
     sent = SENT // 4 if sitting.size.quick else SENT
     async with _at_work(sitting, peer, sent + 20) as (url, worker):
-        await _tell(peer, url, "send", sent, SEND_RATE)
+        await told(peer, url, "send", sent, SEND_RATE)
         found |= quantiles("immediate", (await worker.next_line())["delays"])
     for rate in peer.rates:
         seconds = min(sitting.size.seconds, 8.0)
         rows = int(rate * seconds)
         async with _at_work(sitting, peer, rows) as (url, worker):
-            await _tell(peer, url, "schedule", rate, seconds, 1.0 + rows / 2000)
+            await told(peer, url, "schedule", rate, seconds, 1.0 + rows / 2000)
             found |= quantiles(f"{rate:,}/s", (await worker.next_line())["delays"])
     return found
 
@@ -80,15 +80,15 @@ async def sample(sitting: Sitting, peer: Peer, *, has_latencies: bool) -> dict[s
 async def _drain(sitting: Sitting, peer: Peer, rows: int) -> dict[str, float]:
     """Jobs per second, from the first call until the peer's own store calls all of them done."""
     async with sitting.database("peer", is_empty=True) as url:
-        await _tell(peer, url, "schema")
+        await told(peer, url, "schema")
         singly = max(rows // SINGLE_SHARE // CALLERS, 5) * CALLERS
-        alone = await _tell(peer, url, "single", singly, 1)
-        together = await _tell(peer, url, "single", singly, CALLERS)
-        told = await _tell(peer, url, "enqueue", rows - 2 * singly)
+        alone = await told(peer, url, "single", singly, 1)
+        together = await told(peer, url, "single", singly, CALLERS)
+        enqueued = await told(peer, url, "enqueue", rows - 2 * singly)
         connection = await connect(url, "bench")
         await connection.execute("vacuum analyze", timeout=600)
         await connection.execute("checkpoint", timeout=600)
-        async with child(*peer.command("work", rows), env=_environment(url)) as worker:
+        async with child(*peer.command("work", rows), env=environment(url)) as worker:
             called = await worker.next_line(FIRST_CALL_WITHIN)
             async with asyncio.timeout(60):
                 while await connection.fetchval(peer.left):
@@ -98,7 +98,7 @@ async def _drain(sitting: Sitting, peer: Peer, rows: int) -> dict[str, float]:
     return {
         "single": singly / alone["seconds"],
         f"{CALLERS} callers": singly / together["seconds"],
-        "enqueue": (rows - 2 * singly) / told["seconds"],
+        "enqueue": (rows - 2 * singly) / enqueued["seconds"],
         "drain": rows / drained,
     }
 
@@ -107,16 +107,16 @@ async def _drain(sitting: Sitting, peer: Peer, rows: int) -> dict[str, float]:
 async def _at_work(sitting: Sitting, peer: Peer, rows: int) -> AsyncGenerator[tuple[str, Child]]:
     """A worker that waits for so many jobs."""
     async with sitting.database("peer", is_empty=True) as url:
-        await _tell(peer, url, "schema")
-        async with child(*peer.command("work", rows), env=_environment(url)) as worker:
+        await told(peer, url, "schema")
+        async with child(*peer.command("work", rows), env=environment(url)) as worker:
             await asyncio.sleep(1.0)  # none of them says when it has begun to listen
             yield url, worker
 
 
-async def _tell(peer: Peer, url: str, *words: object) -> Any:
+async def told(peer: Peer, url: str, *words: object) -> Any:
     """Has the program do one thing, to its end; what it said last."""
     process = await asyncio.create_subprocess_exec(
-        *peer.command(*words), env=_environment(url), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+        *peer.command(*words), env=environment(url), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
     )
     said, _ = await asyncio.wait_for(process.communicate(), 600)
     if process.returncode != 0:
@@ -124,5 +124,6 @@ async def _tell(peer: Peer, url: str, *words: object) -> Any:
     return json.loads(said.splitlines()[-1]) if said.strip() else None
 
 
-def _environment(url: str) -> dict[str, str]:
+def environment(url: str) -> dict[str, str]:
+    """What a program of a peer is started with."""
     return {**os.environ, "PEER_URL": url, "PYTHONUNBUFFERED": "1"}

@@ -9,11 +9,14 @@ const pause = wait => new Promise(resolve => setTimeout(resolve, wait * 1000))
 
 export function notes (expected) {
   const delays = []
-  let left = expected, first = null
+  let left = expected, first = null, told = expected
+  if (process.env.PEER_PROGRESS) {
+    setInterval(() => { if (left !== told) tell({ first, calls: expected - (told = left) }) }, 20)
+  }
   return due => {
     first ??= Number(process.hrtime.bigint()) / 1e9
     if (due) delays.push((seconds() - due) * 1000)
-    if (--left === 0) tell({ first, delays })
+    if (--left === 0 && !process.env.PEER_PROGRESS) tell({ first, delays })
   }
 }
 
