@@ -109,7 +109,7 @@ begin
         base := (select typbasetype from pg_type where oid = kind);
     end loop;
     if exists (select from pg_type where oid = kind and typnamespace = 'pg_catalog'::regnamespace) then
-        written := format('(%s)::%s', written, format_type(kind, null));
+        written := format('(%s)::%s', written, format_type(kind, -1));
     end if;
     return case when kind is not null then format('case when num_nulls(%I.%I) = 0 then to_jsonb(%s) end', holder, name, written) end;
 end $$;
