@@ -11,9 +11,10 @@ from asyncpg.pool import PoolConnectionProxy
 
 from horai.core.errors import DatabaseUnavailable, HoraiError
 from horai.core.wording import Hint, Refused
+from horai.db.dial import dial
+from horai.db.route import Dedicated, ServerUnfit
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
-Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 CONNECT_TIMEOUT = 10.0
@@ -33,6 +34,7 @@ GONE: tuple[type[Exception], ...] = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # asyncpg's word for a connection that broke between two of its own steps
     asyncpg.TooManyConnectionsError,
+    asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted or fenced: another host may be writable
 )
 """The database is out of reach for now: worth trying again."""
 
@@ -63,7 +65,7 @@ async def connect(
     A loop's plans are cached for the life of its connection, and the first is made while the tables may be empty: it
     must not be a sequential scan that is still there when they have grown.
     """
-    return await asyncpg.connect(
+    return await dial(
         url,
         timeout=min(CONNECT_TIMEOUT, command_timeout.total_seconds()),
         command_timeout=command_timeout.total_seconds(),
@@ -83,7 +85,7 @@ class DatabaseUnreachable(HoraiError):
 async def opened(url: str, application: str) -> AsyncGenerator[Dedicated]:
     """A connection for one errand, which may take its time: migrations wait for locks and run for long."""
     try:
-        connection: Dedicated = await asyncpg.connect(
+        connection = await dial(
             url,
             timeout=CONNECT_TIMEOUT,
             server_settings={"application_name": application, "timezone": "UTC", "jit": "off"},
@@ -91,7 +93,8 @@ async def opened(url: str, application: str) -> AsyncGenerator[Dedicated]:
     except (ValueError, asyncpg.PostgresError, *GONE) as error:
         raise DatabaseUnreachable(
             f"The database cannot be reached: {error or type(error).__name__}.",
-            "Check --database-url: postgresql://user@host:5432/name.",
+            (isinstance(error, ServerUnfit) and error.hint)
+            or "Check --database-url: postgresql://user@host:5432/name.",
         ) from error
     try:
         yield connection
@@ -118,6 +121,7 @@ async def open_pool(url: str, application: str, size: int, idle_timeout: timedel
         command_timeout=COMMAND_TIMEOUT.total_seconds(),
         server_settings=settings | {"plan_cache_mode": "force_custom_plan"},
         reset=_reset,
+        connect=dial,  # pyright: ignore[reportArgumentType] - it takes what this call passes
     )
 
 
@@ -139,7 +143,7 @@ async def _reset(connection: Dedicated) -> None:
 def unavailable(error: BaseException) -> DatabaseUnavailable:
     """What a user is told when the database cannot be reached or cannot write."""
     return DatabaseUnavailable(
-        Refused.DATABASE_REFUSED(error=type(error).__name__),
+        Refused.DATABASE_REFUSED(error=str(error) if isinstance(error, ServerUnfit) else type(error).__name__),
         Hint.TRY_AGAIN_BY_KEY(),
         extra={"retryAfter": "1"},
     )
@@ -154,6 +158,9 @@ async def acquire(pool: Pool) -> AsyncGenerator[Connection]:
         raise unavailable(error) from error
     try:
         yield connection
+    except asyncpg.ReadOnlySQLTransactionError:
+        await pool.expire_connections()  # they lead to the same host
+        raise
     finally:
         await asyncio.shield(_release(pool, connection))
 

@@ -22,6 +22,7 @@ from horai.db.places import Place
 from horai.db.pool import Pool, acquire, close_pool, open_pool, opened
 from horai.db.reads import Ended
 from horai.db.wakeups import Wakeups
+from horai.db.watch import watched
 from horai.engine import loop
 from horai.engine.herald import Herald
 from horai.sdk.inserts import Inserts
@@ -128,6 +129,7 @@ async def open_client(place: Place) -> Client:
         is_visitor = url_if_running(place) is not None
         url = await stack.enter_async_context(running(place))
         await (_require_migrated(url) if is_visitor else _prepare(url))
+        await stack.enter_async_context(watched(url))
         pool = await open_pool(url, "horai client", CONNECTIONS)
         stack.push_async_callback(close_pool, pool)
         wakeups = Wakeups()

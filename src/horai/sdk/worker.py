@@ -20,6 +20,7 @@ from horai.core.shards import Role
 from horai.core.vitals import Vitals
 from horai.db.embedded.visit import running
 from horai.db.wakeups import Wakeups
+from horai.db.watch import watched
 from horai.engine.attempts import Executor
 from horai.engine.engine import Engine
 from horai.engine.lanes import Reach
@@ -61,6 +62,7 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(running(app.place))
         await prepare(url, settings.engine)
+        await stack.enter_async_context(watched(url))
         connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
         wakeups = Wakeups()
         scope = Scope(connections, wakeups, await tenant_id(connections), TENANT)

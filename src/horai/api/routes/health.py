@@ -4,6 +4,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import asyncpg
 from fastapi import APIRouter, Response
 
 from horai import __version__
@@ -13,7 +14,7 @@ from horai.core.shards import Duty
 from horai.core.vitals import merged, reading_from
 from horai.db import nodes, reads, shards
 from horai.db.nodes import NodeInfo, NodeVitals
-from horai.db.pool import acquire
+from horai.db.pool import acquire, unavailable
 from horai.wire.health import HealthOut, NodeList, ShardList
 
 router = APIRouter(tags=["health"])
@@ -95,8 +96,11 @@ async def healthz() -> Response:
 @router.get("/readyz", include_in_schema=False)
 async def readyz(context: ContextDep) -> Response:
     """The database answers, the lease holds, and every loop has lately succeeded: 503 while blind."""
-    async with acquire(context.pool) as connection:
-        await nodes.database_time(connection)
+    try:
+        async with acquire(context.pool) as connection:
+            await nodes.database_time(connection)
+    except asyncpg.PostgresError as error:  # any answer but the time means not ready
+        raise unavailable(error) from error
     vitals, now = context.vitals, time.monotonic()
     told = {"overdueLoops": vitals.overdue(now), "holdsLease": vitals.holds_lease(now)}
     if not vitals.is_well(now):
