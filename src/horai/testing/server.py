@@ -20,8 +20,8 @@ import asyncpg
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
 from horai.db.places import secret
-from horai.db.urls import plain_url
 from horai.db.pool import Dedicated
+from horai.db.urls import plain_url
 from horai.sdk.facade import Portal
 from horai.testing.store import script, show_virtual_time
 
