@@ -7,6 +7,7 @@ until the call's time is over, because it may be promoted meanwhile.
 
 import asyncio
 import socket
+from contextlib import suppress
 from typing import Any
 
 import asyncpg
@@ -26,6 +27,8 @@ MARK = "horai.dialled"
 """A startup parameter that only a real session has: poolers refuse or drop it."""
 PASSED_BY_POOLERS = ("application_name", "timezone")
 
+FAILURES = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InternalClientError, asyncpg.InterfaceError)
+"""What a call to a host that cannot be used may raise."""
 _RETICENT = (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError, asyncpg.FeatureNotSupportedError)
 
 
@@ -36,33 +39,42 @@ async def dial(url: str, *, timeout: float, server_settings: dict[str, str], **o
     """
     route = route_of(url)
     options |= {"server_settings": server_settings}
-    if route.is_plural:
-        answer = await _first_fit(route, timeout, options)
-    else:
-        answer = await call(route, route.hosts[0], timeout, options)
+    end = asyncio.get_running_loop().time() + timeout
+    async with asyncio.timeout_at(end):
+        if not route.is_plural:
+            return await _settled(route, await call(route, route.hosts[0], timeout, options), server_settings)
+        if (connection := await _from_trusted(route, options)) is not None:
+            return connection
+        async with route.turn():
+            # The call before this one may have found the host.
+            if (connection := await _from_trusted(route, options)) is not None:
+                return connection
+            return await _settled(route, await _best(route, end, options), server_settings)
+
+
+async def _from_trusted(route: Route, options: dict[str, Any]) -> Dedicated | None:
+    """Return a connection to the host in use; None when there is no such host or it does not answer."""
+    if (trusted := route.trusted) is None:
+        return None
     try:
-        async with asyncio.timeout(timeout):
-            await require_own_session(route, answer)
-            if not answer.server.has_settings:
-                wanted = {**server_settings, MARK: "on"}
-                await answer.connection.execute(sql("apply_settings"), list(wanted), list(wanted.values()))
+        return await _settled(route, await call(route, trusted, HOST_LIMIT, options), options["server_settings"])
+    except FAILURES:
+        route.doubt()
+        return None
+
+
+async def _settled(route: Route, answer: Answer, wanted: dict[str, str]) -> Dedicated:
+    """Return the connection of an answer, with its settings, as one of the route's."""
+    try:
+        await require_own_session(route, answer)
+        if not answer.server.has_settings:
+            names, values = [*wanted, MARK], [*wanted.values(), "on"]
+            await answer.connection.execute(sql("apply_settings"), names, values)
         route.take(answer)
     except BaseException:
         answer.connection.terminate()
         raise
     return answer.connection
-
-
-async def _first_fit(route: Route, limit: float, options: dict[str, Any]) -> Answer:
-    """Return the fit host: the trusted one if it answers, otherwise the best of all."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + limit
-    if (trusted := route.trusted) is not None:
-        try:
-            return await call(route, trusted, min(HOST_LIMIT, limit), options)
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InternalClientError):
-            route.doubt()
-    return await _best(route, end, options)
 
 
 async def _best(route: Route, end: float, options: dict[str, Any]) -> Answer:
@@ -71,34 +83,37 @@ async def _best(route: Route, end: float, options: dict[str, Any]) -> Answer:
     asking = [asyncio.create_task(_ask(route, host, end, options, told)) for host in route.hosts]
     answers: list[Answer] = []
     reasons: dict[Host | None, Exception] = {}
+    chosen: Answer | None = None
     try:
-        while not _is_decided(route, answers, reasons):
-            async with asyncio.timeout_at(end):
-                host, outcome = await told.get()
-            if isinstance(outcome, Answer):
-                answers.append(outcome)
-                reasons.pop(host, None)
-            else:
-                reasons[host] = outcome
-    except TimeoutError:
-        pass  # the answers so far decide
+        with suppress(TimeoutError):  # the answers so far decide
+            while not _is_decided(route, answers, reasons):
+                async with asyncio.timeout_at(end - ASK_AGAIN):
+                    host, outcome = await told.get()
+                if isinstance(outcome, Answer):
+                    answers.append(outcome)
+                    reasons.pop(host, None)
+                else:
+                    reasons[host] = outcome
+        chosen = _highest(route, answers, reasons)
+        return chosen
     finally:
         await _ended(asking)
         answers += [outcome for _, outcome in _drained(told) if isinstance(outcome, Answer)]
-        chosen = max(answers, key=lambda answer: answer.server.timeline or 0, default=None)
         for answer in answers:
             if answer is not chosen:
                 answer.connection.terminate()
-    if chosen is None:
+
+
+def _highest(route: Route, answers: list[Answer], reasons: dict[Host | None, Exception]) -> Answer:
+    if not answers:
         raise _none_fit(route, reasons)
-    systems = {answer.server.system for answer in answers} - {None}
+    systems = sorted({answer.server.system for answer in answers if answer.server.system is not None})
     if len(systems) > 1:
-        chosen.connection.terminate()
         raise ServerUnfit(
-            f"the hosts belong to different clusters, with the system identifiers {' and '.join(sorted(map(str, systems)))}",
+            f"the hosts belong to different clusters, with the system identifiers {' and '.join(systems)}",
             "Name only the hosts of one cluster in the database URL.",
         )
-    return chosen
+    return max(answers, key=lambda answer: answer.server.timeline or 0)
 
 
 def _is_decided(route: Route, answers: list[Answer], reasons: dict[Host | None, Exception]) -> bool:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 import asyncpg
 import structlog
@@ -68,6 +69,7 @@ class Route:
         self._sightings = None if is_local and not self.is_plural else Sightings(state_dir(environ))
         self._known = self._sightings.recall(self._place) if self._sightings else None
         self._good: Host | None = None
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         self._open: dict[int, tuple[Dedicated, Host | None, asyncio.AbstractEventLoop]] = {}
 
     @property
@@ -85,6 +87,10 @@ class Route:
         """The host in use, while a connection to it is open. Without one, another host may have been promoted."""
         good = self._good
         return good if any(host == good for _, host, _ in list(self._open.values())) else None
+
+    def turn(self) -> asyncio.Lock:
+        """Return the lock under which all hosts are asked: one call per event loop does it for all that wait."""
+        return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     def doubt(self) -> None:
         """Make the next call ask all hosts."""

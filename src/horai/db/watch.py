@@ -5,10 +5,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-import asyncpg
 import structlog
 
-from horai.db.dial import ASK_AGAIN, HOST_LIMIT, call, dial
+from horai.db.dial import ASK_AGAIN, FAILURES, HOST_LIMIT, call, dial
 from horai.db.route import Dedicated, Route, route_of
 
 log = structlog.get_logger(__name__)
@@ -67,8 +66,10 @@ async def _look_around(route: Route) -> None:
     for host in route.hosts:
         if host == route.trusted:
             continue
-        with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InternalClientError):
+        with suppress(*FAILURES):
             answer = await call(route, host, HOST_LIMIT, options)
-            if (answer.server.timeline or 0) > route.timeline:
-                route.take(answer)
-            answer.connection.terminate()
+            try:
+                if (answer.server.timeline or 0) > route.timeline:
+                    route.take(answer)
+            finally:
+                answer.connection.terminate()
