@@ -11,6 +11,7 @@ import pytest
 
 from faults.outside import BUSY
 from faults.proxy import Proxy
+from faults.sharing import Sharing
 from horai.db.dial import HOST_LIMIT, KEEPALIVE_IDLE, USER_TIMEOUT_MS
 from horai.db.pool import DatabaseUnreachable, acquire, close_pool, connect, open_pool, opened
 
@@ -103,3 +104,13 @@ async def test_pooled_connections_are_replaced_after_a_write_to_a_read_only_serv
             await one.execute("create table made ()")
     finally:
         await close_pool(pool)
+
+
+async def test_a_pooler_that_shares_sessions_by_transaction_is_refused_with_the_reason(url: str) -> None:
+    async with Sharing(url).listening() as shared:
+        with pytest.raises(DatabaseUnreachable, match="transaction or statement pooling") as refused:
+            async with opened(shared, "horai test"):
+                pass
+
+    assert refused.value.hint is not None
+    assert "pool_mode = session" in refused.value.hint

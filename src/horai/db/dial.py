@@ -52,7 +52,7 @@ async def dial(url: str, *, timeout: float, server_settings: dict[str, str], **o
             return await _settled(route, await _best(route, end, options), server_settings)
 
 
-async def _from_trusted(route: Route, options: dict[str, Any]) -> Dedicated | None:
+async def _from_trusted(route: Route, options: dict[str, Any]) -> "Dedicated | None":
     """Return a connection to the host in use; None when there is no such host or it does not answer."""
     if (trusted := route.trusted) is None:
         return None
