@@ -10,8 +10,8 @@ from horai.db.catalog import sql
 from horai.db.route import Answer, Dedicated, Route, ServerUnfit
 from horai.db.urls import Host
 
-LIMIT = 2.0
-"""Seconds for each step of the test."""
+LIMIT = 5.0
+"""Seconds for each step of the test; the call that makes it has its own limit."""
 ROUNDS = 2
 """How often the test is made; one round may meet another client's transaction."""
 MIXED_UP = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
