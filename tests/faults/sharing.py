@@ -48,7 +48,7 @@ class Session:
         return said
 
     def close(self) -> None:
-        self._writer.close()
+        self._writer.transport.abort()
 
 
 class Sharing:
@@ -66,26 +66,31 @@ class Sharing:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         frontend = Messages(has_startup=True)
-        session, used = await self._take(), None
+        session, lent = await self._take(), None
         self._idle.append(session)
-        while data := await reader.read(CHUNK):
-            for kind, body in frontend.feed(data):
-                if kind == b"X":
-                    writer.close()
-                    return
-                if kind == b"":  # the start of a connection: settings are dropped
-                    writer.write(session.greeting)
-                    continue
-                if used is None or used.done():
-                    session = await self._take()
-                    used = asyncio.create_task(self._lend(session, writer))
-                session.send(framed(kind, body))
-            if used is not None:
-                await asyncio.sleep(0)
+        try:
+            while data := await reader.read(CHUNK):
+                for kind, body in frontend.feed(data):
+                    if kind == b"X":
+                        return
+                    if kind == b"":  # the start of a connection: settings are dropped
+                        writer.write(session.greeting)
+                        continue
+                    if lent is None or lent.done():
+                        session = await self._take()
+                        lent = asyncio.create_task(self._lend(session, writer))
+                    session.send(framed(kind, body))
+        finally:
+            writer.transport.abort()
+            if lent is not None:
+                lent.cancel()
+                await asyncio.gather(lent, return_exceptions=True)
 
     async def _lend(self, session: Session, writer: asyncio.StreamWriter) -> None:
-        await session.answer(writer)
-        self._idle.append(session)
+        try:
+            await session.answer(writer)
+        finally:
+            self._idle.append(session)
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[str]:
@@ -106,3 +111,4 @@ class Sharing:
             await asyncio.gather(*serving, return_exceptions=True)
             for session in self._idle:
                 session.close()
+            await asyncio.sleep(0)

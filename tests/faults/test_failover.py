@@ -76,8 +76,8 @@ def node_of(cluster: Replicas, place: Path, state: Path) -> NodeProcess:
 
 @asynccontextmanager
 async def running(node: NodeProcess) -> AsyncGenerator[Writer]:
-    await asyncio.to_thread(node.start)
     try:
+        await asyncio.to_thread(node.start)
         async with aiohttp.ClientSession() as session:
             yield Writer(session, node.base)
     except BaseException:
