@@ -22,7 +22,6 @@ from horai.db.pool import Dedicated
 USER = "horai"
 SETTINGS = """
 listen_addresses = ''
-fsync = off
 max_connections = 120
 shared_buffers = '16MB'
 max_wal_size = '256MB'
