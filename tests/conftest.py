@@ -28,6 +28,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 keep_files_in_memory()
 
+# What processes of the tests remember about servers ends with this run: a later one may use the same port.
+_STATE = tempfile.TemporaryDirectory(prefix="horai-state-")
+os.environ["HORAI_STATE_DIR"] = _STATE.name
+
 # A busy machine is no fault of what is tested. In its short form a run does the same as the one before; the long one explores.
 settings.register_profile("horai", deadline=None, derandomize=os.environ.get("HORAI_LONG") != "1")
 settings.load_profile("horai")

@@ -78,4 +78,5 @@ def cool_down() -> None:
 
 def clean_environment() -> dict[str, str]:
     ours = ("HORAI_", "DATABASE_URL", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
-    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    kept = "HORAI_STATE_DIR"  # of this run, not of the machine
+    return {name: value for name, value in os.environ.items() if name == kept or not name.startswith(ours)}

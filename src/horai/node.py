@@ -31,6 +31,7 @@ from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
 from horai.db.pool import Connection, Pool, acquire, close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
+from horai.db.watch import watched
 from horai.engine.attempts import Executor
 from horai.engine.engine import Engine
 from horai.engine.executors.http import HttpExecutor
@@ -89,6 +90,7 @@ async def run(
         url = await stack.enter_async_context(_database(settings))
         if company is not None:
             stack.push_async_callback(company.end)
+        await stack.enter_async_context(watched(url))
         vitals, wakeups = Vitals(), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
         house = await stack.enter_async_context(_house(connections, settings, wakeups))

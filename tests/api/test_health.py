@@ -161,3 +161,26 @@ async def test_a_cluster_in_which_nobody_has_a_duty_is_degraded(url: str, missin
         health = (await api("GET", "/api/v1/scheduler/health")).json
 
     assert health["status"] == "DEGRADED"
+
+
+async def test_readyz_gives_503_with_the_reason_when_the_database_fails_in_an_unforeseen_way(url: str) -> None:
+    breaking = "create function public.clock_timestamp() returns timestamptz language plpgsql as 'begin raise no_data_found; end'"
+    connection = await connect(url, "horai test")
+    async with harness.node(url, roles=frozenset({Role.api})) as api:
+        try:
+            database = await connection.fetchval("select current_database()")
+            await connection.execute(breaking)
+            await connection.execute(f"alter database {database} set search_path = public, pg_catalog")
+            await connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'horai api'"
+            )
+
+            async def answered() -> Any:
+                reply = await api("GET", "/readyz")
+                return reply if reply.json.get("detail", "").endswith("NoDataFoundError.") else None
+
+            reply = await given.until(answered)
+            assert reply.status == 503
+        finally:
+            await connection.execute("drop function public.clock_timestamp()")
+            await connection.close()

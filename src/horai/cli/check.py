@@ -25,7 +25,8 @@ def check(
     from horai.cli.findings import report  # noqa: PLC0415
     from horai.cli.survey import survey  # noqa: PLC0415
     from horai.db.embedded.visit import url_if_running  # noqa: PLC0415
+    from horai.db.urls import plain_url  # noqa: PLC0415
 
     found = load_app(parse_reference(application))
-    url = database_url or url_if_running(found.place)
+    url = plain_url(database_url) if database_url else url_if_running(found.place)
     report(asyncio.run(survey(found, url)), as_json=as_json)

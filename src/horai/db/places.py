@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from horai.core.errors import HoraiError
+from horai.db.urls import plain_url
 
 
 class BadPlace(HoraiError):
@@ -36,7 +37,7 @@ def choose_database(url: str | None, data_dir: Path | None, environ: Mapping[str
         url = secret("HORAI_DATABASE_URL", environ) or environ.get("DATABASE_URL") or None
         named = environ.get("HORAI_DATA_DIR")
         data_dir = Path(named) if named else None
-    return Place(url, data_dir)
+    return Place(url and plain_url(url), data_dir)
 
 
 def secret(name: str, environ: Mapping[str, str]) -> str | None:

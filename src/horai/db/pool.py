@@ -13,9 +13,10 @@ from asyncpg.pool import PoolConnectionProxy
 from horai.core.errors import DatabaseUnavailable, HoraiError
 from horai.core.wording import Hint, Refused
 from horai.db.catalog import sql
+from horai.db.dial import dial
+from horai.db.route import Dedicated, ServerUnfit
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
-Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 CONNECT_TIMEOUT = 10.0
@@ -37,6 +38,7 @@ GONE: tuple[type[Exception], ...] = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # asyncpg's word for a connection that broke between two of its own steps
     asyncpg.TooManyConnectionsError,
+    asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted or fenced: another host may be writable
 )
 """The database is out of reach for now: worth trying again."""
 
@@ -80,7 +82,7 @@ async def connect(
     plans: Plans = Plans.KEPT,
 ) -> Dedicated:
     """Open a connection for one loop, which plans its statements once."""
-    return await asyncpg.connect(
+    return await dial(
         url,
         timeout=min(CONNECT_TIMEOUT, command_timeout.total_seconds()),
         command_timeout=command_timeout.total_seconds(),
@@ -100,7 +102,7 @@ class DatabaseUnreachable(HoraiError):
 async def opened(url: str, application: str) -> AsyncGenerator[Dedicated]:
     """A connection for one errand, which may take its time: migrations wait for locks and run for long."""
     try:
-        connection: Dedicated = await asyncpg.connect(
+        connection = await dial(
             url,
             timeout=CONNECT_TIMEOUT,
             server_settings={"application_name": application, "timezone": "UTC", "jit": "off"},
@@ -108,7 +110,8 @@ async def opened(url: str, application: str) -> AsyncGenerator[Dedicated]:
     except (ValueError, asyncpg.PostgresError, *GONE) as error:
         raise DatabaseUnreachable(
             f"The database cannot be reached: {error or type(error).__name__}.",
-            "Check --database-url: postgresql://user@host:5432/name.",
+            (isinstance(error, ServerUnfit) and error.hint)
+            or "Check --database-url: postgresql://user@host:5432/name.",
         ) from error
     try:
         yield connection
@@ -157,6 +160,7 @@ async def open_pool(url: str, application: str, size: int, idle_timeout: timedel
         connection_class=_Pooled,
         statement_cache_size=STATEMENTS_KEPT,
         reset=_reset,
+        connect=dial,  # pyright: ignore[reportArgumentType] - it takes what this call passes
     )
 
 
@@ -178,7 +182,7 @@ async def _reset(connection: Dedicated) -> None:
 def unavailable(error: BaseException) -> DatabaseUnavailable:
     """What a user is told when the database cannot be reached or cannot write."""
     return DatabaseUnavailable(
-        Refused.DATABASE_REFUSED(error=type(error).__name__),
+        Refused.DATABASE_REFUSED(error=str(error) if isinstance(error, ServerUnfit) else type(error).__name__),
         Hint.TRY_AGAIN_BY_KEY(),
         extra={"retryAfter": "1"},
     )
@@ -194,6 +198,9 @@ async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Conn
     try:
         await _plan(connection, plans)
         yield connection
+    except asyncpg.ReadOnlySQLTransactionError:
+        await pool.expire_connections()  # they lead to the same host
+        raise
     finally:
         await asyncio.shield(_release(pool, connection))
 

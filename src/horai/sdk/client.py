@@ -22,6 +22,7 @@ from horai.db.places import Place
 from horai.db.pool import Plans, Pool, acquire, close_pool, open_pool, opened
 from horai.db.reads import Ended
 from horai.db.wakeups import Wakeups
+from horai.db.watch import watched
 from horai.engine import loop
 from horai.engine.herald import Herald
 from horai.sdk.inserts import Inserts
@@ -138,6 +139,7 @@ async def open_client(place: Place) -> Client:
     async with AsyncExitStack() as stack:
         url = require_url(place)
         await _require_migrated(url)
+        await stack.enter_async_context(watched(url))
         pool = await open_pool(url, "horai client", CONNECTIONS)
         stack.push_async_callback(close_pool, pool)
         wakeups = Wakeups()

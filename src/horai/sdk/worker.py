@@ -21,6 +21,7 @@ from horai.core.shares import Shares
 from horai.core.vitals import Vitals
 from horai.db.embedded.visit import require_url
 from horai.db.wakeups import Wakeups
+from horai.db.watch import watched
 from horai.engine.attempts import Executor
 from horai.engine.engine import Engine
 from horai.engine.lanes import Reach
@@ -65,6 +66,7 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
     async with AsyncExitStack() as stack:
         url = require_url(app.place)
         await prepare(url, settings.engine)
+        await stack.enter_async_context(watched(url))
         connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
         wakeups = Wakeups()
         scope = Scope(connections, wakeups, await tenant_id(connections), TENANT)

@@ -21,6 +21,7 @@ from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
 from horai.db.places import secret
 from horai.db.pool import Dedicated
+from horai.db.urls import plain_url
 from horai.sdk.facade import Portal
 from horai.testing.store import script, show_virtual_time
 
@@ -148,7 +149,7 @@ class Server:
     def _host(self) -> Host:
         """That of the environment, or one of our own, in a directory that goes with it."""
         if named := secret(ENVIRONMENT, os.environ):
-            return Host(named)
+            return Host(plain_url(named))
         self._directory = tempfile.TemporaryDirectory(prefix="horai-testing-", ignore_cleanup_errors=True)
         place = Path(self._directory.name)
         place.chmod(0o755)  # for root, PostgreSQL runs as another user, who has to get there

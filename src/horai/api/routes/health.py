@@ -4,6 +4,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import asyncpg
 from fastapi import APIRouter, Response
 
 from horai import __version__
@@ -14,7 +15,7 @@ from horai.core.shards import Duty
 from horai.core.vitals import merged, reading_from
 from horai.db import nodes, reads, shards
 from horai.db.nodes import NodeInfo, NodeVitals
-from horai.db.pool import acquire
+from horai.db.pool import acquire, unavailable
 from horai.wire.health import HealthOut, NodeList, ShardList
 
 router = APIRouter(tags=["health"])
@@ -101,8 +102,11 @@ async def readyz(context: ContextDep) -> Response:
 
     A database that is newer than this version is a reason to upgrade, not to take the node out of service.
     """
-    async with acquire(context.pool) as connection:
-        await nodes.database_time(connection)
+    try:
+        async with acquire(context.pool) as connection:
+            await nodes.database_time(connection)
+    except asyncpg.PostgresError as error:  # any answer but the time means not ready
+        raise unavailable(error) from error
     vitals, now = context.vitals, time.monotonic()
     told: dict[str, Any] = {"overdueLoops": vitals.overdue(now), "holdsLease": vitals.holds_lease(now)}
     reasons = vitals.reading(now).reasons()

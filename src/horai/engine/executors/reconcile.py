@@ -29,6 +29,7 @@ from horai.db import reconcilers
 from horai.db.business import Database, SourceFault, business_table
 from horai.db.pool import GONE, Pool, acquire
 from horai.db.reconcilers import ReconcilerRow, Report
+from horai.db.urls import plain_url
 from horai.db.wakeups import Wakeups
 from horai.engine.executors.dial import AddressRefused, CheckedResolver, callback_session
 from horai.engine.executors.pages import PagedAddress
@@ -179,8 +180,8 @@ class ReconcileExecutor:
     async def _database(self, source: SqlSource) -> Database:
         """One of the operator's is taken as it is; any other has to be where callbacks may go, and is dialled there."""
         if source.variable is not None:
-            found = self._environment.get(source.variable, "")
-            if not found.startswith(("postgresql://", "postgres://")):
+            found = plain_url(self._environment.get(source.variable, ""))
+            if not found.startswith("postgresql://"):
                 raise SourceFault(f"the node has no variable {source.variable} with the URL of a PostgreSQL")
             return Database(found)
         assert source.url is not None  # noqa: S101 — one of both, by its check

@@ -1,0 +1,232 @@
+"""Opens connections to the right server of a database URL.
+
+A URL may name several hosts. All are asked at once, `HOST_LIMIT` seconds each: the writable one with the highest
+timeline is taken. While a connection to a host is open, further calls go to that host first. A standby is asked again
+until the call's time is over, because it may be promoted meanwhile.
+"""
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Any
+
+import asyncpg
+
+from horai.db.catalog import sql
+from horai.db.route import Answer, Dedicated, Route, Server, ServerUnfit, route_of
+from horai.db.sessions import MIXED_UP, address_of, require_own_session, shared
+from horai.db.urls import Host
+
+HOST_LIMIT = 2.0
+"""Seconds that one of several hosts may take to answer."""
+ASK_AGAIN = 0.2
+"""Seconds before a host that was not fit is asked again."""
+USER_TIMEOUT_MS, KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_PROBES = 5_000, 2, 1, 3
+"""TCP gives a peer up that has acknowledged nothing for this long; idle connections are probed after two seconds."""
+MARK = "horai.dialled"
+"""A startup parameter that only a real session has: poolers refuse or drop it."""
+PASSED_BY_POOLERS = ("application_name", "timezone")
+
+FAILURES = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InternalClientError, asyncpg.InterfaceError)
+"""What a call to a host that cannot be used may raise."""
+_RETICENT = (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError, asyncpg.FeatureNotSupportedError)
+
+
+async def dial(url: str, *, timeout: float, server_settings: dict[str, str], **options: Any) -> Dedicated:
+    """Open a connection with these settings to the server that Horai may work on.
+
+    Raises `ServerUnfit` when a server answers and may not be used, `TimeoutError` or an error of the driver otherwise.
+    """
+    route = route_of(url)
+    options |= {"server_settings": server_settings}
+    end = asyncio.get_running_loop().time() + timeout
+    async with asyncio.timeout_at(end):
+        if not route.is_plural:
+            return await _settled(route, await call(route, route.hosts[0], timeout, options), server_settings)
+        if (connection := await _from_trusted(route, options)) is not None:
+            return connection
+        async with route.turn():
+            # The call before this one may have found the host.
+            if (connection := await _from_trusted(route, options)) is not None:
+                return connection
+            return await _settled(route, await _best(route, end, options), server_settings)
+
+
+async def _from_trusted(route: Route, options: dict[str, Any]) -> "Dedicated | None":
+    """Return a connection to the host in use; None when there is no such host or it does not answer."""
+    if (trusted := route.trusted) is None:
+        return None
+    try:
+        return await _settled(route, await call(route, trusted, HOST_LIMIT, options), options["server_settings"])
+    except FAILURES:
+        route.doubt()
+        return None
+
+
+async def _settled(route: Route, answer: Answer, wanted: dict[str, str]) -> Dedicated:
+    """Return the connection of an answer, with its settings, as one of the route's."""
+    try:
+        await require_own_session(route, answer)
+        if not answer.server.has_settings:
+            names, values = [*wanted, MARK], [*wanted.values(), "on"]
+            await answer.connection.execute(sql("apply_settings"), names, values)
+        route.take(answer)
+    except BaseException:
+        answer.connection.terminate()
+        raise
+    return answer.connection
+
+
+async def _best(route: Route, end: float, options: dict[str, Any]) -> Answer:
+    """Ask all hosts at once. A timeline above all seen before wins at once: only a promotion makes one."""
+    told: asyncio.Queue[tuple[Host | None, Answer | Exception]] = asyncio.Queue()
+    asking = [asyncio.create_task(_ask(route, host, end, options, told)) for host in route.hosts]
+    answers: list[Answer] = []
+    reasons: dict[Host | None, Exception] = {}
+    chosen: Answer | None = None
+    try:
+        with suppress(TimeoutError):  # the answers so far decide
+            while not _is_decided(route, answers, reasons):
+                async with asyncio.timeout_at(end - ASK_AGAIN):
+                    host, outcome = await told.get()
+                if isinstance(outcome, Answer):
+                    answers.append(outcome)
+                    reasons.pop(host, None)
+                else:
+                    reasons[host] = outcome
+        chosen = _highest(route, answers, reasons)
+        return chosen
+    finally:
+        await _ended(asking)
+        answers += [outcome for _, outcome in _drained(told) if isinstance(outcome, Answer)]
+        for answer in answers:
+            if answer is not chosen:
+                answer.connection.terminate()
+
+
+def _highest(route: Route, answers: list[Answer], reasons: dict[Host | None, Exception]) -> Answer:
+    if not answers:
+        raise _none_fit(route, reasons)
+    systems = sorted({answer.server.system for answer in answers if answer.server.system is not None})
+    if len(systems) > 1:
+        raise ServerUnfit(
+            f"the hosts belong to different clusters, with the system identifiers {' and '.join(systems)}",
+            "Name only the hosts of one cluster in the database URL.",
+        )
+    return max(answers, key=lambda answer: answer.server.timeline or 0)
+
+
+def _is_decided(route: Route, answers: list[Answer], reasons: dict[Host | None, Exception]) -> bool:
+    if 0 < route.timeline < max((answer.server.timeline or 0 for answer in answers), default=0):
+        return True
+    if len(answers) + len(reasons) < len(route.hosts):
+        return False
+    return bool(answers) or not any(map(_may_pass, reasons.values()))
+
+
+def _may_pass(reason: Exception) -> bool:
+    if isinstance(reason, ServerUnfit):
+        return reason.may_pass
+    return isinstance(reason, TimeoutError | asyncpg.CannotConnectNowError | asyncpg.TargetServerAttributeNotMatched)
+
+
+async def _ask(
+    route: Route,
+    host: Host | None,
+    end: float,
+    options: dict[str, Any],
+    told: "asyncio.Queue[tuple[Host | None, Answer | Exception]]",
+) -> None:
+    """Call a host until it is fit or the time is over, and tell the outcome of every call."""
+    loop = asyncio.get_running_loop()
+    while (left := end - loop.time()) > 0:
+        try:
+            outcome = await call(route, host, min(HOST_LIMIT, left), options)
+        except Exception as error:
+            told.put_nowait((host, error))
+        else:
+            told.put_nowait((host, outcome))
+            return
+        await asyncio.sleep(ASK_AGAIN)
+
+
+async def _ended(tasks: list["asyncio.Task[None]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _drained(told: "asyncio.Queue[Any]") -> list[Any]:
+    return [told.get_nowait() for _ in range(told.qsize())]
+
+
+def _none_fit(route: Route, reasons: dict[Host | None, Exception]) -> ServerUnfit:
+    """Return the reason of each host in one sentence; the most telling hint is kept."""
+    said = [f"{host}: {_in_words(reasons[host]) if host in reasons else 'no answer'}" for host in route.hosts]
+    hints = [reason.hint for reason in reasons.values() if isinstance(reason, ServerUnfit) and reason.hint]
+    unfit = "no host of the database URL can be written to: " + "; ".join(said)
+    return ServerUnfit(unfit, hints[0] if hints else "", may_pass=any(map(_may_pass, reasons.values())))
+
+
+def _in_words(reason: Exception) -> str:
+    return f"no answer within {HOST_LIMIT:g} s" if isinstance(reason, TimeoutError) else str(reason)
+
+
+async def call(route: Route, host: Host | None, limit: float, options: dict[str, Any]) -> Answer:
+    """Connect to one host and judge it."""
+    async with asyncio.timeout(limit):
+        connection = await _connect(route, host, options)
+        try:
+            server = await _describe(connection)
+            route.judge(host, server)
+            _survive_silence(connection)
+        except BaseException:
+            connection.terminate()
+            raise
+    return Answer(connection, host, server)
+
+
+async def _connect(route: Route, host: Host | None, options: dict[str, Any]) -> Dedicated:
+    """Connect with startup parameters. A pooler that refuses them gets only those that it passes on."""
+    wanted: dict[str, str] = options["server_settings"]
+    passed: dict[str, Any] = {**options, **address_of(host), "server_settings": {**wanted, MARK: "on"}}
+    if route.passes_settings:
+        try:
+            return await asyncpg.connect(route.url, **passed)
+        except asyncpg.ProtocolViolationError as error:
+            if "startup parameter" not in str(error):
+                raise
+            route.passes_settings = False
+    passed["server_settings"] = {name: value for name, value in wanted.items() if name in PASSED_BY_POOLERS}
+    return await asyncpg.connect(route.url, **passed)
+
+
+async def _describe(connection: Dedicated) -> Server:
+    try:
+        row = await connection.fetchrow(sql("describe_server"))
+    except MIXED_UP as error:
+        raise shared() from error
+    except _RETICENT:
+        row = await connection.fetchrow(sql("describe_reticent_server"))
+    assert row is not None  # noqa: S101 - a select without FROM has one row
+    timeline = int(row["timeline"], 16) if row["timeline"] else None
+    return Server(row["is_standby"], row["is_read_only"], row["system"], timeline, row["has_settings"])
+
+
+def _survive_silence(connection: Dedicated) -> None:
+    """Have the kernel give up a peer that has become silent, instead of after the default of many minutes."""
+    transport = connection._transport  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] - asyncpg offers no option for it
+    opened = transport.get_extra_info("socket")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if opened is None or opened.family == socket.AF_UNIX:
+        return
+    with socket.socket(fileno=socket.dup(opened.fileno())) as shared:  # pyright: ignore[reportUnknownArgumentType] - uvloop's own object sets no options
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (
+            ("TCP_USER_TIMEOUT", USER_TIMEOUT_MS),
+            ("TCP_KEEPIDLE", KEEPALIVE_IDLE),
+            ("TCP_KEEPALIVE", KEEPALIVE_IDLE),  # the name that macOS has for it
+            ("TCP_KEEPINTVL", KEEPALIVE_EVERY),
+            ("TCP_KEEPCNT", KEEPALIVE_PROBES),
+        ):
+            if (number := getattr(socket, option, None)) is not None:
+                shared.setsockopt(socket.IPPROTO_TCP, number, value)

@@ -1,0 +1,161 @@
+"""Two real PostgreSQL servers, a primary and its standby, each behind a proxy that a node connects to."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+
+from faults.outside import until
+from faults.proxy import Proxy
+from horai.db.embedded.account import Account, account_for
+from horai.db.embedded.area import Area
+from horai.db.embedded.binaries import binaries_for
+from horai.db.pool import Dedicated
+
+USER = "horai"
+SETTINGS = """
+listen_addresses = ''
+max_connections = 120
+shared_buffers = '16MB'
+max_wal_size = '256MB'
+min_wal_size = '32MB'
+wal_keep_size = '64MB'
+hot_standby = on
+wal_receiver_timeout = '2s'
+"""
+
+
+@dataclass
+class Server:
+    """One PostgreSQL on a Unix socket in its own directory."""
+
+    name: str
+    place: Path
+    binaries: Path
+    account: Account
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def data(self) -> Path:
+        return self.place / f"{self.name}-data"
+
+    @property
+    def url(self) -> str:
+        """The server itself, without the proxy."""
+        return f"postgresql://{USER}@/{USER}?host={self.place}&port={self.port}"
+
+    @property
+    def port(self) -> int:
+        """The number in the name of the socket."""
+        return 5432 if self.name == "first" else 5433
+
+    def run(self, *command: "str | Path") -> None:
+        done = self.account.run(command)
+        assert done.returncode == 0, done.stdout
+
+    async def start(self) -> None:
+        """Return when it answers."""
+        with (self.place / f"{self.name}.log").open("ab") as log:
+            command = [self.binaries / "postgres", "-D", self.data, "-k", self.place, "-p", str(self.port)]
+            self.process = self.account.spawn(command, log)
+
+        async def answers() -> bool:
+            with suppress(OSError, asyncpg.PostgresError):
+                await (await self.connect("postgres")).close()
+                return True
+            return False
+
+        await until(answers, 30, f"{self.name} answers")
+
+    async def connect(self, database: str = USER) -> Dedicated:
+        return await asyncpg.connect(self.url, database=database)
+
+    async def execute(self, statement: str, database: str = USER) -> None:
+        connection = await self.connect(database)
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    async def promote(self) -> None:
+        """Make a primary of a standby, on the next timeline."""
+        await self.execute("select pg_promote(wait => true)")
+
+    async def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """End it; SIGQUIT is a crash, SIGINT a clean shutdown."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            await asyncio.to_thread(self.process.wait, 30)
+            self.process = None
+
+
+@dataclass
+class Replicas:
+    """`first` is the primary at the beginning, `second` its standby."""
+
+    first: Server
+    second: Server
+    first_door: Proxy
+    second_door: Proxy
+
+    @property
+    def url(self) -> str:
+        """Both hosts, the first one first."""
+        doors = ",".join(door.url.split("@")[1].split("/")[0] for door in (self.first_door, self.second_door))
+        return f"postgresql://{USER}@{doors}/{USER}?sslmode=disable"
+
+
+@asynccontextmanager
+async def replicas(place: Path) -> AsyncGenerator[Replicas]:
+    """Start both: the standby is a copy of the stopped primary that follows it from there.
+
+    `place` is that of the test server, whose PostgreSQL binaries they use.
+    """
+    home = place / f"twins-{os.urandom(3).hex()}"
+    account = account_for()
+    home.mkdir(mode=0o755)
+    if account.is_other:
+        os.chown(home, account.uid, account.gid)
+    binaries = await asyncio.to_thread(binaries_for, Area.at(place / "server"), account)
+    first, second = (Server(name, home, binaries, account) for name in ("first", "second"))
+    options = (f"--username={USER}", "--locale=C", "--encoding=UTF8", "--auth=trust", "--no-sync", "--no-instructions")
+    await asyncio.to_thread(first.run, binaries / "initdb", "-D", first.data, *options)
+    with (first.data / "postgresql.conf").open("a") as config:
+        config.write(SETTINGS)
+    async with AsyncExitStack() as stack:
+        for server in (first, second):
+            stack.push_async_callback(server.stop)
+        await first.start()
+        await first.execute(f"create database {USER}", "postgres")
+        await first.stop(signal.SIGINT)
+        await asyncio.to_thread(first.run, "cp", "-a", first.data, second.data)
+        with (second.data / "postgresql.conf").open("a") as config:
+            config.write(f"primary_conninfo = 'host={home} port={first.port} user={USER}'\n")
+        (second.data / "standby.signal").touch()
+        await first.start()
+        await second.start()
+        doors = [await stack.enter_async_context(Proxy(server.url).listening()) for server in (first, second)]
+        yield Replicas(first, second, *doors)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+async def caught_up(first: Server, second: Server) -> None:
+    """Return when the standby has replayed all that the primary has written."""
+    primary, standby = await first.connect(), await second.connect()
+    try:
+        end = await primary.fetchval("select pg_current_wal_flush_lsn()::text")
+
+        async def replayed() -> bool:
+            return await standby.fetchval("select pg_last_wal_replay_lsn() >= $1::text::pg_lsn", end)
+
+        await until(replayed, 20, "the standby has replayed everything")
+    finally:
+        await primary.close()
+        await standby.close()
