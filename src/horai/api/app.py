@@ -12,6 +12,7 @@ from horai.accept.requests import KEY_LIMIT
 from horai.api import problems
 from horai.api.console import Console
 from horai.api.context import Context
+from horai.api.door import Door
 from horai.api.feed import Feed
 from horai.api.guard import Guard
 from horai.api.kept import Kept
@@ -37,6 +38,7 @@ from horai.api.routes import (
     sweeps,
     workflows,
 )
+from horai.core.settings import ServerLimits
 from horai.wire.backfills import BackfillIn
 from horai.wire.dead_letters import DiscardIn, DiscardManyIn, ReplayIn
 from horai.wire.entities import EntitiesIn, EntityIn
@@ -79,12 +81,14 @@ BODIES: tuple[type[BaseModel], ...] = (
 )
 
 
-def create_app(context: Context) -> FastAPI:
+def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
     """The REST surface over a context."""
+    limits = limits or ServerLimits()
     app = FastAPI(title="Horai", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.forecasts = forecast.Forecasts()
-    app.state.feed = Feed(context)
+    app.state.door = Door(limits)
+    app.state.feed = Feed(context, limits)
     app.state.overviews = Kept(overview.KEPT)
     routes = (
         jobs,
