@@ -16,8 +16,8 @@ from harness import Client
 from horai.api.context import Context
 from horai.api.feed import Feed, Reader
 from horai.api.stream import Stream
-from horai.core.topics import EVERY_TOPIC, Topic, changed
 from horai.core.settings import ServerLimits
+from horai.core.topics import EVERY_TOPIC, Topic, changed
 from horai.core.vitals import Vitals
 from horai.db.pool import Dedicated, close_pool, open_pool
 from horai.db.wakeups import Wakeups

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -69,10 +69,8 @@ class Raw:
 
     async def is_closed(self) -> bool:
         async with asyncio.timeout(10):
-            try:
+            with suppress(ConnectionResetError):
                 await self.reader.read()
-            except ConnectionResetError:
-                pass
             return self.reader.at_eof() or self.reader.exception() is not None
 
     def close(self) -> None:

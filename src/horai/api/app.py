@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from horai import __version__
 from horai.accept.requests import KEY_LIMIT
-from horai.api import problems
+from horai.api import problems, reference
 from horai.api.console import Console
 from horai.api.context import Context
 from horai.api.door import Door
@@ -84,7 +84,14 @@ BODIES: tuple[type[BaseModel], ...] = (
 def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
     """The REST surface over a context."""
     limits = limits or ServerLimits()
-    app = FastAPI(title="Horai", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        title="Horai",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
     app.state.context = context
     app.state.forecasts = forecast.Forecasts()
     app.state.door = Door(limits)
@@ -114,6 +121,7 @@ def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
     )
     for module in routes:
         app.include_router(module.router)
+    app.include_router(reference.router)
     app.router.default = Console(otherwise=app.router.not_found)
     problems.install(app)
     app.add_middleware(Guard)

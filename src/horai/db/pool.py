@@ -11,6 +11,7 @@ from asyncpg.pool import PoolConnectionProxy
 
 from horai.core.errors import DatabaseUnavailable, HoraiError
 from horai.core.wording import Hint, Refused
+from horai.db.patience import Watch, unwatch, watch_over
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -19,7 +20,7 @@ Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 CONNECT_TIMEOUT = 10.0
 COMMAND_TIMEOUT = timedelta(seconds=30)
 LOOP_LOCK_TIMEOUT = timedelta(seconds=2)
-ACQUIRE_TIMEOUT = 5.0
+ACQUIRE_TIMEOUT = 4.2
 IDLE_TIMEOUT = timedelta(seconds=60)
 """How long a transaction may wait for its next statement; past it the server ends the session, and its locks are free."""
 
@@ -110,7 +111,7 @@ async def close(connection: Dedicated) -> None:
 async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
     """The API's pool. Its plans are made for the values given: a list's optional filters would spoil a generic plan."""
     settings = _server_settings(application, timedelta(seconds=5), idle_timeout)
-    return await asyncpg.create_pool(
+    pool = await asyncpg.create_pool(
         url,
         min_size=0,
         max_size=size,
@@ -119,10 +120,13 @@ async def open_pool(url: str, application: str, size: int, idle_timeout: timedel
         server_settings=settings | {"plan_cache_mode": "force_custom_plan"},
         reset=_reset,
     )
+    watch_over(pool, url)
+    return pool
 
 
 async def close_pool(pool: Pool) -> None:
     """Lets the connections end what they do, for a moment."""
+    unwatch(pool)
     try:
         async with asyncio.timeout(ACQUIRE_TIMEOUT):
             await pool.close()
@@ -152,9 +156,11 @@ async def acquire(pool: Pool) -> AsyncGenerator[Connection]:
         connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
     except (asyncpg.PostgresError, *GONE) as error:
         raise unavailable(error) from error
+    watch = Watch(pool, connection)
     try:
         yield connection
     finally:
+        watch.end()
         await asyncio.shield(_release(pool, connection))
 
 

@@ -56,7 +56,9 @@ class Refused(Phrasebook):
     HEADERS_TOO_LARGE = "The headers are larger than {bytes} bytes or have more than {fields} fields."
     HEADERS_TOO_SLOW = "The headers did not arrive within {seconds} seconds."
     BODY_TOO_SLOW = "The body arrived too slowly: it may take {seconds} seconds and one more for every {rate} bytes."
-    NO_ROOM_FOR_CONNECTION = "The server has reached its limit of {most} connections, or of {per_address} for one address."
+    NO_ROOM_FOR_CONNECTION = (
+        "The server has reached its limit of {most} connections, or of {per_address} for one address."
+    )
     NO_ROOM_FOR_BODY = "The bodies of unfinished requests already use {most} bytes."
     NOT_HTTP = "The request is not valid HTTP."
     TWO_HOSTS = "The request has more than one Host header."
