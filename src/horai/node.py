@@ -253,7 +253,7 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def _server(
-    context: Context, listening: socket.socket, limits: ServerLimits
+    context: Context, listening: socket.socket, limits: ServerLimits | None = None
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     app = create_app(context, limits)
     config = uvicorn.Config(

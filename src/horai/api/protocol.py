@@ -9,7 +9,7 @@ from typing import Any, cast
 import httptools
 from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from horai.api.door import Door, Held
 from horai.api.problems import problem
@@ -98,7 +98,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _feed(self, piece: bytes) -> None:
         messages, body, was_open = self._messages, self._body, self._is_open
         try:
-            self.parser.feed_data(piece)
+            cast("Any", self.parser).feed_data(piece)
         except httptools.HttpParserUpgrade:
             return  # the request is served by HTTP/1.1, as RFC 9110 allows
         except httptools.HttpParserError:
@@ -235,7 +235,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_refused = True
         if kind is not None:
             self._door.tally.note(kind, self.address)
-        current = self.cycle
+        current = cast("RequestResponseCycle | None", self.cycle)
         is_answering = current is not None and not current.response_complete and current.response_started
         if current is not None and not current.response_complete:
             current.disconnected = True

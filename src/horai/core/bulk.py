@@ -39,8 +39,10 @@ def are_more_than(most: int, schedule: Schedule, first: datetime, until: datetim
 
     False may also mean that the range is close to `most`; expand it to be exact.
     """
+    if not isinstance(schedule, CronSchedule):
+        return False
     count = 0
-    slot = next_from(schedule, first) if isinstance(schedule, CronSchedule) else None
+    slot = next_from(schedule, first)
     while slot is not None and slot < until and count <= most:
         calm = _calm(schedule, slot)
         if calm is None:
