@@ -76,7 +76,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def evict(self) -> None:
         """Close the connection to make room for another; a half-sent request gets 408."""
-        if self._is_refused or not self._is_open:
+        if self._is_refused or not self._is_open or self._has_head:
             self.transport.abort()
         else:
             self._refuse(None, self._headers_too_slow(), linger=False)
@@ -163,7 +163,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Let the client finish a body that nobody waits for, for a moment."""
+        """Give the client a moment to finish a body that is not read any more."""
         super().on_response_complete()
         if self.cycle.response_complete:
             self._door.set_idle(self)
@@ -240,7 +240,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if current is not None and not current.response_complete:
             current.disconnected = True
             current.message_event.set()
-        if is_answering or self.pipeline:
+        if is_answering or self.pipeline or self._answered_at is not None:
             self.transport.abort()
             return
         self.transport.write(_written(error))
