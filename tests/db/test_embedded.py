@@ -614,14 +614,11 @@ def test_a_directory_that_other_users_can_write_to_is_refused(place: Path, mode:
 
 
 @as_root
-def test_a_directory_of_another_user_is_refused(place: Path) -> None:
-    async def story() -> None:
-        with pytest.raises(DirectoryNotOurs, match="belongs to another user"):
-            await EmbeddedPostgres(EmbeddedSettings(place / "theirs")).start()
-
+def test_a_directory_of_another_user_than_ours_and_postgresqls_is_refused(place: Path) -> None:
     (place / "theirs").mkdir(mode=0o755)
     os.chown(place / "theirs", 54321, 54321)
-    run(story())
+    with pytest.raises(DirectoryNotOurs, match="belongs to another user"):
+        Area.at(place / "theirs").make(Account(os.geteuid(), os.getegid(), "root"))
 
 
 @pytest.mark.parametrize(
