@@ -26,7 +26,7 @@ REQUESTS: tuple[tuple[str, str, Any], ...] = (
     ("GET", "/api/v1/jobs/publish", None),
     ("GET", "/api/v1/instances", None),
     ("GET", "/api/v1/instances/1", None),
-    ("GET", "/api/v1/scheduler/overview", None),
+    ("GET", "/api/v1/scheduler/attention", None),
     ("GET", "/api/v1/dlq", None),
     ("GET", "/api/v1/workflows", None),
     ("GET", "/api/v1/search?q=publish", None),

@@ -37,7 +37,8 @@ def slots_from(schedule: Schedule, first: datetime, until: datetime) -> Iterator
 def are_more_than(most: int, schedule: Schedule, first: datetime, until: datetime) -> bool:
     """Whether the range surely has more than `most` slots, without expanding them: whole days are counted by their times.
 
-    False may also mean that the range is close to `most`; expand it to be exact.
+    Days around clock changes are left out. False may therefore mean that the range is close to `most` (within a tenth):
+    expand it to be exact.
     """
     if not isinstance(schedule, CronSchedule):
         return False
@@ -46,8 +47,7 @@ def are_more_than(most: int, schedule: Schedule, first: datetime, until: datetim
     while slot is not None and slot < until and count <= most:
         calm = _calm(schedule, slot)
         if calm is None:
-            count += 1
-            slot = next_after(schedule, slot)
+            slot = next_from(schedule, slot + timedelta(seconds=DAY))
         else:
             count += calm.count(slot, until, most - count)
             slot = next_from(schedule, calm.end_instant)
