@@ -1,9 +1,8 @@
 import { defineConfig } from "orval";
 
-/** `get_jobs_api_v1_jobs_get` → `getJobs`: the route's own function, without the path that FastAPI adds to it. */
+/** `get_jobs` → `getJobs`. */
 function nameOf(operationId: string): string {
-  const own = operationId.split("_api_v1_")[0] ?? operationId;
-  return own.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return operationId.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 export default defineConfig({

@@ -15,7 +15,7 @@ from typing import Any, Self
 import aiohttp
 
 from horai.core.addresses import parse_networks
-from horai.core.settings import EngineSettings
+from horai.core.settings import EngineSettings, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
 from horai.node import NodeSettings, run
 
@@ -75,11 +75,18 @@ async def node(
     *,
     name: str = "test-node",
     roles: frozenset[Role] = EVERY_ROLE,
+    limits: ServerLimits | None = None,
     **changes: Any,
 ) -> AsyncGenerator[Client]:
     """A node in this process, on a port of its own; without the role `api` its client has nobody to speak to."""
     settings = NodeSettings(
-        Path("/nonexistent"), port=0, database_url=url, name=name, engine=replace(engine, **changes), roles=roles
+        Path("/nonexistent"),
+        port=0,
+        database_url=url,
+        name=name,
+        engine=replace(engine, **changes),
+        roles=roles,
+        limits=limits or ServerLimits(),
     )
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(run(settings, stop, address.set_result))

@@ -44,6 +44,7 @@ def settings_page() -> str:
         for f in dataclasses.fields(settings.EngineSettings)
         if f.name != "callback_allow"
     ]
+    server = [f"| `{f.name}` | {_shown(f.default)} |" for f in dataclasses.fields(settings.ServerLimits)]
     limits = [
         f"| `{name}` | {value:,} |"
         for name, value in vars(settings).items()
@@ -60,6 +61,12 @@ def settings_page() -> str:
             "| setting | default |",
             "|---|---|",
             *paces,
+            "",
+            "Limits of the HTTP server, in bytes where they are sizes (`connections`: also half of the file descriptors):",
+            "",
+            "| limit | default |",
+            "|---|---|",
+            *server,
             "",
             "What is fixed:",
             "",

@@ -18,11 +18,12 @@ import uvicorn
 
 from horai.api.app import create_app
 from horai.api.context import Context
+from horai.api.protocol import LimitedProtocol
 from horai.core.addresses import AddressPolicy
 from horai.core.errors import HoraiError
 from horai.core.reconcilers import RECONCILE_HANDLER
 from horai.core.refresh import REFRESH_HANDLER
-from horai.core.settings import EngineSettings
+from horai.core.settings import EngineSettings, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
 from horai.core.vitals import Vitals
 from horai.core.workflow import WORKFLOW_HANDLER
@@ -63,6 +64,7 @@ class NodeSettings:
     name: str = field(default_factory=socket.gethostname)
     engine: EngineSettings = field(default_factory=EngineSettings)
     roles: frozenset[Role] = EVERY_ROLE
+    limits: ServerLimits = field(default_factory=ServerLimits)
 
 
 class Company(Protocol):
@@ -98,7 +100,7 @@ async def run(
         server = None
         if listening is not None:
             context = Context(connections, wakeups, vitals, await _tenant(connections), "default", (KEYLESS,))
-            server = await stack.enter_async_context(_server(context, listening))
+            server = await stack.enter_async_context(_server(context, listening, settings.limits))
         ready(_address(listening) if listening is not None else _description(settings))
         if company is not None:
             company.start(url)
@@ -252,18 +254,21 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def _server(context: Context, listening: socket.socket) -> AsyncGenerator["asyncio.Task[None]"]:
-    app = create_app(context)
+async def _server(
+    context: Context, listening: socket.socket, limits: ServerLimits | None = None
+) -> AsyncGenerator["asyncio.Task[None]"]:
+    app = create_app(context, limits)
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=LimitedProtocol,
+        ws="none",
+        proxy_headers=False,
         loop="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
-        h11_max_incomplete_event_size=65_536,
     )
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -274,6 +279,7 @@ async def _server(context: Context, listening: socket.socket) -> AsyncGenerator[
         app.state.feed.close()  # an answer that does not end would hold the stop up
         server.should_exit = True
         await asyncio.gather(serving, return_exceptions=True)
+        app.state.door.tally.close()
 
 
 def _address(listening: socket.socket) -> str:

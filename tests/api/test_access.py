@@ -45,6 +45,23 @@ async def test_the_own_origin_and_loopback_names_are_served(api: Client) -> None
         assert (await api("GET", "/api/v1/jobs", Host=host)).status == 200
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
+async def test_a_write_that_a_browser_marks_as_coming_from_another_site_is_turned_away(
+    api: Client, db: Dedicated, site: str
+) -> None:
+    before = await expect.contents(db)
+    headers = {"Sec-Fetch-Site": site}
+
+    for method, path in (("POST", "/api/v1/jobs"), ("PATCH", "/api/v1/jobs/a"), ("DELETE", "/api/v1/jobs/a")):
+        reply = await given.sent(api, method, path, b'{"name":"forged"}', **headers)
+        expect.problem(reply, 403, FORBIDDEN, "another site")
+
+    assert await expect.contents(db) == before
+    assert (await api("GET", "/api/v1/jobs", **headers)).status == 200, "a link on another site may lead here"
+    for own in ("same-origin", "none"):
+        assert (await api("DELETE", "/api/v1/jobs/nobody", Sec_Fetch_Site=own)).status == 404
+
+
 async def test_every_answer_carries_a_request_id_and_the_marks_of_safety(api: Client) -> None:
     for path in ("/api/v1/jobs", "/api/v1/jobs/nobody", "/nothing", "/healthz", "/"):
         headers = (await api("GET", path, X_Request_Id="trace-7")).headers

@@ -16,6 +16,7 @@ from harness import Client
 from horai.api.context import Context
 from horai.api.feed import Feed, Reader
 from horai.api.stream import Stream
+from horai.core.settings import ServerLimits
 from horai.core.topics import EVERY_TOPIC, Topic, changed
 from horai.core.vitals import Vitals
 from horai.db.pool import Dedicated, close_pool, open_pool
@@ -130,7 +131,7 @@ async def test_a_stop_of_the_server_ends_the_stream_in_good_order(url: str) -> N
 @asynccontextmanager
 async def feed_on(url: str, readers: int = 2, interval: float = 0.02) -> AsyncGenerator[Feed]:
     pool = await open_pool(url, "horai api", 1)
-    yield Feed(Context(pool, Wakeups(), Vitals(), 1, "default"), readers, interval)
+    yield Feed(Context(pool, Wakeups(), Vitals(), 1, "default"), ServerLimits(readers=readers), interval)
     await close_pool(pool)
 
 
@@ -156,9 +157,17 @@ async def _at_least(feed: Feed, looks: int) -> bool:
 async def test_a_hundred_readers_have_room_and_the_next_one_is_told_when_to_return(api: Client) -> None:
     held: list[ClientResponse] = []
     try:
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-            for _ in range(100):
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, local_addr=("127.0.0.2", 0))) as neighbour,
+        ):
+            for _ in range(50):
                 held.append(await session.get(api.base + PATH))
+            reply = await api("GET", PATH)
+            expect.problem(reply, 503, "SCH_503_TOO_MANY_READERS", "50 readers at this address")
+            for _ in range(50):
+                held.append(await neighbour.get(api.base + PATH))
+            assert {response.status for response in held} == {200}, "one address does not take the room of another"
             reply = await api("GET", PATH)
             expect.problem(reply, 503, "SCH_503_TOO_MANY_READERS", "100 readers")
             assert reply.headers["Retry-After"] == "5"

@@ -179,3 +179,30 @@ async def test_schemathesis_finds_no_lie_and_no_server_error(api: Client, tmp_pa
     output, _ = await process.communicate()
 
     assert process.returncode == 0, output.decode()[-20_000:]
+
+
+async def test_operation_ids_are_short_and_unique(api: Client) -> None:
+    document = (await api("GET", "/openapi.json")).json
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    names = [operation["operationId"] for operation in operations]
+
+    assert len(set(names)) == len(names)
+    assert {"create_job", "get_jobs", "put_instance"} <= set(names)
+    assert not [name for name in names if "api_v1" in name]
+
+
+async def test_the_reference_page_shows_every_operation_and_needs_no_other_server(api: Client) -> None:
+    document = (await api("GET", "/openapi.json")).json
+    async with api.session.get(api.base + "/docs") as response:
+        page = await response.text()
+        assert (response.status, response.content_type) == (200, "text/html")
+        assert "default-src 'self'" in response.headers["Content-Security-Policy"]
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            assert f'id="{operation["operationId"]}"' in page, path
+    for name in document["components"]["schemas"]:
+        assert f'id="schema-{name}"' in page
+    assert "http:" not in page.replace("http://127.0.0.1", "")
+    assert not any(word in page for word in ("<script", "<style", 'style="', "//cdn"))
+    async with api.session.get(api.base + "/docs.css") as response:
+        assert (response.status, response.content_type) == (200, "text/css")

@@ -1,12 +1,13 @@
 """Slots in bulk are those that come one by one."""
 
 from datetime import UTC, datetime, timedelta
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from horai.core.bulk import slots_from
+from horai.core.bulk import are_more_than, slots_from
 from horai.core.cron import DstPolicy
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, fires_between
 
@@ -65,3 +66,26 @@ def test_a_cron_that_has_ended_has_no_slots():
             CronSchedule("0 0 1 * * ? 2020"), datetime(2026, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
         )
     ] == []
+
+
+@pytest.mark.parametrize("expression", ["* * * * *", "*/7 3-5 * * 1,3", "0 0 29 2 *", "30 1-3 * * *"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe"])
+def test_a_count_of_whole_days_never_exceeds_the_slots_and_misses_few(expression: str, zone: str) -> None:
+    schedule = CronSchedule(expression, zone)
+    first = datetime(2026, 3, 1, 10, 17, tzinfo=UTC)
+    until = first + timedelta(days=400, hours=3)
+    exact = sum(1 for _ in slots_from(schedule, first, until))
+
+    assert not are_more_than(exact, schedule, first, until)
+    assert are_more_than(max(exact * 9 // 10, exact - 3000), schedule, first, until) or exact < 30
+
+
+def test_a_range_of_far_too_many_slots_is_told_in_100_ms() -> None:
+    began = process_time()
+    assert are_more_than(
+        1_000_000,
+        CronSchedule("* * * * *", "Europe/Berlin"),
+        datetime(2000, 1, 1, tzinfo=UTC),
+        datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert process_time() - began < 0.1

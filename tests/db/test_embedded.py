@@ -597,6 +597,30 @@ def test_data_of_another_major_version_is_refused_untouched(data_dir: Path) -> N
     run(story())
 
 
+@pytest.mark.parametrize(("mode", "gid"), [(0o777, None), (0o757, None), (0o770, 54321)])
+@as_root
+def test_a_directory_that_other_users_can_write_to_is_refused(place: Path, mode: int, gid: int | None) -> None:
+    async def story() -> None:
+        with pytest.raises(DirectoryNotOurs, match="Other users can write") as refused:
+            await EmbeddedPostgres(EmbeddedSettings(place / "shared")).start()
+        assert "chmod go-w" in (refused.value.hint or "")
+
+    (place / "shared").mkdir()
+    if gid is not None:
+        os.chown(place / "shared", -1, gid)
+    (place / "shared").chmod(mode | 0o005)
+    run(story())
+    assert list((place / "shared").iterdir()) == []
+
+
+@as_root
+def test_a_directory_of_another_user_than_ours_and_postgresqls_is_refused(place: Path) -> None:
+    (place / "theirs").mkdir(mode=0o755)
+    os.chown(place / "theirs", 54321, 54321)
+    with pytest.raises(DirectoryNotOurs, match="belongs to another user"):
+        Area.at(place / "theirs").make(Account(os.geteuid(), os.getegid(), "root"))
+
+
 @pytest.mark.parametrize(
     ("name", "complaint"), [("thesis.txt", "was not made by Horai"), ("PG_VERSION", "that Horai did not make")]
 )

@@ -281,7 +281,7 @@ async def test_every_question_about_very_many_entities_goes_by_an_index(url: str
         "next_due_entity": (job.id, now, now - days(13)),
         "count_due_entities": (job.id, now, now - days(13)),
         "finish_entities": (job.id, 0, 100),
-        "oldest_entities": (job.id, 5),
+        "oldest_entities": (job.id, 5, 4096),
     }
 
     for name, arguments in asked.items():

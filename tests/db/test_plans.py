@@ -14,6 +14,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from horai.core.settings import LISTED_PAYLOAD_BYTES, PAGE_BYTES
 from horai.core.states import FINAL, LIVE, State
 from horai.db import claims
 from horai.db.catalog import sql
@@ -192,7 +193,8 @@ def page(job: int | None, states: frozenset[State], *, rare: bool = False, **giv
     wanted = ([int(state) for state in states], job, key, None, None, queue, tag, code)
     begun = (states == frozenset({State.RUNNING}),) if states <= LIVE else ()
     start = (EPOCH, 0) if given.get("upwards") else (END, 2**62)
-    return (1, *start, 50, *wanted, looked_at, prefix, behind, rare, *member, ids, *begun)
+    sizes = (LISTED_PAYLOAD_BYTES, PAGE_BYTES)
+    return (1, *start, 50, *wanted, looked_at, prefix, behind, rare, *member, ids, *begun, *sizes)
 
 
 LISTS: dict[tuple[str, int | None], str] = {

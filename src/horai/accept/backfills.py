@@ -19,7 +19,7 @@ from horai.core.backfills import (
     is_too_many,
     too_many,
 )
-from horai.core.bulk import slots_from
+from horai.core.bulk import are_more_than, slots_from
 from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.schedule import Schedule
 from horai.core.states import CancelReason
@@ -70,7 +70,7 @@ async def _survey(scope: Scope, job: JobRow, wish: Wish, now: datetime) -> Surve
     schedule = check_range(wish, timing, now)
     until = wish.until or now
     first_instant, end = bounds(timing, wish.since, until)
-    if is_too_many(schedule, first_instant, end):
+    if is_too_many(schedule, first_instant, end) or are_more_than(MOST_SLOTS, schedule, first_instant, end):
         raise too_many()
     walk = slots_from(schedule, first_instant, end)
     slots = total = 0

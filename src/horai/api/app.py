@@ -9,9 +9,10 @@ from pydantic.json_schema import models_json_schema
 
 from horai import __version__
 from horai.accept.requests import KEY_LIMIT
-from horai.api import problems
+from horai.api import problems, reference
 from horai.api.console import Console
 from horai.api.context import Context
+from horai.api.door import Door
 from horai.api.feed import Feed
 from horai.api.guard import Guard
 from horai.api.kept import Kept
@@ -37,6 +38,7 @@ from horai.api.routes import (
     sweeps,
     workflows,
 )
+from horai.core.settings import ServerLimits
 from horai.wire.backfills import BackfillIn
 from horai.wire.dead_letters import DiscardIn, DiscardManyIn, ReplayIn
 from horai.wire.entities import EntitiesIn, EntityIn
@@ -79,12 +81,21 @@ BODIES: tuple[type[BaseModel], ...] = (
 )
 
 
-def create_app(context: Context) -> FastAPI:
+def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
     """The REST surface over a context."""
-    app = FastAPI(title="Horai", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
+    limits = limits or ServerLimits()
+    app = FastAPI(
+        title="Horai",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
     app.state.context = context
     app.state.forecasts = forecast.Forecasts()
-    app.state.feed = Feed(context)
+    app.state.door = Door(limits)
+    app.state.feed = Feed(context, limits)
     app.state.overviews = Kept(overview.KEPT)
     routes = (
         jobs,
@@ -110,6 +121,7 @@ def create_app(context: Context) -> FastAPI:
     )
     for module in routes:
         app.include_router(module.router)
+    app.include_router(reference.router)
     app.router.default = Console(otherwise=app.router.not_found)
     problems.install(app)
     app.add_middleware(Guard)

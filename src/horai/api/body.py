@@ -10,11 +10,14 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from horai.accept.scope import require_job
+from horai.api.context import scope_of
 from horai.api.shapes import misshapen
 from horai.core.errors import FieldError, Invalid, TooLarge
 from horai.core.jsontext import JsonError, parse_json
 from horai.core.settings import BATCH_BODY_LIMIT, BODY_LIMIT, PAYLOAD_LIMIT
 from horai.core.wording import Hint, Refused, Wrong, told_by
+from horai.db.pool import acquire
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -64,6 +67,7 @@ def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], 
     """A dependency that reads a body of this shape; an empty body is an empty object."""
 
     async def read(request: Request) -> Body[Shape]:
+        await _require_known_job(request)
         raw = await _read(request, limit)
         if not raw.strip(WHITESPACE):
             return Body(_shaped(shape, {}), raw)
@@ -111,10 +115,25 @@ def batch_body_of(shape: type[Shape]) -> Callable[[Request], Awaitable[Body[Shap
     return body_of(shape, BATCH_BODY_LIMIT)
 
 
+async def _require_known_job(request: Request) -> None:
+    """Refuse a large body for a job that does not exist before it is read; a small one is refused by its route."""
+    job = request.path_params.get("job")
+    announced = _announced(request)
+    is_large = "transfer-encoding" in request.headers if announced is None else announced > AT_ONCE
+    if job is not None and is_large:
+        scope = await scope_of(request.app.state.context)
+        async with acquire(scope.pool) as connection:
+            await require_job(connection, scope, job)
+
+
+def _announced(request: Request) -> int | None:
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isdigit() else None
+
+
 async def _read(request: Request, limit: int) -> bytes:
-    announced = request.headers.get("content-length", "")
     parts: list[bytes] = []
-    size = int(announced) if announced.isdigit() else 0
+    size = _announced(request) or 0
     if size <= limit:
         size = 0
         async for part in request.stream():

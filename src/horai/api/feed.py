@@ -16,6 +16,8 @@ import structlog
 
 from horai.api.context import Context
 from horai.core.errors import TooManyReaders
+from horai.core.phrase import Phrase
+from horai.core.settings import ServerLimits
 from horai.core.topics import EVERY_TOPIC, Pulse, Topic, changed
 from horai.core.wording import Hint, Refused
 from horai.db.pool import acquire
@@ -24,7 +26,6 @@ from horai.db.wakeups import Wakeups
 
 log = structlog.get_logger(__name__)
 
-READERS = 100
 INTERVAL = 1.0
 """Seconds between two messages, and between two looks at the database."""
 
@@ -32,7 +33,8 @@ INTERVAL = 1.0
 class Reader:
     """One who watches: the topics that it has not been told of yet."""
 
-    def __init__(self, pending: Iterable[Topic] = ()) -> None:
+    def __init__(self, pending: Iterable[Topic] = (), address: str = "") -> None:
+        self.address = address
         self._pending = set(pending)
         self._is_over = False
         self._roused = asyncio.Event()
@@ -64,9 +66,15 @@ class Reader:
 class Feed:
     """All who watch, and the one look that is made for them. Made once, in the process's event loop or before it."""
 
-    def __init__(self, context: Context, readers: int = READERS, interval: float = INTERVAL) -> None:
+    def __init__(
+        self,
+        context: Context,
+        limits: ServerLimits,
+        interval: float = INTERVAL,
+    ) -> None:
         self._context = context
-        self._most = readers
+        self._most = limits.readers
+        self._per_address = limits.readers_per_address
         self._interval = interval
         self._readers: set[Reader] = set()
         self._noted: set[Topic] = set()
@@ -83,21 +91,26 @@ class Feed:
         """Of the last message: a reader that comes back with it has missed none."""
         return f"{self._boot}-{self._count}"
 
-    def enter(self, last_id: str | None) -> Reader:
+    def enter(self, last_id: str | None, address: str = "") -> Reader:
         """One more who watches. One that has seen messages before, and not the last, may have missed anything."""
-        if self._is_closed or len(self._readers) >= self._most:
-            raise TooManyReaders(
-                Refused.STOPPING() if self._is_closed else Refused.TOO_MANY_WATCH(most=self._most),
-                Hint.ASK_LATER(),
-                extra={"retryAfter": "5"},
-            )
+        if (refusal := self._refusal(address)) is not None:
+            raise TooManyReaders(refusal, Hint.ASK_LATER(), extra={"retryAfter": "5"})
         has_missed = last_id is not None and last_id != self.id
-        reader = Reader(EVERY_TOPIC if has_missed else ())
+        reader = Reader(EVERY_TOPIC if has_missed else (), address)
         self._readers.add(reader)
         if self._watching is None:
             self._noted.clear()
             self._watching = asyncio.create_task(self._watch(), name="feed")
         return reader
+
+    def _refusal(self, address: str) -> Phrase | None:
+        if self._is_closed:
+            return Refused.STOPPING()
+        if len(self._readers) >= self._most:
+            return Refused.TOO_MANY_WATCH(most=self._most)
+        if sum(reader.address == address for reader in self._readers) >= self._per_address:
+            return Refused.TOO_MANY_WATCH_FROM(most=self._per_address)
+        return None
 
     def leave(self, reader: Reader) -> None:
         """One less; with the last one the looks end."""

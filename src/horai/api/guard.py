@@ -9,15 +9,18 @@ import secrets
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from horai.api.problems import problem, told
-from horai.core.errors import Forbidden
+from horai.core.errors import Forbidden, HoraiError, Malformed
 from horai.core.wording import Hint, Refused
 
 LOOPBACK = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\]")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
+_READING = frozenset({"GET", "HEAD"})
+_OWN_SITE = frozenset({"same-origin", "none"})
+"""Values of `Sec-Fetch-Site` with which a browser sends a page's own requests and those that a user typed."""
 _SECURITY = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -53,12 +56,14 @@ class Guard:
                     marks.setdefault(name, value)
             await send(message)
 
-        refusal = refused(headers)
+        refusal = refused(scope["method"], headers)
         if refusal is not None:
             await problem(refusal)(scope, receive, send_marked)
             return
         try:
             await self._app(scope, receive, send_marked)
+        except ClientDisconnect:
+            return  # counted by the protocol; no client is left to answer
         except Exception as error:
             if has_started:
                 raise
@@ -72,8 +77,10 @@ def _host_of(origin: str) -> str | None:
         return None
 
 
-def refused(headers: Headers) -> Forbidden | None:
+def refused(method: str, headers: Headers) -> HoraiError | None:
     """Why a request is turned away, if it is."""
+    if len(headers.getlist("host")) > 1:
+        return Malformed(Refused.TWO_HOSTS(), Hint.CHECK_CLIENT())
     host = headers.get("host", "")
     if not LOOPBACK.fullmatch(re.sub(r":\d+$", "", host.lower())):
         return Forbidden(
@@ -83,4 +90,7 @@ def refused(headers: Headers) -> Forbidden | None:
     origin = headers.get("origin")
     if origin is not None and _host_of(origin) != host.lower():
         return Forbidden(Refused.OTHER_ORIGIN(origin=origin[:100]), Hint.OTHER_ORIGINS())
+    site = headers.get("sec-fetch-site", "none")
+    if method not in _READING and site not in _OWN_SITE:
+        return Forbidden(Refused.CROSS_SITE(site=site[:100]), Hint.OTHER_ORIGINS())
     return None

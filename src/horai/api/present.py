@@ -51,6 +51,7 @@ def job_json(job: JobRow) -> dict[str, Any]:
         **job.document,
         "status": job.status.name,
         "payload": raw(job.payload),
+        "payloadSize": job.payload_size,
         "note": job.note,
         "version": job.version,
         "createdAt": job.created_at,
@@ -76,6 +77,7 @@ def instance_json(row: InstanceRow) -> dict[str, Any]:
         "queue": row.queue,
         "priority": row.priority.name,
         "payload": raw(row.payload),
+        "payloadSize": row.payload_size,
         "result": None if row.result == TRUNCATED else raw(row.result),
         "resultTruncated": row.result == TRUNCATED,
         "errorCode": row.error_code,
@@ -260,6 +262,7 @@ def entity_json(entity: EntityRow) -> dict[str, Any]:
         "batchNo": None if entity.batch_no is None else str(entity.batch_no),
         "instanceId": None if entity.instance_id is None else str(entity.instance_id),
         "payload": raw(entity.payload),
+        "payloadSize": entity.payload_size,
         "createTime": entity.create_time,
         "updateTime": entity.update_time,
     }

@@ -34,6 +34,26 @@ def slots_from(schedule: Schedule, first: datetime, until: datetime) -> Iterator
             slot = next_from(schedule, calm.end_instant)
 
 
+def are_more_than(most: int, schedule: Schedule, first: datetime, until: datetime) -> bool:
+    """Whether the range surely has more than `most` slots, without expanding them: whole days are counted by their times.
+
+    Days around clock changes are left out. False may therefore mean that the range is close to `most` (within a tenth):
+    expand it to be exact.
+    """
+    if not isinstance(schedule, CronSchedule):
+        return False
+    count = 0
+    slot = next_from(schedule, first)
+    while slot is not None and slot < until and count <= most:
+        calm = _calm(schedule, slot)
+        if calm is None:
+            slot = next_from(schedule, slot + timedelta(seconds=DAY))
+        else:
+            count += calm.count(slot, until, most - count)
+            slot = next_from(schedule, calm.end_instant)
+    return count > most
+
+
 @dataclass(frozen=True, slots=True)
 class _Calm:
     """Whole days of a zone's wall clock, counted from 1970, over which it is `offset` seconds ahead of UTC."""
@@ -60,6 +80,18 @@ class _Calm:
                     if slot >= since:
                         yield slot
             day = next_day(cron, day + 1)
+
+    def count(self, since: datetime, until: datetime, most: int) -> int:
+        """The slots of the whole days between the two; stops beyond `most`."""
+        cron, per_day, count = self.schedule.cron, len(_times(self.schedule.cron)), 0
+        offset = timedelta(seconds=self.offset)
+        first = -((EPOCH - offset - since) // timedelta(seconds=DAY))
+        end = min(self.end, (until + offset - EPOCH) // timedelta(seconds=DAY))
+        day = next_day(cron, max(self.first, first))
+        while day is not None and day < end and count <= most:
+            count += 0 if self._is_excluded(day) else per_day
+            day = next_day(cron, day + 1)
+        return count
 
     def _is_excluded(self, day: int) -> bool:
         return is_excluded(self.schedule.excluded, date.fromordinal(_EPOCH_ORDINAL + day))

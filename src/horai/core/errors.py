@@ -3,14 +3,18 @@
     HoraiError
     ├── Invalid                  422  SCH_422_INVALID
     ├── IdempotencyKeyRequired   400  SCH_400_IDEMPOTENCY_KEY_REQUIRED
+    ├── Malformed                400  SCH_400_MALFORMED
     ├── Forbidden                403  SCH_403_FORBIDDEN
     ├── NotFound                 404  SCH_404_NOT_FOUND
+    ├── TooSlow                  408  SCH_408_TOO_SLOW
     ├── Duplicate                409  SCH_409_DUPLICATE
     ├── StaleOutcome             409  SCH_409_STALE
     ├── AlreadyFinal             409  SCH_409_FINAL
     ├── Conflict                 409  SCH_409_CONFLICT
     ├── PreconditionFailed       412  SCH_412_PRECONDITION
     ├── TooLarge                 413  SCH_413_TOO_LARGE
+    ├── HeadersTooLarge          431  SCH_431_HEADERS_TOO_LARGE
+    ├── Busy                     503  SCH_503_BUSY
     ├── DispatcherDown           503  SCH_503_DISPATCHER_DOWN
     ├── TooManyReaders           503  SCH_503_TOO_MANY_READERS
     └── DatabaseUnavailable      503  SCH_503_DATABASE_UNAVAILABLE
@@ -90,6 +94,14 @@ class IdempotencyKeyRequired(HoraiError):
     title = Title.SCH_400_IDEMPOTENCY_KEY_REQUIRED()
 
 
+class Malformed(HoraiError):
+    """The request is not valid HTTP."""
+
+    code = "SCH_400_MALFORMED"
+    status = 400
+    title = Title.SCH_400_MALFORMED()
+
+
 class Forbidden(HoraiError):
     """The caller may not do this."""
 
@@ -104,6 +116,14 @@ class NotFound(HoraiError):
     code = "SCH_404_NOT_FOUND"
     status = 404
     title = Title.SCH_404_NOT_FOUND()
+
+
+class TooSlow(HoraiError):
+    """The client did not send its headers or its body in time."""
+
+    code = "SCH_408_TOO_SLOW"
+    status = 408
+    title = Title.SCH_408_TOO_SLOW()
 
 
 class Duplicate(HoraiError):
@@ -152,6 +172,22 @@ class TooLarge(HoraiError):
     code = "SCH_413_TOO_LARGE"
     status = 413
     title = Title.SCH_413_TOO_LARGE()
+
+
+class HeadersTooLarge(HoraiError):
+    """The headers have more bytes or fields than the server reads."""
+
+    code = "SCH_431_HEADERS_TOO_LARGE"
+    status = 431
+    title = Title.SCH_431_HEADERS_TOO_LARGE()
+
+
+class Busy(HoraiError):
+    """The server has reached its limit of connections or of body bytes in memory."""
+
+    code = "SCH_503_BUSY"
+    status = 503
+    title = Title.SCH_503_BUSY()
 
 
 class DispatcherDown(HoraiError):

@@ -12,6 +12,8 @@ BODY_LIMIT = 2 * 1024 * 1024
 BATCH_BODY_LIMIT = 32 * 1024 * 1024
 PAGE_LIMIT = 500
 PAGE_DEFAULT = 50
+PAGE_BYTES = 4 * 1024 * 1024
+LISTED_PAYLOAD_BYTES = 4 * 1024
 NESTING_LIMIT = 64
 
 
@@ -43,3 +45,25 @@ class EngineSettings:
     def idle_in_transaction(self) -> timedelta:
         """How long a node that fell silent may keep rows locked: no longer than its lease lasts from its last beat."""
         return self.lease * 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """Limits of the HTTP server, in force before a route is reached. Sizes are in bytes.
+
+    A body may take `body_time` and one second more for every `body_rate` bytes received. `connections` is also limited to
+    half of the file descriptors of the process, `connections_per_address` to three quarters of the connections. The first
+    `body_free` bytes of each body do not count towards `bodies_in_memory`: small requests are served while large bodies wait.
+    """
+
+    header_bytes: int = 64 * 1024
+    header_fields: int = 100
+    header_time: timedelta = timedelta(seconds=10)
+    body_time: timedelta = timedelta(seconds=30)
+    body_rate: int = 128 * 1024
+    body_free: int = 64 * 1024
+    bodies_in_memory: int = 64 * 1024 * 1024
+    connections: int = 1000
+    connections_per_address: int = 750
+    readers: int = 100
+    readers_per_address: int = 50

@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from horai.core.refresh import Due, Status
+from horai.core.settings import LISTED_PAYLOAD_BYTES
 from horai.db.catalog import sql
 from horai.db.plans import Place
 from horai.db.pool import Connection
+from horai.db.reads import size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class EntityRow:
     batch_no: int | None
     instance_id: int | None
     payload: str | None
+    payload_size: int | None
     create_time: datetime
     update_time: datetime
 
@@ -49,6 +52,7 @@ def _entity(row: asyncpg.Record) -> EntityRow:
         row["batch_no"],
         row["instance_id"],
         row["payload"],
+        row.get("payload_size", size_of(row["payload"])),
         row["create_time"],
         row["update_time"],
     )
@@ -252,7 +256,9 @@ async def refresh_counts(
 
 async def oldest_entities(connection: Connection, job_id: int, limit: int) -> list[EntityRow]:
     """The entities of the greatest age, oldest first."""
-    found = [_entity(row) for row in await connection.fetch(sql("oldest_entities"), job_id, limit)]
+    found = [
+        _entity(row) for row in await connection.fetch(sql("oldest_entities"), job_id, limit, LISTED_PAYLOAD_BYTES)
+    ]
     return sorted(found, key=lambda entity: (entity.aged_from, entity.id))[:limit]
 
 
@@ -278,4 +284,7 @@ async def list_entities(
     """A page of entities by key."""
     status = None if only.status is None else int(only.status)
     narrowed = (only.prefix, status, only.unrefreshed_since, only.batch_no)
-    return [_entity(row) for row in await connection.fetch(sql("list_entities"), job_id, after_key, limit, *narrowed)]
+    page = (job_id, after_key, limit)
+    return [
+        _entity(row) for row in await connection.fetch(sql("list_entities"), *page, *narrowed, LISTED_PAYLOAD_BYTES)
+    ]

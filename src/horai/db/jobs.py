@@ -14,9 +14,11 @@ from horai.core.definition import HOUSE, Definition, JobStatus, Priority, Recipe
 from horai.core.errors import HoraiError
 from horai.core.queues import QueueSettings, Rate
 from horai.core.refresh import ticks_name
+from horai.core.settings import LISTED_PAYLOAD_BYTES
 from horai.core.timing import Timing
 from horai.db.catalog import sql
 from horai.db.pool import Connection
+from horai.db.reads import size_of
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +48,7 @@ class JobRow:
     created_at: datetime
     updated_at: datetime
     priority: Priority
+    payload_size: int | None = None
     ticks_for: int | None = None
     """The refresh job whose ticks its instances are: nobody's but that job's to change."""
 
@@ -79,6 +82,7 @@ def _job(row: asyncpg.Record) -> JobRow:
         row["created_at"],
         row["updated_at"],
         Priority(row["priority"]),
+        row.get("payload_size", size_of(row["payload"])),
         row["ticks_for"],
     )
 
@@ -249,7 +253,7 @@ async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit
     """A page of jobs by id, without those that Horai made for itself."""
     status = None if only.status is None else int(only.status)
     wanted = (only.name, only.tag, status, only.queue, only.is_refresh, only.name_contains)
-    rows = await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, *wanted, HOUSE)
+    rows = await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, *wanted, HOUSE, LISTED_PAYLOAD_BYTES)
     return [_job(row) for row in rows]
 
 

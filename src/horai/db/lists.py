@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import merge
 
+from horai.core.settings import LISTED_PAYLOAD_BYTES, PAGE_BYTES
 from horai.core.states import FINAL, LIVE, State
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -100,8 +101,19 @@ async def list_instances(
         seen[row.id] = row  # a row that moved between the two looks counts once, as finished
     ends = [side.reached for side in sides if side.reached is not None]
     reached = None if not ends else min(ends) if start.upwards else max(ends)
-    rows = [row for row in seen.values() if reached is None or _is_within(_position(row), reached, start)][:limit]
-    return Page(rows, _position(rows[-1]) if len(rows) == limit else reached)
+    within = [row for row in seen.values() if reached is None or _is_within(_position(row), reached, start)]
+    rows = _that_fit(within[:limit])
+    return Page(rows, _position(rows[-1]) if len(rows) == limit or len(rows) < len(within) else reached)
+
+
+def _that_fit(rows: Sequence[InstanceRow]) -> Sequence[InstanceRow]:
+    """The first rows whose bytes together are within a page's, at least one."""
+    total = 0
+    for count, row in enumerate(rows):
+        total += row.bytes
+        if total > PAGE_BYTES and count:
+            return rows[:count]
+    return rows
 
 
 def _position(row: InstanceRow) -> Position:
@@ -125,9 +137,10 @@ async def _side(
     begun = (states == _BEGUN,) if side is LIVE else ()
     begin = (tenant_id, *start.at)
     rare = (only.looked_at, *prefix, is_rare)
-    rows = await connection.fetch(sql(listing), *begin, limit, *narrowed, *rare, *field_, only.ids, *begun)
+    sizes = (LISTED_PAYLOAD_BYTES, PAGE_BYTES)
+    rows = await connection.fetch(sql(listing), *begin, limit, *narrowed, *rare, *field_, only.ids, *begun, *sizes)
     found = [instance_of(row) for row in rows]
-    if len(found) == limit:
+    if len(found) == limit or sum(row.bytes for row in found) >= PAGE_BYTES:
         return _Side(found, _position(found[-1]))
     if only.ids is not None:
         return _Side(found, None)  # there are no more of them than one look sees

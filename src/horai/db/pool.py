@@ -14,6 +14,7 @@ from horai.core.errors import DatabaseUnavailable, HoraiError
 from horai.core.wording import Hint, Refused
 from horai.db.catalog import sql
 from horai.db.dial import dial
+from horai.db.patience import Watch, unwatch, watch_over
 from horai.db.route import Dedicated, ServerUnfit
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
@@ -22,7 +23,7 @@ Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 CONNECT_TIMEOUT = 10.0
 COMMAND_TIMEOUT = timedelta(seconds=30)
 LOOP_LOCK_TIMEOUT = timedelta(seconds=2)
-ACQUIRE_TIMEOUT = 5.0
+ACQUIRE_TIMEOUT = 4.2
 STATEMENTS_KEPT = 400
 """Prepared statements of a pooled connection: more than the catalog has, so that none pushes another out."""
 IDLE_TIMEOUT = timedelta(seconds=60)
@@ -150,7 +151,7 @@ class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument]
 async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
     """Open a pool for requests. Its connections plan as `acquire` or `transaction` asks, and keep their prepared statements."""
     settings = _server_settings(application, timedelta(seconds=5), idle_timeout)
-    return await asyncpg.create_pool(
+    pool = await asyncpg.create_pool(
         url,
         min_size=0,
         max_size=size,
@@ -162,10 +163,13 @@ async def open_pool(url: str, application: str, size: int, idle_timeout: timedel
         reset=_reset,
         connect=dial,  # pyright: ignore[reportArgumentType] - it takes what this call passes
     )
+    watch_over(pool, url)
+    return pool
 
 
 async def close_pool(pool: Pool) -> None:
     """Lets the connections end what they do, for a moment."""
+    unwatch(pool)
     try:
         async with asyncio.timeout(ACQUIRE_TIMEOUT):
             await pool.close()
@@ -195,6 +199,7 @@ async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Conn
         connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
     except (asyncpg.PostgresError, *GONE) as error:
         raise unavailable(error) from error
+    watch = Watch(pool, connection)
     try:
         await _plan(connection, plans)
         yield connection
@@ -202,6 +207,7 @@ async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Conn
         await pool.expire_connections()  # they lead to the same host
         raise
     finally:
+        watch.end()
         await asyncio.shield(_release(pool, connection))
 
 

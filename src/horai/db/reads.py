@@ -21,7 +21,10 @@ ATTEMPTS_SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """An instance, live or finished."""
+    """An instance, live or finished. In a list `payload` is None beyond `LISTED_PAYLOAD_BYTES`; `payload_size` is its bytes.
+
+    `bytes`: about how many bytes it takes in a list.
+    """
 
     id: int
     job_id: int
@@ -43,6 +46,7 @@ class InstanceRow:
     queue: str
     priority: Priority
     payload: str | None
+    payload_size: int | None
     result: str | None
     error_code: str | None
     error_msg: str | None
@@ -50,6 +54,7 @@ class InstanceRow:
     claimed_at: datetime | None
     finished_at: datetime | None
     idem_key: str
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ def instance_of(row: asyncpg.Record) -> InstanceRow:
         queue=row["queue"],
         priority=Priority(row["priority"]),
         payload=row["payload"],
+        payload_size=row.get("payload_size", size_of(row["payload"])),
         result=row["result"],
         error_code=row["error_code"],
         error_msg=row["error_msg"],
@@ -109,7 +115,13 @@ def instance_of(row: asyncpg.Record) -> InstanceRow:
         claimed_at=row["claimed_at"],
         finished_at=row["finished_at"],
         idem_key=idem,
+        bytes=row.get("bytes", 0),
     )
+
+
+def size_of(payload: str | None) -> int | None:
+    """The bytes of a payload."""
+    return None if payload is None else len(payload.encode())
 
 
 async def instance_by_id(connection: Connection, tenant_id: int, instance_id: int) -> InstanceRow | None:

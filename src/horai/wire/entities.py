@@ -52,6 +52,9 @@ class EntityOut(Model):
     batch_no: Id | None
     instance_id: Id | None
     payload: Any
+    """Null in lists when it is larger than 4,096 bytes: read the single entity for it."""
+    payload_size: int | None
+    """Bytes of the payload; null without one."""
     create_time: datetime
     update_time: datetime
 

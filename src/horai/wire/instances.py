@@ -187,6 +187,9 @@ class InstanceOut(Model):
     queue: str
     priority: Literal["core", "high", "normal", "low"]
     payload: Any
+    """Null in lists when it is larger than 4,096 bytes: read the single instance for it."""
+    payload_size: int | None
+    """Bytes of the payload; null without one."""
     result: Any
     result_truncated: bool
     error_code: str | None
@@ -208,7 +211,7 @@ class InstanceOut(Model):
 
 
 class InstanceList(Model):
-    """A page of instances, newest fire time first."""
+    """A page of instances, newest fire time first. It ends after 4 MB, or after `limit` instances."""
 
     items: list[InstanceOut]
     next_cursor: str | None

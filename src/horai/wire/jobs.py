@@ -132,6 +132,9 @@ class JobOut(Model):
     refresh: Refresh | None = None
     target: Target
     payload: Any = None
+    """Null in lists when it is larger than 4,096 bytes: read the single job for it."""
+    payload_size: int | None = None
+    """Bytes of the payload; null without one."""
     payload_schema: dict[str, Any] | None = None
     """What a payload must look like, by the annotation of the function that runs it."""
     declared_by: str | None = None

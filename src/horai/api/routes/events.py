@@ -21,7 +21,8 @@ async def get_events(request: Request, last_event_id: Annotated[str | None, Head
     """Watch for changes: `event: change` names the topics (`ChangeOut`) of which there is news, once a second at most.
 
     A comment comes after 15 seconds of silence. Who comes back with the `Last-Event-ID` of a message that was not the last
-    is told of every topic first. One server has room for 100 readers.
+    is told of every topic first. One server has room for 100 readers, 50 of them at one address.
     """
     feed: Feed = request.app.state.feed
-    return Stream(feed, feed.enter(last_event_id))
+    address = request.client.host if request.client else ""
+    return Stream(feed, feed.enter(last_event_id, address))

@@ -53,8 +53,18 @@ class Refused(Phrasebook):
     UNREADABLE = "The request cannot be read: {reason}."
     TOO_MANY_FIELDS = "The body has more than {most} fields."
     BODY_TOO_LARGE = "The body is larger than {most} bytes."
+    HEADERS_TOO_LARGE = "The headers are larger than {bytes} bytes or have more than {fields} fields."
+    HEADERS_TOO_SLOW = "The headers did not arrive within {seconds} seconds."
+    BODY_TOO_SLOW = "The body arrived too slowly: it may take {seconds} seconds and one more for every {rate} bytes."
+    NO_ROOM_FOR_CONNECTION = (
+        "The server has reached its limit of {most} connections, or of {per_address} for one address."
+    )
+    NO_ROOM_FOR_BODY = "The bodies of unfinished requests already use {most} bytes."
+    NOT_HTTP = "The request is not valid HTTP."
+    TWO_HOSTS = "The request has more than one Host header."
     NOT_LOOPBACK = "This server runs without keys and answers only to loopback names, not to {host!r}."
     OTHER_ORIGIN = "A page of {origin!r} may not use this server."
+    CROSS_SITE = "A page of another site may not change anything on this server (Sec-Fetch-Site: {site})."
     NOTHING_HERE = "There is nothing at this address."
     UNSTORABLE = "The database cannot store a value of this request."
     INTERNAL = "Something went wrong here; the log has the details."
@@ -71,3 +81,4 @@ class Refused(Phrasebook):
     LETTER_NOT_DISCARDED = "The dead letter {letter} is {status}: it cannot be discarded any more."
     STOPPING = "The server is stopping."
     TOO_MANY_WATCH = "{most} readers watch this server already."
+    TOO_MANY_WATCH_FROM = "{most} readers at this address watch this server already."

@@ -70,6 +70,7 @@ class Area:
             path.mkdir(exist_ok=True)
             # Only what we made ourselves; by chmod, as root's umask may be 077.
             path.chmod(0o711 if account.is_other else 0o700)
+        self._refuse_what_others_can_change(account)
         self._refuse_what_is_not_ours()
 
     def _refuse_what_cannot_be_entered(self, account: Account, directory: Path) -> None:
@@ -83,6 +84,17 @@ class Area:
             f"PostgreSQL does not run as root, and the user {account.name} it would run as cannot enter {closed}.",
             f"Give a --data-dir that {account.name} can enter, such as /var/lib/horai, or run Horai as an ordinary user.",
         )
+
+    def _refuse_what_others_can_change(self, account: Account) -> None:
+        """Another user who may write here could replace the configuration or the data. One's own group may write."""
+        found = self.root.stat()
+        if found.st_uid not in {0, os.geteuid(), account.uid}:
+            raise DirectoryNotOurs(f"{self.root} belongs to another user.", GIVE_OTHER_DIRECTORY)
+        is_shared = found.st_mode & 0o002 or (found.st_mode & 0o020 and found.st_gid not in {os.getegid(), account.gid})
+        if is_shared:
+            raise DirectoryNotOurs(
+                f"Other users can write to {self.root}.", f"Run `chmod go-w {self.root}`, or give another --data-dir."
+            )
 
     def _refuse_what_is_not_ours(self) -> None:
         try:

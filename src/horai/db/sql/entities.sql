@@ -147,16 +147,23 @@ select (select count(*) from horai.entity where job_id = $1) as entities,
 
 -- name: oldest_entities
 -- Whose last run ended longest ago, and of those that never ran the first ones: their age counts from when they were added.
-(select * from horai.entity where job_id = $1 and fresh_at is not null order by fresh_at, id limit $2)
-union all
-(select * from horai.entity where job_id = $1 and fresh_at is null order by id limit $2);
+-- $3 the largest payload that is listed.
+select id, job_id, key, status, start_time, finish_time, fresh_at, remark, batch_no, instance_id, create_time, update_time,
+    octet_length(payload::text) as payload_size, case when octet_length(payload::text) <= $3 then payload end as payload
+from (
+    (select * from horai.entity where job_id = $1 and fresh_at is not null order by fresh_at, id limit $2)
+    union all
+    (select * from horai.entity where job_id = $1 and fresh_at is null order by id limit $2)
+) oldest;
 
 -- name: entity_by_key
 select * from horai.entity where job_id = $1 and key = $2;
 
 -- name: list_entities
--- A page by key, after $2; $4 a prefix, $5 a status, $6 not fresh since, $7 a batch.
-select * from horai.entity
+-- A page by key, after $2; $4 a prefix, $5 a status, $6 not fresh since, $7 a batch, $8 the largest payload that is listed.
+select id, job_id, key, status, start_time, finish_time, fresh_at, remark, batch_no, instance_id, create_time, update_time,
+    octet_length(payload::text) as payload_size, case when octet_length(payload::text) <= $8 then payload end as payload
+from horai.entity
 where job_id = $1 and key > $2 and ($4::text is null or key >= $4 and starts_with(key, $4)) and ($5::smallint is null or status = $5)
     and ($6::timestamptz is null or coalesce(fresh_at, create_time) < $6) and ($7::bigint is null or batch_no = $7)
 order by key limit $3;

@@ -72,7 +72,11 @@ update horai.job set relane = false where id = $1 and version = $2;
 
 -- name: list_jobs
 -- What Horai made for itself is shown with what it is for: ticks, and the jobs of workflows and reconcilers.
-select *, horai.priority_of(lane_id) as priority from horai.job
+-- $11 the largest payload that is listed.
+select id, tenant_id, name, status, schedule_id, lane_id, active_from, version, definition, tags, note, paused_at, missed_from, created_at,
+    updated_at, ticks_for, horai.priority_of(lane_id) as priority, octet_length(payload::text) as payload_size,
+    case when octet_length(payload::text) <= $11 then payload end as payload
+from horai.job
 where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2
     and ($4::text is null or name = $4) and ($5::text is null or $5 = any (tags)) and ($6::smallint is null or status = $6)
     and ($7::text is null or lane_id in (select lane.id from horai.lane where lane.tenant_id = $1 and lane.queue = $7))

@@ -3,56 +3,93 @@
 -- `-- reversed:` names the ascending form of each statement: PostgreSQL cannot use an index in a direction given as a parameter.
 -- $1 tenant, $2 $3 the cursor, $4 page, $5 states, $6 job, $7 key, $8 from, $9 to, $10 queue, $11 tag, $12 error code,
 -- $14 the first characters of a key, $15 the text behind all that begin with them, $16 only what an index of the rare knows,
--- $17 the path of a field of the payload, $18 its value as text, $19 ids, $20 only what has begun: nothing of the future has.
+-- $17 the path of a field of the payload, $18 its value as text, $19 ids, of live ones $20 only what has begun: nothing of the
+-- future has. The last two parameters: the largest payload that is listed, and the bytes after which the page ends.
 
 -- name: list_live
 -- reversed: list_live_upwards
-select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
-    live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
-    live.error_msg, live.created_at, live.claimed_at, null::timestamptz as finished_at, null::json as result,
-    job.name as job, lane.queue, lane.priority, node.name as node_name
+select id, job_id, key, state, reason, fire_time, execute_time, born_for, slot, due, attempt, retry_count, fence, node, version, supersedes,
+    replay_of, error_code, error_msg, created_at, claimed_at, finished_at, result, job, queue, priority, node_name, payload_size, bytes,
+    case when payload_size <= $21::integer then payload end as payload
 from (
-    select * from horai.instance_live
-    where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)
-        and ($6::bigint is null or $7::text is null or key = $7)
-        and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
-        and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
-        and (not $16::boolean or retry_count > 0) and (not $20::boolean or fire_time <= statement_timestamp())
-        and ($19::bigint[] is null or id = any ($19))
-    order by fire_time desc, id desc limit $13
-) live
-join horai.job on job.id = live.job_id
-left join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
-left join horai.node on node.incarnation = live.node
-where live.state = any ($5::smallint[]) and ($7::text is null or live.key = $7)
-    and ($14::text is null or live.key >= $14 and live.key < $15::text)
-    and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
-    and ($12::text is null or live.error_code = $12) and ($17::text[] is null or live.payload #>> $17 = $18::text)
-order by live.fire_time desc, live.id desc limit $4;
+    select *, coalesce(sum(bytes) over (order by fire_time desc, id desc rows between unbounded preceding and 1 preceding), 0) as before
+    from (
+        select *, 1024 + case when payload_size <= $21::integer then payload_size else 0 end + coalesce(octet_length(result::text), 0)
+            + coalesce(octet_length(error_msg), 0) + coalesce(octet_length(key), 0) as bytes
+        from (
+            select *, octet_length(payload::text) as payload_size
+            from (
+        select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
+            live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
+            live.error_msg, live.created_at, live.claimed_at, null::timestamptz as finished_at, null::json as result,
+            job.name as job, lane.queue, lane.priority, node.name as node_name
+        from (
+            select * from horai.instance_live
+            where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)
+                and ($6::bigint is null or $7::text is null or key = $7)
+                and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
+                and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
+                and (not $16::boolean or retry_count > 0) and (not $20::boolean or fire_time <= statement_timestamp())
+                and ($19::bigint[] is null or id = any ($19))
+            order by fire_time desc, id desc limit $13
+        ) live
+        join horai.job on job.id = live.job_id
+        left join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
+        left join horai.node on node.incarnation = live.node
+        where live.state = any ($5::smallint[]) and ($7::text is null or live.key = $7)
+            and ($14::text is null or live.key >= $14 and live.key < $15::text)
+            and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
+            and ($12::text is null or live.error_code = $12) and ($17::text[] is null or live.payload #>> $17 = $18::text)
+        order by live.fire_time desc, live.id desc limit $4
+            ) page
+            offset 0
+        ) sized
+    ) weighed
+) bounded
+where before < $22::bigint
+order by fire_time desc, id desc;
 
 -- name: list_history
 -- reversed: list_history_upwards
-select past.id, past.job_id, past.key, past.state, past.reason, past.fire_time, past.execute_time, past.born_for, past.slot,
-    null::timestamptz as due, past.attempt, past.retry_count, past.fence, past.node, past.version, past.supersedes, past.replay_of,
-    past.payload, past.error_code, past.error_msg, past.created_at, past.claimed_at, past.finished_at, past.result,
-    job.name as job, lane.queue, lane.priority, node.name as node_name
+select id, job_id, key, state, reason, fire_time, execute_time, born_for, slot, due, attempt, retry_count, fence, node, version, supersedes,
+    replay_of, error_code, error_msg, created_at, claimed_at, finished_at, result, job, queue, priority, node_name, payload_size, bytes,
+    case when payload_size <= $20::integer then payload end as payload
 from (
-    select * from horai.instance_history
-    where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)
-        and ($6::bigint is null or $7::text is null or key = $7)
-        and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
-        and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
-        and (not $16::boolean or state <> 2) and ($19::bigint[] is null or id = any ($19))
-    order by fire_time desc, id desc limit $13
-) past
-join horai.job on job.id = past.job_id
-left join horai.lane on lane.id = case when past.lane = 0 then job.lane_id else past.lane end
-left join horai.node on node.incarnation = past.node
-where past.state = any ($5::smallint[]) and ($7::text is null or past.key = $7)
-    and ($14::text is null or past.key >= $14 and past.key < $15::text)
-    and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
-    and ($12::text is null or past.error_code = $12) and ($17::text[] is null or past.payload #>> $17 = $18::text)
-order by past.fire_time desc, past.id desc limit $4;
+    select *, coalesce(sum(bytes) over (order by fire_time desc, id desc rows between unbounded preceding and 1 preceding), 0) as before
+    from (
+        select *, 1024 + case when payload_size <= $20::integer then payload_size else 0 end + coalesce(octet_length(result::text), 0)
+            + coalesce(octet_length(error_msg), 0) + coalesce(octet_length(key), 0) as bytes
+        from (
+            select *, octet_length(payload::text) as payload_size
+            from (
+        select past.id, past.job_id, past.key, past.state, past.reason, past.fire_time, past.execute_time, past.born_for, past.slot,
+            null::timestamptz as due, past.attempt, past.retry_count, past.fence, past.node, past.version, past.supersedes, past.replay_of,
+            past.payload, past.error_code, past.error_msg, past.created_at, past.claimed_at, past.finished_at, past.result,
+            job.name as job, lane.queue, lane.priority, node.name as node_name
+        from (
+            select * from horai.instance_history
+            where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)
+                and ($6::bigint is null or $7::text is null or key = $7)
+                and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
+                and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
+                and (not $16::boolean or state <> 2) and ($19::bigint[] is null or id = any ($19))
+            order by fire_time desc, id desc limit $13
+        ) past
+        join horai.job on job.id = past.job_id
+        left join horai.lane on lane.id = case when past.lane = 0 then job.lane_id else past.lane end
+        left join horai.node on node.incarnation = past.node
+        where past.state = any ($5::smallint[]) and ($7::text is null or past.key = $7)
+            and ($14::text is null or past.key >= $14 and past.key < $15::text)
+            and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
+            and ($12::text is null or past.error_code = $12) and ($17::text[] is null or past.payload #>> $17 = $18::text)
+        order by past.fire_time desc, past.id desc limit $4
+            ) page
+            offset 0
+        ) sized
+    ) weighed
+) bounded
+where before < $21::bigint
+order by fire_time desc, id desc;
 
 -- name: end_of_live
 -- reversed: end_of_live_upwards
