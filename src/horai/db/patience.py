@@ -12,6 +12,9 @@ from typing import Any
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
+from horai.db.dial import dial
+from horai.db.route import ServerUnfit
+
 CALM = 2.8
 PROBE = 1.2
 
@@ -31,8 +34,9 @@ class Prober:
 
     async def _ask(self) -> bool:
         try:
-            async with asyncio.timeout(PROBE):
-                connection = await asyncpg.connect(self._url, server_settings={"application_name": "horai probe"})
+            connection = await dial(self._url, timeout=PROBE, server_settings={"application_name": "horai probe"})
+        except ServerUnfit:
+            return True  # a host answered
         except (OSError, TimeoutError):
             return False
         except (asyncpg.PostgresError, asyncpg.InterfaceError):
