@@ -7,6 +7,7 @@
 -- The lock on the node's row orders a claim against the fencing of its node: a fenced node claims nothing, and a claim
 -- that came first is seen by the rescue. statement_timestamp() is an index condition, where clock_timestamp() would
 -- read every future row. Lanes of queues with slots, or paused ones, are not open to this statement. A large payload stays where it is: whoever runs the instance reads it then.
+-- A running instance has no error: that of an earlier attempt is in its attempt row.
 with me as materialized (
     select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
 ), picked as materialized (
@@ -23,7 +24,7 @@ with me as materialized (
 )
 update horai.instance_live claimed
 set state = 1, attempt = claimed.attempt + 1, fence = claimed.fence + 1, node = $1, claim = $2,
-    claimed_at = clock_timestamp(), updated_at = clock_timestamp()
+    error_code = null, error_msg = null, claimed_at = clock_timestamp(), updated_at = clock_timestamp()
 where claimed.id = any (array(select id from picked))
 returning claimed.id, claimed.job_id, claimed.lane, claimed.due, claimed.attempt, claimed.fence, claimed.retry_count, claimed.slot,
     claimed.key, claimed.fire_time, nullif(claimed.execute_time, claimed.fire_time) as execute_time,
