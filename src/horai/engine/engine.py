@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 
 import structlog
 
@@ -69,8 +70,10 @@ class Engine:
         settings: EngineSettings,
         roles: frozenset[Role] = EVERY_ROLE,
         reach: Reach = EVERYWHERE,
+        alone: Mapping[str, Executor] = MappingProxyType({}),
     ) -> None:
         self._url = url
+        self._alone = alone
         self._reach = reach
         self._executors = executors
         self._wakeups = wakeups
@@ -124,7 +127,7 @@ class Engine:
         book = JobBook()
         settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings, book.gated)
         settler.chained = book.chained
-        attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals)
+        attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals, self._alone)
         lanes = Lanes(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.keeper, lanes, holdings, settler, clock, vitals)
         handout = Handout(attempts, settler, holdings, book, self._wakeups)
