@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.line import Line
 from horai.db.pool import Dedicated, connect
-from horai.engine.attempts import Attempts
+from horai.engine.attempts import Attempts, Executor
 from horai.engine.backfiller import Backfiller
 from horai.engine.catcher import Catcher
 from horai.engine.claimer import Claimer
@@ -147,12 +147,18 @@ class Workbench:
         self.scope.wakeups.listen_to_everything(made.look_everywhere)
         return made
 
-    def bench(self, **executors: Any) -> Bench:
-        """What a dispatcher works with."""
+    def bench(self, *, alone: Mapping[str, Executor] | None = None, **executors: Any) -> Bench:
+        """What a dispatcher works with; `alone` runs what was lost too often."""
         keeper, book = self.keeper.keeper, JobBook()
         self.settler.gated, self.settler.chained = book.gated, book.chained
         attempts = Attempts(
-            {"": self.executor, **executors}, self.settler, keeper, book, self.line("attempts"), self.vitals
+            {"": self.executor, **executors},
+            self.settler,
+            keeper,
+            book,
+            self.line("attempts"),
+            self.vitals,
+            alone or {},
         )
         self.under_way.append(attempts)
         lanes = Lanes(attempts.handlers, self.clock.now())

@@ -118,6 +118,8 @@ BODIES: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "number as every": (b'{"name":"x","every":5}', ("every:",)),
     "negative delay": (b'{"name":"x","delay":"-5s"}', ("delay:",)),
     "endless delay": (b'{"name":"x","delay":"99999999d"}', ("delay:",)),
+    "boolean as maxLost": (b'{"name":"x","retry":{"maxLost":true}}', ("retry.maxLost",)),
+    "negative maxLost": (b'{"name":"x","retry":{"maxLost":-1}}', ("retry.maxLost",)),
     "boolean as maxRetry": (b'{"name":"x","retry":{"maxRetry":true}}', ("retry.maxRetry",)),
     "fraction as maxRetry": (b'{"name":"x","retry":{"maxRetry":1.0}}', ("retry.maxRetry",)),
     "negative maxRetry": (b'{"name":"x","retry":{"maxRetry":-1}}', ("retry.maxRetry",)),

@@ -33,7 +33,7 @@ async def test_C19_a_name_and_a_cron_are_enough_to_create_a_job(api: Client) -> 
         "queue": "default",
         "priority": "normal",
         "target": {"type": "worker", "handler": name},
-        "retry": {"maxRetry": 5, "base": "500ms", "cap": "5m", "jitter": "additive"},
+        "retry": {"maxRetry": 5, "base": "500ms", "cap": "5m", "jitter": "additive", "maxLost": 20},
         "timeout": None,
         "misfire": "once",
         "overlap": "allow",
@@ -138,7 +138,7 @@ async def test_a_patch_of_one_retry_field_keeps_the_others(api: Client) -> None:
 
     changed = await api("PATCH", f"/api/v1/jobs/{job['name']}", {"retry": {"maxRetry": 9, "cap": None}})
 
-    assert changed.json["retry"] == {"maxRetry": 9, "base": "2s", "cap": "5m", "jitter": "full"}
+    assert changed.json["retry"] == {"maxRetry": 9, "base": "2s", "cap": "5m", "jitter": "full", "maxLost": 20}
 
 
 async def test_null_inside_dst_means_its_default(api: Client) -> None:

@@ -37,6 +37,33 @@ async def test_C57_create_fire_fail_retry_success(api: Client, receiver: Receive
     assert told["node"] == "test-node"
 
 
+@pytest.mark.parametrize("limit", [None, 1])
+async def test_a_running_second_attempt_does_not_show_the_error_of_the_first(
+    api: Client, receiver: Receiver, connection: Dedicated, limit: int | None
+) -> None:
+    queue = given.name("queue")
+    assert (await api("PUT", f"/api/v1/queues/{queue}", {"maxConcurrency": limit})).status < 300
+    job = await given.scripted(api, receiver, Answer(503), HANG, retry=given.SOON, timeout="60s", queue=queue)
+    instance = await given.triggered(api, job)
+    await given.until(lambda: _in_attempt(api, instance, 2))
+
+    told = await given.read(api, instance)
+    assert (told["state"], told["errorCode"], told["errorMsg"]) == ("RUNNING", None, None)
+    assert [(a["outcome"], a["errorCode"]) for a in told["attempts"]] == [("FAIL", "HTTP_503"), ("RUNNING", None)]
+    (listed,) = (await api("GET", f"/api/v1/instances?job={job['name']}")).json["items"]
+    assert (listed["errorCode"], listed["errorMsg"]) == (None, None)
+    row = await connection.fetchrow(
+        "select state, error_code, error_msg from horai.job_instance where instance_id = $1", int(instance["id"])
+    )
+    assert row is not None
+    assert tuple(row) == ("RUNNING", None, None)
+
+
+async def _in_attempt(api: Client, instance: Any, attempt: int) -> bool:
+    told = await given.read(api, instance)
+    return told["state"] == "RUNNING" and told["attempt"] == attempt
+
+
 async def _first(api: Client, job: Any, state: str) -> Any:
     found = (await api("GET", f"/api/v1/jobs/{job['id']}/instances?state={state}")).json["items"]
     return found[-1] if found else None

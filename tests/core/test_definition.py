@@ -59,14 +59,14 @@ def test_every_fault_is_found_at_once_each_at_its_field():
         target={"type": "http", "url": "ftp://x", "method": "BREW", "headers": {"Host": "x"}, "handler": "h"},
         queue="-bad",
         priority="urgent",
-        retry={"maxRetry": -1, "base": "soon", "cap": "later", "jitter": "much"},
+        retry={"maxRetry": -1, "base": "soon", "cap": "later", "jitter": "much", "maxLost": -1},
         timeout="25h",
         tags=["ok", "a,b"],
     )
 
     assert set(found) == {
         "name", "cron", "dst", "target.url", "target.method", "target.headers", "target.handler", "queue", "priority",
-        "retry.maxRetry", "retry.base", "retry.cap", "retry.jitter", "timeout", "tags",
+        "retry.maxRetry", "retry.base", "retry.cap", "retry.jitter", "retry.maxLost", "timeout", "tags",
     }  # fmt: skip
 
 
@@ -139,6 +139,8 @@ def test_retry_bounds_are_part_of_the_definition():
     assert checked({"name": "a", "retry": {"maxRetry": 0}}).retry.max_retry == 0
     assert checked({"name": "a", "retry": {"maxRetry": 1000, "jitter": "full"}}).retry.jitter is Jitter.FULL
     assert set(faults(retry={"maxRetry": 1001})) == {"retry.maxRetry"}
+    assert checked({"name": "a", "retry": {"maxLost": 0}}).retry.max_lost == 0
+    assert set(faults(retry={"maxLost": 1001})) == {"retry.maxLost"}
 
 
 @pytest.mark.parametrize("priority", ["core", "high", "normal", "low"])
@@ -171,7 +173,7 @@ WRITTEN: list[dict[str, Any]] = [
         "name": "a",
         "delay": "5m",
         "timeout": "1m30s",
-        "retry": {"maxRetry": 2, "base": "1s", "cap": "1m", "jitter": "none"},
+        "retry": {"maxRetry": 2, "base": "1s", "cap": "1m", "jitter": "none", "maxLost": 3},
     },
 ]
 

@@ -104,6 +104,8 @@ def test_a_slot_that_yielded_names_the_run_it_yielded_to():
 
 
 def test_a_retry_says_when_it_comes_and_what_went_wrong():
+    lost = told(run=waiting(state=State.FAIL, attempt=2, due=second(90), error="NODE_LOST: gone", is_lost=True))
+    assert "ran beside a crash in attempt 2, which does not count as a failure: it is tried again at" in lost.why
     failed = told(run=waiting(state=State.FAIL, attempt=2, due=second(90), error="TIMEOUT"))
     assert failed.verdict is Verdict.WAITING
     assert failed.why == "Instance 5 failed in attempt 2 with TIMEOUT: it is tried again at 2026-11-16T09:01:30+00:00."

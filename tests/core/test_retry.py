@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.retry import Jitter, RetryPolicy, backoff
+from horai.core.retry import Jitter, RetryPolicy, backoff, loss_backoff
 
 MS = timedelta(milliseconds=1)
 DEFAULT = RetryPolicy()
@@ -95,3 +95,31 @@ def test_without_jitter_the_wait_is_exact():
     policy = RetryPolicy(jitter=Jitter.NONE, cap=timedelta(seconds=3))
 
     assert [backoff(policy, n, highest) / MS for n in (1, 2, 3, 4)] == [1000, 2000, 3000, 3000]
+
+
+@pytest.mark.parametrize(
+    ("loss", "longest_ms"),
+    [(1, 4_000), (2, 8_000), (3, 16_000), (6, 128_000), (7, 256_000), (8, 300_000), (20, 300_000), (1000, 300_000)],
+)
+def test_the_wait_after_a_loss_is_the_upper_half_of_4_s_doubled_per_loss_up_to_five_minutes(loss: int, longest_ms: int):
+    assert loss_backoff(DEFAULT, loss, lowest) == longest_ms / 2 * MS
+    assert loss_backoff(DEFAULT, loss, highest) == longest_ms * MS
+
+
+@given(count=st.integers(1, 50), seed=st.integers())
+def test_a_loss_is_waited_for_longer_than_a_failure_of_the_same_number(count: int, seed: int):
+    dice = random.Random(seed).uniform
+
+    assert loss_backoff(DEFAULT, count, dice) > backoff(DEFAULT, count, dice)
+
+
+@pytest.mark.parametrize(("jitter", "shortest"), [(Jitter.ADDITIVE, 40), (Jitter.FULL, 40), (Jitter.NONE, 80)])
+def test_instances_that_were_lost_together_are_spread_unless_the_job_wants_no_jitter(jitter: Jitter, shortest: int):
+    policy = RetryPolicy(base=10 * MS, jitter=jitter)
+
+    assert (loss_backoff(policy, 1, lowest), loss_backoff(policy, 1, highest)) == (shortest * MS, 80 * MS)
+
+
+def test_an_instance_is_dead_at_the_loss_after_maxLost():
+    assert [DEFAULT.is_lost_for_good(lost) for lost in (1, 20, 21)] == [False, False, True]
+    assert RetryPolicy(max_lost=0).is_lost_for_good(1)

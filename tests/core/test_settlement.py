@@ -21,6 +21,7 @@ from horai.core.settlement import (
     Retry,
     Succeeded,
     plan,
+    plan_loss,
     tags_of,
 )
 
@@ -102,3 +103,15 @@ def test_a_failure_brings_tags_of_its_own_after_ours():
 )
 def test_a_dead_letters_tags_say_why(code: str, spent: bool, tags: tuple[str, ...]):
     assert tags_of(code, spent=spent) == tags
+
+
+def test_B17_a_loss_waits_and_dies_only_after_maxLost_whatever_maxRetry_is():
+    policy = RetryPolicy(max_retry=0, max_lost=2)
+
+    decisions = [plan_loss(policy, before, "gone", lowest) for before in range(3)]
+
+    assert decisions == [
+        Retry(timedelta(seconds=2), NODE_LOST, "gone", is_loss=True),
+        Retry(timedelta(seconds=4), NODE_LOST, "gone", is_loss=True),
+        Bury(NODE_LOST, "gone", ("transient_error", "crash_loop"), is_loss=True),
+    ]

@@ -366,6 +366,12 @@ async def test_I8_a_failure_nobody_counted_is_found(store: Store) -> None:
     assert "has failed 0 times, with 1 failed attempts" in found["I8"].examples[0]
 
 
+async def test_I8_a_loss_without_its_attempt_is_found(store: Store) -> None:
+    found = await store.broken("update horai.instance_live set lost = 0 where id = $1", await store.id_of("rescued"))
+
+    assert "was lost 0 times, with 1 lost attempts" in found["I8"].examples[0]
+
+
 async def test_I8_a_fence_that_jumped_is_found(store: Store) -> None:
     found = await store.broken("update horai.instance_live set fence = 5 where id = $1", await store.id_of("waiting"))
 
@@ -404,6 +410,12 @@ async def test_I10_a_failure_that_no_event_tells_of_is_found(store: Store) -> No
     found = await store.broken("update horai.event set kind = 'NOTHING' where kind = 'INSTANCE_FAILED'")
 
     assert "has failed 1 times, and events tell of 0" in found["I10"].examples[0]
+
+
+async def test_I10_a_loss_that_no_event_tells_of_is_found(store: Store) -> None:
+    found = await store.broken("update horai.event set kind = 'NOTHING' where kind = 'INSTANCE_LOST'")
+
+    assert "was lost 1 times, and events tell of 0" in found["I10"].examples[0]
 
 
 async def test_I10_a_late_result_that_no_event_tells_of_is_found(store: Store) -> None:

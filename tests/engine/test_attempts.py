@@ -119,6 +119,42 @@ async def test_an_executor_that_raises_does_not_stop_the_rows_behind_it(url: str
         assert await bench.states() == {"SUCCESS": 6, "FAIL": 3}
 
 
+@pytest.mark.parametrize(("lost", "runs_alone"), [(0, 0), (1, 0), (2, 9), (7, 9)])
+async def test_an_instance_that_was_lost_twice_runs_where_it_is_alone(url: str, lost: int, runs_alone: int):
+    async with workbench(url) as bench:
+        await make.job(bench.scope, payload="x" * 100_000)
+        await make.many(bench.scope, 4)
+        await make.job(bench.scope, "small")
+        await make.many(bench.scope, 5, job="small")
+        await bench.connection.execute("update horai.instance_live set lost = $1", lost)
+        usual, alone = AtOnce(), AtOnce()
+        on, found = await in_hand(bench, alone={"": alone}, **{"": usual})
+
+        await start(bench, on, found)
+        await rows.until(lambda: _is(len(usual.tasks) + len(alone.tasks) == 9))
+        await bench.settle()
+
+        assert (len(usual.tasks), len(alone.tasks)) == (9 - runs_alone, runs_alone)
+
+
+async def test_an_instance_without_a_place_to_be_alone_runs_as_usual(url: str):
+    async with workbench(url) as bench:
+        usual, alone = AtOnce(), AtOnce()
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        await bench.connection.execute("update horai.instance_live set lost = 5")
+        on, found = await in_hand(bench, alone={"another": alone}, **{"": usual})
+
+        await start(bench, on, found)
+        await bench.settle()
+
+        assert (len(usual.tasks), len(alone.tasks)) == (3, 0)
+
+
+async def _is(truth: bool) -> bool:
+    return truth
+
+
 async def test_breaking_off_fails_what_runs_and_gives_back_what_has_not_begun(url: str):
     async with workbench(url) as bench:
         on, found = await claimed(bench, 20)

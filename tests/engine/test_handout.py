@@ -1,6 +1,7 @@
 """Between a claim and its calls: every row is started, set aside or given back."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from horai.engine.handout import BROKEN_PAUSE
 from stages import Workbench, workbench
 
 
-async def claimed(bench: Workbench, **executors: object) -> tuple[Bench, list[Claimed]]:
+async def claimed(bench: Workbench, **executors: Any) -> tuple[Bench, list[Claimed]]:
     """All that is due, in hand and not yet handed out."""
     on = bench.bench(**executors)
     on.lanes.own(frozenset(range(SHARDS)))

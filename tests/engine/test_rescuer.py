@@ -1,9 +1,10 @@
-"""The rescuer, step by step: what dead nodes held fails like any other attempt."""
+"""The rescuer, step by step: what dead nodes held is tried again, with one more loss and no more failures."""
 
 from datetime import timedelta
 
 import make
 import rows
+from faults.outside import violations
 from horai.core.settings import SHARDS
 from horai.core.settlement import Complete
 from horai.db import nodes
@@ -24,18 +25,21 @@ async def test_B17_what_a_dead_node_held_fails_and_is_due_again(url: str):
 
         assert await bench.states() == {"FAIL": 3}
         found = await bench.connection.fetchrow(
-            "select retry_count, error_code, node, due > now() as later from horai.instance_live"
+            "select retry_count, lost, error_code, node, due > now() as later from horai.instance_live"
         )
         assert found is not None
-        assert tuple(found) == (1, "NODE_LOST", None, True)
+        assert tuple(found) == (0, 1, "NODE_LOST", None, True)
+        told = await bench.connection.fetch("select outcome, error_code from horai.attempt")
+        assert [tuple(row) for row in told] == [("LOST", "NODE_LOST")] * 3
+        assert await violations(bench.connection) == []
 
 
-async def test_B17_a_payload_that_kills_its_node_dies_by_its_retry_cap(url: str):
+async def test_B17_an_instance_that_is_lost_more_often_than_maxLost_becomes_a_dead_letter(url: str):
     async with workbench(url) as bench:
-        await make.job(bench.scope)
+        await make.job(bench.scope, retry={"maxRetry": 0, "maxLost": 5})
         await make.many(bench.scope, 1)
         rescuer = bench.rescuer()
-        for failure in range(1, 7):
+        for loss in range(1, 7):
             await bench.connection.execute("update horai.instance_live set due = clock_timestamp()")
             node = await make.node(bench.connection)
             assert len(await make.claim(bench.connection, node)) == 1
@@ -43,9 +47,12 @@ async def test_B17_a_payload_that_kills_its_node_dies_by_its_retry_cap(url: str)
 
             await rescuer.step(bench.clock.now())
 
-            assert await bench.states() == {"FAIL" if failure < 6 else "DEAD": 1}
-        tags = await bench.connection.fetchval("select tags from horai.dead_letter")
-        assert tags == ["transient_error", "crash_loop"]
+            assert await bench.states() == {"FAIL" if loss < 6 else "DEAD": 1}
+        letter = await bench.connection.fetchrow("select error_code, tags from horai.dead_letter")
+        assert letter is not None
+        assert (letter["error_code"], letter["tags"]) == ("NODE_LOST", ["transient_error", "crash_loop"])
+        assert await bench.connection.fetchval("select retry_count from horai.instance_history") == 0
+        assert await bench.connection.fetchval("select count(*) from horai.attempt where outcome = 'LOST'") == 6
 
 
 async def test_B17_more_than_a_page_is_rescued_in_one_step(url: str):

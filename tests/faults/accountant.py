@@ -230,7 +230,7 @@ class Accountant:
             if row["state"] in ends and not is_lost and (row["id"], row["fence"], ends[row["state"]]) not in said:
                 self.problems.append(f"I2: nobody said that {row['id']} with fence {row['fence']} is {row['state']}")
         for row in tries:
-            kinds = {"SUCCESS": (Complete,), "FAIL": (Retry, Bury), "DEAD": (Bury,)}[row["outcome"]]
+            kinds = {"SUCCESS": (Complete,), "FAIL": (Retry, Bury), "LOST": (), "DEAD": (Bury,)}[row["outcome"]]
             if row["error_code"] != NODE_LOST and not any(
                 (row["instance_id"], row["fence"], kind) in said for kind in kinds
             ):

@@ -3,25 +3,17 @@
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import harness
-from faults.outside import IS_LONG, until, violations
-from faults.worker_process import WorkerProcess
-from harness import FAST
-from horai import Horai
+from faults.outside import IS_LONG, until
+from faults.scene import WITHIN, scene
 from horai.db.pool import Dedicated
 
-LEASE = 8.0 if IS_LONG else 2.0
 BLOCKED = 15.0 if IS_LONG else 5.0
 NEIGHBOURS = 2_000 if IS_LONG else 200
 ROUNDS = 5 if IS_LONG else 1
-WITHIN = 300.0 if IS_LONG else 60.0
 
 CODE = f"""
 import asyncio, os, resource, signal, time
@@ -35,11 +27,6 @@ QUICK = Retry(max=2, base="10ms", jitter="none")
 async def steady(instance: Instance[int]) -> int:
     await asyncio.sleep(0.05)
     return instance.payload
-
-
-@app.job(retry=QUICK)
-async def leaves() -> None:
-    os._exit(7)
 
 
 @app.job
@@ -68,60 +55,13 @@ def hangs() -> None:
 """
 
 
-class Scene:
-    """A node that schedules and rescues, workers, and a client."""
-
-    def __init__(self, url: str, place: Path, stack: AsyncExitStack, connection: Dedicated) -> None:
-        self._url = url
-        self._place = place
-        self._stack = stack
-        self.connection = connection
-        self.app = Horai("faults", database_url=url)
-        (place / "poisoned.py").write_text(CODE)
-
-    async def worker(self, name: str, *flags: str) -> WorkerProcess:
-        """Started, and not left behind. Meanwhile the node of this process goes on."""
-        made = WorkerProcess(self._place, name, self._url, "poisoned:app", "--lease-ttl", f"{LEASE:g}s", *flags)
-        self._stack.callback(made.end)
-        return await asyncio.to_thread(made.start)
-
-    async def add(self, job: str, payloads: list[Any]) -> list[int]:
-        """Instances of a job that a worker has declared."""
-        client = await self.app.client()
-        return await client.enqueue_many(job, None, [[None if p is None else str(p) for p in payloads]])
-
-    async def until_final(self) -> Mapping[str, Counter[str]]:
-        """How each job's instances ended, once all have."""
-
-        async def nothing_is_live() -> bool:
-            return not await self.connection.fetchval("select exists (select from horai.instance_live)")
-
-        await until(nothing_is_live, WITHIN, "nothing live")
-        assert not await violations(self.connection)
-        found: dict[str, Counter[str]] = {}
-        for row in await self.connection.fetch(
-            "select job.name, i.state, count(*) as n from horai.job_instance i join horai.job on job.id = i.job_id group by 1, 2"
-        ):
-            found.setdefault(row["name"], Counter())[row["state"]] = row["n"]
-        return found
-
-
-@asynccontextmanager
-async def scene(url: str, place: Path, connection: Dedicated) -> AsyncGenerator[Scene]:
-    place.mkdir()
-    async with AsyncExitStack() as stack, harness.node(url, FAST):
-        made = Scene(url, place, stack, connection)
-        stack.push_async_callback(made.app.close)
-        yield made
-
-
 @pytest.fixture
 def place(short_place: Path, request: pytest.FixtureRequest) -> Path:
     return short_place / f"worker-{abs(hash(request.node.nodeid))}"
 
 
 async def test_a_killed_workers_instances_are_run_by_another(url: str, place: Path, connection: Dedicated):
-    async with scene(url, place, connection) as stage:
+    async with scene(url, place, connection, CODE) as stage:
         await stage.worker("stays")
         for number in range(ROUNDS):
             victim = await stage.worker(f"victim-{number}")
@@ -134,7 +74,7 @@ async def test_a_killed_workers_instances_are_run_by_another(url: str, place: Pa
 
 
 async def test_a_frozen_workers_results_come_too_late(url: str, place: Path, connection: Dedicated):
-    async with scene(url, place, connection) as stage:
+    async with scene(url, place, connection, CODE) as stage:
         await stage.worker("stays")
         frozen = await stage.worker("frozen")
         for _ in range(ROUNDS):
@@ -149,24 +89,8 @@ async def test_a_frozen_workers_results_come_too_late(url: str, place: Path, con
     assert ended == {"steady": Counter(SUCCESS=NEIGHBOURS * ROUNDS)}
 
 
-async def test_a_function_that_ends_its_worker_becomes_a_dead_letter(url: str, place: Path, connection: Dedicated):
-    async with scene(url, place, connection) as stage:
-        await stage.worker("guarded", "--processes", "2")
-        await until(
-            lambda: connection.fetchval("select exists (select from horai.job where name = 'leaves')"), WITHIN, "jobs"
-        )
-        await stage.add("leaves", [None])
-        await stage.add("steady", list(range(NEIGHBOURS)))
-        ended = await stage.until_final()
-    assert ended == {"leaves": Counter(DEAD=1), "steady": Counter(SUCCESS=NEIGHBOURS)}
-    letter = await connection.fetchrow("select error_code, tags from horai.dead_letter")
-    assert letter is not None
-    assert letter["error_code"] == "NODE_LOST"
-    assert "crash_loop" in letter["tags"]
-
-
 async def test_a_function_that_blocks_the_loop_loses_nothing(url: str, place: Path, connection: Dedicated):
-    async with scene(url, place, connection) as stage:
+    async with scene(url, place, connection, CODE) as stage:
         await stage.worker("blocked")
         await stage.add("blocks", [None])
         await stage.add("steady", list(range(20)))
@@ -182,7 +106,7 @@ async def test_a_function_that_blocks_the_loop_loses_nothing(url: str, place: Pa
 async def test_an_isolated_function_costs_its_own_instance_and_nothing_else(
     url: str, place: Path, connection: Dedicated, job: str, codes: set[str]
 ):
-    async with scene(url, place, connection) as stage:
+    async with scene(url, place, connection, CODE) as stage:
         worker = await stage.worker("isolating")
         await stage.add(job, [None])
         await stage.add("steady", list(range(NEIGHBOURS)))
@@ -200,7 +124,7 @@ async def test_an_isolated_function_costs_its_own_instance_and_nothing_else(
 
 
 async def test_a_worker_that_is_told_to_stop_leaves_nothing_running(url: str, place: Path, connection: Dedicated):
-    async with scene(url, place, connection) as stage:
+    async with scene(url, place, connection, CODE) as stage:
         worker = await stage.worker("leaving")
         await stage.add("steady", list(range(NEIGHBOURS)))
         await until(worker.has_work(connection), WITHIN, "it runs something")

@@ -86,9 +86,9 @@ async def test_B17_a_stopped_node_that_comes_back_changes_nothing_and_its_result
         tries = await connection.fetch(
             "select attempt, fence, late, outcome, error_code from horai.attempt order by late"
         )
-        assert [tuple(row) for row in tries] == [(1, 1, False, "FAIL", "NODE_LOST"), (1, 1, True, "SUCCESS", None)]
+        assert [tuple(row) for row in tries] == [(1, 1, False, "LOST", "NODE_LOST"), (1, 1, True, "SUCCESS", None)]
         told = await connection.fetch("select kind from horai.event where instance_id = $1 order by id", instance)
-        assert [row["kind"] for row in told] == ["INSTANCE_FAILED", "INSTANCE_LATE_RESULT"]
+        assert [row["kind"] for row in told] == ["INSTANCE_LOST", "INSTANCE_LATE_RESULT"]
         assert (await api("GET", "/api/v1/scheduler/health")).json["lateResults"] == 1
         assert {hit.headers["idempotency-key"] for hit in receiver.hits} == {
             receiver.hits[0].headers["idempotency-key"]
@@ -122,13 +122,13 @@ async def test_a_stopped_node_that_comes_back_goes_on_working_as_a_new_incarnati
         assert await violations(connection) == []
 
 
-async def test_B17_dirty_running_rows_after_a_crash_fail_or_die_by_their_retry_cap_within_lease_and_sweep(
+async def test_B17_dirty_running_rows_after_a_crash_fail_or_die_by_their_loss_cap_within_lease_and_sweep(
     short_place: Path, url: str, connection: Dedicated
 ) -> None:
     async with Receiver() as receiver, process(short_place, url, "crashed") as (crashed, api):
         receiver.on("/hang", HANG)
         for name, most in (("patient", 5), ("final", 0)):
-            document = job_document(name, receiver.url("/hang"), timeout="60s", retry={"maxRetry": most, "base": "60s"})
+            document = job_document(name, receiver.url("/hang"), timeout="60s", retry={"maxLost": most, "base": "60s"})
             await api("POST", "/api/v1/jobs", document)
         patient, final = [await put(api, job, "article:42") for job in ("patient", "final")]
         await receiver.wait_for(2)
@@ -140,8 +140,9 @@ async def test_B17_dirty_running_rows_after_a_crash_fail_or_die_by_their_retry_c
             failed = await other.until_state(str(patient), "FAIL", within=within)
             dead = await other.until_state(str(final), "DEAD", within=within)
 
-        assert (failed["errorCode"], failed["retryCount"], failed["attempt"]) == ("NODE_LOST", 1, 1)
-        assert (dead["errorCode"], dead["retryCount"], dead["attempt"]) == ("NODE_LOST", 1, 1)
+        for told in (failed, dead):
+            assert (told["errorCode"], told["attempt"]) == ("NODE_LOST", 1)
+            assert (told["retryCount"], told["lostCount"]) == (0, 1), "a loss is not a failure"
         letter = await connection.fetchrow("select instance_id, tags from horai.dead_letter")
         assert letter is not None
         assert (letter["instance_id"], "crash_loop" in letter["tags"]) == (final, True)

@@ -211,14 +211,14 @@ async def test_a_crash_costs_an_attempt_and_the_instance_is_rescued(
 
         first, second = time.fired(charge)
         assert (first.ran_at, first.state, first.error) == (at(8), "FAIL", "NODE_LOST")
-        assert (second.ran_at, second.state) == (at(8, 0, 9), "SUCCESS")  # a lease of 8 s, a back-off of 1 s
+        assert (second.ran_at, second.state) == (at(8, 0, 12), "SUCCESS")  # a lease of 8 s, a back-off of 4 s
         assert len(ran) == runs
 
 
 async def test_a_crash_leaves_the_neighbours_alone() -> None:
     app = application()
 
-    @app.job
+    @app.job(retry=Retry(max_lost=5))
     async def poison() -> None: ...
 
     @app.job

@@ -140,7 +140,7 @@ async def test_a_full_queue_lets_the_others_wait_for_their_turn() -> None:
         *_, crashed, waited, again = time.fired(crawl)
         assert (crashed.ran_at, crashed.error) == (START, "NODE_LOST")
         assert waited.ran_at == START + timedelta(seconds=8)  # its slot is free when the dead worker is found out
-        assert again.ran_at == START + timedelta(seconds=9)
+        assert again.ran_at == START + timedelta(seconds=12)
 
 
 async def test_a_server_of_one_s_own_is_left_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from horai.core.explain import (
     story_of,
 )
 from horai.core.phrase import Phrase
+from horai.core.settlement import NODE_LOST
 from horai.core.shards import Role, roles_of
 from horai.core.states import CLAIMABLE, CancelReason, State
 from horai.core.vitals import all_handlers, reading_from
@@ -204,6 +205,7 @@ def _run(row: InstanceRow, found: Found) -> Run:
         claimed_at=row.claimed_at,
         finished_at=row.finished_at,
         error=_error(row),
+        is_lost=row.state is State.FAIL and row.error_code == NODE_LOST,
     )
 
 

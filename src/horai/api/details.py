@@ -52,6 +52,7 @@ def instance_detail(row: InstanceRow, known: Known) -> dict[str, Any]:
     tried = _tried(row, known.attempts, said)
     return {
         **instance_json(row),
+        "lostCount": sum(attempt.outcome == "LOST" for attempt in known.attempts),
         "progress": _progress(said.get(row.fence, ())),
         "attempts": [_with_notes(attempt, own) for attempt, own in _attributed(tried, said)],
         "timeline": _timeline(row, known.events),

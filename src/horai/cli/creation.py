@@ -52,6 +52,9 @@ def create(
     queue: Annotated[Text, flag("--queue", about="Its queue (default).", metavar="QUEUE")] = None,
     priority: Annotated[Text, flag("--priority", about="core, high, normal or low.", metavar="PRIORITY")] = None,
     max_retry: Annotated[int | None, flag("--max-retry", about="Retries after a failure (5).", metavar="N")] = None,
+    max_lost: Annotated[
+        int | None, flag("--max-lost", about="Attempts lost with their nodes (20).", metavar="N")
+    ] = None,
     timeout: Annotated[Text, flag("--timeout", about="Of one attempt (5s for HTTP).", metavar="DURATION")] = None,
     tag: Annotated[list[str] | None, flag("--tag", about="Repeatable.", metavar="TAG")] = None,
     idempotency_key: Annotated[Text, flag("--idempotency-key", about="Makes a repeat safe.", metavar="KEY")] = None,
@@ -70,7 +73,7 @@ def create(
     flags |= given(tags=words(tag) or None)
     document = {**(read_document(file) if file else {}), **flags, **payload_of(payload)}
     document |= _laid_over(document, "target", target and {"type": "worker" if handler else "http", **target})
-    document |= _laid_over(document, "retry", given(maxRetry=max_retry))
+    document |= _laid_over(document, "retry", given(maxRetry=max_retry, maxLost=max_lost))
     document |= _laid_over(document, "refresh", given(window=refresh, limit=refresh_limit, runOnAdd=run_on_add))
     document |= _laid_over(document, "dst", given(gap=dst_gap, overlap=dst_overlap))
     once = {"Idempotency-Key": idempotency_key} if idempotency_key else None

@@ -19,7 +19,7 @@ from horai.core.faults import Faults
 from horai.core.refresh import Refresh, read_refresh, refresh_document
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.schedule import CronSchedule
-from horai.core.settings import MAX_RETRY_LIMIT
+from horai.core.settings import MAX_LOST_LIMIT, MAX_RETRY_LIMIT
 from horai.core.tags import TAG
 from horai.core.timing import (
     BESIDE_BOTH,
@@ -214,6 +214,10 @@ def _retry(document: Mapping[str, Any], faults: Faults) -> RetryPolicy:
     max_retry = default.max_retry if max_retry is None else max_retry
     if not 0 <= max_retry <= MAX_RETRY_LIMIT:
         faults.add("retry.maxRetry", Wrong.NOT_BETWEEN(low=0, high=MAX_RETRY_LIMIT))
+    max_lost = document.get("maxLost")
+    max_lost = default.max_lost if max_lost is None else max_lost
+    if not 0 <= max_lost <= MAX_LOST_LIMIT:
+        faults.add("retry.maxLost", Wrong.NOT_BETWEEN(low=0, high=MAX_LOST_LIMIT))
     jitter = document.get("jitter") or default.jitter.value
     if jitter not in tuple(Jitter):
         faults.add("retry.jitter", Wrong.NOT_ONE_OF(value=jitter[:20], allowed=", ".join(Jitter)))
@@ -225,6 +229,7 @@ def _retry(document: Mapping[str, Any], faults: Faults) -> RetryPolicy:
         default.base if base is None else faults.reading("retry.base", lambda: parse_duration(base), default.base),
         default.cap if cap is None else faults.reading("retry.cap", lambda: parse_duration(cap), default.cap),
         Jitter(jitter),
+        max_lost,
     )
 
 
@@ -235,6 +240,7 @@ def retry_document(policy: RetryPolicy) -> dict[str, Any]:
         "base": format_duration(policy.base),
         "cap": format_duration(policy.cap),
         "jitter": policy.jitter.value,
+        "maxLost": policy.max_lost,
     }
 
 

@@ -3,13 +3,15 @@
 An executor returns an `Outcome`; `plan` turns it into a `Decision`; the settler applies the decision in one
 transaction with history, dead letter and event. There are exactly three verbs of completion (seed 001): succeeded,
 failed retryable, failed unrecoverable. `NotSent` and `Postponed` are no completions: nothing counts as failed.
+
+A lost attempt has no outcome: its node died. `plan_loss` decides about its instance.
 """
 
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import assert_never
 
-from horai.core.retry import Dice, RetryPolicy, backoff
+from horai.core.retry import Dice, RetryPolicy, backoff, loss_backoff
 
 MESSAGE_LIMIT = 2_000
 RESULT_LIMIT = 64 * 1024
@@ -78,20 +80,22 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """RUNNING → FAIL, due again after `delay` by the database's clock."""
+    """RUNNING → FAIL, due again after `delay` by the database's clock. `is_loss`: counted as a loss, not as a failure."""
 
     delay: timedelta
     code: str
     message: str
+    is_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Bury:
-    """RUNNING → DEAD, with a dead letter under `tags`."""
+    """RUNNING → DEAD, with a dead letter under `tags`. `is_loss`: counted as a loss, not as a failure."""
 
     code: str
     message: str
     tags: tuple[str, ...] = field(default=())
+    is_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,16 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) ->
             assert_never(outcome)
 
 
+def plan_loss(policy: RetryPolicy, lost: int, message: str, dice: Dice) -> Retry | Bury:
+    """Decide about an instance whose node died during the attempt, after `lost` earlier losses.
+
+    Losses never count as failures: the instance may only have run beside the cause. Above `max_lost` it is dead.
+    """
+    if policy.is_lost_for_good(lost + 1):
+        return Bury(NODE_LOST, message, tags_of(NODE_LOST, spent=True), is_loss=True)
+    return Retry(loss_backoff(policy, lost + 1, dice), NODE_LOST, message, is_loss=True)
+
+
 TIMEOUT = "TIMEOUT"
 NODE_LOST = "NODE_LOST"
 PROCESS_DIED = "PROCESS_DIED"
@@ -141,8 +155,7 @@ PROCESS_DIED = "PROCESS_DIED"
 def tags_of(code: str, *, spent: bool) -> tuple[str, ...]:
     """The tags a dead letter is found by. Retries used up is `transient_error`: worth replaying.
 
-    A crash loop is one of them, since nobody can tell a payload that kills its node from a node that was killed: the
-    second tag says to look before it is replayed.
+    `crash_loop` is added when the process that ran it died each time: look at the payload before you replay it.
     """
     tags = ["transient_error"] if spent else ["unrecoverable"]
     if code == TIMEOUT:

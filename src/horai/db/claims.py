@@ -26,6 +26,8 @@ class Held(NamedTuple):
     claimed_at: datetime | None = None
     has_slot: bool = False
     """Whether it holds a slot of a limited queue, which is freed when its call has ended."""
+    lost: int = 0
+    """How many attempts were lost with their nodes before this one."""
 
 
 class Claimed(NamedTuple):
@@ -96,7 +98,7 @@ def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: boo
         new(
             Claimed,
             (
-                new(Held, (id_, job_id, attempt, fence, node, retry_count, at, has_slot)),
+                new(Held, (id_, job_id, attempt, fence, node, retry_count, at, has_slot, lost)),
                 lane,
                 due,
                 slot,
@@ -109,7 +111,7 @@ def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: boo
             ),
         )
         for (
-            id_, job_id, lane, due, attempt, fence, retry_count, slot, key, fire_time, execute_time, born_for, payload, is_large
+            id_, job_id, lane, due, attempt, fence, retry_count, slot, key, fire_time, execute_time, born_for, payload, is_large, lost
         ) in rows
     ]  # fmt: skip
 
@@ -204,6 +206,7 @@ async def fail_if_running(connection: Connection, batch: Sequence[tuple[Held, Re
         [decision.delay for _, decision in batch],
         [decision.code for _, decision in batch],
         [decision.message for _, decision in batch],
+        [decision.is_loss for _, decision in batch],
     )
     return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
 
@@ -217,6 +220,7 @@ async def bury_if_running(connection: Connection, batch: Sequence[tuple[Held, Bu
         [decision.message for _, decision in batch],
         [",".join(decision.tags) for _, decision in batch],
         [fingerprint_of(held.job_id, decision.code, decision.message) for held, decision in batch],
+        [decision.is_loss for _, decision in batch],
     )
     return {row["id"] for row in rows}
 
@@ -311,7 +315,16 @@ async def running_of_node(connection: Connection, node: int, after_id: int, limi
     rows = await connection.fetch(sql("running_of_node"), node, after_id, limit)
     return [
         RunningRow(
-            Held(r["id"], r["job_id"], r["attempt"], r["fence"], r["node"], r["retry_count"], r["claimed_at"]),
+            Held(
+                r["id"],
+                r["job_id"],
+                r["attempt"],
+                r["fence"],
+                r["node"],
+                r["retry_count"],
+                r["claimed_at"],
+                lost=r["lost"],
+            ),
             r["claim"],
         )
         for r in rows

@@ -10,12 +10,14 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Protocol
 
 import structlog
 
 from horai.core.calls import Call
 from horai.core.definition import Recipe
+from horai.core.retry import ALONE_AFTER
 from horai.core.settlement import DONE, SUCCESS, TIMEOUT, Accepted, FailedRetryable, NotSent, Outcome, Release, plan
 from horai.core.vitals import Vitals
 from horai.db import claims
@@ -52,7 +54,10 @@ Errand = tuple[Claimed, Runnable, Recipe]
 
 
 class Attempts:
-    """The calls of this process. `executors` are by handler; the empty one is for HTTP."""
+    """The calls of this process. `executors` are by handler; the empty one is for HTTP.
+
+    `alone` are by handler as well: they run what was lost `ALONE_AFTER` times, each call alone in a process.
+    """
 
     def __init__(
         self,
@@ -62,8 +67,10 @@ class Attempts:
         jobs: JobBook,
         line: Line,
         vitals: Vitals,
+        alone: Mapping[str, Executor] = MappingProxyType({}),
     ) -> None:
         self._executors = executors
+        self._alone = alone
         self._settler = settler
         self._keeper = keeper
         self._secrets_of = jobs.secrets_of
@@ -121,7 +128,7 @@ class Attempts:
                 outcome = await self._run_large(errand)
             else:
                 secrets = () if recipe.handler else self._secrets_of(job)
-                outcome = await self._executors[recipe.handler].run(call_of(row, job, recipe, secrets))
+                outcome = await self._executor(held, recipe).run(call_of(row, job, recipe, secrets))
             if isinstance(outcome, Accepted):
                 await self._reported(held, outcome.remaining)
                 is_quiet = True
@@ -140,7 +147,13 @@ class Attempts:
         except LookupError:
             return NotSent(UNREADABLE_PAUSE)
         call = call_of(row, job, recipe, () if recipe.handler else self._secrets_of(job))
-        return await self._executors[recipe.handler].run(call._replace(payload=payload))
+        return await self._executor(row.held, recipe).run(call._replace(payload=payload))
+
+    def _executor(self, held: Held, recipe: Recipe) -> Executor:
+        """Choose the process of its own for an instance that may have killed its nodes."""
+        if held.lost >= ALONE_AFTER and recipe.handler in self._alone:
+            return self._alone[recipe.handler]
+        return self._executors[recipe.handler]
 
     async def _payload_of(self, held: Held) -> str | None:
         async with self._looking:

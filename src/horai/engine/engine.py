@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 
 import structlog
 
@@ -71,9 +72,11 @@ class Engine:
         roles: frozenset[Role] = EVERY_ROLE,
         reach: Reach = EVERYWHERE,
         crew: Shares | None = None,
+        alone: Mapping[str, Executor] = MappingProxyType({}),
     ) -> None:
         """`crew` counts what runs where only so many calls run at once."""
         self._url = url
+        self._alone = alone
         self._reach = reach
         self._executors = executors
         self._wakeups = wakeups
@@ -127,7 +130,7 @@ class Engine:
         book = JobBook()
         settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings, book.gated)
         settler.chained = book.chained
-        attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals)
+        attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals, self._alone)
         lanes = Lanes(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.keeper, lanes, holdings, settler, clock, vitals)
         handout = Handout(attempts, settler, holdings, book, self._wakeups)

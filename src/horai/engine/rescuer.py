@@ -1,7 +1,8 @@
 """Gives back what dead nodes held.
 
-A node whose lease ran out is fenced first, so that it claims nothing more; then each of its RUNNING rows fails like
-any other attempt. A payload that kills its node therefore reaches the dead letters after its retries.
+A node whose lease ran out is fenced first, so that it claims nothing more; then each of its RUNNING rows becomes FAIL
+with one more loss. A loss is not a failure of the instance, which may only have run beside the cause. After two losses a
+worker runs the instance alone in a process, and the death of that process is a failure (decision 0026).
 
 Every node fences; what a dead one held is given back by the node that owns the trigger's shard of its incarnation.
 Nobody asks on the off chance: the keeper's beats tell when a node was lost, and the sweep is there for what they miss.
@@ -16,7 +17,7 @@ import structlog
 
 from horai.core.retry import RetryPolicy
 from horai.core.settings import SHARDS, EngineSettings
-from horai.core.settlement import NODE_LOST, Decision, FailedRetryable, plan
+from horai.core.settlement import Decision, plan_loss
 from horai.core.shards import Duty
 from horai.db import claims, nodes, queues, settlements
 from horai.db.claims import Held
@@ -87,6 +88,6 @@ class Rescuer:
 
 
 def _decision(held: Held, job: Runnable | None) -> Decision:
-    outcome = FailedRetryable(NODE_LOST, f"The node that ran it (incarnation {held.node}) lost its lease.")
     policy = job.recipe.retry if job and job.recipe else RetryPolicy()
-    return plan(policy, held.retry_count, outcome, random.uniform)
+    message = f"The node that ran it (incarnation {held.node}) lost its lease."
+    return plan_loss(policy, held.lost, message, random.uniform)

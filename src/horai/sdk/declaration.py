@@ -28,12 +28,16 @@ MOST_AT_ONCE = 4000
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often and how patiently a failing instance is tried again; what is not said is the default."""
+    """How often and how patiently a failing instance is tried again; what is not said is the default.
+
+    `max_lost` limits the attempts that are lost because their worker died (20). They do not count as failures.
+    """
 
     max: int = 5
     base: Duration | None = None
     cap: Duration | None = None
     jitter: Literal["additive", "full", "none"] | None = None
+    max_lost: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,4 +266,6 @@ def _retry(retry: object) -> dict[str, Any]:
         document["cap"] = _duration(retry.cap)
     if retry.jitter is not None:
         document["jitter"] = retry.jitter
+    if retry.max_lost is not None:
+        document["maxLost"] = retry.max_lost
     return document

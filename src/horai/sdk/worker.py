@@ -39,13 +39,17 @@ BATCH, IN_HAND = 2_000, 8_000
 """Instances in one statement and in hand at most. Functions may be shorter than any HTTP call: larger batches than a
 node's fill the time in which commits are waited for."""
 
+SUSPECTS = 2
+"""Instances at most that run alone at a time, each in a process that is started for its call and ends with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """How a worker works: at most `concurrency` functions at once, of these `queues` (None: of any).
 
     `isolated` is how many processes there are for functions that want one of their own, `reference` where these find the
-    application: `module:app`. `may_be_unnamed` accepts an application without a name: no other one uses the database.
+    application: `module:app`. Without it, an instance that was lost with its workers cannot run alone and runs beside others.
+    `may_be_unnamed` accepts an application without a name: no other one uses the database.
     """
 
     concurrency: int = CONCURRENCY
@@ -90,7 +94,8 @@ async def working(
         return told.holds_lease(time.monotonic()) and call.node == told.incarnation
 
     shares = _shares(app, settings.concurrency)
-    crew, isolated = Crew(settings.concurrency, None, is_held, shares), _isolated(url, app, settings, is_held)
+    crew = Crew(settings.concurrency, None, is_held, shares)
+    isolated, alone = _isolated(url, app, settings, is_held), _alone(url, settings, is_held)
     engine = Engine(
         url,
         settings.name,
@@ -101,9 +106,10 @@ async def working(
         frozenset({Role.worker}),
         Reach(scope.tenant_id, settings.queues),
         shares,
+        {} if alone is None else {name: alone for name, job in app.jobs.items() if not _is_isolated(job)},
     )
     crew.left = engine.make_room
-    for runner in filter(None, (crew, isolated)):
+    for runner in filter(None, (crew, isolated, alone)):
         runner.notes = engine.scribe
         engine.recall.listen(runner.claim_over)
     await engine.start()
@@ -112,8 +118,8 @@ async def working(
     finally:
         await engine.stop()
         crew.close()
-        if isolated is not None:
-            await isolated.close()
+        for processes in filter(None, (isolated, alone)):
+            await processes.close()
 
 
 def _paced(settings: WorkerSettings) -> EngineSettings:
@@ -133,7 +139,7 @@ def _isolated(
     url: str, app: Horai, settings: WorkerSettings, is_held: Callable[[Call], bool]
 ) -> IsolatedFunctions | None:
     """Processes for the functions that want one of their own; None when none does. They take half of the places at most."""
-    wanting = [job.name for job in app.jobs.values() if job.declaration.isolation == "process"]
+    wanting = [job.name for job in app.jobs.values() if _is_isolated(job)]
     if not wanting:
         return None
     if settings.reference is None:
@@ -141,17 +147,34 @@ def _isolated(
             f"The job {wanting[0]!r} wants a process of its own, and nobody knows where that finds the application.",
             "Run it by `horai worker module:app`.",
         )
+    return _processes(url, settings, settings.reference, settings.isolated, is_held)
+
+
+def _alone(url: str, settings: WorkerSettings, is_held: Callable[[Call], bool]) -> IsolatedFunctions | None:
+    """Return the processes for instances that were lost with their workers: one call each, so a death has one culprit.
+
+    None when the application cannot be found by a name.
+    """
+    if settings.reference is None:
+        return None
+    return _processes(url, settings, settings.reference, SUSPECTS, is_held, max_runs=1)
+
+
+def _processes(
+    url: str, settings: WorkerSettings, app: str, count: int, is_held: Callable[[Call], bool], **more: int
+) -> IsolatedFunctions:
+    waiting = max(settings.concurrency // 2, 1)
     return IsolatedFunctions(
-        settings.reference,
-        settings.isolated,
-        waiting=max(settings.concurrency // 2, 1),
-        environment={"HORAI_DATABASE_URL": url},
-        is_held=is_held,
+        app, count, waiting=waiting, environment={"HORAI_DATABASE_URL": url}, is_held=is_held, **more
     )
 
 
+def _is_isolated(job: Job[Any]) -> bool:
+    return job.declaration.isolation == "process"
+
+
 def _executor(job: Job[Any], crew: Crew, isolated: IsolatedFunctions | None) -> Executor:
-    return isolated if isolated is not None and job.declaration.isolation == "process" else job.executor(crew)
+    return isolated if isolated is not None and _is_isolated(job) else job.executor(crew)
 
 
 def report(applied: Applied) -> None:

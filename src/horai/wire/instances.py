@@ -125,13 +125,15 @@ class LogLine(Model):
 class AttemptOut(Model):
     """One try. `late`: its outcome came when the instance had moved on, and changed nothing.
 
+    `LOST`: its node died; a loss is not a failure, as another function may have killed the node.
+
     `progress` is the last that its function told, from 0 to 1; `log` are its last lines. A try that was given back
     (`RELEASED`: nothing was sent, or the function asked for later) is only shown when its function said something.
     """
 
     attempt: int
     fence: int
-    outcome: Literal["SUCCESS", "FAIL", "DEAD", "RUNNING", "CANCELLED", "RELEASED"]
+    outcome: Literal["SUCCESS", "FAIL", "LOST", "DEAD", "RUNNING", "CANCELLED", "RELEASED"]
     late: bool
     started_at: datetime | None
     finished_at: datetime | None
@@ -170,7 +172,11 @@ class WorkflowPlace(Model):
 
 
 class InstanceOut(Model):
-    """One planned execution of a job."""
+    """One planned execution of a job.
+
+    `retryCount` counts failures; `lostCount`, which lists leave out, counts attempts that were lost with their nodes.
+    While it is RUNNING, `errorCode` and `errorMsg` are null; `attempts` has the errors of earlier attempts.
+    """
 
     id: Id
     job: str
@@ -202,6 +208,7 @@ class InstanceOut(Model):
     supersedes: Id | None
     replay_of: Id | None
     idempotency_key: str
+    lost_count: int | None = None
     progress: float | None = None
     attempts: list[AttemptOut] | None = None
     timeline: list[EventOut] | None = None

@@ -26,12 +26,13 @@ class Target(Model):
 
 
 class Retry(Model):
-    """How a failing instance is tried again."""
+    """How a failing instance is tried again. `maxLost` limits the attempts that are lost with their nodes (20)."""
 
     max_retry: int | None = None
     base: Text | None = None
     cap: Text | None = None
     jitter: Text | None = None
+    max_lost: int | None = None
 
 
 class Dst(Model):

@@ -39,7 +39,7 @@ function Row({ attempt }: { attempt: AttemptOut }) {
     <Table.Tr>
       <Table.Td className="numbers">{attempt.attempt}</Table.Td>
       <Table.Td>
-        {attempt.outcome === "RELEASED" ? t("attempts.released") : <StateChip state={stateOf(attempt)} />}{" "}
+        <Outcome attempt={attempt} />{" "}
         {attempt.late && (
           <Badge color="gray" variant="light" title={t("attempts.lateHint")}>
             {t("attempts.late")}
@@ -58,6 +58,13 @@ function Row({ attempt }: { attempt: AttemptOut }) {
       </Table.Td>
     </Table.Tr>
   );
+}
+
+function Outcome({ attempt }: { attempt: AttemptOut }) {
+  const { t } = useTranslation("instances");
+  if (attempt.outcome === "RELEASED") return t("attempts.released");
+  if (attempt.outcome === "LOST") return <span title={t("attempts.lostHint")}>{t("attempts.lost")}</span>;
+  return <StateChip state={stateOf(attempt)} />;
 }
 
 function Said({ attempt }: { attempt: AttemptOut }) {

@@ -61,6 +61,7 @@ function Keys({ instance }: { instance: InstanceOut }) {
         [t("detail.priority"), t(`common:priority.${instance.priority}`)],
         [t("detail.node"), instance.node],
         [t("detail.fence"), <span key="fence" className="numbers">{instance.fence}</span>],
+        [t("detail.lost"), instance.lostCount ? <span key="lost" className="numbers">{instance.lostCount}</span> : null],
         [t("detail.version"), instance.version],
         [t("column.fire"), <When key="fire" at={instance.fireTime} as="both" precision="millis" />],
         [t("detail.executeTime"), <When key="execute" at={instance.executeTime} precision="millis" />],

@@ -51,7 +51,7 @@ function inTime(instance: InstanceOut): Begun[] {
   return (instance.attempts ?? []).filter((attempt): attempt is Begun => !attempt.late && attempt.startedAt !== null);
 }
 
-/** How an attempt is painted; one that was given back looks like one that was cancelled. */
+/** How an attempt is painted: one that was given back or lost has not failed, and looks like one that was cancelled. */
 export function stateOf(attempt: AttemptOut): StateName {
-  return attempt.outcome === "RELEASED" ? "CANCELLED" : attempt.outcome;
+  return attempt.outcome === "RELEASED" || attempt.outcome === "LOST" ? "CANCELLED" : attempt.outcome;
 }

@@ -49,6 +49,8 @@ class Run:
     claimed_at: datetime | None = None
     finished_at: datetime | None = None
     error: str | None = None
+    is_lost: bool = False
+    """Its last attempt was lost with its node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,10 @@ class RunWords(Phrasebook):
 
     HELD = "{instance} is held: {hold}{failure}"
     AFTER_FAILURE = "; it failed in attempt {attempt}"
+    AFTER_LOSS = "; in attempt {attempt} it ran beside a crash"
     FAILED = "{instance} failed in attempt {attempt}: it is tried again at {at}"
     FAILED_WITH = "{instance} failed in attempt {attempt} with {error}: it is tried again at {at}"
+    BESIDE_A_CRASH = "{instance} ran beside a crash in attempt {attempt}, which does not count as a failure: it is tried again at {at}"
     WAITS = "{instance} waits until {at}"
     WAITS_BY_JITTER = "{instance} waits until {at}: so far behind its slots the jitter puts this job"
     SOON_CLAIMED = "{instance} has been due for {duration} and is about to be claimed"

@@ -143,12 +143,17 @@ def _waiting(facts: Facts, run: Run) -> Told:
     """Held by the first thing in its way, or waiting for its time."""
     held = next(_holds(facts, run), None)
     if held is not None:
-        failure = Say.AFTER_FAILURE(attempt=run.attempt) if run.state is State.FAIL else ""
-        return Told(Verdict.HELD, Say.HELD(instance=_named(run), hold=held.words, failure=failure))
+        return Told(Verdict.HELD, Say.HELD(instance=_named(run), hold=held.words, failure=_failure(run)))
     due = run.due or run.execute_time
     if due > facts.now:
         return Told(Verdict.WAITING, _until_due(facts, run, due))
     return Told(Verdict.WAITING, _unclaimed(facts, run, facts.now - due))
+
+
+def _failure(run: Run) -> Phrase | str:
+    if run.state is not State.FAIL:
+        return ""
+    return (Say.AFTER_LOSS if run.is_lost else Say.AFTER_FAILURE)(attempt=run.attempt)
 
 
 def _holds(facts: Facts, run: Run) -> Iterator[Hold]:
@@ -196,6 +201,8 @@ def _behind(facts: Facts) -> Phrase:
 
 def _until_due(facts: Facts, run: Run, due: datetime) -> Phrase:
     who, when = _named(run), local(due, facts.job.place)
+    if run.state is State.FAIL and run.is_lost:
+        return Say.BESIDE_A_CRASH(instance=who, attempt=run.attempt, at=when)
     if run.state is State.FAIL and run.error:
         return Say.FAILED_WITH(instance=who, attempt=run.attempt, error=run.error, at=when)
     if run.state is State.FAIL:

@@ -12,12 +12,12 @@ join horai.job on job.id = letter.job_id
 group by letter.job_id, job.name order by instances desc, letter.job_id limit $3;
 
 -- name: failing_jobs
--- Jobs whose instances have failed and are tried again; of these the 10,000 newest.
+-- Jobs whose instances have failed or were lost and are tried again; of these the 10,000 newest.
 select retried.job_id, job.name as job, count(*) as instances, max(retried.updated_at) as last_at,
-    (array_agg(retried.error_code order by retried.updated_at desc))[1] as error_code
+    (array_agg(retried.error_code order by retried.updated_at desc) filter (where retried.error_code is not null))[1] as error_code
 from (
     select job_id, updated_at, error_code from horai.instance_live
-    where tenant_id = $1 and retry_count > 0 order by fire_time desc, id desc limit 10000
+    where tenant_id = $1 and (retry_count > 0 or lost > 0) order by fire_time desc, id desc limit 10000
 ) retried
 join horai.job on job.id = retried.job_id
 group by retried.job_id, job.name order by instances desc, retried.job_id limit $2;

@@ -10,6 +10,7 @@
 -- The lock on the node's row orders a claim against the fencing of its node: a fenced node claims nothing, and a claim
 -- that came first is seen by the rescue. statement_timestamp() is an index condition, where clock_timestamp() would
 -- read every future row. Lanes of queues with slots, or paused ones, are not open to this statement. A large payload stays where it is: whoever runs the instance reads it then.
+-- A running instance has no error: that of an earlier attempt is in its attempt row.
 with me as materialized (
     select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
 ), picked as materialized (
@@ -26,13 +27,13 @@ with me as materialized (
 )
 update horai.instance_live claimed
 set state = 1, attempt = claimed.attempt + 1, fence = claimed.fence + 1, node = $1, claim = $2,
-    claimed_at = clock_timestamp(), updated_at = clock_timestamp()
+    error_code = null, error_msg = null, claimed_at = clock_timestamp(), updated_at = clock_timestamp()
 where claimed.id = any (array(select id from picked))
 returning claimed.id, claimed.job_id, claimed.lane, claimed.due, claimed.attempt, claimed.fence, claimed.retry_count, claimed.slot,
     claimed.key, claimed.fire_time, nullif(claimed.execute_time, claimed.fire_time) as execute_time,
     nullif(claimed.born_for, claimed.fire_time) as born_for,
     case when not horai.is_large(claimed.payload) then claimed.payload end as payload,
-    horai.is_large(claimed.payload) as has_large_payload;
+    horai.is_large(claimed.payload) as has_large_payload, claimed.lost;
 
 -- name: payload_of
 -- The payload of a claim that was too large to travel with it; no row when the claim is over.
@@ -101,61 +102,68 @@ returning id;
 
 -- name: fail_if_running
 -- moves: RUNNING -> FAIL
--- A failure is counted and the retry planned by the database's clock, with its attempt row and its event.
+-- A failure, or where $8 says so a loss, is counted and the retry planned by the database's clock, with its attempt row and
+-- its event.
 with report as (
-    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::text[], $7::text[])
-        as r(id, attempt, fence, node, delay, code, message)
+    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::text[], $7::text[], $8::boolean[])
+        as r(id, attempt, fence, node, delay, code, message, is_loss)
 ), held as materialized (
-    select live.id, live.node, live.claimed_at, report.code, report.message, clock_timestamp() + report.delay as again_at from report
+    select live.id, live.node, live.claimed_at, report.code, report.message, report.is_loss, clock_timestamp() + report.delay as again_at from report
     join horai.instance_live live on live.id = any (array[report.id])
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
     order by report.id for update of live skip locked
 ), failed as (
     update horai.instance_live live
-    set state = 3, retry_count = live.retry_count + 1, execute_time = held.again_at, due = held.again_at, events = live.events + 1,
+    set state = 3, retry_count = live.retry_count + (not held.is_loss)::int, lost = live.lost + held.is_loss::int,
+        execute_time = held.again_at, due = held.again_at, events = live.events + 1,
         error_code = held.code, error_msg = held.message, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
     from held where live.id = any (array[held.id])
-    returning live.*, held.node as held_by, held.claimed_at as started_at
+    returning live.*, held.node as held_by, held.claimed_at as started_at, held.is_loss
 ), tried as (
     insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, outcome, error_code, error_msg)
-    select id, job_id, tenant_id, attempt, fence, held_by, started_at, clock_timestamp(), 'FAIL', error_code, error_msg from failed
+    select id, job_id, tenant_id, attempt, fence, held_by, started_at, clock_timestamp(),
+        case when is_loss then 'LOST' else 'FAIL' end, error_code, error_msg from failed
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events, 'INSTANCE_FAILED',
-        json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'retryCount', retry_count, 'errorCode', error_code, 'executeTime', execute_time) from failed
+    select tenant_id, job_id, id, events, case when is_loss then 'INSTANCE_LOST' else 'INSTANCE_FAILED' end,
+        json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'retryCount', retry_count,
+            'lostCount', lost, 'errorCode', error_code, 'executeTime', execute_time) from failed
 )
 select id, lane, due from failed;
 
 -- name: bury_if_running
 -- moves: RUNNING -> DEAD
--- Moves rows to history with their dead letter, attempt row and event.
+-- Moves rows to history with their dead letter, attempt row and event. Where $9 says so, the attempt was a loss, not a failure.
 with report as (
-    select id, attempt, fence, node, code, message, string_to_array(tags, ',') as tags, fingerprint
-    from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
-        as r(id, attempt, fence, node, code, message, tags, fingerprint)
+    select id, attempt, fence, node, code, message, string_to_array(tags, ',') as tags, fingerprint, is_loss
+    from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::boolean[])
+        as r(id, attempt, fence, node, code, message, tags, fingerprint, is_loss)
 ), held as materialized (
-    select live.id, report.code, report.message, report.tags, report.fingerprint from report
+    select live.id, report.code, report.message, report.tags, report.is_loss, report.fingerprint from report
     join horai.instance_live live on live.id = any (array[report.id])
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
     order by report.id for update of live skip locked
 ), gone as (
-    delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*, held.code, held.message, held.tags, held.fingerprint
+    delete from horai.instance_live live using held where live.id = any (array[held.id])
+    returning live.*, held.code, held.message, held.tags, held.fingerprint, held.is_loss, live.retry_count + (not held.is_loss)::int as failures
 ), kept as (
     insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
         version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, error_code, error_msg)
     select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
-        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count + 1, events + 1, 4, key, payload, code, message
+        version, supersedes, replay_of, tenant_id, lane, attempt, failures, events + 1, 4, key, payload, code, message
     from gone
 ), tried as (
     insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, outcome, error_code, error_msg)
-    select id, job_id, tenant_id, attempt, fence, node, claimed_at, clock_timestamp(), 'DEAD', code, message from gone
+    select id, job_id, tenant_id, attempt, fence, node, claimed_at, clock_timestamp(),
+        case when is_loss then 'LOST' else 'DEAD' end, code, message from gone
 ), lettered as (
     insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code, error_msg, tags, fingerprint)
     select tenant_id, job_id, id, code, message, tags, fingerprint from gone
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
     select tenant_id, job_id, id, events + 1, 'INSTANCE_DEAD',
-        json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'retryCount', retry_count + 1, 'errorCode', code, 'tags', tags) from gone
+        json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'retryCount', failures,
+            'lostCount', lost + is_loss::int, 'errorCode', code, 'tags', tags) from gone
 )
 select id from gone;
 
@@ -288,7 +296,7 @@ where tenant_id = $1 and id = $2 and fence = $3 and state = 1;
 
 -- name: running_of_node
 -- What a node holds, by keyset over the primary key: a rescue passes over the table once, past what it cannot take.
-select id, job_id, attempt, fence, node, retry_count, claimed_at, claim
+select id, job_id, attempt, fence, node, retry_count, claimed_at, claim, lost
 from horai.instance_live
 where id > $2 and state = 1 and node = $1
 order by id limit $3;

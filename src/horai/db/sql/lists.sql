@@ -29,7 +29,7 @@ from (
                 and ($6::bigint is null or $7::text is null or key = $7)
                 and ($6::bigint is null or $14::text is null or key >= $14 and key < $15::text)
                 and ($8::timestamptz is null or fire_time >= $8) and ($9::timestamptz is null or fire_time < $9)
-                and (not $16::boolean or retry_count > 0) and (not $20::boolean or fire_time <= statement_timestamp())
+                and (not $16::boolean or retry_count > 0 or lost > 0) and (not $20::boolean or fire_time <= statement_timestamp())
                 and ($19::bigint[] is null or id = any ($19))
             order by fire_time desc, id desc limit $13
         ) live
@@ -97,7 +97,7 @@ order by fire_time desc, id desc;
 select fire_time, id from horai.instance_live
 where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or job_id = $5)
     and ($6::timestamptz is null or fire_time >= $6) and ($7::timestamptz is null or fire_time < $7)
-    and (not $8::boolean or retry_count > 0) and (not $12::boolean or fire_time <= statement_timestamp()) and ($5::bigint is null or $9::text is null or key = $9)
+    and (not $8::boolean or retry_count > 0 or lost > 0) and (not $12::boolean or fire_time <= statement_timestamp()) and ($5::bigint is null or $9::text is null or key = $9)
     and ($5::bigint is null or $10::text is null or key >= $10 and key < $11::text)
 order by fire_time desc, id desc offset $4 - 1 limit 1;
 

@@ -19,7 +19,7 @@ delete from horai.minute where at < clock_timestamp() - $1::interval;
 insert into horai.gauge (at, retrying, dead_letters, parked_events)
 select $1, (
     select count(*) from (
-        select state from horai.instance_live where retry_count > 0 order by tenant_id, fire_time, id limit $2
+        select state from horai.instance_live where retry_count > 0 or lost > 0 order by tenant_id, fire_time, id limit $2
     ) retried where state = 3
 ), (
     select count(*) from (

@@ -126,13 +126,13 @@ with me as materialized (
 ), claimed as (
     update horai.instance_live claimed
     set state = 1, attempt = claimed.attempt + 1, fence = claimed.fence + 1, node = $1, claim = $2,
-        claimed_at = clock_timestamp(), updated_at = clock_timestamp()
+        error_code = null, error_msg = null, claimed_at = clock_timestamp(), updated_at = clock_timestamp()
     where claimed.id = any (array(select id from picked))
     returning claimed.id, claimed.job_id, claimed.lane, claimed.due, claimed.attempt, claimed.fence, claimed.retry_count, claimed.slot,
         claimed.key, claimed.fire_time, nullif(claimed.execute_time, claimed.fire_time) as execute_time,
         nullif(claimed.born_for, claimed.fire_time) as born_for,
         case when not horai.is_large(claimed.payload) then claimed.payload end as payload,
-        horai.is_large(claimed.payload) as has_large_payload
+        horai.is_large(claimed.payload) as has_large_payload, claimed.lost
 ), taken as (
     update horai.queue_slot slot set instance_id = row.id, fence = row.fence, node = $1, taken_at = clock_timestamp()
     from (select claimed.*, row_number() over (order by claimed.id) as place from claimed) row join seat on seat.place = row.place

@@ -153,14 +153,15 @@ where upper - lower > step
 order by job_id, lower limit $1;
 
 -- name: verify_attempts_rise
--- A claim adds one to attempt and fence alike, a failure one to retry_count, and every failure has its attempt row. The
--- fence of a key goes on from an earlier instance of it.
+-- A claim adds one to attempt and fence alike, a failure one to retry_count, a loss one to lost, and every failure and loss
+-- has its attempt row. The fence of a key goes on from an earlier instance of it.
 with instance as (
     select id, job_id, key, attempt, retry_count, fence, supersedes, created_at from horai.instance_live
     union all
     select id, job_id, key, attempt, retry_count, fence, supersedes, created_at from horai.instance_history
 ), failed as (
-    select instance_id, count(*) as failures from horai.attempt where not late group by instance_id
+    select instance_id, count(*) filter (where outcome <> 'LOST') as failures, count(*) filter (where outcome = 'LOST') as losses
+    from horai.attempt where not late group by instance_id
 ), kept as (
     select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
     from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.attempt'::regclass and part.relname ~ '_[0-9]{8}$'
@@ -172,6 +173,10 @@ select example, count(*) over () as violations from (
     select i.id, format('instance %s has failed %s times, with %s failed attempts', i.id, i.retry_count, coalesce(failed.failures, 0))
     from instance i left join failed on failed.instance_id = i.id cross join kept
     where i.retry_count <> coalesce(failed.failures, 0) and (i.created_at >= kept.since or i.retry_count < failed.failures)
+    union all
+    select live.id, format('instance %s was lost %s times, with %s lost attempts', live.id, live.lost, coalesce(failed.losses, 0))
+    from horai.instance_live live left join failed on failed.instance_id = live.id cross join kept
+    where live.lost <> coalesce(failed.losses, 0) and (live.created_at >= kept.since or live.lost < failed.losses)
     union all
     select i.id, format('instance %s has attempt %s, retry count %s, fence %s', i.id, i.attempt, i.retry_count, i.fence)
     from instance i
@@ -211,6 +216,12 @@ select example, count(*) over () as violations from (
         select count(*) as failures from horai.event where event.instance_id = live.id and event.kind = 'INSTANCE_FAILED'
     ) told
     where live.created_at >= kept.since and live.retry_count <> told.failures
+    union all
+    select live.id, format('instance %s was lost %s times, and events tell of %s', live.id, live.lost, told.losses)
+    from horai.instance_live live cross join kept cross join lateral (
+        select count(*) as losses from horai.event where event.instance_id = live.id and event.kind = 'INSTANCE_LOST'
+    ) told
+    where live.created_at >= kept.since and live.lost <> told.losses
     union all
     select late.instance_id, format('instance %s has %s late attempts, and events tell of %s', late.instance_id, late.attempts, told.results)
     from (select instance_id, count(*) as attempts, min(finished_at) as first from horai.attempt where late group by instance_id) late

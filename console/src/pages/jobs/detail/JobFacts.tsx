@@ -18,7 +18,7 @@ export function JobFacts({ job }: { job: JobOut }) {
           [t("form.queue"), <Go key="queue" inherit to="/jobs" search={{ queue: job.queue }}>{job.queue}</Go>],
           [t("form.priority"), t(`common:priority.${job.priority}`)],
           [t("form.timeout"), job.timeout ?? t("common:none")],
-          [t("form.part.retry"), t("facts.retry", { count: retry.maxRetry, base: retry.base, cap: retry.cap })],
+          [t("form.part.retry"), t("facts.retry", { count: retry.maxRetry, base: retry.base, cap: retry.cap, lost: retry.maxLost })],
           [t("form.misfire"), (job.cron || job.every) && t(`form.misfires.${misfireOf(job)}`)],
           [t("form.overlap"), (job.cron || job.every) && t(`form.overlaps.${job.overlap}`)],
           [t("form.jitter"), job.jitter],

@@ -105,6 +105,7 @@ function RetryFields(props: FieldsProps) {
     <>
       <Words {...props} name="timeout" field="timeout" placeholder={draft.targetType === "http" ? "5s" : ""} />
       <Words {...props} name="maxRetry" field="retry.maxRetry" placeholder="5" />
+      <Words {...props} name="maxLost" field="retry.maxLost" placeholder="20" />
       <Words {...props} name="retryBase" field="retry.base" placeholder={EXAMPLE.retryBase} />
       <Words {...props} name="retryCap" field="retry.cap" placeholder={EXAMPLE.retryCap} />
       <Select

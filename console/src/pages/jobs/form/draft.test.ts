@@ -12,7 +12,7 @@ const JOB: JobOut = {
   payload: { shop: 1 },
   queue: "default",
   priority: "normal",
-  retry: { maxRetry: 5, base: "500ms", cap: "5m", jitter: "additive" },
+  retry: { maxRetry: 5, base: "500ms", cap: "5m", jitter: "additive", maxLost: 20 },
   timeout: "5s",
   misfire: { policy: "all", maxCatchup: 10, window: null },
   overlap: "skip",

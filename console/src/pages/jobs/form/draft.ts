@@ -29,6 +29,7 @@ export interface JobDraft {
   queue: string;
   priority: NonNullable<JobIn["priority"]> | "";
   maxRetry: string;
+  maxLost: string;
   retryBase: string;
   retryCap: string;
   retryJitter: string;
@@ -68,6 +69,7 @@ export const EMPTY: JobDraft = {
   queue: "",
   priority: "",
   maxRetry: "",
+  maxLost: "",
   retryBase: "",
   retryCap: "",
   retryJitter: "",
@@ -103,6 +105,7 @@ export function draftOf(job: JobOut): JobDraft {
     queue: job.queue,
     priority: job.priority,
     maxRetry: textOf(job.retry.maxRetry),
+    maxLost: textOf(job.retry.maxLost),
     retryBase: job.retry.base ?? "",
     retryCap: job.retry.cap ?? "",
     retryJitter: job.retry.jitter ?? "",
@@ -223,6 +226,7 @@ function targetOf(draft: JobDraft): Target | undefined {
 function retryOf(draft: JobDraft): JobIn["retry"] {
   const retry = withoutMissing({
     maxRetry: numberOf(draft.maxRetry),
+    maxLost: numberOf(draft.maxLost),
     base: given(draft.retryBase),
     cap: given(draft.retryCap),
     jitter: given(draft.retryJitter),
