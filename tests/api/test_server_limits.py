@@ -213,7 +213,7 @@ async def test_many_pipelined_requests_are_refused(url: str) -> None:
 
 async def test_a_large_body_for_an_unknown_job_is_refused_before_it_is_read(url: str) -> None:
     head = b"POST /api/v1/jobs/nobody/instances/batch HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
-    async with server(url) as api:
+    async with server(url, body_time=timedelta(seconds=20)) as api:
         for framing in (b"Content-Length: 30000000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"):
             status, problem = await answer_to(api, head + framing)
             assert (status, problem["code"]) == (404, "SCH_404_NOT_FOUND")
