@@ -13,6 +13,10 @@ BATCH_BODY_LIMIT = 32 * 1024 * 1024
 PAGE_LIMIT = 500
 PAGE_DEFAULT = 50
 NESTING_LIMIT = 64
+KEPT_KEYS = 10_000_000
+"""Idempotency keys of one tenant; past them a request with a new key gets 429."""
+KEPT_ANSWER_BYTES = 4 * 1024**3
+"""Bytes of answers, compressed, that are kept for the repeats of one tenant."""
 
 
 @dataclass(frozen=True, slots=True)

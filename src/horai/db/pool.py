@@ -1,10 +1,11 @@
 """Connections: a pool for the API, dedicated ones for the loops, each with its timeouts."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -16,10 +17,25 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProx
 Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
+
+class Lender(ABC):
+    """Takes the place of a pool for one request, whose statements then share one transaction (accept/keyed.py)."""
+
+    @abstractmethod
+    def lend(self) -> AbstractAsyncContextManager[Connection]:
+        """The connection of that transaction."""
+
+    def as_pool(self) -> Pool:
+        """Itself, for a scope: only `acquire` and `transaction` use a scope's pool."""
+        return cast("Pool", self)
+
+
 CONNECT_TIMEOUT = 10.0
 COMMAND_TIMEOUT = timedelta(seconds=30)
 LOOP_LOCK_TIMEOUT = timedelta(seconds=2)
 ACQUIRE_TIMEOUT = 5.0
+LOCK_TIMEOUT = timedelta(seconds=5)
+"""How long a request waits for a lock, that of an Idempotency-Key in flight included."""
 IDLE_TIMEOUT = timedelta(seconds=60)
 """How long a transaction may wait for its next statement; past it the server ends the session, and its locks are free."""
 
@@ -109,7 +125,7 @@ async def close(connection: Dedicated) -> None:
 
 async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
     """The API's pool. Its plans are made for the values given: a list's optional filters would spoil a generic plan."""
-    settings = _server_settings(application, timedelta(seconds=5), idle_timeout)
+    settings = _server_settings(application, LOCK_TIMEOUT, idle_timeout)
     return await asyncpg.create_pool(
         url,
         min_size=0,
@@ -148,6 +164,10 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
 @asynccontextmanager
 async def acquire(pool: Pool) -> AsyncGenerator[Connection]:
     """A pooled connection, or `DatabaseUnavailable` after a few seconds."""
+    if isinstance(pool, Lender):
+        async with pool.lend() as lent:
+            yield lent
+        return
     try:
         connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
     except (asyncpg.PostgresError, *GONE) as error:
@@ -168,7 +188,7 @@ async def _release(pool: Pool, connection: "PoolConnectionProxy[asyncpg.Record]"
 
 @asynccontextmanager
 async def transaction(pool: Pool) -> AsyncGenerator[Connection]:
-    """A READ COMMITTED transaction on a pooled connection."""
+    """A READ COMMITTED transaction on a pooled connection; a savepoint in the transaction of a lender."""
     async with acquire(pool) as connection, connection.transaction():
         yield connection
 

@@ -17,6 +17,7 @@ class Title(Phrasebook):
     SCH_409_CONFLICT = "Conflict"
     SCH_412_PRECONDITION = "Precondition failed"
     SCH_413_TOO_LARGE = "Too large"
+    SCH_429_RETRY_LIMITED = "Limit reached"
     SCH_503_DISPATCHER_DOWN = "No live dispatcher"
     SCH_503_TOO_MANY_READERS = "Too many readers"
     SCH_503_DATABASE_UNAVAILABLE = "Database unavailable"
