@@ -13,8 +13,7 @@ import make
 import rows
 from horai.accept import dead_letters, jobs, replays
 from horai.accept.replays import Wanted
-from horai.accept.requests import Once
-from horai.core.errors import AlreadyFinal, Duplicate, NotFound
+from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.fingerprints import fingerprint_of
 from horai.core.queues import Rate
 from horai.core.reschedule import Verdict
@@ -295,19 +294,6 @@ async def test_a_replay_that_dies_has_a_letter_of_its_own(url: str, connection: 
         fences = await connection.fetch("select fence from horai.instance_history order by finished_at")
         assert [row["fence"] for row in fences] == [1, 2, 3, 4]
         assert not await _violations(connection)
-
-
-async def test_a_repeated_request_does_not_go_on_where_the_first_one_stopped(url: str, connection: Dedicated):
-    async with make.scope(url) as scope:
-        await make.job(scope)
-        await letters.of_keys(scope, connection, ["a", "b"])
-        one = Wanted(LetterFilter(), limit=1)
-
-        assert (await replays.replay_matching(scope, one, Once("k", b"{}"))).replayed == 1
-        with pytest.raises(Duplicate):
-            await replays.replay_matching(scope, one, Once("k", b"{}"))
-
-        assert await letters.statuses(connection) == ["REPLAYED", "NEW"]
 
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["with keys", "without keys"])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import asyncpg
 import pytest
@@ -369,7 +370,9 @@ async def test_a_version_orders_events_that_arrive_out_of_order(url: str, connec
         now = datetime.now(UTC)
         assert await put(5, now) is Verdict.INSERTED
         assert await put(4, LATER) is Verdict.IGNORED
-        assert await put(5, now) is Verdict.UPDATED, "an equal one may repeat itself"
+        assert await put(5, now) is Verdict.IGNORED, "an equal one with the same time repeats itself"
+        assert await put(5, SOON) is Verdict.UPDATED, "an equal one may bring another time"
+        assert await put(5, now) is Verdict.UPDATED
         (claimed,) = await make.claim(connection, node)
         assert await put(4, LATER) is Verdict.IGNORED
         assert await put(6, LATER) is Verdict.SUPERSEDED
@@ -380,6 +383,26 @@ async def test_a_version_orders_events_that_arrive_out_of_order(url: str, connec
         assert await put(5, LATER) is Verdict.IGNORED, "history remembers the version too"
         assert await put(None, LATER) is Verdict.INSERTED
         assert await put(5, LATER) is Verdict.IGNORED
+
+
+async def test_a_put_with_an_equal_version_time_and_payload_changes_nothing(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        node, now = await make.node(connection), datetime.now(UTC)
+
+        async def put(payload: Any = None, **intent: Any) -> Verdict:
+            return (await make.put(scope, KEY, now, payload=payload, version=5, **intent))[0]
+
+        assert await put({"n": 1}) is Verdict.INSERTED
+        (claimed,) = await make.claim(connection, node)
+        before = await rows.everything(connection)
+        assert [await put({"n": 1}), await put(), await put({"n": 1}, again=True)] == [Verdict.IGNORED] * 3
+        assert await rows.everything(connection) == before, "what runs is not replaced"
+        await claims.bury_if_running(connection, [(claimed.held, Bury("X", "x"))])
+        before = await rows.everything(connection)
+        assert [await put({"n": 1}), await put()] == [Verdict.IGNORED] * 2
+        assert await rows.everything(connection) == before, "what died is not run again"
+        assert await put({"n": 2}) is Verdict.INSERTED, "another payload is a new intent"
 
 
 async def test_a_batch_follows_the_rules_of_put_and_answers_in_order(url: str, connection: Dedicated):

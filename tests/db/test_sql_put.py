@@ -238,6 +238,26 @@ async def test_A5_A6_A9_A10_both_ways_decide_and_write_the_same(url: str, connec
             assert stories[0] == stories[1], twins.key
 
 
+@pytest.mark.parametrize("state", GIVEN)
+async def test_both_ways_ignore_a_put_with_an_equal_version_time_and_payload(
+    url: str, connection: Dedicated, state: str
+):
+    async with make.scope(url) as scope:
+        twins = await twins_of(scope, connection)
+        for at, payload, again in product((SOON, PAST), ("1", "2", None), (False, True)):
+            twins.key = f"{at}:{payload}:{again}"
+            await GIVEN[state](twins, 5)
+            before = await twins.stories()
+
+            python, sql = await twins.put(Wish(at, payload, 5, again))
+
+            after = await twins.stories()
+            assert (python, after[0]) == (sql, after[1]), twins.key
+            had = SOON if state in {"waiting", "blocked"} else PAST
+            if before[0] and at == had and payload != "2" and not again:
+                assert (python[0], after) == ("IGNORED", before)
+
+
 wishes = st.builds(
     Wish,
     st.sampled_from([PAST, PAST, SOON, LATER]),

@@ -75,6 +75,23 @@ async def test_chores_are_done_now_and_then(url: str):
         assert bench.vitals.retry_backlog == 1
 
 
+async def test_old_keys_are_deleted_in_slices_and_the_others_counted(url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("horai.engine.janitor.KEYS_AT_ONCE", 2)
+    async with workbench(url) as bench:
+        await bench.connection.execute(
+            "insert into horai.idempotency_key (tenant_id, scope, key, request_hash, created_at, size)"
+            " select 1, 's', n::text, '', now() - n * interval '1 day', 10 from generate_series(1, 12) n"
+        )
+        await bench.connection.execute("insert into horai.idempotency_load values (2, 5, 50)")
+
+        await janitor(bench).step(bench.clock.now())
+
+        kept = await bench.connection.fetch("select key from horai.idempotency_key order by key")
+        assert [key for (key,) in kept] == ["1", "2", "3", "4", "5", "6"], "7 days"
+        load = await bench.connection.fetch("select tenant_id, keys, bytes from horai.idempotency_load")
+        assert [tuple(row) for row in load] == [(1, 6, 60)]
+
+
 async def test_strays_are_an_alarm(url: str, monkeypatch: pytest.MonkeyPatch):
     async with workbench(url) as bench:
         await rows.instance(bench.connection, State.SUCCESS)

@@ -6,7 +6,7 @@ A crash in between leaves the rest as it was; the same request again discards wh
 import time
 from dataclasses import dataclass
 
-from horai.accept.replays import BATCH, LONGEST, until
+from horai.accept.replays import BATCH, until
 from horai.accept.scope import Scope
 from horai.db import dead_letters, nodes
 from horai.db.dead_letters import LetterFilter
@@ -32,7 +32,7 @@ async def count_matching(scope: Scope, only: LetterFilter, limit: int) -> Discar
 
 async def discard_matching(scope: Scope, only: LetterFilter, limit: int, reason: str) -> Discarded:
     """Discards what matches and was dead when it began, at most `limit`."""
-    told, ends_at = Discarded(), time.monotonic() + LONGEST
+    told, ends_at = Discarded(), time.monotonic() + scope.longest
     async with acquire(scope.pool) as connection:
         meant = until(only, await nodes.database_time(connection))
     while (left := limit - told.discarded) > 0 and time.monotonic() < ends_at:

@@ -64,14 +64,16 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
             extra=extra,
         )
     attempt = max(instance.attempt - (instance.fence - fence), 0)
-    stale = Held(instance.id, instance.job_id, attempt, fence, 0, 0)
+    late = Held(instance.id, instance.job_id, attempt, fence, 0, 0)
     async with acquire(scope.pool) as connection:
-        kept = await claims.keep_late(connection, [late_result(stale, outcome)])
-    return StaleOutcome(
+        kept = await claims.keep_late(connection, [late_result(late, outcome)])
+    stale = StaleOutcome(
         Refused.OUTCOME_LATE(instance=instance.id, fence=fence, now=now),
         Hint.UNCHANGED_KEPT() if kept else Hint.UNCHANGED(),
         extra=extra,
     )
+    stale.took_effect = bool(kept)
+    return stale
 
 
 def late_result(held: Held, outcome: Outcome) -> LateResult:

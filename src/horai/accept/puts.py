@@ -4,11 +4,11 @@ All keys of a call are decided under one lock each: what can be moved is moved, 
 what succeeded is left alone. A row that changed between look and write matches nothing, and its key is decided again.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from horai.core.reschedule import Intent, PayloadMissing, Verdict, decide_live, decide_past
+from horai.core.reschedule import Intent, PayloadMissing, Plan, Verdict, decide_live, decide_past, is_repeat
 from horai.core.wakes import OutcomeWake
 from horai.db import plans
 from horai.db.claims import Woken
@@ -63,9 +63,7 @@ async def put_all(connection: Connection, place: Place, wishes: Sequence[Put]) -
 async def _decide(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, Answer]:
     live = await plans.live_of_keys(connection, place.job_id, [put.key for put in puts])
     answers = await _insert_fresh(connection, place, [put for put in puts if put.key not in live])
-    verdicts = {
-        put.key: decide_live(live[put.key].state, live[put.key].version, put.intent) for put in puts if put.key in live
-    }
+    verdicts = {put.key: _verdict(put, live[put.key]) for put in puts if put.key in live}
     chosen = [(live[put.key], put.wish, verdicts[put.key]) for put in puts if put.key in verdicts]
     answers |= await _move(connection, [(row, wish) for row, wish, verdict in chosen if verdict is Verdict.UPDATED])
     answers |= await _replace(connection, place, [(row, wish) for row, wish, v in chosen if v is Verdict.SUPERSEDED])
@@ -73,6 +71,12 @@ async def _decide(connection: Connection, place: Place, puts: Sequence[Put]) -> 
         if verdict is Verdict.IGNORED:
             answers[wish.key] = Answer(verdict, row.id, row.woken)
     return answers
+
+
+def _verdict(put: Put, live: LiveOfKey) -> Verdict:
+    asked = Plan(put.intent.version, put.at, put.payload)
+    repeats = is_repeat(asked, Plan(live.version, live.execute_time, live.payload))
+    return decide_live(live.state, live.version, put.intent, repeats=repeats)
 
 
 async def _move(connection: Connection, moves: Sequence[tuple[LiveOfKey, Wish]]) -> dict[str, Answer]:
@@ -106,7 +110,7 @@ async def _insert_fresh(connection: Connection, place: Place, puts: Sequence[Put
     if not puts:
         return {}
     made = await plans.insert_keyed(connection, place, [put.wish for put in puts])
-    pasts = await plans.past_of_keys(connection, place.job_id, list(made))
+    pasts = await _pasts(connection, place, [put for put in puts if put.key in made])
     answers: dict[str, Answer] = {}
     for put in puts:
         if put.key in made:
@@ -120,6 +124,19 @@ async def _insert_fresh(connection: Connection, place: Place, puts: Sequence[Put
     if letters := [letter for known in renewed.values() for letter in known.dead]:
         await plans.supersede_dead_letters(connection, letters)
     return answers
+
+
+async def _pasts(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, KeyPast]:
+    """What history knows of keys; which puts repeat their last instances is asked only where versions are equal."""
+    pasts = dict(await plans.past_of_keys(connection, place.job_id, [put.key for put in puts]))
+    equal = [put.wish for put in puts if put.intent.version is not None and _version(pasts, put) == put.intent.version]
+    for key in await plans.repeated_keys(connection, place.job_id, equal) if equal else ():
+        pasts[key] = replace(pasts[key], past=replace(pasts[key].past, repeated=True))
+    return pasts
+
+
+def _version(pasts: Mapping[str, KeyPast], put: Put) -> int | None:
+    return pasts[put.key].past.version if put.key in pasts else None
 
 
 def _fresh_answer(put: Put, made: Woken, known: KeyPast) -> Answer:

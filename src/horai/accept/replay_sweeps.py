@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from horai.accept.replays import HELD_UP, LONGEST, PATIENCE, Replayed, replay_locked
+from horai.accept.replays import HELD_UP, PATIENCE, Replayed, replay_locked
 from horai.accept.scope import Scope
 from horai.accept.sweeps import PORTION, page_before
 from horai.db import dead_letters, nodes
@@ -31,7 +31,7 @@ async def replay_matching(
     scope: Scope, only: InstanceFilter, before: Position, limit: int, *, dry_run: bool = False
 ) -> Swept:
     """Replays what matches behind `before`, the newest fire time first, at most `limit`; a dry run counts, and writes nothing."""
-    swept, ends_at = Swept(), time.monotonic() + LONGEST
+    swept, ends_at = Swept(), time.monotonic() + scope.longest
     while True:
         page = await page_before(scope, only, before, min(limit - swept.matched, PORTION))
         ids = [row.id for row in page.rows]
@@ -39,7 +39,7 @@ async def replay_matching(
             async with acquire(scope.pool) as connection:
                 swept.matched += await dead_letters.count_open_of(connection, ids)
         elif ids:
-            await _replay(scope, ids, swept)
+            await _replay(scope, ids, swept, ends_at)
         if page.next is None:
             return swept
         before = page.next
@@ -48,11 +48,15 @@ async def replay_matching(
             return swept
 
 
-async def _replay(scope: Scope, ids: Sequence[int], swept: Swept) -> None:
+async def _replay(scope: Scope, ids: Sequence[int], swept: Swept, ends_at: float) -> None:
     try:
         await _portion(scope, ids, swept)
     except HELD_UP:
         for id_ in ids:
+            if time.monotonic() >= ends_at:
+                swept.matched += 1
+                swept.held += 1
+                continue
             try:
                 await _portion(scope, [id_], swept)
             except HELD_UP:

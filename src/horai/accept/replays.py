@@ -17,15 +17,12 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
-from horai.accept import requests
-from horai.accept.requests import Once
 from horai.accept.scope import Scope
 from horai.core.queues import Rate
 from horai.core.reschedule import Past
 from horai.db import dead_letters, nodes, plans
 from horai.db.claims import Woken
 from horai.db.dead_letters import LetterFilter, Locked, ReplayStatus
-from horai.db.idempotency import RequestKey
 from horai.db.plans import KeyPast
 from horai.db.pool import Connection, Plans, acquire, transaction
 from horai.db.reads import FIRST
@@ -33,8 +30,6 @@ from horai.db.reads import FIRST
 BATCH = 500
 LIMIT_DEFAULT = 1_000
 LIMIT = 10_000
-LONGEST = 20.0
-"""Seconds that one request works: a client waits for half a minute."""
 PATIENCE = timedelta(milliseconds=50)
 HELD_UP = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
 
@@ -67,10 +62,6 @@ class Replayed:
     superseded: list[int] = field(default_factory=list[int])
 
 
-class _Repeated(Exception):
-    """The request's key was used before."""
-
-
 async def count_matching(scope: Scope, wanted: Wanted) -> Summary:
     """What a replay would take now; nothing is written."""
     async with acquire(scope.pool) as connection:
@@ -79,21 +70,13 @@ async def count_matching(scope: Scope, wanted: Wanted) -> Summary:
     return Summary(min(found, wanted.limit), more=found > wanted.limit)
 
 
-async def replay_matching(scope: Scope, wanted: Wanted, once: Once | None = None) -> Summary:
-    """Replays what matches and was dead when it began: what dies again meanwhile is left for the next call.
-
-    With `once`, a repeated request replays nothing, not even what the first one left over.
-    """
-    request = None if once is None else requests.request_key(scope, "dlq:replay", once)
+async def replay_matching(scope: Scope, wanted: Wanted) -> Summary:
+    """Replays what matches and was dead when it began: what dies again meanwhile is left for the next call."""
     async with acquire(scope.pool) as connection:
         now = await nodes.database_time(connection)
     only = until(wanted.only, now)
-    run = _Run(scope, wanted, now, request)
-    try:
-        await run.through(only)
-    except _Repeated:
-        if request is not None:
-            raise await requests.duplicate_of(scope.pool, request) from None
+    run = _Run(scope, wanted, now, time.monotonic() + scope.longest)
+    await run.through(only)
     async with acquire(scope.pool) as connection:
         run.summary.more = await dead_letters.count_replayable(connection, scope.tenant_id, only, 1) > 0
     return run.summary
@@ -111,9 +94,8 @@ class _Run:
     scope: Scope
     wanted: Wanted
     now: datetime
-    request: RequestKey | None
+    ends_at: float
     summary: Summary = field(default_factory=Summary)
-    ends_at: float = field(default_factory=lambda: time.monotonic() + LONGEST)
 
     async def through(self, only: LetterFilter) -> None:
         """Batch after batch, until there are enough or no more, or time is up."""
@@ -161,13 +143,9 @@ class _Run:
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncGenerator[Connection]:
-        """The first one also takes the request's key: a request that failed before it had done anything may be repeated."""
         async with transaction(self.scope.pool, Plans.FRESH) as connection:
-            if not await requests.take(connection, self.request):
-                raise _Repeated
             await dead_letters.yield_soon(connection, PATIENCE)
             yield connection
-        self.request = None
 
     def _at(self, number: int) -> datetime:
         return self.now if self.wanted.rate is None else self.now + self.wanted.rate.offset(number)

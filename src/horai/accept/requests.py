@@ -3,8 +3,11 @@
 import hashlib
 from dataclasses import dataclass
 
+import asyncpg
+
 from horai.accept.scope import Scope
-from horai.core.errors import Duplicate, Invalid
+from horai.core.errors import Conflict, Duplicate, Invalid, RetryLimited
+from horai.core.settings import KEPT_ANSWER_BYTES, KEPT_KEYS, EngineSettings
 from horai.core.wording import Hint, Refused, Wrong
 from horai.db import idempotency, jobs, reads
 from horai.db.idempotency import First, RequestKey
@@ -21,16 +24,42 @@ class Once:
     body: bytes
 
 
+def check_request_key(key: str) -> str:
+    """An `Idempotency-Key` as it may be stored; `Invalid` otherwise."""
+    if not 0 < len(key) <= KEY_LIMIT or not key.isprintable() or not key.isascii():
+        raise Invalid.field("Idempotency-Key", Wrong.PRINTABLE(most=KEY_LIMIT))
+    return key
+
+
 def request_key(scope: Scope, verb: str, once: Once) -> RequestKey:
     """The stored form of a key; the same key may be used once for each verb and object."""
-    if not 0 < len(once.key) <= KEY_LIMIT or not once.key.isprintable() or not once.key.isascii():
-        raise Invalid.field("Idempotency-Key", Wrong.PRINTABLE(most=KEY_LIMIT))
+    check_request_key(once.key)
     return RequestKey(scope.tenant_id, verb, once.key, hashlib.sha256(once.body).digest())
 
 
 async def take(connection: Connection, request: RequestKey | None) -> bool:
-    """Whether to go on: True for the first request of its key, and for one that brought none."""
-    return request is None or await idempotency.take_key(connection, request)
+    """Whether to go on: True for the first request of its key, and for one that brought none.
+
+    Waits for a first request that is in flight, no longer than the connection's lock_timeout, then raises `Conflict`.
+    """
+    if request is None:
+        return True
+    try:
+        is_first = await idempotency.take_key(connection, request)
+    except asyncpg.LockNotAvailableError as error:
+        raise Conflict(Refused.KEY_IN_FLIGHT(key=request.key), Hint.REPEAT_SOON(), extra={"retryAfter": "1"}) from error
+    if not is_first and await idempotency.key_holder(connection, request) is None:
+        raise _too_many_keys()
+    return is_first
+
+
+def _too_many_keys() -> RetryLimited:
+    days, gigabytes = EngineSettings().idempotency_keep.days, KEPT_ANSWER_BYTES // 1024**3
+    return RetryLimited(
+        Refused.KEYS_FULL(most=KEPT_KEYS, gigabytes=gigabytes, days=days),
+        Hint.KEYS_EXPIRE(),
+        extra={"retryAfter": "3600"},
+    )
 
 
 async def bind(connection: Connection, request: RequestKey | None, job_id: int, instance_id: int | None) -> None:

@@ -9,6 +9,9 @@ from horai.db.jobs import JobRow
 from horai.db.pool import Connection, Pool
 from horai.db.wakeups import Wakeups
 
+LONGEST = 20.0
+"""Seconds that one request works: a client waits for half a minute."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -18,6 +21,8 @@ class Scope:
     wakeups: Wakeups
     tenant_id: int
     tenant: str
+    longest: float = LONGEST
+    """Seconds after which work that is done in portions stops and says that there is more."""
 
 
 async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from horai.accept.instances import tell_cancelled
-from horai.accept.replays import HELD_UP, LONGEST, PATIENCE
+from horai.accept.replays import HELD_UP, PATIENCE
 from horai.accept.scope import Scope
 from horai.core.states import CancelReason, State
 from horai.db import dead_letters, lists, plans
@@ -35,7 +35,7 @@ async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry
 
     What has begun meanwhile is left alone unless RUNNING is among the states.
     """
-    swept, before, ends_at = Swept(), LAST, time.monotonic() + LONGEST
+    swept, before, ends_at = Swept(), LAST, time.monotonic() + scope.longest
     while True:
         size = min(limit - swept.matched, PORTION)
         page = await page_before(scope, only, before, max(size, 1))
@@ -45,7 +45,7 @@ async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry
         ids = [row.id for row in page.rows]
         swept.matched += len(ids)
         if ids and not dry_run:
-            await _cancel(scope, ids, swept, running=State.RUNNING in only.states)
+            await _cancel(scope, ids, swept, ends_at, running=State.RUNNING in only.states)
         if page.next is None:
             return swept
         before = page.next
@@ -57,11 +57,14 @@ async def page_before(scope: Scope, only: InstanceFilter, before: Position, size
         return await lists.list_instances(connection, scope.tenant_id, Start(before), size, only)
 
 
-async def _cancel(scope: Scope, ids: Sequence[int], swept: Swept, *, running: bool) -> None:
+async def _cancel(scope: Scope, ids: Sequence[int], swept: Swept, ends_at: float, *, running: bool) -> None:
     try:
         swept.cancelled += await _portion(scope, ids, running=running)
     except HELD_UP:
         for id_ in ids:
+            if time.monotonic() >= ends_at:
+                swept.held += 1
+                continue
             try:
                 swept.cancelled += await _portion(scope, [id_], running=running)
             except HELD_UP:

@@ -16,6 +16,7 @@ from horai.api.door import Door
 from horai.api.feed import Feed
 from horai.api.guard import Guard
 from horai.api.kept import Kept
+from horai.api.repeats import HEADER, WRITES
 from horai.api.routes import (
     backfills,
     days,
@@ -51,6 +52,11 @@ from horai.wire.queues import QueueIn
 from horai.wire.reconcilers import ReconcilerIn, ReconcilerPatch
 from horai.wire.schedules import PreviewIn
 from horai.wire.workflows import RerunIn, WorkflowIn, WorkflowPatch
+
+KEY_SAYS = (
+    "Names the request: it takes effect once, however often it is sent within 7 days. A repeat gets the answer of the first "
+    "request with the header Idempotency-Replayed; of a create or a trigger 409 with the id and the state of what it made."
+)
 
 BODIES: tuple[type[BaseModel], ...] = (
     JobIn,
@@ -141,7 +147,7 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
             components.setdefault(name, shape)
         _describe_problems(document)
         _describe_parameters(document)
-        _describe_trigger_key(document)
+        _describe_keys(document)
         app.openapi_schema = document
     return app.openapi_schema
 
@@ -168,9 +174,11 @@ def _describe_parameters(document: dict[str, Any]) -> None:
         )
 
 
-def _describe_trigger_key(document: dict[str, Any]) -> None:
-    """A trigger without its key is a problem of its own (400), so the route itself takes it as optional."""
-    triggers = [path["post"] for name, path in document["paths"].items() if name.endswith("/trigger")]
-    for parameter in (parameter for trigger in triggers for parameter in trigger["parameters"]):
-        if parameter["in"] == "header":
-            parameter |= {"required": True, "schema": {"type": "string", "minLength": 1, "maxLength": KEY_LIMIT}}
+def _describe_keys(document: dict[str, Any]) -> None:
+    """Every write takes a key. A trigger without one is a problem of its own (400), so its route takes it as optional."""
+    schema = {"type": "string", "minLength": 1, "maxLength": KEY_LIMIT}
+    for name, path in document["paths"].items():
+        for method in path.keys() & {write.lower() for write in WRITES}:
+            others = [one for one in path[method].get("parameters", ()) if one["name"] != HEADER]
+            described = {"name": HEADER, "in": "header", "description": KEY_SAYS, "schema": schema}
+            path[method]["parameters"] = [*others, described | {"required": name.endswith(("/trigger", "/run"))}]

@@ -69,14 +69,20 @@ def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], 
     async def read(request: Request) -> Body[Shape]:
         await _require_known_job(request)
         raw = await _read(request, limit)
-        if not raw.strip(WHITESPACE):
-            return Body(_shaped(shape, {}), raw)
-        _require_json(request)
-        if len(raw) <= AT_ONCE:
-            return Body(_shaped(shape, _parsed(raw)), raw)
-        return Body(await asyncio.to_thread(lambda: _shaped(shape, _parsed(raw))), raw)
+        shaped = await _understood(request, shape, raw)
+        request.state.body, request.state.is_dry_run = raw, getattr(shaped, "dry_run", False)
+        return Body(shaped, raw)
 
     return read
+
+
+async def _understood(request: Request, shape: type[Shape], raw: bytes) -> Shape:
+    if not raw.strip(WHITESPACE):
+        return _shaped(shape, {})
+    _require_json(request)
+    if len(raw) <= AT_ONCE:
+        return _shaped(shape, _parsed(raw))
+    return await asyncio.to_thread(lambda: _shaped(shape, _parsed(raw)))
 
 
 def _parsed(raw: bytes) -> Any:

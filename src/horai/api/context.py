@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
 
+from horai.accept.keyed import Keyed
 from horai.accept.requests import Once
 from horai.accept.scope import Scope
 from horai.core.errors import IdempotencyKeyRequired, Invalid
@@ -34,9 +35,11 @@ async def context_of(request: Request) -> Context:
     return request.app.state.context
 
 
-async def scope_of(context: Annotated[Context, Depends(context_of)]) -> Scope:
-    """The caller's tenant."""
-    return Scope(context.pool, context.wakeups, context.tenant_id, context.tenant)
+async def scope_of(request: Request, context: Annotated[Context, Depends(context_of)]) -> Scope:
+    """The caller's tenant; of a write with a key, all within its one transaction."""
+    scope = Scope(context.pool, context.wakeups, context.tenant_id, context.tenant)
+    keyed: Keyed | None = getattr(request.state, "keyed", None)
+    return scope if keyed is None else keyed.bind(scope)
 
 
 async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | None:

@@ -13,6 +13,7 @@
     ├── Conflict                 409  SCH_409_CONFLICT
     ├── PreconditionFailed       412  SCH_412_PRECONDITION
     ├── TooLarge                 413  SCH_413_TOO_LARGE
+    ├── RetryLimited             429  SCH_429_RETRY_LIMITED
     ├── HeadersTooLarge          431  SCH_431_HEADERS_TOO_LARGE
     ├── Busy                     503  SCH_503_BUSY
     ├── DispatcherDown           503  SCH_503_DISPATCHER_DOWN
@@ -47,6 +48,8 @@ class HoraiError(Exception):
     code = "SCH_500_INTERNAL"
     status = 500
     title: str = Title.SCH_500_INTERNAL()
+    took_effect = False
+    """Whether the request has written something all the same, which is to be committed with its Idempotency-Key."""
 
     def __init__(
         self,
@@ -172,6 +175,14 @@ class TooLarge(HoraiError):
     code = "SCH_413_TOO_LARGE"
     status = 413
     title = Title.SCH_413_TOO_LARGE()
+
+
+class RetryLimited(HoraiError):
+    """A limit of the tenant is reached; the header `Retry-After` says when to try again."""
+
+    code = "SCH_429_RETRY_LIMITED"
+    status = 429
+    title = Title.SCH_429_RETRY_LIMITED()
 
 
 class HeadersTooLarge(HoraiError):

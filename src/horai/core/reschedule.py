@@ -6,6 +6,7 @@ decided on is the state written.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from horai.core.errors import Invalid
@@ -50,20 +51,39 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What history knows of the key: whether it ever succeeded, and the highest version it accepted."""
+    """What history knows of the key: whether it ever succeeded, and the highest version it accepted.
+
+    `repeated`: the put asks for what the last instance had.
+    """
 
     succeeded: bool = False
     version: int | None = None
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The version, the time and the payload (JSON text) that a put asks for, or that an instance has."""
+
+    version: int | None
+    at: datetime
+    payload: str | None
+
+
+def is_repeat(asked: Plan, known: Plan) -> bool:
+    """Whether a put asks for what is there: an equal version, time and payload. One without a payload has none to differ."""
+    is_equal = asked.version is not None and (asked.version, asked.at) == (known.version, known.at)
+    return is_equal and asked.payload in (None, known.payload)
 
 
 def is_outdated(intent: Intent, accepted: int | None) -> bool:
-    """A version lower than the last accepted one says nothing new; an equal one may repeat itself."""
+    """A version lower than the last accepted one says nothing new; an equal one may bring another time or payload."""
     return intent.version is not None and accepted is not None and intent.version < accepted
 
 
-def decide_live(state: State, accepted: int | None, intent: Intent) -> Verdict:
+def decide_live(state: State, accepted: int | None, intent: Intent, *, repeats: bool = False) -> Verdict:
     """The verdict on a key whose live instance is in `state` and has accepted version `accepted`."""
-    if is_outdated(intent, accepted):
+    if repeats or is_outdated(intent, accepted):
         return Verdict.IGNORED
     match state:
         case State.INIT | State.FAIL | State.BLOCKED:
@@ -75,9 +95,9 @@ def decide_live(state: State, accepted: int | None, intent: Intent) -> Verdict:
 
 
 def decide_past(past: Past, intent: Intent) -> Verdict:
-    """The verdict on a key without a live instance. CANCELLED, DEAD and unknown mean a new intent."""
+    """The verdict on a key without a live instance. CANCELLED, DEAD and unknown mean a new intent, unless it is repeated."""
     if is_outdated(intent, past.version):
         return Verdict.IGNORED
-    if past.succeeded and not intent.again:
+    if (past.succeeded or past.repeated) and not intent.again:
         return Verdict.IGNORED
     return Verdict.INSERTED

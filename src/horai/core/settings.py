@@ -16,6 +16,10 @@ PAGE_DEFAULT = 50
 PAGE_BYTES = 4 * 1024 * 1024
 LISTED_PAYLOAD_BYTES = 4 * 1024
 NESTING_LIMIT = 64
+KEPT_KEYS = 10_000_000
+"""Idempotency keys of one tenant; past them a request with a new key gets 429."""
+KEPT_ANSWER_BYTES = 4 * 1024**3
+"""Bytes of answers, compressed, that are kept for the repeats of one tenant."""
 
 
 @dataclass(frozen=True, slots=True)

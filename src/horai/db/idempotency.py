@@ -1,8 +1,12 @@
 """Idempotency keys: one function per statement of sql/idempotency.sql."""
 
+import json
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from horai.core.settings import KEPT_ANSWER_BYTES, KEPT_KEYS
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
@@ -18,20 +22,31 @@ class RequestKey:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The answer to a request, as it is replayed to a repeat."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class First:
-    """The request that took the key first, and what it made."""
+    """The request that took the key first, and what it made or was answered."""
 
     digest: bytes
     job_id: int | None
     instance_id: int | None
+    answer: KeptAnswer | None = None
 
 
 async def take_key(connection: Connection, request: RequestKey) -> bool:
-    """Whether this request is the first of its key. Waits for a concurrent one to commit or fail."""
-    return (
-        await connection.fetchval(sql("take_key"), request.tenant_id, request.scope, request.key, request.digest)
-        is not None
-    )
+    """Take the key; False if another request has it, or if the tenant has as many keys or answers as Horai keeps.
+
+    Waits for a concurrent request with the same key to commit or to fail, at most the connection's lock_timeout.
+    """
+    named = (request.tenant_id, request.scope, request.key, request.digest)
+    return await connection.fetchval(sql("take_key"), *named, KEPT_KEYS, KEPT_ANSWER_BYTES) is not None
 
 
 async def bind_key(connection: Connection, request: RequestKey, job_id: int, instance_id: int | None) -> None:
@@ -39,12 +54,30 @@ async def bind_key(connection: Connection, request: RequestKey, job_id: int, ins
     await connection.execute(sql("bind_key"), request.tenant_id, request.scope, request.key, job_id, instance_id)
 
 
+async def keep_answer(connection: Connection, request: RequestKey, answer: KeptAnswer) -> None:
+    """Store the answer in the row of the key, compressed: a batch of 10,000 is answered with up to 1 MB."""
+    body = zlib.compress(answer.body, 1)
+    named = (request.tenant_id, request.scope, request.key)
+    await connection.execute(
+        sql("keep_answer"), *named, answer.status, json.dumps(dict(answer.headers)), body, len(body)
+    )
+
+
 async def key_holder(connection: Connection, request: RequestKey) -> First | None:
     """The first request of this key."""
     row = await connection.fetchrow(sql("key_holder"), request.tenant_id, request.scope, request.key)
-    return First(*row.values()) if row else None
+    if row is None:
+        return None
+    digest, job_id, instance_id, status, headers, body = row
+    kept = None if status is None else KeptAnswer(status, json.loads(headers), zlib.decompress(body))
+    return First(digest, job_id, instance_id, kept)
 
 
-async def forget_keys(connection: Connection, older_than: timedelta) -> None:
-    """Drops keys nobody will repeat any more."""
-    await connection.execute(sql("forget_keys"), older_than)
+async def forget_keys(connection: Connection, older_than: timedelta, limit: int) -> int:
+    """Delete up to `limit` keys that are older than this, the oldest first; how many were deleted."""
+    return await connection.fetchval(sql("forget_keys"), older_than, limit)
+
+
+async def count_keys(connection: Connection) -> None:
+    """Write down how many keys, and how many bytes of answers, each tenant has."""
+    await connection.execute(sql("count_keys"))

@@ -155,6 +155,14 @@ async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
     }
 
 
+async def repeated_keys(connection: Connection, job_id: int, wishes: Sequence[Wish]) -> list[str]:
+    """The keys whose last finished instance has the version, the time and the payload that is wished for."""
+    keys, times = [wish.key for wish in wishes], [wish.at for wish in wishes]
+    payloads, versions = [wish.payload for wish in wishes], [wish.version for wish in wishes]
+    rows = await connection.fetch(sql("repeated_keys"), job_id, keys, times, payloads, versions)
+    return [row["key"] for row in rows]
+
+
 async def inherit(connection: Connection, pasts: Mapping[int, KeyPast]) -> None:
     """Gives rows this transaction has just inserted what they have from the past of their keys."""
     versions, fences = [known.past.version for known in pasts.values()], [known.fence for known in pasts.values()]

@@ -1,11 +1,12 @@
 """Connections: a pool for the API, dedicated ones for the loops, each with its timeouts."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -20,12 +21,27 @@ from horai.db.route import Dedicated, ServerUnfit
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
+
+class Lender(ABC):
+    """Takes the place of a pool for one request, whose statements then share one transaction (accept/keyed.py)."""
+
+    @abstractmethod
+    def lend(self) -> AbstractAsyncContextManager[Connection]:
+        """The connection of that transaction."""
+
+    def as_pool(self) -> Pool:
+        """Itself, for a scope: only `acquire` and `transaction` use a scope's pool."""
+        return cast("Pool", self)
+
+
 CONNECT_TIMEOUT = 10.0
 COMMAND_TIMEOUT = timedelta(seconds=30)
 LOOP_LOCK_TIMEOUT = timedelta(seconds=2)
 ACQUIRE_TIMEOUT = 4.2
 STATEMENTS_KEPT = 400
 """Prepared statements of a pooled connection: more than the catalog has, so that none pushes another out."""
+LOCK_TIMEOUT = timedelta(seconds=5)
+"""How long a request waits for a lock, that of an Idempotency-Key in flight included."""
 IDLE_TIMEOUT = timedelta(seconds=60)
 """How long a transaction may wait for its next statement; past it the server ends the session, and its locks are free."""
 
@@ -150,7 +166,7 @@ class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument]
 
 async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
     """Open a pool for requests. Its connections plan as `acquire` or `transaction` asks, and keep their prepared statements."""
-    settings = _server_settings(application, timedelta(seconds=5), idle_timeout)
+    settings = _server_settings(application, LOCK_TIMEOUT, idle_timeout)
     pool = await asyncpg.create_pool(
         url,
         min_size=0,
@@ -195,6 +211,10 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
 @asynccontextmanager
 async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Connection]:
     """A pooled connection that plans in this way, or `DatabaseUnavailable` after a few seconds."""
+    if isinstance(pool, Lender):
+        async with pool.lend() as lent:
+            yield lent
+        return
     try:
         connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
     except (asyncpg.PostgresError, *GONE) as error:
@@ -229,7 +249,7 @@ async def _release(pool: Pool, connection: "PoolConnectionProxy[asyncpg.Record]"
 
 @asynccontextmanager
 async def transaction(pool: Pool, plans: Plans = Plans.KEPT) -> AsyncGenerator[Connection]:
-    """A READ COMMITTED transaction on a pooled connection; writes find their rows by keys, so that their plans can be kept."""
+    """A READ COMMITTED transaction on a pooled connection, a savepoint in that of a lender; writes find their rows by keys, so that their plans can be kept."""
     async with acquire(pool, plans) as connection, connection.transaction():
         yield connection
 

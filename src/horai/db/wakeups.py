@@ -115,23 +115,23 @@ class Wakeups:
     def announce(self, woken: Iterable[Woken]) -> None:
         """Tells of rows that became claimable."""
         for wake in lane_wakes(woken):
-            self._send(wake)
+            self.send(wake)
 
     def wake(self, lane: int, due: datetime, shard: int | None = None) -> None:
         """Tells of one lane, in any shard unless one is named."""
-        self._send(LaneWake(shard, lane, due))
+        self.send(LaneWake(shard, lane, due))
 
     def wake_schedule(self, schedule_id: int, fire_time: datetime) -> None:
         """Tells of a schedule's coming fire."""
-        self._send(ScheduleWake(schedule_id, fire_time))
+        self.send(ScheduleWake(schedule_id, fire_time))
 
     def claim_ended(self, instance_id: int, fence: int) -> None:
         """Tells the holder of a claim that it was ended from outside."""
-        self._send(OutcomeWake(instance_id, fence))
+        self.send(OutcomeWake(instance_id, fence))
 
     def queue_changed(self, queue_id: int) -> None:
         """Tells that a queue has other limits, is paused or resumed, or has a free slot."""
-        self._send(QueueWake(queue_id))
+        self.send(QueueWake(queue_id))
 
     def gates_asked(self, job_ids: Iterable[int]) -> None:
         """Tells, in this process alone, that a run of these jobs has ended or a slot of theirs is held."""
@@ -145,7 +145,7 @@ class Wakeups:
 
     def relane_asked(self) -> None:
         """Tells that a job's rows have to be moved."""
-        self._send(RelaneWake())
+        self.send(RelaneWake())
 
     def catchups_asked(self) -> None:
         """Tells that a job has late slots: only who makes them has to look."""
@@ -153,13 +153,14 @@ class Wakeups:
 
     def nodes_changed(self) -> None:
         """Tells that a node has come or gone."""
-        self._send(NodesWake())
+        self.send(NodesWake())
 
     def look_everywhere(self) -> None:
         """Tells that anything may be there to do, in every process."""
-        self._send(EverywhereWake())
+        self.send(EverywhereWake())
 
-    def _send(self, wake: Wake) -> None:
+    def send(self, wake: Wake) -> None:
+        """Tell those who listen in this process, and through the herald the others."""
         if isinstance(wake, LaneWake) and not wake.lane:
             return  # the parking lane concerns nobody
         self.hear(wake)
@@ -192,3 +193,32 @@ class Wakeups:
 def _call(listeners: Iterable[PlainListener]) -> None:
     for listener in listeners:
         listener()
+
+
+class HeldWakeups(Wakeups):
+    """Keeps the wakes of a transaction until `release`, which sends them after its commit."""
+
+    def __init__(self, receiver: Wakeups) -> None:
+        super().__init__()
+        self._held: list[Callable[[], None]] = []
+        self._receiver = receiver
+
+    def gates_asked(self, job_ids: Iterable[int]) -> None:
+        """Keep it, to be told after the commit."""
+        known = tuple(job_ids)
+        self._held.append(lambda: self._receiver.gates_asked(known))
+
+    def runs_asked(self, instance_ids: Iterable[int]) -> None:
+        """Keep it, to be told after the commit."""
+        known = tuple(instance_ids)
+        self._held.append(lambda: self._receiver.runs_asked(known))
+
+    def send(self, wake: Wake) -> None:
+        """Keep it, to be sent after the commit."""
+        self._held.append(lambda: self._receiver.send(wake))
+
+    def release(self) -> None:
+        """Send all that was kept, in its order."""
+        for tell in self._held:
+            tell()
+        self._held.clear()

@@ -18,6 +18,7 @@ log = structlog.get_logger(__name__)
 OFTEN = timedelta(seconds=30)
 SELDOM = timedelta(minutes=5)
 JOBS_AT_ONCE = 20
+KEYS_AT_ONCE = 5_000
 MINUTES_KEPT = timedelta(days=2)
 
 
@@ -49,6 +50,8 @@ class Janitor:
         await nodes.make_partitions(connection, self._settings.partitions_ahead)
         if strays := await nodes.strays(connection):
             log.error("rows in a default partition: their day had no partition of its own", rows=strays)
-        await idempotency.forget_keys(connection, self._settings.idempotency_keep)
+        while await idempotency.forget_keys(connection, self._settings.idempotency_keep, KEYS_AT_ONCE) == KEYS_AT_ONCE:
+            pass  # a short transaction each: no long lock, and no long list of dead rows at once
+        await idempotency.count_keys(connection)
         await minutes.forget_minutes(connection, MINUTES_KEPT)
         self._vitals.retry_backlog = await reads.retry_backlog(connection)

@@ -117,8 +117,8 @@ class Verbs(Generic[R]):
     ) -> Handle[R]:
         """Creates or reschedules the instance of a business key; the handle's `decision` says which.
 
-        A `version` lower than the last accepted one is ignored; `again` runs a key once more that has succeeded. Without
-        a payload, a live instance keeps its own.
+        A `version` lower than the last accepted one is ignored, and so is an equal one with the same time and payload;
+        `again` runs a key once more that has succeeded. Without a payload, a live instance keeps its own.
         """
         when, intent = _when(at, delay), Intent(version, again)
         text = self.declaration.signature.shape.encode(payload)

@@ -34,7 +34,7 @@ from horai.engine.executors.workflow import WorkflowExecutor
 from horai.engine.gatekeeper import Gatekeeper
 from horai.engine.handout import Handout
 from horai.engine.holdings import Holdings
-from horai.engine.janitor import Janitor
+from horai.engine.janitor import KEYS_AT_ONCE, Janitor
 from horai.engine.keeper import Keeper
 from horai.engine.lanes import Lanes
 from horai.engine.rescuer import Rescuer
@@ -170,7 +170,7 @@ class Workplace:
         self.clock.move_to(moment)
         connection = await self._line.get()
         await store.move_to(connection, moment)
-        await idempotency.forget_keys(connection, SETTINGS.idempotency_keep)
+        await idempotency.forget_keys(connection, SETTINGS.idempotency_keep, KEYS_AT_ONCE)
 
     @property
     def job_names(self) -> frozenset[str]:

@@ -10,9 +10,10 @@ from horai.accept import backfills
 from horai.accept.backfills import Survey, backfill_not_found
 from horai.accept.scope import require_job
 from horai.api.body import Body, body_of
-from horai.api.context import IdempotencyKey, ScopeDep, once_of, takes
+from horai.api.context import ScopeDep, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, job_cursor
+from horai.api.repeats import RepeatSafe
 from horai.core.backfills import BackfillStatus, checked
 from horai.db.backfills import BackfillRow, list_backfills
 from horai.db.pool import acquire
@@ -20,7 +21,7 @@ from horai.wire.backfills import BackfillIn, BackfillList, BackfillOut, Backfill
 from horai.wire.fields import Text
 from horai.wire.jobs import Noted
 
-router = APIRouter(prefix="/api/v1", tags=["backfills"])
+router = APIRouter(prefix="/api/v1", tags=["backfills"], route_class=RepeatSafe)
 
 LAST = 2**63 - 1
 NoteBody = Annotated[Body[Noted], Depends(body_of(Noted))]
@@ -40,17 +41,13 @@ class BackfillQuery(PageQuery):
     openapi_extra=takes(BackfillIn),
 )
 async def backfill_job(
-    scope: ScopeDep,
-    job: str,
-    body: Annotated[Body[BackfillIn], Depends(body_of(BackfillIn))],
-    idempotency_key: IdempotencyKey = None,
+    scope: ScopeDep, job: str, body: Annotated[Body[BackfillIn], Depends(body_of(BackfillIn))]
 ) -> Response:
-    """Run slots of the past; with `dryRun` only count them. A repeated Idempotency-Key gets the first backfill."""
+    """Run slots of the past; with `dryRun` only count them."""
     wish = checked(body.given())
     if body.shape.dry_run:
         return answer(plan_json(await backfills.survey_backfill(scope, job, wish)))
-    once = once_of(idempotency_key, body.raw)
-    made = await backfills.start_backfill(scope, job, wish, once, body.shape.note)
+    made = await backfills.start_backfill(scope, job, wish, None, body.shape.note)
     return answer(backfill_json(made), 202, {"Location": f"/api/v1/backfills/{made.id}"})
 
 

@@ -10,9 +10,10 @@ from horai.accept import dead_letters, discards, replays
 from horai.accept.replays import Summary, Wanted
 from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, body_of
-from horai.api.context import IdempotencyKey, ScopeDep, once_of, takes
+from horai.api.context import ScopeDep, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, cursor_after, instance_cursor, instance_json
+from horai.api.repeats import RepeatSafe
 from horai.core.errors import Invalid, NotFound
 from horai.core.queues import Rate, parse_rate
 from horai.core.wording import Hint, Refused, Wrong, told_by
@@ -35,7 +36,7 @@ from horai.wire.dead_letters import (
 )
 from horai.wire.fields import Id, Instant, Model, Text
 
-router = APIRouter(prefix="/api/v1/dlq", tags=["dead letters"])
+router = APIRouter(prefix="/api/v1/dlq", tags=["dead letters"], route_class=RepeatSafe)
 
 FAULTS_LOOKED_AT = 10_000
 FAULTS_SHOWN = 100
@@ -114,17 +115,13 @@ async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> 
 
 
 @router.post("/replay", responses={200: {"model": ReplayAnswer}}, openapi_extra=takes(ReplayIn))
-async def replay_letters(
-    scope: ScopeDep,
-    body: Annotated[Body[ReplayIn], Depends(body_of(ReplayIn))],
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
+async def replay_letters(scope: ScopeDep, body: Annotated[Body[ReplayIn], Depends(body_of(ReplayIn))]) -> Response:
     """Replay dead letters that match, oldest first. The same request again replays nothing that was replayed before."""
     wish = body.shape
     wanted = Wanted(await _filter(scope, wish), wish.limit, _rate(wish.rate))
     if wish.dry_run:
         return _summary(await replays.count_matching(scope, wanted), dry_run=True)
-    return _summary(await replays.replay_matching(scope, wanted, once_of(idempotency_key, body.raw)), dry_run=False)
+    return _summary(await replays.replay_matching(scope, wanted), dry_run=False)
 
 
 @router.post("/discard", responses={200: {"model": DiscardAnswer}}, openapi_extra=takes(DiscardManyIn))

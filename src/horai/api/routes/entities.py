@@ -12,6 +12,7 @@ from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import ScopeDep, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, entity_cursor, entity_json, entity_page
+from horai.api.repeats import RepeatSafe
 from horai.core.durations import format_duration, parse_duration
 from horai.core.errors import Invalid
 from horai.core.refresh import Status
@@ -30,7 +31,7 @@ from horai.wire.entities import (
 )
 from horai.wire.fields import Id, Text
 
-router = APIRouter(prefix="/api/v1/jobs", tags=["refresh"])
+router = APIRouter(prefix="/api/v1/jobs", tags=["refresh"], route_class=RepeatSafe)
 
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 

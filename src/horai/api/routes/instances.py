@@ -17,6 +17,7 @@ from horai.api.details import instance_detail, known_of
 from horai.api.filters import Meant, instances_meant, states_of
 from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_cursor, instance_json, instance_page
+from horai.api.repeats import RepeatSafe
 from horai.api.said import said
 from horai.core.callbacks import clean_text, output_text
 from horai.core.errors import Invalid, NotFound
@@ -44,7 +45,7 @@ from horai.wire.instances import (
     TriggerIn,
 )
 
-router = APIRouter(prefix="/api/v1", tags=["instances"])
+router = APIRouter(prefix="/api/v1", tags=["instances"], route_class=RepeatSafe)
 
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 

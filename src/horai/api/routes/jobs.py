@@ -15,6 +15,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, glimpse_json, job_cursor, job_json, job_page
+from horai.api.repeats import RepeatSafe
 from horai.core.definition import JobStatus
 from horai.db import lists
 from horai.db.jobs import JobFilter, JobRow, list_jobs
@@ -22,7 +23,7 @@ from horai.db.pool import Connection, acquire
 from horai.wire.fields import Text
 from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, Noted, StatusName
 
-router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=RepeatSafe)
 
 MOST_RECENT = 100
 

@@ -11,12 +11,13 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, job_cursor, page_cursor
+from horai.api.repeats import RepeatSafe
 from horai.db.sources import Parked
 from horai.wire.dead_letters import DiscardIn
 from horai.wire.fields import Text
 from horai.wire.parked import ParkedDetail, ParkedList, ParkedOut, RetryAnswer, RetryIn
 
-router = APIRouter(prefix="/api/v1/events/parked", tags=["events"])
+router = APIRouter(prefix="/api/v1/events/parked", tags=["events"], route_class=RepeatSafe)
 
 PREVIEW = 500
 """Bytes of a body that a list shows."""

@@ -10,12 +10,13 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, job_cursor, queue_json, queue_page
+from horai.api.repeats import RepeatSafe
 from horai.core.queues import checked
 from horai.db.pool import acquire
 from horai.db.queues import QueueLoad, QueueRow, list_queues, loads_of_queues
 from horai.wire.queues import QueueIn, QueueList, QueueOut
 
-router = APIRouter(prefix="/api/v1/queues", tags=["queues"])
+router = APIRouter(prefix="/api/v1/queues", tags=["queues"], route_class=RepeatSafe)
 
 
 async def _shown(scope: Scope, queue: QueueRow) -> Response:

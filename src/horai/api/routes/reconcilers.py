@@ -12,13 +12,14 @@ from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, req
 from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_json
 from horai.api.reconciler_json import reconciler_json, reconciler_page, report_page
+from horai.api.repeats import RepeatSafe
 from horai.core.errors import Invalid
 from horai.core.wording import Hint, Wrong
 from horai.wire.instances import InstanceAnswer
 from horai.wire.jobs import Noted
 from horai.wire.reconcilers import ReconcilerIn, ReconcilerList, ReconcilerOut, ReconcilerPatch, ReportList
 
-router = APIRouter(prefix="/api/v1/reconcilers", tags=["reconcilers"])
+router = APIRouter(prefix="/api/v1/reconcilers", tags=["reconcilers"], route_class=RepeatSafe)
 
 
 def _shown(overview: Overview, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

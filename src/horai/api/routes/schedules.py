@@ -11,6 +11,7 @@ from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.present import answer
+from horai.api.repeats import RepeatSafe
 from horai.api.said import said
 from horai.core.coming import Fire, FireNotes, after_each_run, coming, told
 from horai.core.definition import JobStatus
@@ -27,7 +28,7 @@ from horai.db.pool import Connection, acquire
 from horai.wire.fields import Instant, Model
 from horai.wire.schedules import FEW, Count, FiresOut, PreviewIn
 
-router = APIRouter(prefix="/api/v1", tags=["schedules"])
+router = APIRouter(prefix="/api/v1", tags=["schedules"], route_class=RepeatSafe)
 
 _MOMENT = timedelta(microseconds=1)
 

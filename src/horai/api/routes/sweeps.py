@@ -10,13 +10,14 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.filters import Meant, instances_meant, states_of
 from horai.api.present import answer, cursor_after, instance_cursor
+from horai.api.repeats import RepeatSafe
 from horai.core.errors import Invalid
 from horai.core.states import LIVE, State
 from horai.core.wording import Hint, Refused, Wrong
 from horai.db.lists import InstanceFilter
 from horai.wire.instances import ReplaySweepAnswer, ReplaySweepIn, SweepAnswer, SweepIn
 
-router = APIRouter(prefix="/api/v1/instances", tags=["instances"])
+router = APIRouter(prefix="/api/v1/instances", tags=["instances"], route_class=RepeatSafe)
 
 WAITING = LIVE - {State.RUNNING}
 DEAD = frozenset({State.DEAD})

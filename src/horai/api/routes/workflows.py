@@ -13,6 +13,7 @@ from horai.api.body import Body, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, instance_cursor, instance_json, job_cursor
+from horai.api.repeats import RepeatSafe
 from horai.api.workflow_json import pending_json, run_page, view_json, workflow_json, workflow_page
 from horai.core.dag import RunState
 from horai.core.errors import NotFound
@@ -34,7 +35,7 @@ from horai.wire.workflows import (
     WorkflowPatch,
 )
 
-router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"])
+router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"], route_class=RepeatSafe)
 
 
 class RunQuery(PageQuery):

@@ -38,6 +38,8 @@ class Hint(Phrasebook):
     )
     NEW_KEY = "Use a new key for a new request; repeat a request with exactly the same body."
     NOTHING_AGAIN = "This is the answer to a repeated request: nothing was done again."
+    REPEAT_SOON = "Repeat the request with the same key in a moment: it is told what the first one did."
+    KEYS_EXPIRE = "Nothing was done. Send the request without a key, or wait until old keys expire."
     TRIGGER_WORKFLOW = "Trigger the workflow instead: a new run has the jobs that the workflow has now."
     WAIT_FOR_REPLAY = "Wait until that has ended, then ask again."
     PUT_A_KEY = "Put an instance of a key to run one entity."

@@ -21,6 +21,10 @@ class Refused(Phrasebook):
     RECONCILER_DECLARED = "The reconciler {name!r} is declared by the application {application!r}."
     KEY_OTHER_BODY = "The Idempotency-Key {key!r} was used with another body."
     KEY_USED = "The Idempotency-Key {key!r} was used before; the first request stands."
+    KEY_IN_FLIGHT = "The first request with the Idempotency-Key {key!r} is still being worked on."
+    KEYS_FULL = (
+        "This tenant has used {most:,} Idempotency-Keys, or {gigabytes} GB of answers to them, within {days} days."
+    )
     NO_RUN_OF = "The workflow {workflow!r} has no run {run}."
     NO_RERUN = "The run {run} cannot be done again from {node!r}: {reason}."
     RUN_SUCCEEDED = "The run {run} is SUCCESS: it cannot be cancelled any more."

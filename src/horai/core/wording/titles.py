@@ -19,6 +19,7 @@ class Title(Phrasebook):
     SCH_409_CONFLICT = "Conflict"
     SCH_412_PRECONDITION = "Precondition failed"
     SCH_413_TOO_LARGE = "Too large"
+    SCH_429_RETRY_LIMITED = "Limit reached"
     SCH_431_HEADERS_TOO_LARGE = "Headers too large"
     SCH_503_BUSY = "Server busy"
     SCH_503_DISPATCHER_DOWN = "No live dispatcher"

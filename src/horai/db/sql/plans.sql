@@ -98,6 +98,15 @@ select key, bool_or(state = 2) as succeeded, max(version) as version, max(fence)
     coalesce(array_agg(id) filter (where state = 4), '{}') as dead, (array_agg(id order by finished_at desc))[1] as last
 from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
 
+-- name: repeated_keys
+-- Keys whose last finished instance is what is wished for: the version, the time, and the payload as it was written.
+select wish.key from unnest($2::text[], $3::timestamptz[], $4::json[], $5::bigint[]) as wish(key, at, payload, version)
+cross join lateral (
+    select version, execute_time, payload from horai.instance_history past
+    where past.job_id = $1 and past.key = wish.key order by finished_at desc limit 1
+) last
+where last.version = wish.version and last.execute_time = wish.at and (wish.payload is null or last.payload::text = wish.payload::text);
+
 -- name: inherit
 -- What the row this transaction has just inserted has from its key's past: the fence goes on growing along the unit, and a
 -- put without a version leaves the last accepted one in force.

@@ -1,0 +1,380 @@
+"""One recipe for each write operation of the API: prepares its objects and returns the request to send.
+
+The server of these tests has only the role `api`, so that nothing else writes to the database.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import flows
+import letters
+import make
+from api import given
+from harness import Client
+from horai.accept.scope import Scope
+from horai.core.settlement import Bury
+from horai.db import claims, sources
+from horai.db.pool import Dedicated
+from horai.db.sources import Unreadable
+
+HOUR = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T01:00:00Z"}
+HOOK = {"type": "http", "url": "http://127.0.0.1:9/hook"}
+DUE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A server without an engine, its database, and a node that seems to be alive."""
+
+    api: Client
+    db: Dedicated
+    scope: Scope
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request: its path, its body, and another body for the same key."""
+
+    path: str
+    body: Any = None
+    other: Any = None
+
+
+Recipe = Callable[[World], Awaitable[Sent]]
+RECIPES: dict[tuple[str, str], Recipe] = {}
+
+
+def recipe(operation: str) -> Callable[[Recipe], Recipe]:
+    """Register the recipe of `METHOD /path`, the path as the OpenAPI document has it."""
+    method, path = operation.split(" ")
+
+    def register(function: Recipe) -> Recipe:
+        RECIPES[method, path] = function
+        return function
+
+    return register
+
+
+async def job(world: World, **fields: Any) -> str:
+    """The name of a new job."""
+    return (await given.job(world.api, **fields))["name"]
+
+
+async def waiting(world: World, **more: Any) -> tuple[str, Any]:
+    """A job with one instance, of key `a`, which is not due."""
+    name = await job(world)
+    made = await world.api("PUT", f"/api/v1/jobs/{name}/instances/a", {"executeTime": given.FAR, **more})
+    return name, made.json["instance"]
+
+
+async def dead_letters(world: World, count: int = 1) -> tuple[str, list[int]]:
+    """A job with dead letters."""
+    name = await job(world)
+    return name, await letters.of_keys(world.scope, world.db, [f"k{n}" for n in range(count)], job=name)
+
+
+async def held(world: World) -> tuple[str, Any]:
+    """A job with one RUNNING instance: its name, and the claim."""
+    made = await given.job(world.api)
+    await make.put(world.scope, "a", DUE, job=made["name"])
+    claimed = await make.claim(world.db, world.node)
+    return made["name"], next(each.held for each in claimed if each.held.job_id == int(made["id"]))
+
+
+async def backfill(world: World) -> str:
+    """The id of a backfill that has not begun."""
+    name = await job(world, every="1m")
+    return (await world.api("POST", f"/api/v1/jobs/{name}/backfill", HOUR)).json["id"]
+
+
+async def run(world: World) -> tuple[str, int]:
+    """A workflow of one node whose run has begun: its name, and the run."""
+    name = given.name("flow")
+    made = await flows.workflow(world.scope, {given.name("node"): ()}, name)
+    return name, await flows.start(world.scope, world.db, made)
+
+
+async def workflow(world: World) -> str:
+    """The name of a new workflow."""
+    name = given.name("flow")
+    await flows.workflow(world.scope, {given.name("node"): ()}, name)
+    return name
+
+
+async def refresh_job(world: World) -> str:
+    """The name of a job with one entity."""
+    name = await job(world, every="1d", refresh={"window": "10d"})
+    await world.api("PUT", f"/api/v1/jobs/{name}/entities/known")
+    return name
+
+
+async def reconciler_body(world: World) -> Any:
+    """A reconciler of a new job, which is never run here."""
+    query = "select key, execute_time from article where key > $1 order by key limit $2"
+    source = {"type": "sql", "databaseUrlEnv": "BUSINESS_DB_URL", "query": query}
+    return {"name": given.name("reconciler"), "job": await job(world), "source": source, "every": "1h"}
+
+
+async def reconciler(world: World) -> str:
+    """The name of a new reconciler."""
+    made = await world.api("POST", "/api/v1/reconcilers", await reconciler_body(world))
+    assert made.status == 201, made.json
+    return made.json["name"]
+
+
+async def parked(world: World) -> tuple[str, int]:
+    """A job, and a parked event that it can take."""
+    source, body = given.name("source"), json.dumps({"key": "a", "executeTime": given.FAR, "id": "e1"}).encode()
+    await sources.park_events(world.db, 1, source, [Unreadable("1", "moved", {}, body, "job: is missing")])
+    (event,) = await sources.parked_events(world.db, 1, source, 0, 1)
+    return await job(world), event.id
+
+
+@recipe("POST /api/v1/jobs")
+async def _create_job(_: World) -> Sent:
+    body = {"name": given.name(), "target": HOOK, "delay": "1d"}
+    return Sent("/api/v1/jobs", body, {**body, "delay": "2d"})
+
+
+@recipe("PATCH /api/v1/jobs/{job}")
+async def _patch_job(world: World) -> Sent:
+    return Sent(f"/api/v1/jobs/{await job(world)}", {"tags": ["a"]}, {"tags": ["b"]})
+
+
+@recipe("DELETE /api/v1/jobs/{job}")
+async def _delete_job(world: World) -> Sent:
+    return Sent(f"/api/v1/jobs/{(await waiting(world))[0]}")
+
+
+@recipe("POST /api/v1/jobs/{job}/pause")
+async def _pause_job(world: World) -> Sent:
+    return Sent(f"/api/v1/jobs/{await job(world)}/pause", {"note": "a"}, {"note": "b"})
+
+
+@recipe("POST /api/v1/jobs/{job}/resume")
+async def _resume_job(world: World) -> Sent:
+    name = await job(world)
+    await world.api("POST", f"/api/v1/jobs/{name}/pause")
+    return Sent(f"/api/v1/jobs/{name}/resume", {"note": "a"}, {"note": "b"})
+
+
+@recipe("POST /api/v1/instances/cancel")
+async def _cancel_many(world: World) -> Sent:
+    name = await job(world)
+    items = [{"executeTime": given.FAR}] * 3
+    await world.api("POST", f"/api/v1/jobs/{name}/instances/batch", {"items": items})
+    body = {"job": name, "limit": 1}
+    return Sent("/api/v1/instances/cancel", body, {**body, "limit": 2})
+
+
+@recipe("POST /api/v1/instances/replay")
+async def _replay_many(world: World) -> Sent:
+    name, _ = await dead_letters(world, 3)
+    body = {"job": name, "limit": 1}
+    return Sent("/api/v1/instances/replay", body, {**body, "limit": 2})
+
+
+@recipe("POST /api/v1/jobs/{job}/trigger")
+async def _trigger(world: World) -> Sent:
+    return Sent(f"/api/v1/jobs/{await job(world)}/trigger", {"payload": 1}, {"payload": 2})
+
+
+@recipe("POST /api/v1/jobs/{job}/instances/batch")
+async def _batch(world: World) -> Sent:
+    item = {"executeTime": given.FAR}
+    body = {"items": [item, item, {"key": "a", **item}]}
+    return Sent(f"/api/v1/jobs/{await job(world)}/instances/batch", body, {"items": [item]})
+
+
+@recipe("PUT /api/v1/jobs/{job}/instances/{key}")
+async def _put(world: World) -> Sent:
+    """What runs is replaced: the case in which a repeat would do the work twice."""
+    name, _ = await held(world)
+    return Sent(f"/api/v1/jobs/{name}/instances/a", {"payload": 1}, {"payload": 2})
+
+
+@recipe("DELETE /api/v1/jobs/{job}/instances/{key}")
+async def _delete(world: World) -> Sent:
+    return Sent(f"/api/v1/jobs/{(await waiting(world))[0]}/instances/a")
+
+
+@recipe("POST /api/v1/instances/{instance}/cancel")
+async def _cancel(world: World) -> Sent:
+    return Sent(f"/api/v1/instances/{(await waiting(world))[1]['id']}/cancel")
+
+
+@recipe("POST /api/v1/instances/{instance}/outcome")
+async def _outcome(world: World) -> Sent:
+    """A late one: it is refused, and kept all the same."""
+    name, old = await held(world)
+    await make.put(world.scope, "a", DUE + timedelta(days=1), job=name)
+    body = {"fence": old.fence, "result": "FAIL_RETRYABLE", "message": "a"}
+    return Sent(f"/api/v1/instances/{old.id}/outcome", body, {**body, "message": "b"})
+
+
+@recipe("PUT /api/v1/queues/{name}")
+async def _queue(_: World) -> Sent:
+    return Sent(f"/api/v1/queues/{given.name('queue')}", {"maxConcurrency": 3}, {"maxConcurrency": 4})
+
+
+@recipe("POST /api/v1/schedules/preview")
+async def _preview(_: World) -> Sent:
+    return Sent("/api/v1/schedules/preview", {"cron": "0 0 1 1 *"})
+
+
+@recipe("POST /api/v1/dlq/replay")
+async def _replay_letters(world: World) -> Sent:
+    name, _ = await dead_letters(world, 3)
+    body = {"job": name, "limit": 1}
+    return Sent("/api/v1/dlq/replay", body, {**body, "limit": 2})
+
+
+@recipe("POST /api/v1/dlq/discard")
+async def _discard_letters(world: World) -> Sent:
+    name, _ = await dead_letters(world, 3)
+    body = {"job": name, "limit": 1, "reason": "a"}
+    return Sent("/api/v1/dlq/discard", body, {**body, "limit": 2})
+
+
+@recipe("POST /api/v1/dlq/{letter}/replay")
+async def _replay_letter(world: World) -> Sent:
+    return Sent(f"/api/v1/dlq/{(await dead_letters(world))[1][0]}/replay")
+
+
+@recipe("POST /api/v1/dlq/{letter}/discard")
+async def _discard_letter(world: World) -> Sent:
+    return Sent(f"/api/v1/dlq/{(await dead_letters(world))[1][0]}/discard", {"reason": "a"}, {"reason": "b"})
+
+
+@recipe("POST /api/v1/jobs/{job}/backfill")
+async def _backfill(world: World) -> Sent:
+    return Sent(f"/api/v1/jobs/{await job(world, every='1m')}/backfill", HOUR, {**HOUR, "note": "b"})
+
+
+@recipe("POST /api/v1/backfills/{backfill}/pause")
+async def _pause_backfill(world: World) -> Sent:
+    return Sent(f"/api/v1/backfills/{await backfill(world)}/pause", {"note": "a"}, {"note": "b"})
+
+
+@recipe("POST /api/v1/backfills/{backfill}/resume")
+async def _resume_backfill(world: World) -> Sent:
+    made = await backfill(world)
+    await world.api("POST", f"/api/v1/backfills/{made}/pause")
+    return Sent(f"/api/v1/backfills/{made}/resume", {"note": "a"}, {"note": "b"})
+
+
+@recipe("POST /api/v1/backfills/{backfill}/cancel")
+async def _cancel_backfill(world: World) -> Sent:
+    return Sent(f"/api/v1/backfills/{await backfill(world)}/cancel", {"note": "a"}, {"note": "b"})
+
+
+@recipe("POST /api/v1/workflows")
+async def _create_workflow(world: World) -> Sent:
+    body = {"name": given.name("flow"), "nodes": [{"name": "only", "job": await job(world)}]}
+    return Sent("/api/v1/workflows", body, {**body, "tags": ["b"]})
+
+
+@recipe("PATCH /api/v1/workflows/{workflow}")
+async def _patch_workflow(world: World) -> Sent:
+    return Sent(f"/api/v1/workflows/{await workflow(world)}", {"tags": ["a"]}, {"tags": ["b"]})
+
+
+@recipe("DELETE /api/v1/workflows/{workflow}")
+async def _delete_workflow(world: World) -> Sent:
+    return Sent(f"/api/v1/workflows/{await workflow(world)}")
+
+
+@recipe("POST /api/v1/workflows/{workflow}/pause")
+async def _pause_workflow(world: World) -> Sent:
+    return Sent(f"/api/v1/workflows/{await workflow(world)}/pause", {"note": "a"}, {"note": "b"})
+
+
+@recipe("POST /api/v1/workflows/{workflow}/resume")
+async def _resume_workflow(world: World) -> Sent:
+    name = await workflow(world)
+    await world.api("POST", f"/api/v1/workflows/{name}/pause")
+    return Sent(f"/api/v1/workflows/{name}/resume", {"note": "a"}, {"note": "b"})
+
+
+@recipe("POST /api/v1/workflows/{workflow}/trigger")
+async def _trigger_workflow(world: World) -> Sent:
+    return Sent(f"/api/v1/workflows/{await workflow(world)}/trigger", {"payload": 1}, {"payload": 2})
+
+
+@recipe("POST /api/v1/workflows/{workflow}/runs/{run}/rerun")
+async def _rerun(world: World) -> Sent:
+    name, started = await run(world)
+    for claimed in await make.claim(world.db, world.node):
+        await claims.bury_if_running(world.db, [(claimed.held, Bury("X", "x"))])
+    (node,) = (await flows.states(world.db, started)).keys()
+    return Sent(f"/api/v1/workflows/{name}/runs/{started}/rerun", {"from": node}, {"from": "other"})
+
+
+@recipe("POST /api/v1/workflows/{workflow}/runs/{run}/cancel")
+async def _cancel_run(world: World) -> Sent:
+    name, started = await run(world)
+    return Sent(f"/api/v1/workflows/{name}/runs/{started}/cancel")
+
+
+@recipe("POST /api/v1/jobs/{job}/entities/batch")
+async def _add_entities(world: World) -> Sent:
+    body = {"items": [{"key": "known"}, {"key": "new"}]}
+    return Sent(f"/api/v1/jobs/{await refresh_job(world)}/entities/batch", body, {"items": [{"key": "other"}]})
+
+
+@recipe("PUT /api/v1/jobs/{job}/entities/{key}")
+async def _put_entity(world: World) -> Sent:
+    return Sent(f"/api/v1/jobs/{await refresh_job(world)}/entities/new", {"payload": 1}, {"payload": 2})
+
+
+@recipe("DELETE /api/v1/jobs/{job}/entities/{key}")
+async def _delete_entity(world: World) -> Sent:
+    return Sent(f"/api/v1/jobs/{await refresh_job(world)}/entities/known")
+
+
+@recipe("POST /api/v1/reconcilers")
+async def _create_reconciler(world: World) -> Sent:
+    body = await reconciler_body(world)
+    return Sent("/api/v1/reconcilers", body, {**body, "every": "2h"})
+
+
+@recipe("PATCH /api/v1/reconcilers/{reconciler}")
+async def _patch_reconciler(world: World) -> Sent:
+    return Sent(f"/api/v1/reconcilers/{await reconciler(world)}", {"every": "2h"}, {"every": "3h"})
+
+
+@recipe("DELETE /api/v1/reconcilers/{reconciler}")
+async def _delete_reconciler(world: World) -> Sent:
+    return Sent(f"/api/v1/reconcilers/{await reconciler(world)}")
+
+
+@recipe("POST /api/v1/reconcilers/{reconciler}/pause")
+async def _pause_reconciler(world: World) -> Sent:
+    return Sent(f"/api/v1/reconcilers/{await reconciler(world)}/pause", {"note": "a"}, {"note": "b"})
+
+
+@recipe("POST /api/v1/reconcilers/{reconciler}/resume")
+async def _resume_reconciler(world: World) -> Sent:
+    name = await reconciler(world)
+    await world.api("POST", f"/api/v1/reconcilers/{name}/pause")
+    return Sent(f"/api/v1/reconcilers/{name}/resume", {"note": "a"}, {"note": "b"})
+
+
+@recipe("POST /api/v1/reconcilers/{reconciler}/run")
+async def _run_reconciler(world: World) -> Sent:
+    return Sent(f"/api/v1/reconcilers/{await reconciler(world)}/run")
+
+
+@recipe("POST /api/v1/events/parked/{event}/retry")
+async def _retry_parked(world: World) -> Sent:
+    name, event = await parked(world)
+    return Sent(f"/api/v1/events/parked/{event}/retry", {"job": name}, {"job": "other"})
+
+
+@recipe("POST /api/v1/events/parked/{event}/discard")
+async def _discard_parked(world: World) -> Sent:
+    return Sent(f"/api/v1/events/parked/{(await parked(world))[1]}/discard", {"reason": "a"}, {"reason": "b"})
