@@ -18,7 +18,7 @@ from horai.core.errors import Conflict
 from horai.core.wording import Hint, Refused
 from horai.db import idempotency
 from horai.db.idempotency import First, KeptAnswer, RequestKey
-from horai.db.pool import Connection, Lender, acquire, transaction
+from horai.db.pool import Connection, Lender, Plans, acquire, transaction
 from horai.db.wakeups import HeldWakeups
 
 LONGEST = 2.0
@@ -69,7 +69,7 @@ class Keyed:
         return None if self._open is None else self._open[0]
 
     async def _begin(self, scope: Scope, request: RequestKey) -> tuple[Connection, RequestKey]:
-        connection = await self._stack.enter_async_context(transaction(scope.pool))
+        connection = await self._stack.enter_async_context(transaction(scope.pool, Plans.FRESH))
         if not await requests.take(connection, request):
             raise Repeated(_answer_of(request, await idempotency.key_holder(connection, request)))
         return connection, request
