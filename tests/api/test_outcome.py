@@ -39,7 +39,7 @@ async def test_C57_create_fire_fail_retry_success(api: Client, receiver: Receive
 
 @pytest.mark.parametrize("limit", [None, 1])
 async def test_a_running_second_attempt_does_not_show_the_error_of_the_first(
-    api: Client, receiver: Receiver, connection: Dedicated, limit: int | None
+    api: Client, receiver: Receiver, db: Dedicated, limit: int | None
 ) -> None:
     queue = given.name("queue")
     assert (await api("PUT", f"/api/v1/queues/{queue}", {"maxConcurrency": limit})).status < 300
@@ -52,7 +52,7 @@ async def test_a_running_second_attempt_does_not_show_the_error_of_the_first(
     assert [(a["outcome"], a["errorCode"]) for a in told["attempts"]] == [("FAIL", "HTTP_503"), ("RUNNING", None)]
     (listed,) = (await api("GET", f"/api/v1/instances?job={job['name']}")).json["items"]
     assert (listed["errorCode"], listed["errorMsg"]) == (None, None)
-    row = await connection.fetchrow(
+    row = await db.fetchrow(
         "select state, error_code, error_msg from horai.job_instance where instance_id = $1", int(instance["id"])
     )
     assert row is not None
