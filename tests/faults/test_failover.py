@@ -137,7 +137,7 @@ async def test_a_node_that_restarts_beside_an_old_primary_works_on_the_new_one_o
         assert before[0] == 0
 
         async with running(node) as writer:
-            assert await writer.put()
+            await writer.first_success(PROMISED + BUSY)
         assert await instances(cluster.second) >= 2
         cluster.second_door.set_mode("blackhole")
         refused = await asyncio.to_thread(_start, cluster, tmp_path)
@@ -164,10 +164,10 @@ async def test_a_node_without_a_memory_chooses_the_later_timeline_of_two_writabl
         before = await incarnations(cluster.first)
 
         async with running(node_of(cluster, short_place, tmp_path / "other")) as writer:
-            assert await writer.put()
+            await writer.first_success(PROMISED + BUSY)
 
         assert (await instances(cluster.first), await incarnations(cluster.first)) == (0, before)
-        assert await instances(cluster.second) == 1
+        assert await instances(cluster.second) >= 1
 
 
 async def test_a_running_node_leaves_a_primary_that_goes_on_beside_a_promoted_one(

@@ -63,7 +63,7 @@ class Route:
         """False once a pooler has refused startup parameters."""
         self.is_proven = False
         """Whether each connection has been shown to have a server session of its own."""
-        self._wants_writable = target_of(url, environ) in ((None, "read-write") if self.is_plural else ("read-write",))
+        self.wants_writable = target_of(url, environ) in ((None, "read-write") if self.is_plural else ("read-write",))
         self._place = f"{','.join(map(str, self.hosts))}/{database_of(url, environ)}"
         is_local = self.hosts == (None,) or all(host is not None and host.is_socket for host in self.hosts)
         self._sightings = None if is_local and not self.is_plural else Sightings(state_dir(environ))
@@ -98,7 +98,7 @@ class Route:
 
     def judge(self, host: Host | None, server: Server) -> None:
         """Raise `ServerUnfit` if Horai may not work on this server."""
-        if self._wants_writable and (server.is_standby or server.is_read_only):
+        if self.wants_writable and (server.is_standby or server.is_read_only):
             raise ServerUnfit("is a standby" if server.is_standby else "is read-only", may_pass=True)
         if server.system is None or server.timeline is None:
             return

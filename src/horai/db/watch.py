@@ -7,8 +7,9 @@ from typing import Any
 
 import structlog
 
+from horai.db.catalog import sql
 from horai.db.dial import ASK_AGAIN, FAILURES, HOST_LIMIT, call, dial
-from horai.db.route import Dedicated, Route, route_of
+from horai.db.route import Dedicated, Route, ServerUnfit, route_of
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +39,7 @@ async def watched(url: str) -> AsyncGenerator[None]:
 
 
 async def _watch(route: Route) -> None:
-    """An empty query costs the server nothing, and no statement is counted."""
+    """Probe the host until cancelled; the watch outlives every error."""
     connection: Dedicated | None = None
     try:
         while True:
@@ -46,11 +47,11 @@ async def _watch(route: Route) -> None:
                 if connection is None or connection.is_closed():
                     connection = await dial(route.url, timeout=2 * HOST_LIMIT, server_settings=SETTINGS)
                 for _ in range(LOOK_AROUND_EVERY):
-                    await connection.execute("", timeout=WATCH_LIMIT)
+                    await _probe(route, connection)
                     await asyncio.sleep(WATCH_EVERY)
                 await _look_around(route)
             except Exception as error:
-                log.warning("the database host does not answer", error=str(error) or type(error).__name__)
+                log.warning("the database host cannot be used", error=str(error) or type(error).__name__)
                 route.doubt()
                 if connection is not None:
                     connection.terminate()
@@ -58,6 +59,12 @@ async def _watch(route: Route) -> None:
     finally:
         if connection is not None:
             connection.terminate()
+
+
+async def _probe(route: Route, connection: Dedicated) -> None:
+    is_read_only = await connection.fetchval(sql("probe"), timeout=WATCH_LIMIT) == "on"
+    if is_read_only and route.wants_writable:
+        raise ServerUnfit("the host has become read-only")
 
 
 async def _look_around(route: Route) -> None:

@@ -13,6 +13,9 @@ select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only
 select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only')::boolean as is_read_only,
     null::text as system, null::text as timeline, current_setting('horai.dialled', true) is not null as has_settings;
 
+-- name: probe
+show transaction_read_only;
+
 -- name: backend
 select pg_backend_pid();
 
