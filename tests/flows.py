@@ -1,5 +1,6 @@
 """Workflows for tests: made by the product's own functions, started and looked at by name."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -73,3 +74,10 @@ async def phase(connection: Connection, run_id: int) -> str:
     """How a run is doing."""
     number = await connection.fetchval("select phase from horai.workflow_run where id = $1", run_id)
     return ("RUNNING", "BLOCKED", "SUCCESS", "CANCELLED")[number]
+
+
+async def until_waiting(connection: Connection) -> None:
+    """Returns when somebody waits for a lock."""
+    async with asyncio.timeout(10):
+        while not await connection.fetchval("select exists (select from pg_locks where not granted)"):
+            await asyncio.sleep(0.01)

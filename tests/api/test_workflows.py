@@ -108,8 +108,8 @@ async def test_C6_an_unknown_node_or_job_is_refused_at_write(
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"cron": "0 2 * * *", "overlap": "skip"}, "overlap"),
-        ({"every": "5m", "everyFrom": "finish"}, "everyFrom"),
+        ({"cron": "0 2 * * *", "overlap": "sometimes"}, "overlap"),
+        ({"every": "5m", "everyFrom": "never"}, "everyFrom"),
         ({"cron": "61 * * * *"}, "cron"),
         ({"target": {"type": "worker"}}, "target"),
     ],
@@ -119,6 +119,17 @@ async def test_what_means_nothing_for_a_workflow_is_refused(api: Client, fields:
     reply = await api("POST", FLOWS, {"name": given.name("flow"), "nodes": [{"name": job["name"]}], **fields})
 
     assert expect.invalid(reply)["errors"][0]["field"] == field
+
+
+async def test_U6_overlap_is_accepted_when_a_workflow_is_created_and_changed(api: Client, receiver: Receiver) -> None:
+    flow = await chain(api, receiver, cron="0 2 * * *", overlap="skip")
+    assert flow["overlap"] == "skip"
+
+    for overlap in ("queue", "replace", "allow"):
+        changed = await api("PATCH", f"{FLOWS}/{flow['id']}", {"overlap": overlap})
+        assert (changed.status, changed.json["overlap"]) == (200, overlap)
+    wrong = await api("PATCH", f"{FLOWS}/{flow['id']}", {"overlap": "sometimes"})
+    assert expect.invalid(wrong)["errors"][0]["field"] == "overlap"
 
 
 async def test_a_workflow_takes_no_name_that_a_job_has_and_no_workflow_as_a_node(

@@ -11,56 +11,13 @@ import make
 from horai.accept import dead_letters, instances, reruns, workflows
 from horai.accept import jobs as accepted
 from horai.accept.runs import start_run
-from horai.core.calls import Call
 from horai.core.errors import AlreadyFinal, Conflict, Invalid
-from horai.core.settlement import Accepted, FailedUnrecoverable, Outcome, Succeeded
-from horai.core.workflow import WORKFLOW_HANDLER, checked_nodes
+from horai.core.workflow import checked_nodes
 from horai.db import runs
-from horai.db.pool import Connection, acquire
 from horai.db.runs import Start
 from horai.engine.conductor import LOOK_PAUSE
-from horai.engine.executors.workflow import WorkflowExecutor
+from orchestra import Orchestra
 from stages import Workbench, forget_jobs, workbench
-
-DEATH = FailedUnrecoverable("BROKEN", "It broke.")
-
-
-class Orchestra:
-    """The stages that make a workflow run."""
-
-    def __init__(self, bench: Workbench) -> None:
-        self.bench = bench
-        self.conductor = bench.conductor()
-        self.starter = WorkflowExecutor(lambda: acquire(bench.scope.pool), bench.scope.wakeups)
-        self.dispatcher = bench.dispatcher(**{WORKFLOW_HANDLER: self.starter})
-        bench.executor.gate.set()
-
-    def answer(self, *dead: str, **outputs: Any) -> None:
-        """Nodes of these names die; these return something; the others just succeed."""
-
-        def of(call: Call) -> Outcome | Accepted:
-            if call.job in dead:
-                return DEATH
-            return Succeeded(json.dumps(outputs[call.job])) if call.job in outputs else Succeeded()
-
-        self.bench.executor.answer = of
-
-    async def play(self) -> None:
-        """Until nothing more happens by itself."""
-        before = -1
-        while before != len(self.bench.executor.calls):
-            before = len(self.bench.executor.calls)
-            for _ in range(2):
-                await self.bench.until_idle(self.dispatcher)
-                await self.bench.settle()
-                await self.conductor.step(self.bench.clock.now())
-
-    @property
-    def played(self) -> list[str]:
-        return [call.job for call in self.bench.executor.calls]
-
-    def calls_of(self, node: str) -> list[Call]:
-        return [call for call in self.bench.executor.calls if call.job == node]
 
 
 async def told(bench: Workbench, kind: str = "WORKFLOW_BLOCKED") -> list[Any]:
@@ -298,13 +255,6 @@ from horai.instance_history past, (select nextval('horai.instance_id') as id) fr
 """
 
 
-async def until_waiting(connection: Connection) -> None:
-    """Returns when somebody waits for a lock."""
-    async with asyncio.timeout(10):
-        while not await connection.fetchval("select exists (select from pg_locks where not granted)"):
-            await asyncio.sleep(0.01)
-
-
 async def rerun(bench: Workbench, run: int, first: str) -> reruns.RunView:
     return await reruns.rerun(bench.scope, "nightly", run, first)
 
@@ -388,7 +338,7 @@ async def test_a_rerun_waits_for_a_replay_under_way_and_is_refused_then(url: str
             async with holder.transaction():
                 await holder.execute("select from horai.dead_letter where instance_id = $1 for update", dead)
                 asked = asyncio.create_task(rerun(bench, run, "left"))
-                await until_waiting(holder)
+                await flows.until_waiting(holder)
                 await holder.execute(
                     "update horai.dead_letter set replay_status = 'REPLAYED' where instance_id = $1", dead
                 )

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of workflows: while nodes of runs are at work, and between the start of a run and its settlement.
+"""kill -9 in the middle of workflows: while nodes of runs are at work, while a run is started, and while a run is open.
 
 Each node of each run takes effect exactly once, in its order, and every run ends in success.
 """
@@ -23,16 +23,27 @@ LEASE = 2.0
 RUNS = 100 if IS_LONG else 8
 ROUNDS = 10 if IS_LONG else 1
 HELD = 4711
-"""The advisory lock that a settlement waits for."""
-HOLD_TICKS = f"""
-create function hold_ticks() returns trigger language plpgsql as $$
+"""The advisory lock that the start of a run waits for, before it is committed."""
+HOLD_STARTS = f"""
+create function hold_starts() returns trigger language plpgsql as $$
 begin
-    if exists (select from horai.workflow where job_id = new.job_id) then perform pg_advisory_xact_lock({HELD}); end if;
+    perform pg_advisory_xact_lock({HELD});
     return new;
 end $$;
-create trigger hold_ticks before insert on horai.instance_history for each row execute function hold_ticks();
+create trigger hold_starts before update of node on horai.instance_live
+for each row when (new.node = 0) execute function hold_starts();
 """
-LET_TICKS_GO = "drop trigger hold_ticks on horai.instance_history; drop function hold_ticks();"
+LET_STARTS_GO = "drop trigger hold_starts on horai.instance_live; drop function hold_starts();"
+NOTE_STARTS = """
+create table started_by (run_id bigint, node bigint);
+create function note_start() returns trigger language plpgsql as $$
+begin
+    insert into public.started_by values (old.id, old.node);
+    return new;
+end $$;
+create trigger note_start after update of node on horai.instance_live
+for each row when (new.node = 0) execute function note_start();
+"""
 
 
 @asynccontextmanager
@@ -137,6 +148,7 @@ async def test_C6_C35_what_a_killed_process_had_settled_and_not_decided_on_is_ta
         async with cluster(short_place, url, "one", "two", lease=LEASE) as nodes:
             async with speaking(nodes) as api:
                 await define(api, receiver, delay=1)
+                await connection.execute(NOTE_STARTS)
                 runs = await trigger(api, 16)
             await until(lambda: are_there(connection, runs), 30, "the runs are there")
             async with connection.transaction():
@@ -166,39 +178,68 @@ async def known_to(connection: Dedicated, name: str) -> int:
     """How many runs were started by a process that ran their first node too."""
     return await connection.fetchval(
         "select count(*) from horai.workflow_node node join horai.instance_history past on past.id = node.instance_id"
-        " join horai.instance_history tick on tick.id = node.run_id join horai.node own on own.incarnation = tick.node"
+        " join public.started_by tick on tick.run_id = node.run_id join horai.node own on own.incarnation = tick.node"
         " where node.name = 'load' and past.node = tick.node and own.name = $1",
         name,
     )
 
 
 @pytest.mark.timeout(120)
-async def test_C6_C35_a_run_whose_process_was_killed_before_its_start_was_settled_is_not_started_again(
+async def test_C6_C35_a_run_whose_process_was_killed_before_its_start_was_committed_is_started_by_another(
     short_place: Path, url: str, connection: Dedicated
 ) -> None:
     with receiving(short_place / "starts.hits") as receiver:
         async with cluster(short_place, url, "one", lease=LEASE) as nodes:
             async with speaking(nodes) as api:
                 await define(api, receiver, delay=0)
-                await connection.execute(HOLD_TICKS)
+                await connection.execute(HOLD_STARTS)
                 await connection.execute("select pg_advisory_lock($1)", HELD)
                 runs = await trigger(api, 3)
-            await until(lambda: are_started_and_not_settled(connection, runs), 30, "the runs are there")
+            await until(lambda: is_start_held(connection, runs), 30, "a run is being started")
             await nodes.kill("one")
             await end_what_the_dead_asked(connection)
             await connection.execute("select pg_advisory_unlock($1)", HELD)
-            await connection.execute(LET_TICKS_GO)
+            await connection.execute(LET_STARTS_GO)
             await nodes.start("two")
             await all_succeeded(connection, runs, 60)
-            await until(lambda: are_settled(connection, runs), 30, "the instances that started them are settled")
             found = await faults(connection, receiver, runs)
     assert found == []
     attempts = await connection.fetch("select attempt from horai.instance_history where id = any ($1::bigint[])", runs)
-    assert [row["attempt"] for row in attempts] == [2] * len(runs), "each was tried again, and found its run there"
+    assert [row["attempt"] for row in attempts] == [2] * len(runs), "each was tried again, and no run was there"
 
 
-async def are_started_and_not_settled(connection: Dedicated, runs: Sequence[int]) -> bool:
-    """Each run is there, the instance that started it RUNNING, and somebody waits to settle one."""
+@pytest.mark.timeout(120)
+async def test_U6_C35_an_instance_whose_process_was_killed_while_its_run_was_open_ends_with_the_run_at_its_first_attempt(
+    short_place: Path, url: str, connection: Dedicated
+) -> None:
+    with receiving(short_place / "open.hits") as receiver:
+        async with cluster(short_place, url, "one", lease=LEASE) as nodes:
+            async with speaking(nodes) as api:
+                await define(api, receiver, delay=0)
+                paused = await api("POST", "/api/v1/jobs/load/pause")
+                assert paused.status == 200, paused.json
+                runs = await trigger(api, 3)
+            await until(lambda: are_there(connection, runs), 30, "the runs are there")
+            await nodes.kill("one")
+            await nodes.start("two")
+            await until(lambda: is_rescued(connection), 30, "what the killed process held is given back")
+            async with speaking(nodes) as api:
+                assert (await api("POST", "/api/v1/jobs/load/resume")).status == 200
+            await all_succeeded(connection, runs, 60)
+            found = await faults(connection, receiver, runs)
+    assert found == []
+    rows = await connection.fetch(
+        "select state, attempt, retry_count from horai.instance_history where id = any ($1::bigint[])", runs
+    )
+    assert [tuple(row) for row in rows] == [(2, 1, 0)] * len(runs)
+
+
+async def is_rescued(connection: Dedicated) -> bool:
+    return await connection.fetchval("select exists (select from horai.node where rescued_at is not null)")
+
+
+async def is_start_held(connection: Dedicated, runs: Sequence[int]) -> bool:
+    """Every instance is claimed, none of their runs is committed, and the start of one waits."""
     row = await connection.fetchrow(
         "select (select count(*) from horai.workflow_run) as started,"
         " (select count(*) from horai.instance_live where id = any ($1::bigint[]) and state = 1) as running,"
@@ -206,7 +247,7 @@ async def are_started_and_not_settled(connection: Dedicated, runs: Sequence[int]
         list(runs),
     )
     assert row is not None
-    return (row["started"], row["running"], row["is_held"]) == (len(runs), len(runs), True)
+    return (row["started"], row["running"], row["is_held"]) == (0, len(runs), True)
 
 
 async def end_what_the_dead_asked(connection: Dedicated) -> None:
@@ -220,10 +261,4 @@ async def end_what_the_dead_asked(connection: Dedicated) -> None:
             "select exists (select from pg_locks where locktype = 'advisory' and not granted)"
         )
 
-    await until(is_gone, 10, "the settlement is broken off")
-
-
-async def are_settled(connection: Dedicated, runs: Sequence[int]) -> bool:
-    return not await connection.fetchval(
-        "select exists (select from horai.instance_live where id = any ($1::bigint[]))", list(runs)
-    )
+    await until(is_gone, 10, "the start is broken off")

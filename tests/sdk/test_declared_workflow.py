@@ -1,7 +1,7 @@
 """Workflows that code declares: checked at once, applied at the start, run in a time that only the test moves."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -74,6 +74,14 @@ async def test_what_the_code_says_replaces_what_was_there_but_for_a_pause() -> N
             [],
         )
         assert (found.job.status.name, found.job.note) == ("PAUSED", "for now")
+
+
+def test_U6_overlap_is_declared_in_code() -> None:
+    app, load, _ = shop()
+
+    assert app.workflow("alone", [Node(load)], cron="0 2 * * *", overlap="queue").written.document["overlap"] == "queue"
+    with pytest.raises(Invalid, match="overlap"):
+        app.workflow("odd", [Node(load)], cron="0 2 * * *", overlap=cast("Any", "sometimes"))
 
 
 def test_what_is_wrong_is_told_when_it_is_declared() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from horai.accept.starters import RunEnd, end_starters
 from horai.core import dag
 from horai.core.dag import Decision, Graph, RunState
 from horai.core.handover import with_results
@@ -18,7 +19,7 @@ from horai.core.settlement import RESULT_LIMIT
 from horai.core.states import FINAL, CancelReason, State
 from horai.core.workflow import graph_of
 from horai.db import plans, runs, workflows
-from horai.db.claims import Woken
+from horai.db.claims import Held, Woken
 from horai.db.pool import Connection
 from horai.db.runs import Death, HeldRun, NewNodes, RunNode, Seen, Start, Unblock
 
@@ -38,13 +39,46 @@ async def start_run(connection: Connection, job_id: int, start: Start) -> list[W
         return await runs.make_nodes(connection, NewNodes(start, workflow.nodes, ready))
 
 
+class StarterLost(Exception):
+    """The claim that was to start a run has ended: the instance was cancelled, or another node has claimed it."""
+
+
+async def begin_run(connection: Connection, held: Held, start: Start) -> list[Woken] | None:
+    """Start the run of a claimed instance and hand the instance over to it; None when the workflow is deleted.
+
+    `StarterLost`, with nothing written, when the claim has ended. A run that is there already and has ended ends the instance.
+    """
+    async with connection.transaction():
+        woken = await start_run(connection, held.job_id, start)
+        if woken is None:
+            return None
+        state = await runs.phase_of_run(connection, held.id)
+        if not await runs.hand_over(connection, held):
+            raise StarterLost
+        if state is not RunState.RUNNING:
+            await end_starters(connection, {held.id: RunEnd(state)})
+    return woken
+
+
+async def abandon_runs(connection: Connection, run_ids: Collection[int]) -> None:
+    """Give up those of the runs that are not over: another run does their work, and their dead nodes need no replay."""
+    if left := await runs.open_runs(connection, run_ids):
+        await plans.supersede_dead_letters(connection, await runs.dead_nodes_of(connection, left))
+        await runs.give_up_runs(connection, left)
+        await advance_runs(connection, left)
+
+
 @dataclass(slots=True)
 class Advanced:
-    """What came of it: rows that may be claimed, runs that go on, and runs to ask about again soon."""
+    """What came of it: rows that may be claimed, runs that go on, and runs to ask about again soon.
+
+    `gates` are the jobs of workflows that have a run less, and whose next slots may wait for that.
+    """
 
     woken: list[Woken] = field(default_factory=list[Woken])
     running: set[int] = field(default_factory=set[int])
     busy: set[int] = field(default_factory=set[int])
+    gates: set[int] = field(default_factory=set[int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +112,14 @@ async def advance_runs(connection: Connection, run_ids: Collection[int]) -> Adva
 
 async def _advance(connection: Connection, held: Sequence[HeldRun], advanced: Advanced) -> None:
     since = min(run.created_at for run in held)
-    nodes, seen = await _look(connection, await runs.nodes_of_runs(connection, [run.id for run in held]), since)
+    nodes, seen = await _look(connection, held, await runs.nodes_of_runs(connection, [run.id for run in held]), since)
+    orphans = [run.id for run in held if not run.is_settled and seen[run.id].state is State.CANCELLED]
+    if orphans:
+        await runs.give_up_runs(connection, orphans)
     of_run: dict[int, list[RunNode]] = defaultdict(list)
     for node in nodes:
         of_run[node.run_id].append(node)
-    decided = [_decided(run, of_run[run.id], seen) for run in held]
+    decided = [_decided(run, of_run[run.id], seen, is_orphan=run.id in orphans) for run in held]
     await _tell_deaths(connection, decided, seen)
     ends = {n.instance_id: seen[n.instance_id].state for n in nodes if n.ended is None}
     ends |= dict.fromkeys(await _cancel(connection, decided), State.CANCELLED)
@@ -92,9 +129,24 @@ async def _advance(connection: Connection, held: Sequence[HeldRun], advanced: Ad
     done = {row.id for row in advanced.woken} | set(final)
     left = {run.held.id for run in decided if not done.issuperset(run.ids(_touched(run.decision)))}
     phases = {run.held.id: RunState.RUNNING if run.held.id in left else run.decision.state for run in decided}
-    await runs.set_phases(connection, phases)
+    left |= await _end_starters(connection, decided, phases, advanced)
+    phases |= dict.fromkeys(left, RunState.RUNNING)
+    settled = {run.id for run in held if not run.is_settled and seen[run.id].state in FINAL}
+    await runs.set_phases(connection, phases, settled)
     advanced.running |= {run_id for run_id, state in phases.items() if state is RunState.RUNNING}
     advanced.busy |= left
+
+
+async def _end_starters(
+    connection: Connection, decided: Sequence[_Run], phases: Mapping[int, RunState], advanced: Advanced
+) -> frozenset[int]:
+    """End what started the runs that are over or blocked now; the runs whose instance another transaction holds."""
+    over = [run.held for run in decided if not run.held.is_settled and phases[run.held.id] is not RunState.RUNNING]
+    if not over:
+        return frozenset()
+    ends = await end_starters(connection, {held.id: RunEnd(phases[held.id], held.reason) for held in over})
+    advanced.gates |= {held.job_id for held in over if held.is_gated and held.id in ends.ended}
+    return ends.locked
 
 
 def _touched(decision: Decision) -> tuple[str, ...]:
@@ -102,13 +154,18 @@ def _touched(decision: Decision) -> tuple[str, ...]:
 
 
 async def _look(
-    connection: Connection, nodes: Sequence[RunNode], since: datetime
+    connection: Connection, held: Sequence[HeldRun], nodes: Sequence[RunNode], since: datetime
 ) -> tuple[list[RunNode], dict[int, Seen]]:
-    """The nodes with the states of their instances; a dead one that was replayed goes on with its replay."""
+    """The nodes with the states of their instances, and the states of what started the runs, until it has ended.
+
+    A dead node that was replayed goes on with its replay.
+    """
     seen = {node.instance_id: Seen(node.ended) for node in nodes if node.ended is not None}
-    seen |= await runs.states_of(connection, [node.instance_id for node in nodes if node.ended is None], since)
+    starters = [run.id for run in held if not run.is_settled]
+    unended = [node.instance_id for node in nodes if node.ended is None]
+    seen |= await runs.states_of(connection, [*unended, *starters], since)
     current: list[RunNode] = list(nodes)
-    asked = [i for i, found in seen.items() if found.state is State.DEAD]
+    asked = [node.instance_id for node in nodes if seen[node.instance_id].state is State.DEAD]
     while replays := await runs.replays_of(connection, asked):
         await runs.follow_replays(connection, replays)
         seen |= await runs.states_of(connection, list(replays.values()), since)
@@ -120,10 +177,10 @@ async def _look(
     return current, seen
 
 
-def _decided(held: HeldRun, nodes: Sequence[RunNode], seen: Mapping[int, Seen]) -> _Run:
+def _decided(held: HeldRun, nodes: Sequence[RunNode], seen: Mapping[int, Seen], *, is_orphan: bool) -> _Run:
     graph = {node.name: node.after for node in nodes}
     states = {node.name: seen[node.instance_id].state for node in nodes}
-    decision = dag.decide(graph, states, is_given_up=held.is_given_up)
+    decision = dag.decide(graph, states, is_given_up=held.is_given_up or is_orphan)
     return _Run(held, {node.name: node for node in nodes}, states, graph, decision)
 
 

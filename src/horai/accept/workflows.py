@@ -16,10 +16,8 @@ from horai.accept.scope import Scope, require_version
 from horai.accept.slots import Joined
 from horai.core.amendment import amended
 from horai.core.definition import HOUSE, checked
-from horai.core.errors import Duplicate, Invalid, NotFound
+from horai.core.errors import Duplicate, NotFound
 from horai.core.faults import Faults
-from horai.core.overlap import Overlap
-from horai.core.timing import Timing
 from horai.core.wording import Hint, Refused, Wrong
 from horai.core.workflow import Node, house_document
 from horai.db import jobs as stored_jobs
@@ -53,7 +51,6 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
     """A new workflow. Durable when it returns."""
     document = house_document(written.document)
     definition = checked(document)
-    _require_overlap(definition.timing)
     request = requests.request_key(scope, "create-workflow", once) if once else None
     made: Workflow | None = None
     joined, woken = Joined(), list[Woken]()
@@ -68,13 +65,6 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
         raise await requests.duplicate_of(scope.pool, request)
     slots.announce(scope, joined, woken)
     return made
-
-
-def _require_overlap(timing: Timing) -> None:
-    """The instance that starts a run ends at once: it says nothing of the run before."""
-    if timing.overlap is not Overlap.allow or timing.is_from_finish:
-        field = "everyFrom" if timing.is_from_finish else "overlap"
-        raise Invalid.field(field, Wrong.NOT_FOR_WORKFLOWS())
 
 
 async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[Node]) -> list[NodeRow]:
@@ -138,7 +128,6 @@ async def _change(
         nodes = row.nodes if change.nodes is None else await _nodes(connection, scope, change.nodes)
         job = await _lock_job(connection, row)
         document = document_of(job)
-        _require_overlap(stored_jobs.definition_of(document).timing)
         payload = change.payload if change.sets_payload else job.payload
         job, joined = await jobs.rewrite_job(connection, job, document, payload)
         row = await workflows.update_workflow(connection, row.id, nodes)

@@ -9,7 +9,7 @@ from horai.core.dag import RunState
 from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
-from horai.db.claims import Woken
+from horai.db.claims import Held, Woken
 from horai.db.pool import Connection
 from horai.db.workflows import NodeRow, WorkflowRow
 
@@ -76,6 +76,10 @@ class HeldRun:
     was_given_up: bool
     is_deleted: bool
     """Its workflow is."""
+    is_settled: bool
+    """The instance that started it has ended."""
+    is_gated: bool
+    """Slots of its workflow may wait for its end."""
 
     @property
     def is_given_up(self) -> bool:
@@ -213,9 +217,37 @@ async def tell_blocked(connection: Connection, deaths: Sequence[Death]) -> None:
     )
 
 
-async def set_phases(connection: Connection, states: Mapping[int, RunState]) -> None:
-    """How each run is doing."""
-    await connection.execute(sql("set_phases"), list(states), [int(state) for state in states.values()])
+async def set_phases(connection: Connection, states: Mapping[int, RunState], settled: Collection[int]) -> None:
+    """Write the state of each run, and which were started by instances that have ended."""
+    await connection.execute(
+        sql("set_phases"), list(states), [int(state) for state in states.values()], [run in settled for run in states]
+    )
+
+
+async def give_up_runs(connection: Connection, run_ids: Collection[int]) -> None:
+    """Mark runs that are not over: nothing that does not run shall run."""
+    await connection.execute(sql("give_up_runs"), list(run_ids))
+
+
+async def dead_nodes_of(connection: Connection, run_ids: Collection[int]) -> list[int]:
+    """Return the dead instances that hold up runs."""
+    return [row["instance_id"] for row in await connection.fetch(sql("dead_nodes_of"), list(run_ids))]
+
+
+async def hand_over(connection: Connection, held: Held) -> bool:
+    """Hand a claimed instance over to the run that it started; False when the claim has ended."""
+    found = await connection.fetchval(sql("hand_over"), held.id, held.attempt, held.fence, held.node)
+    return found is not None
+
+
+async def phase_of_run(connection: Connection, run_id: int) -> RunState:
+    """Return the state of a run that is there, after the transaction that decides on it."""
+    return RunState(await connection.fetchval(sql("phase_of_run"), run_id))
+
+
+async def waiting_starters(connection: Connection, run_ids: Collection[int]) -> list[Held]:
+    """Return the instances that started these runs and wait for their end."""
+    return [Held(*row.values()) for row in await connection.fetch(sql("waiting_starters"), list(run_ids))]
 
 
 async def runs_of(connection: Connection, instance_ids: Collection[int]) -> set[int]:

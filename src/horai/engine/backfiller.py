@@ -13,6 +13,7 @@ from itertools import islice
 
 import structlog
 
+from horai.accept.runs import abandon_runs
 from horai.core.backfills import OPEN, BackfillStatus, Choice, Progress, after, choose, smoothed, starts
 from horai.core.bulk import slots_from
 from horai.core.settings import EngineSettings
@@ -143,6 +144,7 @@ class Backfiller:
         dead = [known[slot].dead for slot, generation in choice.chosen if generation]
         if letters := [instance_id for instance_id in dead if instance_id is not None]:
             await plans.supersede_dead_letters(connection, letters)
+            await abandon_runs(connection, letters)
         lane = await backfills.low_lane(connection, row.job_id)
         slots = [
             SlotToMake(slot, generation, at) for (slot, generation), at in zip(choice.chosen, begin_at, strict=False)

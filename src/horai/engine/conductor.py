@@ -100,6 +100,8 @@ class Conductor:
         self._under_way -= run_ids
         self._under_way |= set(sorted(advanced.running)[: max(KNOWN_LIMIT - len(self._under_way), 0)])
         self._wakeups.announce(advanced.woken)
+        if advanced.gates:
+            self._wakeups.gates_asked(advanced.gates)
         return advanced.busy
 
     async def _sweep(self) -> bool:

@@ -85,6 +85,8 @@ class Gatekeeper:
         self._wakeups.announce(opened.woken)
         for claim in opened.ended:
             self._wakeups.claim_ended(claim.instance_id, claim.fence)
+        if opened.ended:
+            self._wakeups.runs_asked([claim.instance_id for claim in opened.ended])
 
     async def _sweep(self, connection: Dedicated, shards: frozenset[int]) -> None:
         """Where no job has a gate, nobody looks at instances."""

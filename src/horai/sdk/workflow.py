@@ -16,7 +16,7 @@ from horai.sdk.declaration import Options, fields_of, refuse_unknown
 from horai.sdk.payloads import shape_of
 from horai.sdk.verbs import Home, Verbs
 
-NOT_FOR_WORKFLOWS = ("name", "retry", "timeout", "isolation", "overlap", "every_from")
+NOT_FOR_WORKFLOWS = ("name", "retry", "timeout", "isolation")
 
 Named = Verbs[Any] | str
 """A job, or the name of one that is declared elsewhere."""

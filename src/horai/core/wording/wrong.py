@@ -118,7 +118,6 @@ class Wrong(Phrasebook):
     PRINTABLE = "is not 1 to {most} printable ASCII characters"
     NO_NODE_IN_RUN = "there is no node {name!r} in this run"
     PAYLOAD_OF_TICK = "means nothing to a tick"
-    NOT_FOR_WORKFLOWS = "is not for workflows: a run does not know when the one before it ends"
     NO_SUCH_JOB = "there is no job {name!r}"
     JOB_IS_HOUSE = "{name!r} belongs to Horai itself: it ends before its work is done"
     NOT_APPLICATION_JSON = "is not application/json"

@@ -83,7 +83,7 @@ where job.id = $1;
 
 -- name: known_slots
 -- The slots of the job $1 from $2 to $3 that were made: the highest generation of each, whether one of it is under way, and
--- the last one where it is dead and its letter waits. No slot is made before its time, so none has ended before $2.
+-- the last one where it is dead and its letter waits, or its run is blocked. No slot is made before its time, so none has ended before $2.
 with made as (
     select fire_time, slot, id, state, true as is_live from horai.instance_live
     where job_id = $1 and fire_time between $2 and $3 and slot >= 0
@@ -94,8 +94,9 @@ with made as (
     select distinct on (fire_time) fire_time, slot as generation, id, state, bool_or(is_live) over (partition by fire_time) as is_live
     from made order by fire_time, slot desc
 )
-select fire_time, generation, is_live, case when state = 4 and not exists (
-    select from horai.dead_letter letter where letter.instance_id = newest.id and letter.replay_status <> 'NEW') then id end as dead
+select fire_time, generation, is_live, case when state = 4 and (not exists (
+        select from horai.dead_letter letter where letter.instance_id = newest.id and letter.replay_status <> 'NEW')
+    or exists (select from horai.workflow_run run where run.id = newest.id and run.phase = 1)) then id end as dead
 from newest;
 
 -- name: low_lane

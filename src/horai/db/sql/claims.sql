@@ -290,9 +290,10 @@ with report as (
 select instance_id from late;
 
 -- name: running_by_fence
--- The claim an outcome reported from outside belongs to; its fence is its right to speak.
+-- The claim an outcome reported from outside belongs to; its fence is its right to speak. What waits for
+-- its run (node 0) ends with that alone.
 select id, job_id, attempt, fence, node, retry_count, claimed_at from horai.instance_live
-where tenant_id = $1 and id = $2 and fence = $3 and state = 1;
+where tenant_id = $1 and id = $2 and fence = $3 and state = 1 and node <> 0;
 
 -- name: running_of_node
 -- What a node holds, by keyset over the primary key: a rescue passes over the table once, past what it cannot take.

@@ -20,11 +20,12 @@ select queue.*, case when queue.max_concurrency is not null then (
 from horai.queue where tenant_id = $1 and id > $2 order by id limit $3;
 
 -- name: loads_of_queues
--- What the queues $1 have that is due: how much of it waits and how much runs, among the first $3 rows of each.
-select queue.id, count(*) filter (where due.state <> 1) as waiting, count(*) filter (where due.state = 1) as running
+-- What the queues $1 have that is due: how much of it waits and how much runs, among the first $3 rows of each. What waits for
+-- its run takes no slot and is not counted.
+select queue.id, count(*) filter (where due.state <> 1) as waiting, count(*) filter (where due.state = 1 and due.node <> 0) as running
 from unnest($1::integer[]) as queue(id)
 cross join lateral (
-    select live.state from horai.lane cross join generate_series(0, $2::integer - 1) as shard(n)
+    select live.state, live.node from horai.lane cross join generate_series(0, $2::integer - 1) as shard(n)
     join horai.instance_live live on live.shard = shard.n and live.lane = lane.id and live.due <= statement_timestamp()
     where lane.queue_id = queue.id and live.state in (0, 1, 3) limit $3
 ) due
@@ -40,7 +41,7 @@ select horai.shut_queue($1);
 with running as materialized (
     select live.id, live.fence, live.node, live.claimed_at
     from horai.lane cross join generate_series(0, $2::integer - 1) as shard(n)
-    join horai.instance_live live on live.shard = shard.n and live.lane = lane.id and live.state = 1
+    join horai.instance_live live on live.shard = shard.n and live.lane = lane.id and live.state = 1 and live.node <> 0
     where lane.queue_id = $1 and not exists (
         select from horai.queue_slot seat where seat.instance_id = live.id and seat.fence = live.fence)
     order by live.id for update of live

@@ -10,7 +10,8 @@ update horai.workflow_node set is_current = false where run_id = $1 and name = a
 returning name, payload, instance_id;
 
 -- name: reopen_run
-update horai.workflow_run set phase = 0, generation = generation + 1, given_up = false, finished_at = null where id = $1;
+update horai.workflow_run set phase = 0, generation = generation + 1, given_up = false, finished_at = null,
+    settled = settled or phase <> 0 where id = $1;
 
 -- name: give_up_run
 update horai.workflow_run set given_up = true where id = $1 and finished_at is null;

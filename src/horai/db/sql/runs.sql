@@ -28,9 +28,24 @@ with job as materialized (
 )
 select id, lane, due from made where state = 0;
 
+-- name: hand_over
+-- The claim $1..$4 becomes its run's: RUNNING still, and held by no node, so that no node has to give it back.
+update horai.instance_live set node = 0, updated_at = clock_timestamp()
+where id = $1 and state = 1 and attempt = $2 and fence = $3 and node = $4 returning id;
+
+-- name: phase_of_run
+-- Waits for the transaction that decides on the run: its instance either is handed over before that looks, or is told here.
+select phase from horai.workflow_run where id = $1 for share;
+
+-- name: waiting_starters
+-- The instances that started these runs and wait for their end.
+select id, job_id, attempt, fence, node, retry_count, claimed_at from horai.instance_live
+where id = any ($1::bigint[]) and state = 1 and node = 0 order by id;
+
 -- name: lock_runs
-select run.id, run.created_at, workflow.tenant_id, workflow.job_id, workflow.name, run.given_up, workflow.deleted_at is not null as is_deleted
-from horai.workflow_run run join horai.workflow on workflow.id = run.workflow_id
+select run.id, run.created_at, workflow.tenant_id, workflow.job_id, workflow.name, run.given_up, workflow.deleted_at is not null as is_deleted,
+    run.settled, job.overlap <> 0 or job.after_finish is not null as is_gated
+from horai.workflow_run run join horai.workflow on workflow.id = run.workflow_id join horai.job on job.id = workflow.job_id
 where run.id = any ($1::bigint[]) and run.finished_at is null
 order by run.id for no key update of run skip locked;
 
@@ -104,9 +119,19 @@ select tenant_id, job_id, instance_id, 'WORKFLOW_BLOCKED', data
 from unnest($1::integer[], $2::bigint[], $3::bigint[], $4::json[]) as dead(tenant_id, job_id, instance_id, data);
 
 -- name: set_phases
+-- $3: whether the instance that started it has ended. Once a run is over or blocked, that instance is told or will be.
 update horai.workflow_run run
-set phase = seen.phase, finished_at = case when seen.phase in (2, 3) then clock_timestamp() end
-from unnest($1::bigint[], $2::smallint[]) as seen(id, phase) where run.id = seen.id and run.phase <> seen.phase;
+set phase = seen.phase, finished_at = case when seen.phase in (2, 3) then clock_timestamp() end,
+    settled = run.settled or seen.settled or seen.phase <> 0
+from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as seen(id, phase, settled)
+where run.id = seen.id and (run.phase <> seen.phase or seen.settled and not run.settled);
+
+-- name: give_up_runs
+update horai.workflow_run set given_up = true where id = any ($1::bigint[]) and finished_at is null and not given_up;
+
+-- name: dead_nodes_of
+-- The dead instances that hold up runs.
+select instance_id from horai.workflow_node where run_id = any ($1::bigint[]) and is_current and ended = 4 order by instance_id;
 
 -- name: runs_of
 -- The runs that instances belong to: as a node, or because they started one.
@@ -129,11 +154,12 @@ select exists (select from horai.workflow_run where finished_at is null) as is_a
 
 -- name: stuck_runs
 -- Runs with something to decide that nobody has: a node ended, a dead one was replayed, one waits that shall not or need not
--- wait any more. $1: after this id, $2 at most, of the shards $3 of $4; or, with $5, of these runs alone. Each look is a
+-- wait any more, or the instance that started the run was cancelled. $1: after this id, $2 at most, of the shards $3 of $4; or, with $5, of these runs alone. Each look is a
 -- scalar one, which a planner cannot turn into one over whole tables.
 select run.id from horai.workflow_run run
 where run.id > $1 and run.finished_at is null and ($5::bigint[] is null or run.id = any ($5))
     and ($5 is not null or run.id % $4::bigint = any ($3::bigint[])) and (
+    not run.settled and (select true from horai.instance_live live where live.id = run.id) is null or
     (select true from horai.workflow_node node where node.run_id = run.id and node.ended is null and node.is_current
         and (select true from horai.instance_live live where live.id = node.instance_id) is null limit 1)
     or (select true from horai.workflow_node node where node.run_id = run.id and node.ended = 4 and node.is_current and (

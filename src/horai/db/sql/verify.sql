@@ -88,7 +88,7 @@ select format('instance %s runs on incarnation %s, which %s', live.id, live.node
         else 'is dead and waits for its rescue' end) as example,
     count(*) over () as violations
 from horai.instance_live live left join horai.node on node.incarnation = live.node
-where live.state = 1 and (
+where live.state = 1 and live.node <> 0 and (
     node.incarnation is null or node.rescued_at is not null
     or (least(node.fenced_at, node.stopped_at, node.lease_until) < clock_timestamp() - $2::interval and exists (
         select from horai.node other where other.fenced_at is null and other.stopped_at is null
@@ -196,6 +196,7 @@ select format('instance %s is %s with node %s, claim %s, claimed at %s, fence %s
 from horai.instance_live
 where (state = 1) <> (node is not null) or (state = 1) <> (claim is not null) or (state = 1) <> (claimed_at is not null)
     or (state = 1 and (fence < 1 or attempt < 1))
+    or (node = 0 and not exists (select from horai.workflow_run run where run.id = instance_live.id and run.phase = 0))
 order by id limit $1;
 
 -- name: verify_change_told
@@ -294,7 +295,7 @@ order by id limit $1;
 -- Bounded, since a call that has ended may have left its slot and not yet its row.
 select format('instance %s runs in the limited queue %s without a slot', live.id, queue.name) as example, count(*) over () as violations
 from horai.instance_live live join horai.lane on lane.id = live.lane join horai.queue on queue.id = lane.queue_id
-where live.state = 1 and queue.max_concurrency is not null and live.claimed_at < clock_timestamp() - $2::interval and not exists (
+where live.state = 1 and live.node <> 0 and queue.max_concurrency is not null and live.claimed_at < clock_timestamp() - $2::interval and not exists (
     select from horai.queue_slot slot where slot.instance_id = live.id and slot.fence = live.fence and slot.queue_id = queue.id)
 order by live.id limit $1;
 

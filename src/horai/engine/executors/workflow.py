@@ -1,17 +1,18 @@
 """Starts a run of a workflow: one instance of its job becomes an instance of each of its nodes.
 
-At least once, like any attempt, and yet each run once: it has the id of the instance that starts it.
+At least once, like any attempt, and yet each run once: it has the id of the instance that starts it. That instance is handed
+over to its run, and ends with it.
 """
 
 import asyncio
-import json
 from datetime import timedelta
 
 import structlog
 
-from horai.accept.runs import start_run
+from horai.accept.runs import StarterLost, begin_run
 from horai.core.calls import Call
-from horai.core.settlement import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Succeeded
+from horai.core.settlement import FailedRetryable, FailedUnrecoverable, NotSent, Outcome
+from horai.db.claims import Held
 from horai.db.runs import Start
 from horai.db.wakeups import Wakeups
 from horai.engine.executors.house import HELD_UP, Lend
@@ -19,6 +20,8 @@ from horai.engine.executors.house import HELD_UP, Lend
 log = structlog.get_logger(__name__)
 
 PAUSE = timedelta(seconds=1)
+HANDED_OVER = NotSent()
+"""The instance is its run's now, and no settlement of this claim touches it. What the claim took here is given back."""
 NO_WORKFLOW = FailedUnrecoverable("WORKFLOW_GONE", "The workflow that this job started has been deleted.")
 
 
@@ -31,11 +34,14 @@ class WorkflowExecutor:
         self._turn = asyncio.Lock()
 
     async def run(self, call: Call) -> Outcome:
-        """The run's id, once all its instances are there."""
+        """Make the instances of all nodes and leave the instance that started them to its run."""
         start = Start(call.instance_id, call.fire_time, call.payload)
+        held = Held(call.instance_id, call.job_id, call.attempt, call.fence, call.node, 0)
         try:
             async with self._turn, self._lend() as connection:
-                woken = await start_run(connection, call.job_id, start)
+                woken = await begin_run(connection, held, start)
+        except StarterLost:
+            return HANDED_OVER
         except HELD_UP:
             return NotSent(PAUSE)
         except Exception as error:
@@ -45,4 +51,4 @@ class WorkflowExecutor:
             return NO_WORKFLOW
         self._wakeups.announce(woken)
         self._wakeups.runs_asked([call.instance_id])
-        return Succeeded(json.dumps({"run": str(call.instance_id)}))
+        return HANDED_OVER
