@@ -22,7 +22,7 @@ from horai.engine.executors.reconcile import Bounds, ReconcileExecutor
 
 TOMORROW = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
 QUERY = "select key, execute_time, payload from article where state = 'waiting' and key > $1 order by key limit $2"
-SQL = {"type": "sql", "databaseUrlEnv": "BUSINESS_DB_URL", "query": QUERY}
+SQL = {"type": "sql", "source": "business", "query": QUERY}
 TABLE = """create table article (
     key text primary key, execute_time timestamptz not null, payload jsonb, state text not null default 'waiting')"""
 
@@ -89,14 +89,12 @@ async def desk(
     url: str, source: Mapping[str, Any] = SQL, bounds: Bounds | None = None, allow: Any = LOOPBACK
 ) -> AsyncGenerator[Desk]:
     """A desk on the database of `url`, which is the business's as well."""
-    async with make.scope(url) as scope:
+    async with make.scope(url, sources=("business", "elsewhere")) as scope:
         connection = await connect(url, "horai test business")
         await connection.execute(TABLE)
         await make.job(scope)
         made = await reconcilers.create_reconciler(scope, ReconcilerWish("articles", "publish", source, {}))
-        executor = ReconcileExecutor(
-            scope.pool, scope.wakeups, AddressPolicy(allow), bounds, {"BUSINESS_DB_URL": url, "NOT_A_URL": "hello"}
-        )
+        executor = ReconcileExecutor(scope.pool, scope.wakeups, AddressPolicy(allow), bounds, {"business": url})
         await executor.open()
         try:
             yield Desk(scope, connection, executor, made.row)

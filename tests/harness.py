@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -76,6 +76,7 @@ async def node(
     name: str = "test-node",
     roles: frozenset[Role] = EVERY_ROLE,
     limits: ServerLimits | None = None,
+    sources: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> AsyncGenerator[Client]:
     """A node in this process, on a port of its own; without the role `api` its client has nobody to speak to."""
@@ -87,6 +88,7 @@ async def node(
         engine=replace(engine, **changes),
         roles=roles,
         limits=limits or ServerLimits(),
+        sources=sources or {},
     )
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(run(settings, stop, address.set_result))

@@ -24,11 +24,11 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @asynccontextmanager
-async def scope(url: str, size: int = 10) -> AsyncGenerator[Scope]:
+async def scope(url: str, size: int = 10, sources: Sequence[str] = ()) -> AsyncGenerator[Scope]:
     """The tenant `default`, served without a node."""
     pool = await open_pool(url, "horai test", size)
     try:
-        yield Scope(pool, Wakeups(), 1, "default")
+        yield Scope(pool, Wakeups(), 1, "default", sources=frozenset(sources))
     finally:
         pool.terminate()
 

@@ -18,7 +18,7 @@ beforeAll(async () => {
     nextCursor: null,
   });
   const query = `select key, execute_time from t where key > $1 order by key limit $2 -- ${HOSTILE}${"q".repeat(10_000)}`;
-  const source = { type: "sql", query, databaseUrlEnv: "NO_SUCH_VARIABLE" };
+  const source = { type: "sql", query, databaseUrl: "postgresql://nowhere.invalid/shop" };
   await api("POST", "/api/v1/reconcilers", { name: evil, job, source }, fresh("once"));
   await api("POST", `/api/v1/reconcilers/${evil}/run`, undefined, fresh("once"));
 });

@@ -31,6 +31,7 @@ _HOMES = {
     "Unrecoverable": "sdk.outcomes",
     "Wanted": "sdk.reconciling",
     "Workflow": "sdk.workflow",
+    "verify_webhook": "sdk.webhooks",
 }
 
 

@@ -18,6 +18,7 @@ from horai.sdk.job import Job as Job
 from horai.sdk.outcomes import RetryLater as RetryLater
 from horai.sdk.outcomes import Unrecoverable as Unrecoverable
 from horai.sdk.reconciling import Wanted as Wanted
+from horai.sdk.webhooks import verify_webhook as verify_webhook
 from horai.sdk.workflow import Node as Node
 from horai.sdk.workflow import Workflow as Workflow
 

@@ -65,6 +65,8 @@ class NodeSettings:
     engine: EngineSettings = field(default_factory=EngineSettings)
     roles: frozenset[Role] = EVERY_ROLE
     limits: ServerLimits = field(default_factory=ServerLimits)
+    sources: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """URLs of the databases that reconcilers may read, by the names that the operator gave them."""
 
 
 class Company(Protocol):
@@ -99,7 +101,8 @@ async def run(
         engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals, house))
         server = None
         if listening is not None:
-            context = Context(connections, wakeups, vitals, await _tenant(connections), "default", (KEYLESS,))
+            tenant, sources = await _tenant(connections), frozenset(settings.sources)
+            context = Context(connections, wakeups, vitals, tenant, "default", (KEYLESS,), sources)
             server = await stack.enter_async_context(_server(context, listening, settings.limits))
         ready(_address(listening) if listening is not None else _description(settings))
         if company is not None:
@@ -197,7 +200,8 @@ async def _house(connections: Pool, settings: NodeSettings, wakeups: Wakeups) ->
     def lend() -> AbstractAsyncContextManager[Connection]:
         return acquire(connections)
 
-    reconcile = ReconcileExecutor(connections, wakeups, AddressPolicy(settings.engine.callback_allow))
+    policy = AddressPolicy(settings.engine.callback_allow)
+    reconcile = ReconcileExecutor(connections, wakeups, policy, sources=settings.sources)
     await reconcile.open()
     try:
         yield {

@@ -37,7 +37,9 @@ def database(postgres: EmbeddedPostgres) -> Iterator[str]:
 def api(runner: asyncio.Runner, database: str) -> Iterator[Client]:
     """A client of a whole node on `database`."""
     stack = AsyncExitStack()
-    node = harness.node(database, lease=timedelta(seconds=60), grace=timedelta(milliseconds=100))
+    node = harness.node(
+        database, lease=timedelta(seconds=60), grace=timedelta(milliseconds=100), sources={"business": database}
+    )
     yield runner.run(stack.enter_async_context(node))
     runner.run(stack.aclose())
 

@@ -221,6 +221,11 @@ async def _queue(_: World) -> Sent:
     return Sent(f"/api/v1/queues/{given.name('queue')}", {"maxConcurrency": 3}, {"maxConcurrency": 4})
 
 
+@recipe("POST /api/v1/signing-secrets")
+async def _rotate(_: World) -> Sent:
+    return Sent("/api/v1/signing-secrets", {"expireOld": "0s"}, {"expireOld": "0ms"})
+
+
 @recipe("POST /api/v1/schedules/preview")
 async def _preview(_: World) -> Sent:
     return Sent("/api/v1/schedules/preview", {"cron": "0 0 1 1 *"})

@@ -48,6 +48,7 @@ ROUTES = {
     "/api/v1/instances/{instance}/why": {"get"},
     "/api/v1/instances/{instance}/cancel": {"post"},
     "/api/v1/instances/{instance}/outcome": {"post"},
+    "/api/v1/signing-secrets": {"get", "post"},
     "/api/v1/queues": {"get"},
     "/api/v1/queues/{name}": {"get", "put"},
     "/api/v1/dlq": {"get"},

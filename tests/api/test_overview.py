@@ -175,7 +175,7 @@ async def test_a_reconciler_is_told_when_its_last_report_has_found_more_than_it_
     api: Client, db: Dedicated
 ) -> None:
     job, name = await given.job(api), given.name("desk")
-    source = {"type": "sql", "databaseUrlEnv": "NOBODY_HAS_SET", "query": "select $1::text as key, $2::int as n"}
+    source = {"type": "sql", "source": "business", "query": "select $1::text as key, $2::int as n"}
     made = await api("POST", "/api/v1/reconcilers", {"name": name, "job": job["name"], "source": source})
     assert made.status == 201, made.json
     report = (

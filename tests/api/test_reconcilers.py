@@ -1,6 +1,5 @@
 """`/reconcilers`: over HTTP, against a node that compares by itself."""
 
-import os
 from datetime import datetime
 from typing import Any
 
@@ -13,12 +12,6 @@ from horai.db.pool import Dedicated
 ARTICLES = "select key, execute_time from article where desk = '{desk}' and key > $1 order by key limit $2"
 
 
-@pytest.fixture(autouse=True)
-def business(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The node knows the database of the business by a variable of its own environment."""
-    monkeypatch.setitem(os.environ, "BUSINESS_DB_URL", database)
-
-
 async def desk(api: Client, db: Dedicated, articles: int = 3, **fields: Any) -> tuple[Any, str]:
     """A job, and a desk with articles for it; the body that makes a reconciler of both, and the desk's name."""
     job, name = await given.job(api), given.name("desk")
@@ -28,7 +21,7 @@ async def desk(api: Client, db: Dedicated, articles: int = 3, **fields: Any) -> 
         name,
         articles,
     )
-    source = {"type": "sql", "databaseUrlEnv": "BUSINESS_DB_URL", "query": ARTICLES.format(desk=name)}
+    source = {"type": "sql", "source": "business", "query": ARTICLES.format(desk=name)}
     return {"name": name, "job": job["name"], "source": source, **fields}, name
 
 
@@ -177,7 +170,7 @@ async def test_B16_a_reconcilers_times_and_source_are_changed_by_who_has_read_it
     [
         ({"every": "soon"}, ("every",)),
         ({"source": None}, ("cannot be taken away",)),
-        ({"source": {"type": "sql"}}, ("source.query", "source.databaseUrl")),
+        ({"source": {"type": "sql"}}, ("source.query", "source.source")),
         ({"name": "other"}, ("name",)),
         ({"job": "other"}, ("job",)),
     ],
@@ -217,17 +210,16 @@ async def test_B16_passwords_and_headers_of_a_source_are_never_shown(api: Client
     assert not any("hunter2" in (row["data"] or "") for row in told)
 
 
-SQL = {"type": "sql", "query": ARTICLES, "databaseUrlEnv": "BUSINESS_DB_URL"}
+SQL = {"type": "sql", "query": ARTICLES, "source": "business"}
 
 
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ({"type": "sql"}, ("source.query", "source.databaseUrl")),
+        ({"type": "sql"}, ("source.query", "source.source")),
         ({**SQL, "query": "select 1"}, ("needs $1",)),
-        ({**SQL, "databaseUrl": "postgresql://h/d"}, ("one of both",)),
-        ({**SQL, "databaseUrlEnv": "HORAI_DATABASE_URL"}, ("belongs to Horai itself",)),
-        ({**SQL, "databaseUrlEnv": "lower case"}, ("does not match",)),
+        ({**SQL, "databaseUrl": "postgresql://h/d"}, ("either source",)),
+        ({"type": "sql", "query": ARTICLES, "databaseUrlEnv": "BUSINESS_DB_URL"}, ("source.databaseUrlEnv",)),
         ({"type": "sql", "query": ARTICLES, "databaseUrl": "mysql://h/d"}, ("postgresql://",)),
         ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql:///d?host=/tmp/socket"}, ("one host",)),
         ({"type": "sql", "query": ARTICLES, "databaseUrl": "postgresql://h/d?host=/tmp"}, ("one host",)),
@@ -249,6 +241,28 @@ async def test_B16_a_source_that_cannot_be_read_is_refused(
 
     expect.invalid(refused, *words)
     expect.problem(await api("GET", f"/api/v1/jobs/{name}"), 404, "SCH_404_NOT_FOUND")
+
+
+async def test_S2_no_name_but_that_of_an_allowed_source_leads_to_a_database(
+    api: Client, db: Dedicated, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("DATABASE_URL", "HORAI_DATABASE_URL", "HORAI_SOURCE_LATE"):
+        monkeypatch.setenv(variable, database)
+    body, name = await desk(api, db)
+    names = ("DATABASE_URL", "HORAI_DATABASE_URL", "late", "nobody", "Business", "business ", "../business", "", "PATH")
+
+    told = set[str]()
+    for each in names:
+        refused = await api("POST", "/api/v1/reconcilers", {**body, "source": {**SQL, "source": each}})
+        expect.invalid(refused, "source.source")
+        told.add(str(refused.json))
+
+    assert len(told) == 1
+    expect.problem(await api("GET", f"/api/v1/jobs/{name}"), 404, "SCH_404_NOT_FOUND")
+    made = await api("POST", "/api/v1/reconcilers", body)
+    changed = await api("PATCH", f"/api/v1/reconcilers/{name}", {"source": {**SQL, "source": "DATABASE_URL"}})
+    assert made.status == 201, made.json
+    expect.invalid(changed, "source.source")
 
 
 async def test_B16_an_unknown_job_is_not_watched_over(api: Client, db: Dedicated) -> None:

@@ -11,7 +11,7 @@ from terminal import Terminal
 
 @pytest.fixture(scope="session")
 def server(short_place: Path) -> Iterator[HoraiProcess]:
-    running = HoraiProcess(short_place / "cli").start()
+    running = HoraiProcess(short_place / "cli", HORAI_SOURCE_NOWHERE="postgresql://nowhere.invalid/shop").start()
     yield running
     assert running.stop() == 0
 

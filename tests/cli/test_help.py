@@ -35,6 +35,7 @@ VERBS = {
     "entities": {"import", "list", "add", "remove", "status"},
     "reconcilers": {"list", "show", "create", "change", "pause", "resume", "run", "reports", "delete"},
     "queues": {"list", "show", "set", "pause", "resume"},
+    "secrets": {"list", "rotate"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
     "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "cancel", "delete"},
 }

@@ -14,7 +14,7 @@ def lines(out: str) -> list[list[str]]:
 
 def test_C5_B16_a_reconciler_is_created_listed_shown_run_and_deleted(horai: Terminal, server: HoraiProcess) -> None:
     horai("jobs", "create", "watched", "--url", f"{server.base}/healthz")
-    source = ("--query", QUERY, "--database-url-env", "NOWHERE_DB_URL")
+    source = ("--query", QUERY, "--source", "nowhere")
 
     made = horai("reconcilers", "create", "watcher", "--job", "watched", *source, "--every", "1h")
     assert (made.code, made.err) == (0, "")
@@ -22,7 +22,7 @@ def test_C5_B16_a_reconciler_is_created_listed_shown_run_and_deleted(horai: Term
     heading, row = lines(horai("reconcilers", "list").out)
     assert heading[:7] == ["ID", "NAME", "JOB", "STATUS", "SOURCE", "WHEN", "NEXT"]
     assert row[1:6] == ["watcher", "watched", "ACTIVE", "sql", "every 1h"]
-    assert horai("reconcilers", "show", "watcher", "--json").json["source"]["databaseUrlEnv"] == "NOWHERE_DB_URL"
+    assert horai("reconcilers", "show", "watcher", "--json").json["source"]["source"] == "nowhere"
 
     run = horai("reconcilers", "run", "watcher", "--json")
     assert run.err.startswith("Idempotency-Key: ")
@@ -35,7 +35,7 @@ def test_C5_B16_a_reconciler_is_created_listed_shown_run_and_deleted(horai: Term
 
 def test_C5_B16_a_reconciler_is_held_let_go_on_and_changed(horai: Terminal, server: HoraiProcess) -> None:
     horai("jobs", "create", "held", "--url", f"{server.base}/healthz")
-    source = ("--query", QUERY, "--database-url-env", "NOWHERE_DB_URL")
+    source = ("--query", QUERY, "--source", "nowhere")
     horai("reconcilers", "create", "holder", "--job", "held", *source, "--every", "1h")
 
     held = horai("reconcilers", "pause", "holder", "--note", "moving house")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from horai import verify_webhook
 from horai.core.callbacks import (
     KEPT_OF_FAILURE,
     TRUNCATED,
@@ -135,8 +136,30 @@ def test_each_secret_signs_so_that_either_may_be_rotated_out():
     assert not verify(SECRET, {}, body, NOW)
 
 
-def test_without_a_secret_nothing_is_signed():
-    assert "webhook-signature" not in headers_of(CALL._replace(secrets=()), b"", NOW)
+def test_S5_a_call_without_a_secret_gets_no_headers():
+    with pytest.raises(ValueError, match="without a signing secret"):
+        headers_of(CALL._replace(secrets=()), b"", NOW)
+
+
+def test_S5_receivers_verify_with_any_of_their_secrets_within_the_tolerance_on_both_sides():
+    body = b'{"a": 1}'
+    headers = headers_of(CALL, body, NOW)
+    other = "whsec_" + base64.b64encode(b"neither").decode()
+    assert verify_webhook(SECRET, headers, body, now=NOW)
+    assert verify_webhook([other, SECRET], headers, body, now=NOW)
+    assert not verify_webhook([other], headers, body, now=NOW)
+    assert not verify_webhook([], headers, body, now=NOW)
+    assert not verify_webhook(SECRET, headers, body)
+    for ahead, is_taken in ((-301, False), (-299, True), (299, True), (301, False)):
+        assert verify_webhook(SECRET, headers, body, now=NOW + timedelta(seconds=ahead)) == is_taken
+    assert verify_webhook(SECRET, headers, body, now=NOW + timedelta(hours=1), tolerance=timedelta(hours=2))
+
+
+@pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
+@pytest.mark.parametrize("value", ["", "\udcff", "é", "v1,", "9" * 400, "-1", "１"])
+def test_S5_nothing_in_a_request_makes_the_verification_raise(name: str, value: str):
+    headers = {**headers_of(CALL, b"", NOW), name: value}
+    assert not verify_webhook(SECRET, headers, b"", now=NOW)
 
 
 def test_a_secret_that_is_none_is_refused_without_being_repeated():

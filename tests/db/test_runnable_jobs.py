@@ -10,7 +10,7 @@ from horai.accept.jobs import Change
 from horai.accept.scope import Scope
 from horai.core.calls import HttpTarget, WorkerTarget
 from horai.core.retry import RetryPolicy
-from horai.db import jobs
+from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
 from horai.db.pool import Dedicated
 
@@ -117,13 +117,13 @@ async def test_a_definition_that_cannot_be_read_has_no_recipe_and_spoils_no_othe
 
 
 async def test_the_secrets_in_force_are_told_newest_first_tenant_by_tenant(connection: Dedicated):
+    await connection.execute("insert into horai.tenant (name) values ('second'), ('bare')")
     await connection.execute("delete from horai.signing_secret")
     for tenant, secret, retired in (("default", "old", False), ("default", "gone", True), ("default", "new", False)):
         await _secret(connection, tenant, secret, retired=retired)
-    await connection.execute("insert into horai.tenant (name) values ('second'), ('bare')")
     await _secret(connection, "second", "theirs", retired=False)
 
-    assert await jobs.signing_secrets(connection) == {"default": ("new", "old"), "second": ("theirs",)}
+    assert await signing_secrets.signing_secrets(connection) == {"default": ("new", "old"), "second": ("theirs",)}
 
 
 async def _secret(connection: Dedicated, tenant: str, secret: str, *, retired: bool) -> None:

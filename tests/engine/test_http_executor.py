@@ -591,6 +591,15 @@ def test_a_node_without_file_descriptors_does_not_blame_the_target():
 
 
 @in_loop
+async def test_S5_a_call_without_a_secret_is_released_and_not_sent():
+    async with Receiver() as receiver, executor() as http:
+        outcome = await http.run(call_to(receiver.url("/hook"), secrets=()))
+        assert receiver.hits == []
+
+    assert outcome == NotSent(timedelta(seconds=1))
+
+
+@in_loop
 async def test_what_nobody_expected_is_a_retryable_outcome_that_tells_no_secret():
     async with Receiver() as receiver, executor() as http:
         outcome = await http.run(call_to(receiver.url("/hook"), secrets=("hunter2",)))

@@ -7,13 +7,13 @@ import pytest
 
 import make
 from horai.accept import jobs as accepted
-from horai.db import jobs
+from horai.db import signing_secrets
 from horai.db.pool import GONE
 from horai.engine import jobbook
 from horai.engine.jobbook import JobBook
 from stages import Workbench, workbench
 
-SIGNING_SECRETS = jobs.signing_secrets
+SIGNING_SECRETS = signing_secrets.signing_secrets
 
 
 class HandTime:
@@ -167,10 +167,10 @@ async def test_no_job_is_known_before_its_secrets_are(url: str, time: HandTime, 
         async def fails(_: object) -> dict[str, tuple[str, ...]]:
             raise ConnectionResetError("gone")
 
-        monkeypatch.setattr(jobs, "signing_secrets", fails)
+        monkeypatch.setattr(signing_secrets, "signing_secrets", fails)
         with pytest.raises(ConnectionResetError):
             await book.get(bench.connection, [job.id])
-        monkeypatch.setattr(jobs, "signing_secrets", SIGNING_SECRETS)
+        monkeypatch.setattr(signing_secrets, "signing_secrets", SIGNING_SECRETS)
 
         (known,) = (await book.get(bench.connection, [job.id])).values()
 

@@ -191,11 +191,22 @@ async def test_B16_a_query_that_cannot_be_asked_fails_the_attempt(url: str, quer
     assert told in (report.error or "")
 
 
-async def test_B16_a_variable_without_a_database_is_told(url: str) -> None:
-    async with desk(url, sql(SQL["query"], databaseUrlEnv="NOT_A_URL")) as at:
-        told = await failure(at)
-    assert "NOT_A_URL" in told
-    assert "hello" not in told
+async def test_B16_a_node_without_the_source_says_which_one_it_lacks(url: str) -> None:
+    async with desk(url, sql(SQL["query"], source="elsewhere")) as at:
+        assert "this node has no source elsewhere" in await failure(at)
+
+
+async def test_B16_a_stored_environment_variable_is_not_read_any_more(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BUSINESS_DB_URL", url)
+    async with desk(url) as at:
+        await at.write("article:1")
+        await at.connection.execute(
+            "update horai.reconciler set source = (source::jsonb - 'source' || $1)::json",
+            '{"databaseUrlEnv": "BUSINESS_DB_URL"}',
+        )
+        assert "the stored source is not valid any more" in await failure(at)
 
 
 async def test_B16_a_query_that_ignores_its_limit_is_cut_to_pages(url: str) -> None:

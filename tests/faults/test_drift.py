@@ -52,7 +52,7 @@ async def compared_since(connection: Dedicated, since: datetime) -> None:
 async def begin(running: Load, target: str) -> int:
     """A job for the articles, and a reconciler that looks every second; the job's id."""
     job = await running.api("POST", "/api/v1/jobs", job_document("publish", target, timeout="30s"))
-    source = {"type": "sql", "databaseUrlEnv": "BUSINESS_DB_URL", "query": QUERY}
+    source = {"type": "sql", "source": "business", "query": QUERY}
     body = {"name": "articles", "job": "publish", "every": "1s", "source": source}
     made = await running.api("POST", "/api/v1/reconcilers", body)
     assert (job.status, made.status) == (201, 201), (job.json, made.json)
@@ -62,7 +62,7 @@ async def begin(running: Load, target: str) -> int:
 async def test_B16_one_percent_deleted_under_load_is_back_after_one_comparison_and_nothing_runs_twice(
     url: str, connection: Dedicated, short_place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BUSINESS_DB_URL", url)
+    monkeypatch.setenv("HORAI_SOURCE_BUSINESS", url)
     with receiving(tmp_path / "hits") as receiver:
         async with (
             cluster(short_place, url, "one", "two", lease=3) as nodes,

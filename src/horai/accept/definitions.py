@@ -8,6 +8,7 @@ from typing import Any
 from horai.accept import slots
 from horai.accept.slots import Joined
 from horai.core.definition import Definition, JobStatus, document_of
+from horai.core.masking import shown_target
 from horai.db import catchups as deferred
 from horai.db import jobs, nodes
 from horai.db.jobs import JobRow, JobWrite
@@ -79,6 +80,6 @@ def as_is(job: JobRow) -> JobWrite:
 
 
 async def withdraw(connection: Connection, job: JobRow, reason: str) -> None:
-    """A job is none any more; what waits of it is to be moved after the commit."""
-    await jobs.delete_job(connection, job.id)
+    """A job is none any more; what waits of it is to be moved after the commit. The secrets of its target are wiped."""
+    await jobs.delete_job(connection, job.id, {**job.document, "target": shown_target(job.document["target"])})
     await deferred.give_up_catchups(connection, job.id, reason)

@@ -17,6 +17,7 @@ from horai.accept.slots import Joined
 from horai.core.amendment import amended
 from horai.core.definition import Definition, JobStatus, checked, is_house, refuse_house
 from horai.core.errors import Conflict, Duplicate
+from horai.core.masking import revealed_target
 from horai.core.wording import Hint, Refused
 from horai.db import jobs, nodes, plans, reconcilers, schedules, workflows
 from horai.db.claims import Woken
@@ -29,6 +30,8 @@ async def create_job(scope: Scope, written: Written, once: Once | None = None) -
     """A new job, with its one instance when it has `at` or `delay`. Durable when it returns."""
     refuse_house(written.document)
     definition = checked(written.document)
+    if target := written.document.get("target"):
+        revealed_target(target, None, "target")
     request = requests.request_key(scope, "create-job", once) if once else None
     job, joined, woken = None, Joined(), list[Woken]()
     async with transaction(scope.pool) as connection:
@@ -90,12 +93,15 @@ async def change_job(scope: Scope, reference: str, change: Change) -> JobRow:
         job = await hold_job(connection, scope, reference, change.if_version)
         payload = change.payload if change.sets_payload else job.payload
         refuse_house(job.document)
-        document = amended(job.document, job.status, change.fields)
+        fields = dict(change.fields)
+        if fields.get("target"):
+            fields["target"] = revealed_target(fields["target"], job.document.get("target"), "target")
+        document = amended(job.document, job.status, fields)
         refuse_house(document)
         ticks = await jobs.ticks_of(connection, job.id)
         changed, joined = await rewrite_job(connection, job, document, payload)
-        fields = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
-        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": fields})
+        named = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
+        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": named})
     slots.announce(scope, joined, [])
     await tick_jobs.relane_both(scope, job, ticks)
     return changed

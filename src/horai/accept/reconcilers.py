@@ -13,7 +13,8 @@ from horai.accept.scope import Scope, job_not_found, require_job, require_versio
 from horai.accept.slots import Joined
 from horai.core.definition import checked
 from horai.core.errors import Invalid, NotFound
-from horai.core.reconcilers import changed_document, checked_source, job_document
+from horai.core.masking import revealed_target
+from horai.core.reconcilers import changed_document, checked_source, job_document, shown_source
 from horai.core.wording import Hint, Refused
 from horai.db import jobs as stored_jobs
 from horai.db import reconcilers
@@ -45,7 +46,8 @@ class Overview:
 
 async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | None = None) -> Overview:
     """A new one, with the job that runs it. Durable when it returns."""
-    checked_source(wish.source)
+    checked_source(wish.source, scope.sources)
+    revealed_target(wish.source, None, "source")
     document = job_document(wish.name, wish.schedule)
     definition = checked(document)
     request = requests.request_key(scope, "create-reconciler", once) if once else None
@@ -138,14 +140,14 @@ class ReconcilerChange:
 
 async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChange) -> Overview:
     """Other times, or another source; a run under way reads that from its beginning."""
-    if change.source is not None:
-        checked_source(change.source)
     async with transaction(scope.pool) as connection:
         row, job = await _lock(connection, scope, reference, change.if_version)
         document = changed_document(job.document, job.status, change.schedule)
         _, joined = await jobs.rewrite_job(connection, job, document, job.payload)
         if change.source is not None:
-            await reconcilers.change_source(connection, row.id, change.source)
+            source = revealed_target(change.source, row.source, "source")
+            checked_source(source, scope.sources)
+            await reconcilers.change_source(connection, row.id, source)
         fields = sorted([*change.schedule, *(["source"] if change.source is not None else [])])
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "RECONCILER_CHANGED", {"fields": fields})
         changed = await _overview_of(connection, job.id)
@@ -168,6 +170,7 @@ async def delete_reconciler(scope: Scope, reference: str, if_version: int | None
     async with transaction(scope.pool) as connection:
         row, job = await _lock(connection, scope, reference, if_version)
         await jobs.remove_job(connection, job)
+        await reconcilers.wipe_source(connection, row.id, shown_source(row.source))
     await relanes.relane_now(scope, row.job_id)
 
 

@@ -23,6 +23,8 @@ class Scope:
     tenant: str
     longest: float = LONGEST
     """Seconds after which work that is done in portions stops and says that there is more."""
+    sources: frozenset[str] = frozenset()
+    """Names of the databases that the operator allows reconcilers to read."""
 
 
 async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:

@@ -36,6 +36,7 @@ from horai.api.routes import (
     reconcilers,
     schedules,
     search,
+    signing_secrets,
     sweeps,
     workflows,
 )
@@ -51,6 +52,7 @@ from horai.wire.parked import RetryIn
 from horai.wire.queues import QueueIn
 from horai.wire.reconcilers import ReconcilerIn, ReconcilerPatch
 from horai.wire.schedules import PreviewIn
+from horai.wire.signing_secrets import RotateIn
 from horai.wire.workflows import RerunIn, WorkflowIn, WorkflowPatch
 
 KEY_SAYS = (
@@ -70,6 +72,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     ReplaySweepIn,
     QueueIn,
     PreviewIn,
+    RotateIn,
     ReplayIn,
     DiscardIn,
     DiscardManyIn,
@@ -124,6 +127,7 @@ def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
         events,
         overview,
         search,
+        signing_secrets,
     )
     for module in routes:
         app.include_router(module.router)

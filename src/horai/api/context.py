@@ -28,6 +28,7 @@ class Context:
     tenant_id: int
     tenant: str
     notices: tuple[str, ...] = ()
+    sources: frozenset[str] = frozenset()
 
 
 async def context_of(request: Request) -> Context:
@@ -37,7 +38,7 @@ async def context_of(request: Request) -> Context:
 
 async def scope_of(request: Request, context: Annotated[Context, Depends(context_of)]) -> Scope:
     """The caller's tenant; of a write with a key, all within its one transaction."""
-    scope = Scope(context.pool, context.wakeups, context.tenant_id, context.tenant)
+    scope = Scope(context.pool, context.wakeups, context.tenant_id, context.tenant, sources=context.sources)
     keyed: Keyed | None = getattr(request.state, "keyed", None)
     return scope if keyed is None else keyed.bind(scope)
 

@@ -14,6 +14,7 @@ from fastapi import Response
 from horai.core.callbacks import TRUNCATED
 from horai.core.calls import millis
 from horai.core.errors import Invalid
+from horai.core.masking import shown_target
 from horai.core.shards import Duty, lease_name
 from horai.core.vitals import Reading, reading_from
 from horai.core.wording import Hint, Wrong
@@ -49,6 +50,7 @@ def job_json(job: JobRow) -> dict[str, Any]:
         "overlap": "allow",
         "priority": job.priority.name,
         **job.document,
+        "target": shown_target(job.document["target"]),
         "status": job.status.name,
         "payload": raw(job.payload),
         "payloadSize": job.payload_size,

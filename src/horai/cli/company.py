@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import structlog
 
+from horai.cli.node_flags import source_variable
 from horai.cli.processes import Command, Processes
 from horai.cli.serving import SLACK, Ready, serve
 from horai.core.durations import format_duration
@@ -39,10 +40,11 @@ def serve_node(settings: NodeSettings, company: Sequence[Command] = (), *, until
 def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     """Nodes without the API, on the database of the node they belong to."""
     networks = ",".join(map(str, settings.engine.callback_allow))
+    sources = {source_variable(source): url for source, url in settings.sources.items()}
     for number in range(2, count + 2):
         name = f"{settings.name}-{number}"
         roles = ("--roles", ",".join(ROLES), "--callback-allow", networks)
-        yield Command(name, ("node", "--name", name, *_of_a_child(settings.engine), *roles))
+        yield Command(name, ("node", "--name", name, *_of_a_child(settings.engine), *roles), sources)
 
 
 def workers(application: str, settings: NodeSettings, count: int) -> Iterator[Command]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from horai import __version__
+from horai.cli.arguments import hide_passwords
 from horai.cli.errors import CommandFailed, as_failure, json_of, lines_of
 from horai.cli.lazy import LazyGroup
 
@@ -28,9 +29,15 @@ COMMANDS = {
     "dlq": "Dead letters: what was given up, to be replayed or discarded.",
     "backfills": "Backfills: slots of the past that are run again, or for the first time.",
     "reconcilers": "Reconcilers: what creates the instances that the business misses.",
+    "secrets": "Signing secrets: show and rotate the secret that signs the calls.",
     "health": "Show how the scheduler is doing.",
 }
 """By name, which is also the module's; its help is the module's own, and a test holds them equal."""
+
+SEEN_BY_ALL = (
+    "warning: the command line shows a password to every user of this machine.\n"
+    "hint: Give the URL by HORAI_DATABASE_URL, or by a file that HORAI_DATABASE_URL_FILE names."
+)
 
 app = typer.Typer(cls=LazyGroup, rich_markup_mode=None)
 
@@ -62,6 +69,8 @@ def horai(
 
 def run() -> None:
     """The console script."""
+    if not hide_passwords():
+        print(SEEN_BY_ALL, file=sys.stderr)
     sys.exit(_exit_code())
 
 

@@ -14,8 +14,10 @@ from horai.cli.node_flags import (
     LeaseTtl,
     Name,
     Port,
+    Sources,
     UntilStdinEnds,
     chosen_roles,
+    chosen_sources,
     engine_settings,
 )
 from horai.db.places import choose_database
@@ -35,6 +37,7 @@ def node(
     lease_ttl: LeaseTtl = "8s",
     grace: Grace = "10s",
     callback_allow: CallbackAllow = None,
+    source: Sources = None,
     until_stdin_ends: UntilStdinEnds = False,
 ) -> None:
     """Run one node of a cluster.
@@ -43,6 +46,7 @@ def node(
     """
     chosen = chosen_roles(roles)
     engine = engine_settings(lease_ttl, grace, words(callback_allow))
+    sources = chosen_sources(source, os.environ)
     url = choose_database(database_url, None, os.environ).url
     if url is None:
         raise BadUsage("A node needs a database.", "Give --database-url, or set HORAI_DATABASE_URL.")
@@ -51,5 +55,5 @@ def node(
     from horai.db.embedded import default_data_dir  # noqa: PLC0415
     from horai.node import NodeSettings  # noqa: PLC0415
 
-    settings = NodeSettings(default_data_dir(), host, port, url, name or gethostname(), engine, chosen)
+    settings = NodeSettings(default_data_dir(), host, port, url, name or gethostname(), engine, chosen, sources=sources)
     serve_node(settings, until_stdin_ends=until_stdin_ends)

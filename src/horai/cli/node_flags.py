@@ -1,14 +1,18 @@
 """The flags of the commands that run a node, and what they come to."""
 
+import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import typer
 
-from horai.cli.errors import refuse_flag
+from horai.cli.errors import BadUsage, refuse_flag
 from horai.cli.flags import duration, setting, words
 from horai.core.addresses import Network, parse_networks
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role, roles_of
+from horai.db.places import secret
+from horai.db.urls import plain_url
 
 Port = Annotated[int, setting("--port", about="0 takes any free one.", limits=(0, 65535))]
 Host = Annotated[str, setting("--host", about="Address to listen on.", metavar="ADDRESS")]
@@ -16,6 +20,15 @@ Name = Annotated[str | None, setting("--name", about="This node's name (the host
 CallbackAllow = Annotated[
     list[str] | None,
     setting("--callback-allow", about="Private network that callbacks may reach; repeatable.", metavar="CIDR"),
+]
+# Not read by typer: `chosen_sources` reads one variable for each name.
+Sources = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        help="Database that reconcilers may read by this name; repeatable. [env var: HORAI_SOURCE_<NAME>, HORAI_SOURCE_<NAME>_FILE]",
+        metavar="NAME=URL",
+    ),
 ]
 LeaseTtl = Annotated[str, setting("--lease-ttl", about="How long a silent node keeps its work.", metavar="DURATION")]
 Grace = Annotated[
@@ -33,6 +46,10 @@ Application = Annotated[
 ]
 
 
+_SOURCE_PREFIX = "HORAI_SOURCE_"
+_SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
 def engine_settings(lease_ttl: str, grace: str, networks: list[str]) -> EngineSettings:
     """The engine's settings, or what is wrong with which flag."""
     lease, patience = duration("--lease-ttl", lease_ttl), duration("--grace", grace)
@@ -46,6 +63,47 @@ def _allowed(networks: list[str]) -> tuple[Network, ...]:
         return parse_networks(networks)
     except ValueError as error:
         refuse_flag("--callback-allow", str(error))
+
+
+def chosen_sources(given: Iterable[str] | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the databases that reconcilers may read, by name; a flag wins over a variable. Messages never repeat a URL."""
+    sources = dict(_sources_of(environ))
+    named = set[str]()
+    for text in given or ():
+        name, _, url = text.partition("=")
+        if fault := _fault_of_source(name, url):
+            refuse_flag("--source", fault)
+        if name in named:
+            refuse_flag("--source", f"{name} is given twice")
+        named.add(name)
+        sources[name] = plain_url(url)
+    return sources
+
+
+def source_variable(name: str) -> str:
+    """The environment variable that holds the URL of a named source."""
+    return _SOURCE_PREFIX + name.upper()
+
+
+def _sources_of(environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    variables = {name.removesuffix("_FILE") for name in environ if name.startswith(_SOURCE_PREFIX)}
+    for variable in sorted(variables):
+        name, url = variable.removeprefix(_SOURCE_PREFIX).lower(), secret(variable, environ)
+        if url is None:
+            continue
+        if fault := _fault_of_source(name, url):
+            raise BadUsage(
+                f"{variable}: {fault}.", "Write HORAI_SOURCE_SHOP=postgresql://user:password@host:5432/name."
+            )
+        yield name, plain_url(url)
+
+
+def _fault_of_source(name: str, url: str) -> str | None:
+    if not _SOURCE_NAME.fullmatch(name) or name.endswith("_file"):
+        return "a source is NAME=URL, its name a letter, then up to 62 of a-z, 0-9 and _, not ending in _file"
+    if not plain_url(url).startswith("postgresql://"):
+        return f"the URL of {name} must begin with postgresql://"
+    return None
 
 
 def chosen_roles(text: str) -> frozenset[Role]:

@@ -8,9 +8,10 @@ import os
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from types import MappingProxyType
 from typing import NamedTuple
 
 import structlog
@@ -29,10 +30,11 @@ STEADY_AFTER = 60.0
 
 
 class Command(NamedTuple):
-    """A process to run: what it is called, and what follows `horai` on its command line."""
+    """A process to run: what it is called, what follows `horai` on its command line, and variables of its own."""
 
     name: str
     arguments: Sequence[str]
+    environment: Mapping[str, str] = MappingProxyType({})
 
 
 def like_this_one(name: str, *instead: str) -> Command:
@@ -50,7 +52,10 @@ async def begin(command: Command, stdout: int | None = None, **environment: str)
     """Starts it. A URL may hold a password: it goes by the environment, which others cannot read."""
     inherited = {name: value for name, value in os.environ.items() if name not in NOT_FOR_CHILDREN}
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", RUN, *command.arguments), env=inherited | environment, stdin=PIPE, stdout=stdout
+        *(sys.executable, "-c", RUN, *command.arguments),
+        env={**inherited, **command.environment, **environment},
+        stdin=PIPE,
+        stdout=stdout,
     )
 
 

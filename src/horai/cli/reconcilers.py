@@ -23,8 +23,8 @@ REPORT_COLUMNS = ("ID", "STARTED", "FINISHED", "FOUND", "MISSING", "CREATED", "S
 
 Reconciler = Annotated[str, typer.Argument(help="A reconciler's name or id.")]
 Query = Annotated[Text, flag("--query", about="SQL: key, execute_time[, payload]; $1, $2.", metavar="SQL")]
-DatabaseUrlEnv = Annotated[
-    Text, flag("--database-url-env", about="The node's variable with its database.", metavar="NAME")
+SourceName = Annotated[
+    Text, flag("--source", about="The database: a name that the operator allows with --source.", metavar="NAME")
 ]
 SourceUrl = Annotated[Text, flag("--source-url", about="An HTTP source instead.", metavar="URL")]
 Note = Annotated[str | None, flag("--note", about="Why; shown with the reconciler.", metavar="TEXT")]
@@ -58,7 +58,7 @@ def create(
     file: Annotated[Path | None, flag("--file", "-f", about="JSON definition; - is stdin.", metavar="FILE")] = None,
     job: Annotated[Text, flag("--job", about="The job whose instances it creates.", metavar="JOB")] = None,
     query: Query = None,
-    database_url_env: DatabaseUrlEnv = None,
+    source_name: SourceName = None,
     source_url: SourceUrl = None,
     every: time_flags.Every = None,
     cron: time_flags.Cron = None,
@@ -70,7 +70,7 @@ def create(
     """Create a reconciler, by flags or from a file; flags win over the file."""
     if name is None and file is None:
         raise BadUsage("A reconciler needs a name.", "horai reconcilers create NAME, or -f FILE with one in it.")
-    source = _source(query, database_url_env, source_url)
+    source = _source(query, source_name, source_url)
     flags = given(name=name, job=job, every=every, cron=cron, timezone=timezone, source=source)
     document = {**(read_document(file) if file else {}), **flags}
     _print(client_of(server, api_key).call("POST", path_of("reconcilers"), document), as_json)
@@ -81,7 +81,7 @@ def change(
     reconciler: Reconciler,
     file: Annotated[Path | None, flag("--file", "-f", about="JSON changes; - is stdin.", metavar="FILE")] = None,
     query: Query = None,
-    database_url_env: DatabaseUrlEnv = None,
+    source_name: SourceName = None,
     source_url: SourceUrl = None,
     every: time_flags.Every = None,
     cron: time_flags.Cron = None,
@@ -92,7 +92,7 @@ def change(
     api_key: ApiKey = None,
 ) -> None:
     """Change when a reconciler looks, or its source, which is given whole; flags win over the file."""
-    source = _source(query, database_url_env, source_url)
+    source = _source(query, source_name, source_url)
     flags = given(every=every, cron=cron, timezone=timezone, source=source)
     changes = {**(read_document(file) if file else {}), **(ON_DEMAND if on_demand else {}), **flags}
     if not changes:
@@ -216,9 +216,9 @@ def _last(reconciler: Document) -> tuple[str, str, str, str]:
     return (instant(report["finishedAt"] or report["startedAt"]), *counts, report["error"] or "")
 
 
-def _source(query: str | None, database_url_env: str | None, source_url: str | None) -> Document | None:
+def _source(query: str | None, source_name: str | None, source_url: str | None) -> Document | None:
     """The source that the flags describe, whole; None without any."""
-    source = given(query=query, databaseUrlEnv=database_url_env, url=source_url)
+    source = given(query=query, source=source_name, url=source_url)
     return {"type": "http" if source_url else "sql", **source} if source else None
 
 

@@ -7,7 +7,17 @@ from typing import Annotated
 
 from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
-from horai.cli.node_flags import CallbackAllow, Grace, Host, LeaseTtl, Name, Port, engine_settings
+from horai.cli.node_flags import (
+    CallbackAllow,
+    Grace,
+    Host,
+    LeaseTtl,
+    Name,
+    Port,
+    Sources,
+    chosen_sources,
+    engine_settings,
+)
 from horai.cli.references import parse_reference, require_module
 from horai.db.places import choose_database
 
@@ -23,6 +33,7 @@ def up(
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     callback_allow: CallbackAllow = None,
+    source: Sources = None,
     lease_ttl: LeaseTtl = "8s",
     grace: Grace = "10s",
     name: Name = None,
@@ -40,13 +51,16 @@ def up(
     """
     place = choose_database(database_url, data_dir, os.environ)
     engine = engine_settings(lease_ttl, grace, [*words(callback_allow), *(LOOPBACK if _is_loopback(host) else ())])
+    sources = chosen_sources(source, os.environ)
 
     from horai.cli.company import further_nodes, serve_node, workers  # noqa: PLC0415
     from horai.db.embedded import default_data_dir  # noqa: PLC0415
     from horai.node import NodeSettings  # noqa: PLC0415
 
     called = name or gethostname()
-    settings = NodeSettings(place.data_dir or default_data_dir(), host, port, place.url, called, engine)
+    settings = NodeSettings(
+        place.data_dir or default_data_dir(), host, port, place.url, called, engine, sources=sources
+    )
     company = list(further_nodes(settings, processes - 1))
     if application is not None:
         require_module(reference := parse_reference(application))

@@ -96,8 +96,9 @@ def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
         "webhook-id": message_id,
         "webhook-timestamp": timestamp,
     }
-    if call.secrets:
-        ours["webhook-signature"] = " ".join(sign(secret, message_id, timestamp, body) for secret in call.secrets)
+    if not call.secrets:
+        raise ValueError("a call without a signing secret must not be sent")
+    ours["webhook-signature"] = " ".join(sign(secret, message_id, timestamp, body) for secret in call.secrets)
     return {name: value for name, value in theirs.items() if not _is_reserved(name)} | ours
 
 
@@ -213,13 +214,15 @@ def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
 def verify(
     secret: str, headers: Mapping[str, str], body: bytes, now: datetime, tolerance: timedelta = timedelta(minutes=5)
 ) -> bool:
-    """For receivers: whether who knows `secret` sent this `body`, within `tolerance` of now."""
-    timestamp = _header(headers, "webhook-timestamp")
+    """Return whether a holder of `secret` signed this `body`, within `tolerance` before or after now."""
+    timestamp, message_id = _header(headers, "webhook-timestamp"), _header(headers, "webhook-id")
+    given = _header(headers, "webhook-signature")
+    if not message_id.isascii() or not given.isascii():
+        return False
     if not _DIGITS.fullmatch(timestamp) or abs(now.timestamp() - int(timestamp)) > tolerance.total_seconds():
         return False
-    expected = sign(secret, _header(headers, "webhook-id"), timestamp, body).encode()
-    given = _header(headers, "webhook-signature").encode().split(b" ")
-    return any(hmac.compare_digest(expected, signature) for signature in given)
+    expected = sign(secret, message_id, timestamp, body)
+    return any(hmac.compare_digest(expected, signature) for signature in given.split(" "))
 
 
 def check_target(target: HttpTarget) -> None:

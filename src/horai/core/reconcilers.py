@@ -3,23 +3,21 @@
 A source is an SQL query over any PostgreSQL, an HTTP address that answers in pages, or a function of an application.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from horai.core.amendment import amended
 from horai.core.callbacks import check_headers, check_url
 from horai.core.definition import JobStatus
 from horai.core.faults import Faults
+from horai.core.masking import shown_database_url, shown_target
 from horai.core.wording import Hint, Wrong
 
 RECONCILE_HANDLER = "horai:reconcile"
 SCHEDULE = ("cron", "every", "timezone")
 QUERY_LIMIT = 20_000
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,127}")
-_HIDDEN = "***"
 _FILES = frozenset({"passfile", "servicefile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "gsslib"})
 
 
@@ -27,12 +25,12 @@ _FILES = frozenset({"passfile", "servicefile", "sslcert", "sslkey", "sslrootcert
 class SqlSource:
     """Rows `key, execute_time[, payload[, version]]` of a query with `$1` (the last key) and `$2` (how many).
 
-    `url` is its own, or `variable` names the variable of the node's environment that has it.
+    The database is at `url`, or it is one of the operator's sources: then `name` is the name of that source.
     """
 
     query: str
     url: str | None = None
-    variable: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +62,28 @@ def changed_document(document: Mapping[str, Any], status: JobStatus, fields: Map
     return {**merged, **job_document(merged["name"], merged)}
 
 
-def checked_source(document: Mapping[str, Any]) -> Source:
-    """The source that a document describes; `Invalid` names every wrong field."""
+def checked_source(document: Mapping[str, Any], allowed: Container[str]) -> Source:
+    """Read the source that a document describes; `allowed` are the names of the operator's sources.
+
+    `Invalid` names every wrong field. A name that is not allowed gets one text whatever it is, so that it cannot be used to
+    find out which names or variables exist.
+    """
     faults = Faults()
-    source = _sql(document, faults) if document.get("type") == "sql" else _http(document, faults)
+    source = _sql(document, allowed, faults) if document.get("type") == "sql" else _http(document, faults)
     faults.raise_if_any()
     return source
 
 
 def stored_source(document: Mapping[str, Any]) -> Source:
-    """A source as it was stored; `Invalid` when it cannot be read any more."""
-    return PythonSource() if document.get("type") == "python" else checked_source(document)
+    """A source as it was stored; `Invalid` when it cannot be read any more. The node looks its name up when it runs."""
+    return (
+        PythonSource() if document.get("type") == "python" else checked_source(document, {document.get("source", "")})
+    )
 
 
-def _sql(document: Mapping[str, Any], faults: Faults) -> SqlSource:
+def _sql(document: Mapping[str, Any], allowed: Container[str], faults: Faults) -> SqlSource:
     _refuse_others(document, ("url", "headers"), "http", faults)
-    query, url, variable = document.get("query"), document.get("databaseUrl"), document.get("databaseUrlEnv")
+    query, url, name = document.get("query"), document.get("databaseUrl"), document.get("source")
     if not query:
         faults.add(
             "source.query",
@@ -93,17 +97,17 @@ def _sql(document: Mapping[str, Any], faults: Faults) -> SqlSource:
             "source.query",
             Wrong.QUERY_NEEDS(),
         )
-    if (url is None) == (variable is None):
-        faults.add("source.databaseUrl", Wrong.ONE_OF_URLS())
+    if (url is None) == (name is None):
+        faults.add("source.source", Wrong.ONE_OF_DATABASES())
     if url is not None:
         faults.reading("source.databaseUrl", lambda: check_database_url(url), None)
-    if variable is not None:
-        faults.reading("source.databaseUrlEnv", lambda: _check_variable(variable), None)
-    return SqlSource(query or "", url, variable)
+    if name is not None and name not in allowed:
+        faults.add("source.source", Wrong.NO_SOURCE(), Hint.ALLOW_SOURCE())
+    return SqlSource(query or "", url, name)
 
 
 def _http(document: Mapping[str, Any], faults: Faults) -> HttpSource:
-    _refuse_others(document, ("query", "databaseUrl", "databaseUrlEnv"), "sql", faults)
+    _refuse_others(document, ("query", "databaseUrl", "source"), "sql", faults)
     url = document.get("url")
     headers: Mapping[str, str] = document.get("headers") or {}
     if not url:
@@ -145,31 +149,9 @@ def check_database_url(url: str) -> None:
         raise ValueError(Wrong.DATABASE_FILES())
 
 
-def _check_variable(name: str) -> None:
-    if not _VARIABLE.fullmatch(name):
-        raise ValueError(Wrong.PATTERN(pattern=_VARIABLE.pattern))
-    if name.startswith(("HORAI_", "PG")):
-        raise ValueError(Wrong.OUR_VARIABLE())
-
-
 def shown_source(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A source as it is answered: without the password of its URL, and without what its headers say."""
-    shown = dict(document)
+    """A source as it is answered: without the password of its database, the values of its headers and of its query."""
+    shown = shown_target(document)
     if isinstance(url := shown.get("databaseUrl"), str):
-        shown["databaseUrl"] = shown_url(url)
-    if headers := shown.get("headers"):
-        shown["headers"] = dict.fromkeys(headers, _HIDDEN)
+        shown["databaseUrl"] = shown_database_url(url)
     return shown
-
-
-def shown_url(url: str) -> str:
-    """A database's URL without its password, wherever in it that stands."""
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    name, colon, _ = user.partition(":")
-    kept = [
-        (key, _HIDDEN if "pass" in key.lower() else value)
-        for key, value in parse_qsl(parts.query, keep_blank_values=True)
-    ]
-    netloc = f"{name}{':' + _HIDDEN if colon else ''}{at}{host}"
-    return urlunsplit((parts.scheme, netloc, parts.path, urlencode(kept, safe="*/"), ""))

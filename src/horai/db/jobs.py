@@ -198,9 +198,9 @@ async def update_job(connection: Connection, job_id: int, job: JobWrite) -> JobR
     return _job(row)
 
 
-async def delete_job(connection: Connection, job_id: int) -> None:
-    """Takes the job out of sight; its row stays for history's sake."""
-    await connection.execute(sql("delete_job"), job_id)
+async def delete_job(connection: Connection, job_id: int, document: Mapping[str, Any]) -> None:
+    """Takes the job out of sight; its row stays for history's sake, with `document` as its definition."""
+    await connection.execute(sql("delete_job"), job_id, json.dumps(document, ensure_ascii=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,11 +311,6 @@ def _recipe(text: str) -> Recipe | None:
     except (HoraiError, ValueError, TypeError, KeyError, AttributeError) as error:
         log.error("a stored definition cannot be read", error=repr(error))
         return None
-
-
-async def signing_secrets(connection: Connection) -> dict[str, tuple[str, ...]]:
-    """Every tenant's secrets in force, the newest first."""
-    return {row["tenant"]: tuple(row["secrets"]) for row in await connection.fetch(sql("signing_secrets"))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,11 @@ async def change_source(connection: Connection, reconciler_id: int, source: Mapp
     await connection.execute(sql("change_source"), reconciler_id, json.dumps(source))
 
 
+async def wipe_source(connection: Connection, reconciler_id: int, shown: Mapping[str, Any]) -> None:
+    """Store the source of a deleted reconciler without its secrets."""
+    await connection.execute(sql("wipe_source"), reconciler_id, json.dumps(shown))
+
+
 async def begin_report(
     connection: Connection, reconciler: ReconcilerRow, instance_id: int, attempt: int
 ) -> Report | None:

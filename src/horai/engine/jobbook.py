@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 
 from horai.core.calls import HttpTarget
-from horai.db import jobs
+from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
 from horai.db.pool import Connection
 
@@ -49,9 +49,18 @@ class JobBook:
             _keep(self.gated, job.id, job.is_gated)
             _keep(self.chained, job.id, job.is_chained)
         if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
-            self._secrets = await jobs.signing_secrets(connection)
+            self._secrets = await self._read_secrets(connection, stale)
             self._secrets_at = now
         self._asked_at.update(dict.fromkeys(stale, now))  # at last: without its secrets a job is not known
+
+    async def _read_secrets(self, connection: Connection, job_ids: Iterable[int]) -> dict[str, tuple[str, ...]]:
+        """Read every tenant's secrets. A tenant whose rows were deleted by hand gets a new one: no call goes unsigned."""
+        secrets = await signing_secrets.signing_secrets(connection)
+        wanted = (self._known[i] for i in job_ids if i in self._known)
+        if all(job.tenant in secrets for job in wanted if _is_http(job)):
+            return secrets
+        await signing_secrets.add_missing_secrets(connection)
+        return await signing_secrets.signing_secrets(connection)
 
     def secrets_of(self, job: Runnable) -> tuple[str, ...]:
         """What a call of this job is signed with."""

@@ -13,14 +13,14 @@ class SourceIn(Model):
     """Where the business keeps what it wants to be run.
 
     `sql`: a query over any PostgreSQL that returns `key, execute_time` and perhaps `payload, version`, the rows behind `$1` in
-    the order of their keys, `$2` of them; its URL, or the name of the node's variable that has it. `http`: an address that
-    answers `GET ?cursor=…&limit=…` with `{items: [{key, executeTime, payload?, version?}], nextCursor}`.
+    the order of their keys, `$2` of them; `source` is the name of a database that the operator allows (`--source NAME=URL`), or
+    `databaseUrl` is its URL. `http`: an address that answers `GET ?cursor=…&limit=…` with `{items: [{key, executeTime, payload?, version?}], nextCursor}`.
     """
 
     type: Literal["sql", "http"]
     query: Text | None = None
+    source: Text | None = None
     database_url: Text | None = None
-    database_url_env: Text | None = None
     url: Text | None = None
     headers: dict[Text, Text] | None = None
 

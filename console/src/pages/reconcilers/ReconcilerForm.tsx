@@ -17,7 +17,7 @@ interface ReconcilerFormProps {
   aside?: ReactNode;
 }
 
-const FIELDS = ["name", "job", "every", "cron", "timezone", "source.query", "source.databaseUrl", "source.databaseUrlEnv", "source.url", "source.headers"];
+const FIELDS = ["name", "job", "every", "cron", "timezone", "source.query", "source.source", "source.databaseUrl", "source.url", "source.headers"];
 
 /** A reconciler to write. */
 export function ReconcilerForm({ draft, onChange, error, isSending, onSubmit, submit, isThere = false, aside }: ReconcilerFormProps) {
@@ -106,20 +106,21 @@ function SqlSource({ draft, change, errors }: SourceProps) {
       <Group align="flex-end" gap="md" wrap="nowrap">
         <SegmentedControl
           aria-label={t("form.database")}
-          value={draft.isByVariable ? "variable" : "url"}
-          onChange={(value) => change({ isByVariable: value === "variable" })}
+          value={draft.isByName ? "name" : "url"}
+          onChange={(value) => change({ isByName: value === "name" })}
           data={[
-            { value: "variable", label: t("form.byVariable") },
+            { value: "name", label: t("form.byName") },
             { value: "url", label: t("form.byUrl") },
           ]}
         />
-        {draft.isByVariable ? (
+        {draft.isByName ? (
           <TextInput
             flex={1}
-            label={t("source.databaseUrlEnv")}
-            value={draft.databaseUrlEnv}
-            onChange={(event) => change({ databaseUrlEnv: event.currentTarget.value })}
-            error={errors["source.databaseUrlEnv"] ?? errors["source.databaseUrl"]}
+            label={t("source.source")}
+            placeholder={EXAMPLES.source}
+            value={draft.source}
+            onChange={(event) => change({ source: event.currentTarget.value })}
+            error={errors["source.source"]}
             spellCheck={false}
           />
         ) : (
@@ -129,7 +130,7 @@ function SqlSource({ draft, change, errors }: SourceProps) {
             placeholder={EXAMPLES.databaseUrl}
             value={draft.databaseUrl}
             onChange={(event) => change({ databaseUrl: event.currentTarget.value })}
-            error={errors["source.databaseUrl"]}
+            error={errors["source.databaseUrl"] ?? errors["source.source"]}
             spellCheck={false}
             autoComplete="off"
           />

@@ -11,17 +11,17 @@ test("a source is made of the fields of its kind only", () => {
     every: "5m",
     source: { type: "http", url: "https://shop/waiting", headers: { Authorization: "Bearer a:b" } },
   });
-  expect(createdBy({ ...draft, isByVariable: false, databaseUrl: "postgresql://x" }).source).toEqual({
+  expect(createdBy({ ...draft, isByName: false, databaseUrl: "postgresql://x" }).source).toEqual({
     type: "sql",
     query: EMPTY.query,
     databaseUrl: "postgresql://x",
   });
 });
 
-test("a change sends the source only where it is another: its secrets are not known here", () => {
-  const before = draftOf({ name: "a", job: "j", every: "5m", source: { type: "http", url: "https://shop" } } as unknown as ReconcilerOut);
+test("a change sends the source only where it is another, and secrets as they were shown", () => {
+  const before = draftOf({ name: "a", job: "j", every: "5m", source: { type: "http", url: "https://shop", headers: { A: "***" } } } as unknown as ReconcilerOut);
   expect(changedBy({ ...before, schedule: { ...before.schedule, every: "1h" } }, before)).toEqual({ every: "1h", cron: null, timezone: null });
-  expect(changedBy({ ...before, url: "https://new" }, before)).toMatchObject({ source: { type: "http", url: "https://new" } });
+  expect(changedBy({ ...before, url: "https://new" }, before)).toMatchObject({ source: { type: "http", url: "https://new", headers: { A: "***" } } });
 });
 
 test("a report comes to the worst that is in it", () => {

@@ -7,9 +7,9 @@ export interface ReconcilerDraft {
   job: string;
   type: "sql" | "http";
   query: string;
-  /** Where the address of the database comes from: a variable of the node, or written here. */
-  isByVariable: boolean;
-  databaseUrlEnv: string;
+  /** Where the database is: a source that the operator allows, or a URL written here. */
+  isByName: boolean;
+  source: string;
   databaseUrl: string;
   url: string;
   headers: string;
@@ -24,6 +24,7 @@ order by key limit $2`;
 /** What a field may look like; the same in every language. */
 export const EXAMPLES = {
   name: "articles",
+  source: "shop",
   databaseUrl: "postgresql://reader:…@db.example/shop",
   url: "https://shop.example/waiting",
   headers: "Authorization: Bearer …",
@@ -34,26 +35,31 @@ export const EMPTY: ReconcilerDraft = {
   job: "",
   type: "sql",
   query: QUERY,
-  isByVariable: true,
-  databaseUrlEnv: "BUSINESS_DB_URL",
+  isByName: true,
+  source: "",
   databaseUrl: "",
   url: "",
   headers: "",
   schedule: scheduleOf({ every: "5m" }, LOCAL_ZONE),
 };
 
-/** Passwords and headers are not shown by the API, so they begin empty and a new source is given whole. */
+/** The API shows passwords and the values of headers as `***`; sent back as they are, they keep the stored values. */
 export function draftOf(reconciler: ReconcilerOut): ReconcilerDraft {
-  const { type, query, databaseUrlEnv, url } = reconciler.source as Partial<Record<string, string>>;
+  const { type, query, source, databaseUrl, url } = reconciler.source as Partial<Record<string, string>>;
+  const headers = (reconciler.source["headers"] ?? {}) as Record<string, string>;
   return {
     ...EMPTY,
     name: reconciler.name,
     job: reconciler.job,
     type: type === "http" ? "http" : "sql",
     query: query ?? QUERY,
-    isByVariable: Boolean(databaseUrlEnv) || type === "http",
-    databaseUrlEnv: databaseUrlEnv ?? "",
+    isByName: Boolean(source) || type === "http",
+    source: source ?? "",
+    databaseUrl: databaseUrl ?? "",
     url: url ?? "",
+    headers: Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}`)
+      .join("\n"),
     schedule: scheduleOf(reconciler, LOCAL_ZONE),
   };
 }
@@ -69,7 +75,7 @@ export function sourceOf(draft: ReconcilerDraft): SourceIn {
     const headers = headersIn(draft.headers);
     return { type: "http", url: draft.url.trim(), ...(Object.keys(headers).length > 0 && { headers }) };
   }
-  const where = draft.isByVariable ? { databaseUrlEnv: draft.databaseUrlEnv.trim() } : { databaseUrl: draft.databaseUrl.trim() };
+  const where = draft.isByName ? { source: draft.source.trim() } : { databaseUrl: draft.databaseUrl.trim() };
   return { type: "sql", query: draft.query, ...where };
 }
 
@@ -78,7 +84,7 @@ export function createdBy(draft: ReconcilerDraft): ReconcilerIn {
   return { name: draft.name.trim(), job: draft.job.trim(), source: sourceOf(draft), ...schedule };
 }
 
-/** The source is sent only where it is another: it would have to be whole, secrets and all. */
+/** The source is sent only where it is another: a run under way would read it from its beginning. */
 export function changedBy(draft: ReconcilerDraft, before: ReconcilerDraft): ReconcilerPatch {
   const source = sourceOf(draft);
   const isSame = JSON.stringify(source) === JSON.stringify(sourceOf(before));

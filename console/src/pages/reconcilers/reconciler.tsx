@@ -99,7 +99,7 @@ function Numbers({ reconciler }: { reconciler: ReconcilerOut | undefined }) {
 
 function Source({ reconciler }: { reconciler: ReconcilerOut }) {
   const { t } = useTranslation("reconcilers");
-  const { type, url, query, databaseUrl, databaseUrlEnv } = reconciler.source;
+  const { type, url, query, databaseUrl, source } = reconciler.source;
   return (
     <Panel title={t("source.title")}>
       <Facts
@@ -110,7 +110,7 @@ function Source({ reconciler }: { reconciler: ReconcilerOut }) {
           [t("source.type"), String(type)],
           [t("source.url"), url ? String(url) : null],
           [t("source.databaseUrl"), databaseUrl ? String(databaseUrl) : null],
-          [t("source.databaseUrlEnv"), databaseUrlEnv ? String(databaseUrlEnv) : null],
+          [t("source.source"), source ? String(source) : null],
           [t("source.query"), query ? <Command key="query" text={String(query)} /> : null],
         ]}
       />

@@ -11,6 +11,10 @@ class Hint(Phrasebook):
     CHANGE_ITS_OWNER = "Change what the job belongs to: its workflow or its reconciler."
     GIVE_TARGET = 'Give "target": {{"type": "http", "url": "https://…"}}.'
     WRITE_QUERY = "select key, execute_time, payload from … where key > $1 order by key limit $2"
+    GIVE_VALUE_AGAIN = (
+        "Give the value itself. *** keeps it only in a change that leaves scheme, host and port as they are."
+    )
+    ALLOW_SOURCE = "The operator allows sources by name, on every node: --source NAME=URL, or HORAI_SOURCE_<NAME>."
     GIVE_TICK = "Give the job a cron or an every: that is when it looks for what is due."
     GIVE_WINDOW = 'Give "refresh": {{"window": "10d"}}.'
     BREAK_CIRCLE = "Take one `after` of the circle away."
@@ -56,6 +60,7 @@ class Hint(Phrasebook):
     SEND_FENCE = "Send the number of the header Horai-Fence of the call."
     REFRESH_JOB_HAS = 'A refresh job has a cron or an every, and "refresh": {{"window": "10d"}}.'
     START_ANOTHER = "Start another one over the same range; `missing` and `failed` run only what is still to be run."
+    EXPIRE_OLD_SECRETS = "Wait until an old one expires, or end all of them now with expireOld 0s."
     QUEUE_COMES = "A queue is there once a job is in it, or once it is PUT."
     KEEP_ELSEWHERE = "Keep large data elsewhere and send a reference."
     SEND_JSON = "Send valid JSON in UTF-8."

@@ -53,6 +53,7 @@ class Refused(Phrasebook):
     NO_BACKFILL = "There is no backfill {backfill!r}."
     BACKFILL_FINAL = "The backfill {backfill} is {status}: it cannot be changed any more."
     NO_QUEUE = "There is no queue {name!r}."
+    TOO_MANY_SECRETS = "{most} signing secrets are in force already, and no more may be."
     FIELD_TOO_LARGE = "{field} is larger than {most} bytes."
     UNREADABLE = "The request cannot be read: {reason}."
     TOO_MANY_FIELDS = "The body has more than {most} fields."

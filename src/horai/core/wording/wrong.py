@@ -22,16 +22,15 @@ class Wrong(Phrasebook):
     QUERY_NEEDS = (
         "needs $1, the last key of the page before, and $2, how many rows: where key > $1 order by key limit $2"
     )
-    ONE_OF_URLS = "give it, or databaseUrlEnv: the name of the variable that has it, one of both"
+    ONE_OF_DATABASES = "give either source, the name of a source of the operator, or databaseUrl"
+    NO_SOURCE = "is not the name of a source that the operator allows"
+    HIDDEN_VALUE = "has the value ***, which keeps a stored value, but there is none to keep"
     OF_SOURCE = "belongs to a source of type {kind}"
     DATABASE_HOST = "has no valid host and port: write postgresql://user:password@host:5432/name"
     DATABASE_SCHEME = "must begin with postgresql://"
-    DATABASE_ONE_HOST = (
-        "must name one host, and nothing of it among its options; an operator can name any in databaseUrlEnv"
-    )
-    DATABASE_FILES = "must not name files of the nodes; an operator can name them in databaseUrlEnv"
+    DATABASE_ONE_HOST = "must name one host, and no host or port among its options; a source of the operator may"
+    DATABASE_FILES = "must not name files of the nodes; a source of the operator may"
     PATTERN = "does not match {pattern}"
-    OUR_VARIABLE = "belongs to Horai itself: give the business database a variable of its own"
     NO_TICK = "has no tick"
     FINISH_WITH_REFRESH = "finish means nothing beside refresh: the window counts from the tick"
     LENGTH = "is not 1 to {most} characters long"

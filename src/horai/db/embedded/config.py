@@ -26,6 +26,10 @@ TUNING = {
     "logging_collector": "off",
     "log_line_prefix": "%m [%p] %a ",
     "log_min_duration_statement": "1s",
+    # Parameters, failing rows and quoted JSON hold payloads and secrets.
+    "log_parameter_max_length": "0",
+    "log_parameter_max_length_on_error": "0",
+    "log_error_verbosity": "terse",
     "log_checkpoints": "off",
 }
 

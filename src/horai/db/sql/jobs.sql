@@ -51,7 +51,7 @@ where id = $1
 returning *, horai.priority_of(lane_id) as priority;
 
 -- name: delete_job
-update horai.job set deleted_at = clock_timestamp(), relane = true, version = version + 1 where id = $1 returning id;
+update horai.job set definition = $2, deleted_at = clock_timestamp(), relane = true, version = version + 1 where id = $1 returning id;
 
 -- name: jobs_to_relane
 select id, version, deleted_at is not null as is_deleted, case when status = 0 then lane_id else 0 end as lane,
@@ -98,11 +98,6 @@ join horai.job on job.id = known.id
 cross join lateral (select exists (select from horai.workflow_job where workflow_job.job_id = job.id) as is_chained) chained
 join horai.tenant on tenant.id = job.tenant_id
 where job.version <> known.version or chained.is_chained <> (job.id = any ($3::bigint[]));
-
--- name: signing_secrets
-select tenant.name as tenant, array_agg(secret.secret order by secret.id desc) as secrets
-from horai.signing_secret secret join horai.tenant on tenant.id = secret.tenant_id
-where secret.retired_at is null group by tenant.name;
 
 -- name: lane_of
 -- $3 null: the lane of jobs that state no priority and follow their queue's. A new lane joins its queue by itself.

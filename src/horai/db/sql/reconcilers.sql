@@ -34,6 +34,10 @@ where r.target_id = $1 and job.deleted_at is null order by job.name;
 -- Runs under way notice by its version.
 update horai.reconciler set source = $2, source_version = source_version + 1 where id = $1;
 
+-- name: wipe_source
+-- Of a reconciler that is being deleted; a run under way goes on with the source that it has opened.
+update horai.reconciler set source = $2 where id = $1;
+
 -- name: last_reports
 -- The newest of each reconciler: one probe of the index for each.
 select report.* from unnest($1::bigint[]) as wanted(id)

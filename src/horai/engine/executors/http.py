@@ -37,6 +37,8 @@ _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 """This node has no means to dial: no fault of the target."""
 
 _log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
+UNSIGNED_PAUSE = timedelta(seconds=1)
+"""How long a call waits for its tenant to have a signing secret."""
 
 
 def _utc_now() -> datetime:
@@ -123,6 +125,9 @@ class HttpExecutor:
             check_target(target)
         except ValueError as error:
             return FailedUnrecoverable("INVALID_TARGET", clean_text(str(error)))
+        if not call.secrets:
+            _log.warning("a call was not sent: its tenant has no signing secret", instance=call.instance_id)
+            return NotSent(UNSIGNED_PAUSE)
         host = str(URL(target.url, encoded=True).origin()).lower()
         delay = await self._bulkhead.enter(host)
         if delay is not None:

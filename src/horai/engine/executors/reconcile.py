@@ -4,7 +4,6 @@ A run that takes long gives its turn back and goes on behind its last page; so d
 """
 
 import asyncio
-import os
 import traceback
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,7 +20,7 @@ import structlog
 from horai.accept.reconciles import Comparison, Overtaken, Run, begin, counts_of
 from horai.core.addresses import AddressPolicy
 from horai.core.calls import Call
-from horai.core.errors import HoraiError, NotFound
+from horai.core.errors import HoraiError, Invalid, NotFound
 from horai.core.reconcile import REPORTS_KEPT, Row
 from horai.core.reconcilers import HttpSource, PythonSource, Source, SqlSource, stored_source
 from horai.core.settlement import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded
@@ -29,7 +28,6 @@ from horai.db import reconcilers
 from horai.db.business import Database, SourceFault, business_table
 from horai.db.pool import GONE, Pool, acquire
 from horai.db.reconcilers import ReconcilerRow, Report
-from horai.db.urls import plain_url
 from horai.db.wakeups import Wakeups
 from horai.engine.executors.dial import AddressRefused, CheckedResolver, callback_session
 from horai.engine.executors.pages import PagedAddress
@@ -64,7 +62,10 @@ class Pages(Protocol):
 
 
 class ReconcileExecutor:
-    """Makes the runs of reconcilers. `open` before the first, `close` after the last."""
+    """Makes the runs of reconcilers. `open` before the first, `close` after the last.
+
+    `sources` are the databases that the operator allows, by name.
+    """
 
     def __init__(
         self,
@@ -72,13 +73,13 @@ class ReconcileExecutor:
         wakeups: Wakeups,
         policy: AddressPolicy,
         bounds: Bounds | None = None,
-        environment: Mapping[str, str] = os.environ,
+        sources: Mapping[str, str] | None = None,
     ) -> None:
         self._pool = pool
         self._wakeups = wakeups
         self._policy = policy
         self._bounds = bounds or Bounds()
-        self._environment = environment
+        self._sources = sources or {}
         self._places = asyncio.Semaphore(self._bounds.at_once)
         self._resources = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
@@ -162,7 +163,7 @@ class ReconcileExecutor:
 
     @asynccontextmanager
     async def _source(self, reconciler: ReconcilerRow) -> AsyncGenerator[Pages]:
-        source: Source = stored_source(reconciler.source)
+        source = _stored(reconciler)
         match source:
             case SqlSource():
                 database = await self._database(source)
@@ -179,10 +180,11 @@ class ReconcileExecutor:
 
     async def _database(self, source: SqlSource) -> Database:
         """One of the operator's is taken as it is; any other has to be where callbacks may go, and is dialled there."""
-        if source.variable is not None:
-            found = plain_url(self._environment.get(source.variable, ""))
-            if not found.startswith("postgresql://"):
-                raise SourceFault(f"the node has no variable {source.variable} with the URL of a PostgreSQL")
+        if source.name is not None:
+            if (found := self._sources.get(source.name)) is None:
+                raise SourceFault(
+                    f"this node has no source {source.name}; an operator gives it one with --source NAME=URL"
+                )
             return Database(found)
         assert source.url is not None  # noqa: S101 — one of both, by its check
         if self._resolver is None:
@@ -194,9 +196,16 @@ class ReconcileExecutor:
         except AddressRefused as error:
             raise SourceFault(
                 "the database is not at a public address; an operator can allow its network with --callback-allow CIDR, "
-                "or name it in a variable for databaseUrlEnv"
+                "or give it a name with --source NAME=URL"
             ) from error
         return Database(source.url, tuple(answer["host"] for answer in answers))
+
+
+def _stored(reconciler: ReconcilerRow) -> Source:
+    try:
+        return stored_source(reconciler.source)
+    except Invalid as error:
+        raise SourceFault(f"the stored source is not valid any more, change it: {error.detail}") from error
 
 
 def _told(report: Report) -> Succeeded:

@@ -1,0 +1,104 @@
+"""Secrets that go in and never come out: header values, query values of URLs, passwords of database URLs.
+
+Responses show them as `***`. A change that sends `***` back keeps the stored value, but only while the request goes to the same
+scheme, host and port: otherwise a change of the address would send the secret to another receiver.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from horai.core.faults import Faults
+from horai.core.wording import Hint, Wrong
+
+HIDDEN = "***"
+
+
+def shown_target(target: Mapping[str, Any]) -> dict[str, Any]:
+    """A target or an HTTP source without the values of its headers and its query."""
+    shown = dict(target)
+    if isinstance(url := shown.get("url"), str):
+        shown["url"] = shown_url(url)
+    if headers := shown.get("headers"):
+        shown["headers"] = dict.fromkeys(headers, HIDDEN)
+    return shown
+
+
+def shown_url(url: str) -> str:
+    """A URL with `***` for each value of its query. The rest stays as it was written."""
+    address, mark, query = url.partition("?")
+    return address + mark + "&".join(_shown_part(part) for part in query.split("&")) if mark else url
+
+
+def _shown_part(part: str) -> str:
+    name, equals, value = part.partition("=")
+    if not equals:
+        return HIDDEN if part else part
+    return f"{name}={HIDDEN}" if value else part
+
+
+def shown_database_url(url: str) -> str:
+    """A database's URL without its password, wherever in it that stands."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    kept = [
+        (key, HIDDEN if "pass" in key.lower() else value)
+        for key, value in parse_qsl(parts.query, keep_blank_values=True)
+    ]
+    netloc = f"{name}{':' + HIDDEN if colon else ''}{at}{host}"
+    return urlunsplit((parts.scheme, netloc, parts.path, urlencode(kept, safe="*/"), ""))
+
+
+def revealed_target(given: Mapping[str, Any], stored: Mapping[str, Any] | None, field: str) -> dict[str, Any]:
+    """`given` with the stored values in the place of `***`; `Invalid` where there is none to keep.
+
+    `field` is the name of the target or source in the document.
+    """
+    faults = Faults()
+    before = stored or {}
+    target = dict(given)
+    url = target.get("url")
+    if isinstance(url, str):
+        target["url"] = _revealed_url(url, before.get("url"), f"{field}.url", faults)
+    is_same_place = _origin(target.get("url")) == _origin(before.get("url"))
+    kept: Mapping[str, str] = (before.get("headers") or {}) if is_same_place else {}
+    known = {name.lower(): value for name, value in kept.items()}
+    headers: Mapping[str, str] = target.get("headers") or {}
+    if headers:
+        target["headers"] = {
+            name: known.get(name.lower(), value) if value == HIDDEN else value for name, value in headers.items()
+        }
+        if HIDDEN in target["headers"].values():
+            faults.add(f"{field}.headers", Wrong.HIDDEN_VALUE(), Hint.GIVE_VALUE_AGAIN())
+    if isinstance(database := target.get("databaseUrl"), str):
+        target["databaseUrl"] = _revealed_database(database, before.get("databaseUrl"), f"{field}.databaseUrl", faults)
+    faults.raise_if_any()
+    return target
+
+
+def _revealed_url(url: str, stored: object, field: str, faults: Faults) -> str:
+    if isinstance(stored, str) and url == shown_url(stored):
+        return stored
+    if any(part.rpartition("=")[2] == HIDDEN for part in url.partition("?")[2].split("&")):
+        faults.add(field, Wrong.HIDDEN_VALUE(), Hint.GIVE_VALUE_AGAIN())
+    return url
+
+
+def _revealed_database(url: str, stored: object, field: str, faults: Faults) -> str:
+    if isinstance(stored, str) and url == shown_database_url(stored):
+        return stored
+    if f":{HIDDEN}@" in url or f"={HIDDEN}" in url:
+        faults.add(field, Wrong.HIDDEN_VALUE(), Hint.GIVE_VALUE_AGAIN())
+    return url
+
+
+def _origin(url: object) -> tuple[str, str | None, int | None] | None:
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+        port = None if parts is None else parts.port
+    except ValueError:
+        return None
+    if parts is None:
+        return None
+    return parts.scheme, parts.hostname, port or {"http": 80, "https": 443}.get(parts.scheme)
