@@ -1,5 +1,7 @@
 """The flags of the commands that run a node, and what they come to."""
 
+import os
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -9,6 +11,23 @@ from horai.cli.flags import duration, setting, words
 from horai.core.addresses import Network, parse_networks
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role, roles_of
+
+
+class Level(StrEnum):
+    """The levels of the log."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
+class Format(StrEnum):
+    """The forms of a log line."""
+
+    text = "text"
+    json = "json"
+
 
 Port = Annotated[int, setting("--port", about="0 takes any free one.", limits=(0, 65535))]
 Host = Annotated[str, setting("--host", about="Address to listen on.", metavar="ADDRESS")]
@@ -21,6 +40,8 @@ LeaseTtl = Annotated[str, setting("--lease-ttl", about="How long a silent node k
 Grace = Annotated[
     str, setting("--grace", about="How long running calls may take to end at a stop.", metavar="DURATION")
 ]
+LogLevel = Annotated[Level | None, setting("--log-level", about="Lowest level that is logged (info).")]
+LogFormat = Annotated[Format | None, setting("--log-format", about="Form of a log line on stderr (text).")]
 UntilStdinEnds = Annotated[
     bool, setting("--until-stdin-ends", about="Also stop when stdin ends: with the process that holds its other end.")
 ]
@@ -31,6 +52,13 @@ Application = Annotated[
     str,
     typer.Argument(help="The application, such as shop.jobs:app; shop.jobs alone means that.", metavar="MODULE:APP"),
 ]
+
+
+def set_log(level: Level | None, form: Format | None) -> None:
+    """Set the log's level and format in the environment, which further processes inherit."""
+    for name, value in (("HORAI_LOG_LEVEL", level), ("HORAI_LOG_FORMAT", form)):
+        if value is not None:
+            os.environ[name] = value
 
 
 def engine_settings(lease_ttl: str, grace: str, networks: list[str]) -> EngineSettings:
