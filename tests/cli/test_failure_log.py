@@ -88,7 +88,7 @@ async def test_failed_attempts_and_dead_letters_appear_in_the_json_log_with_trac
             own = about(worker, job, "looking an order up")
     assert (failed["level"], failed["attempt"], dead["level"], dead["attempt"]) == ("warning", 1, "error", 2)
     for line in (failed, dead):
-        assert line["instance"] == handle.instance_id
+        assert line["instance"] == handle.id
         assert line["code"] == "KeyError"
         assert line["error"] == "KeyError: 'no such order'"
         assert "in look_up" in line["exception"]
@@ -114,7 +114,7 @@ async def test_failed_attempts_and_dead_letters_appear_in_the_text_log_with_trac
     assert "in the table of orders" not in text, "that is debug"
     for line in text.splitlines():
         if "attempt failed" in line or "dead letter" in line or "looking an order up" in line:
-            assert f"instance={handle.instance_id}" in line
+            assert f"instance={handle.id}" in line
             assert "job=blocks" in line
             assert "trace=" in line
     assert SECRET not in text
@@ -207,5 +207,5 @@ def test_an_unknown_level_or_format_is_refused_with_the_choices(alone: Terminal,
     arguments = (command, "shop") if command == "worker" else (command,)
     ended = alone(*arguments, "--log-level", "loud")
     assert ended.code == 2
-    assert "debug" in ended.stderr
+    assert "debug" in ended.err
     assert alone(*arguments, HORAI_LOG_FORMAT="xml").code == 2

@@ -307,6 +307,44 @@ async def test_B8_a_name_server_that_hangs_for_one_host_delays_no_other(monkeypa
         await abandon(stuck)
 
 
+def answering(monkeypatch: pytest.MonkeyPatch, hangs: Callable[[str], bool]) -> tuple[asyncio.Event, list[str]]:
+    """Every name is on this machine; lookups of those that `hangs` end when the event is set."""
+    late, asked, loop, real = asyncio.Event(), list[str](), asyncio.get_running_loop(), socket.getaddrinfo
+
+    def look_up(host: str, *args: Any, **kwargs: Any) -> Any:
+        asked.append(host)
+        if hangs(host):
+            asyncio.run_coroutine_threadsafe(late.wait(), loop).result()
+        return real("127.0.0.1", *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return late, asked
+
+
+@in_loop
+async def test_B8_two_hundred_names_that_never_resolve_delay_no_healthy_host(monkeypatch: pytest.MonkeyPatch):
+    async with Receiver() as receiver, executor() as http:
+        late, asked = answering(monkeypatch, lambda host: ".dead-" in host)
+        stuck = [asyncio.create_task(http.run(call_to(f"http://www.dead-{n}.example/"))) for n in range(200)]
+        await until(lambda: len(asked) == 200)
+        healthy = receiver.url("/hook", "healthy.test")
+        assert await http.run(call_to(healthy, timeout=timedelta(seconds=1))) == Succeeded()
+        late.set()
+        await abandon(stuck)
+
+
+@in_loop
+async def test_B8_one_domain_that_never_resolves_holds_sixteen_lookups(monkeypatch: pytest.MonkeyPatch):
+    async with Receiver() as receiver, executor() as http:
+        late, asked = answering(monkeypatch, lambda host: host.endswith(".dead.test"))
+        stuck = [asyncio.create_task(http.run(call_to(f"http://n{n}.dead.test/"))) for n in range(70)]
+        await until(lambda: len(asked) == 16)
+        assert await http.run(call_to(receiver.url("/hook", "www.healthy.test"))) == Succeeded()
+        assert sum(name.endswith(".dead.test") for name in asked) == 16
+        late.set()
+        await abandon(stuck)
+
+
 @in_loop
 async def test_the_deadline_of_a_waiting_call_begins_when_it_is_made():
     async with Receiver() as receiver, executor(per_host=1) as http:
