@@ -174,21 +174,20 @@ async def test_everything_that_horai_up_writes_is_json_and_a_404_is_a_dead_lette
         receiver.on("/missing", Answer(404, body=b"the body of the answer"))
         receiver.on("/later", Answer(202))
         with up(shop, url) as (process, base):
-            await until(lambda: any("shop" in str(line) and line["event"] == "Ready." for line in lines_of(process)))
+            await until(lambda: any(line["event"] == "Ready." for line in lines_of(process)))
             await jobs("apart").enqueue(SECRET)
             for name in ("missing", "later"):
                 target = {"url": receiver.url(f"/{name}?token=hidden"), "headers": {"Authorization": "Bearer hidden"}}
-                definition = {"name": name, "target": target, "retry": {"max": 0}, "payload": {"card": SECRET}}
+                definition = {"name": name, "target": target, "retry": {"maxRetry": 0}, "payload": {"card": SECRET}}
                 answer = await session.post(f"{base}/api/v1/jobs", json=definition)
                 assert answer.status == 201, await answer.text()
                 answer = await session.post(f"{base}/api/v1/jobs/{name}/trigger", json={})
                 assert answer.status < 300, await answer.text()
             await receiver.wait_for(2)
             (hit,) = [hit for hit in receiver.hits if hit.path.startswith("/later")]
-            told = {"fence": int(hit.headers["Horai-Fence"]), "result": "FAIL_UNRECOVERABLE", "message": "sold out"}
-            answer = await session.post(
-                f"{base}/api/v1/instances/{hit.headers['Horai-Instance-Id']}/outcome", json=told
-            )
+            instance_id = hit.headers["idempotency-key"].rpartition(":")[2]
+            told = {"fence": int(hit.headers["horai-fence"]), "result": "FAIL_UNRECOVERABLE", "message": "sold out"}
+            answer = await session.post(f"{base}/api/v1/instances/{instance_id}/outcome", json=told)
             assert answer.status < 300, await answer.text()
             await until(lambda: all(about(process, job, "dead letter") for job in ("apart", "missing", "later")))
 
@@ -197,7 +196,7 @@ async def test_everything_that_horai_up_writes_is_json_and_a_404_is_a_dead_lette
     assert missing["code"] == "HTTP_404"
     assert missing["error"] == "the target answered 404 Not Found"
     assert later["error"] == "sold out"
-    assert later["trace"] == hit.headers["Idempotency-Key"]
+    assert later["trace"] == hit.headers["idempotency-key"]
     for hidden in (SECRET, "hidden", "the body of the answer"):
         assert hidden not in log
 

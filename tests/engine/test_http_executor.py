@@ -36,6 +36,7 @@ from receiver import DRIP, DROP, HANG, Answer, Receiver, redirect
 LOOPBACK = AddressPolicy(parse_networks(["127.0.0.0/8", "::1"]))
 SECRET = "whsec_" + base64.b64encode(b"a secret of the tenant").decode()
 SHORT = timedelta(seconds=0.3)
+ROOT = Path(__file__).resolve().parents[2]
 P = ParamSpec("P")
 
 
@@ -226,7 +227,7 @@ async def test_B7_a_job_may_have_a_timeout_of_its_own():
 
 
 @in_loop
-async def test_a_body_that_drips_ends_at_the_total_deadline():
+async def test_F12_a_body_that_drips_ends_at_the_total_deadline_as_the_guide_says():
     async with Receiver() as receiver, executor() as http:
         receiver.on("/drip", DRIP)
         begun = time.monotonic()
@@ -234,6 +235,9 @@ async def test_a_body_that_drips_ends_at_the_total_deadline():
 
     assert time.monotonic() - begun == pytest.approx(0.3, abs=0.2)
     assert code_of(outcome) == "TIMEOUT"
+    guide = (ROOT / "docs" / "guides" / "http-targets.md").read_text()
+    assert "**One deadline covers the whole call**" in guide
+    assert "stricter than a read time-out" in guide
 
 
 @in_loop
@@ -577,7 +581,7 @@ async def test_a_compressed_json_body_is_not_unpacked_and_fails_a_success():
     assert isinstance(outcome, FailedUnrecoverable)
     assert outcome.code == "ANSWER_UNREADABLE"
     assert "gzip" in outcome.message
-    assert receiver.hits[0].headers["Accept-Encoding"] == "identity"
+    assert receiver.hits[0].headers["accept-encoding"] == "identity"
 
 
 @in_loop
