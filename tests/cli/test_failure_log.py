@@ -177,11 +177,14 @@ async def test_everything_that_horai_up_writes_is_json_and_a_404_is_a_dead_lette
             await until(lambda: any(line["event"] == "Ready." for line in lines_of(process)))
             await jobs("apart").enqueue(SECRET)
             for name in ("missing", "later"):
-                target = {"url": receiver.url(f"/{name}?token=hidden"), "headers": {"Authorization": "Bearer hidden"}}
-                definition = {"name": name, "target": target, "retry": {"maxRetry": 0}, "payload": {"card": SECRET}}
-                answer = await session.post(f"{base}/api/v1/jobs", json=definition)
+                url_of = receiver.url(f"/{name}?token=hidden")
+                target = {"type": "http", "url": url_of, "headers": {"Authorization": "Bearer hidden"}}
+                job = {"name": name, "target": target, "timeout": "60s", "payload": {"card": SECRET}}
+                answer = await session.post(f"{base}/api/v1/jobs", json=job)
                 assert answer.status == 201, await answer.text()
-                answer = await session.post(f"{base}/api/v1/jobs/{name}/trigger", json={})
+                answer = await session.post(
+                    f"{base}/api/v1/jobs/{name}/trigger", json={}, headers={"Idempotency-Key": name}
+                )
                 assert answer.status < 300, await answer.text()
             await receiver.wait_for(2)
             (hit,) = [hit for hit in receiver.hits if hit.path.startswith("/later")]
