@@ -141,7 +141,8 @@ class Receiver:
         await self._pause(answer.delay if answer.manner != "hang" else None)
         match answer.manner:
             case "answer" | "hang":
-                return web.Response(status=answer.status, body=answer.content(), headers=answer.headers)
+                kind = {} if answer.json is None else {"Content-Type": "application/json"}
+                return web.Response(status=answer.status, body=answer.content(), headers={**kind, **answer.headers})
             case "drop":
                 if request.transport is not None:
                     request.transport.abort()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from horai.core import errors, settings
 from horai.core.durations import format_duration
 from horai.core.errors import HoraiError
 
+WORDS = Path(__file__).parent.parent / "console" / "src" / "i18n" / "en" / "common.json"
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 MADE = "<!-- made by tools/reference_doc.py: do not edit -->"
 
@@ -33,8 +35,24 @@ def errors_page() -> str:
             "|---|---|---|",
             *rows,
             "",
+            "A failed attempt has a code of its own, which instances, dead letters and log lines show. A Python function's is the",
+            "name of the exception.",
+            "",
+            "| code | meaning |",
+            "|---|---|",
+            *(f"| `{code}` | {meaning} |" for code, meaning in _faults().items()),
+            "",
         ]
     )
+
+
+def _faults() -> dict[str, str]:
+    """Return the codes of failed attempts and their meanings, as the console words them."""
+    words = json.loads(WORDS.read_text())["fault"]
+    return {
+        "HTTP_<status>" if code == "HTTP" else code: text.replace("{{status}}", "that status")
+        for code, text in words.items()
+    }
 
 
 def settings_page() -> str:

@@ -36,6 +36,7 @@ from receiver import DRIP, DROP, HANG, Answer, Receiver, redirect
 LOOPBACK = AddressPolicy(parse_networks(["127.0.0.0/8", "::1"]))
 SECRET = "whsec_" + base64.b64encode(b"a secret of the tenant").decode()
 SHORT = timedelta(seconds=0.3)
+ROOT = Path(__file__).resolve().parents[2]
 P = ParamSpec("P")
 
 
@@ -226,7 +227,7 @@ async def test_B7_a_job_may_have_a_timeout_of_its_own():
 
 
 @in_loop
-async def test_a_body_that_drips_ends_at_the_total_deadline():
+async def test_F12_a_body_that_drips_ends_at_the_total_deadline_as_the_guide_says():
     async with Receiver() as receiver, executor() as http:
         receiver.on("/drip", DRIP)
         begun = time.monotonic()
@@ -234,6 +235,9 @@ async def test_a_body_that_drips_ends_at_the_total_deadline():
 
     assert time.monotonic() - begun == pytest.approx(0.3, abs=0.2)
     assert code_of(outcome) == "TIMEOUT"
+    guide = (ROOT / "docs" / "guides" / "http-targets.md").read_text()
+    assert "**One deadline covers the whole call**" in guide
+    assert "stricter than a read time-out" in guide
 
 
 @in_loop
@@ -304,6 +308,44 @@ async def test_B8_a_name_server_that_hangs_for_one_host_delays_no_other(monkeypa
         await until(lambda: len(asked) == 40)
         assert await http.run(call_to(receiver.url("/hook", "healthy"), timeout=timedelta(seconds=1))) == Succeeded()
         answer_late.set()
+        await abandon(stuck)
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, hangs: Callable[[str], bool]) -> tuple[asyncio.Event, list[str]]:
+    """Every name is on this machine; lookups of those that `hangs` end when the event is set."""
+    late, asked, loop, real = asyncio.Event(), list[str](), asyncio.get_running_loop(), socket.getaddrinfo
+
+    def look_up(host: str, *args: Any, **kwargs: Any) -> Any:
+        asked.append(host)
+        if hangs(host):
+            asyncio.run_coroutine_threadsafe(late.wait(), loop).result()
+        return real("127.0.0.1", *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return late, asked
+
+
+@in_loop
+async def test_B8_two_hundred_names_that_never_resolve_delay_no_healthy_host(monkeypatch: pytest.MonkeyPatch):
+    async with Receiver() as receiver, executor() as http:
+        late, asked = answering(monkeypatch, lambda host: ".dead-" in host)
+        stuck = [asyncio.create_task(http.run(call_to(f"http://www.dead-{n}.example/"))) for n in range(200)]
+        await until(lambda: len(asked) == 200)
+        healthy = receiver.url("/hook", "healthy.test")
+        assert await http.run(call_to(healthy, timeout=timedelta(seconds=1))) == Succeeded()
+        late.set()
+        await abandon(stuck)
+
+
+@in_loop
+async def test_B8_one_domain_that_never_resolves_holds_sixteen_lookups(monkeypatch: pytest.MonkeyPatch):
+    async with Receiver() as receiver, executor() as http:
+        late, asked = answering(monkeypatch, lambda host: host.endswith(".dead.test"))
+        stuck = [asyncio.create_task(http.run(call_to(f"http://n{n}.dead.test/"))) for n in range(70)]
+        await until(lambda: len(asked) == 16)
+        assert await http.run(call_to(receiver.url("/hook", "www.healthy.test"))) == Succeeded()
+        assert sum(name.endswith(".dead.test") for name in asked) == 16
+        late.set()
         await abandon(stuck)
 
 
@@ -539,7 +581,7 @@ async def test_a_compressed_json_body_is_not_unpacked_and_fails_a_success():
     assert isinstance(outcome, FailedUnrecoverable)
     assert outcome.code == "ANSWER_UNREADABLE"
     assert "gzip" in outcome.message
-    assert receiver.hits[0].headers["Accept-Encoding"] == "identity"
+    assert receiver.hits[0].headers["accept-encoding"] == "identity"
 
 
 @in_loop

@@ -6,11 +6,21 @@ is kept as a late result.
 
 import random
 
+from horai.accept.failure_log import Origin, failures
 from horai.accept.instances import read_instance
 from horai.accept.scope import Scope
 from horai.core.errors import StaleOutcome
 from horai.core.retry import RetryPolicy
-from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded, plan
+from horai.core.settlement import (
+    Bury,
+    Decision,
+    FailedRetryable,
+    FailedUnrecoverable,
+    Outcome,
+    Retry,
+    Succeeded,
+    plan,
+)
 from horai.core.states import State
 from horai.core.wording import Hint, Refused
 from horai.db import claims, jobs, settlements
@@ -24,8 +34,10 @@ async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Ou
     """Settles the running attempt with this fence; `StaleOutcome` when it has lost its say."""
     async with transaction(scope.pool) as connection:
         held = await claims.running_by_fence(connection, scope.tenant_id, instance_id, fence)
-        applied = Applied() if held is None else await _settle(connection, held, outcome)
+        applied, decision = (Applied(), None) if held is None else await _settle(connection, held, outcome)
     instance = await read_instance(scope, instance_id)
+    if held is not None and applied.ids and isinstance(decision, Retry | Bury):
+        failures.note(Origin(scope.tenant, instance.job, instance.idem_key), held, decision)
     if not applied.ids and not _is_repeated(instance, fence, outcome):
         raise await _keep_late(scope, instance, fence, outcome)
     scope.wakeups.announce(applied.woken)
@@ -46,12 +58,12 @@ def _is_repeated(instance: InstanceRow, fence: int, outcome: Outcome) -> bool:
             return False
 
 
-async def _settle(connection: Connection, held: Held, outcome: Outcome) -> Applied:
+async def _settle(connection: Connection, held: Held, outcome: Outcome) -> tuple[Applied, Decision]:
     (job,) = await jobs.jobs_to_run(connection, {held.job_id: 0})
     policy = job.recipe.retry if job.recipe else RetryPolicy()
     decision = plan(policy, held.retry_count, outcome, random.uniform)
     await claims.lock_instance(connection, held.id)
-    return await settlements.apply(connection, [(held, decision)])
+    return await settlements.apply(connection, [(held, decision)]), decision
 
 
 async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: Outcome) -> StaleOutcome:

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from horai.cli.errors import CommandFailed
-from horai.cli.logs import talk_on_stderr
 from horai.db.embedded.area import Area
 from horai.db.embedded.visit import directory_of, running
 from horai.db.migrate import Migration, migrate, pending_migrations
 from horai.db.places import Place
 from horai.db.pool import GONE, Dedicated, opened
 from horai.db.verify import Finding, verify
+from horai.logs import write_to_stderr
 
 
 async def apply_migrations(place: Place, *, dry_run: bool) -> list[Migration]:
@@ -32,7 +32,7 @@ async def find_violations(place: Place) -> list[Finding]:
 
 @asynccontextmanager
 async def _opened(place: Place, *, may_create: bool) -> AsyncGenerator[Dedicated]:
-    talk_on_stderr(logging.WARNING)
+    write_to_stderr(logging.WARNING)
     if not may_create:
         _require_database(place)
     async with running(place) as url, opened(url, "horai command") as connection:

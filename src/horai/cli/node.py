@@ -12,6 +12,8 @@ from horai.cli.node_flags import (
     Grace,
     Host,
     LeaseTtl,
+    LogFormat,
+    LogLevel,
     Name,
     Port,
     Sources,
@@ -19,6 +21,7 @@ from horai.cli.node_flags import (
     chosen_roles,
     chosen_sources,
     engine_settings,
+    set_log,
 )
 from horai.db.places import choose_database
 
@@ -39,11 +42,14 @@ def node(
     callback_allow: CallbackAllow = None,
     source: Sources = None,
     until_stdin_ends: UntilStdinEnds = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Run one node of a cluster.
 
     Nodes are equal: any number of them may work on one database, and share its shards among themselves. Prints a line when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
     """
+    set_log(log_level, log_format)
     chosen = chosen_roles(roles)
     engine = engine_settings(lease_ttl, grace, words(callback_allow))
     sources = chosen_sources(source, os.environ)

@@ -1,7 +1,9 @@
 """The flags of the commands that run a node, and what they come to."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -13,6 +15,23 @@ from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role, roles_of
 from horai.db.places import secret
 from horai.db.urls import plain_url
+
+
+class Level(StrEnum):
+    """The levels of the log."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
+class Format(StrEnum):
+    """The forms of a log line."""
+
+    text = "text"
+    json = "json"
+
 
 Port = Annotated[int, setting("--port", about="0 takes any free one.", limits=(0, 65535))]
 Host = Annotated[str, setting("--host", about="Address to listen on.", metavar="ADDRESS")]
@@ -34,6 +53,8 @@ LeaseTtl = Annotated[str, setting("--lease-ttl", about="How long a silent node k
 Grace = Annotated[
     str, setting("--grace", about="How long running calls may take to end at a stop.", metavar="DURATION")
 ]
+LogLevel = Annotated[Level | None, setting("--log-level", about="Lowest level that is logged (info).")]
+LogFormat = Annotated[Format | None, setting("--log-format", about="Form of a log line on stderr (text).")]
 UntilStdinEnds = Annotated[
     bool, setting("--until-stdin-ends", about="Also stop when stdin ends: with the process that holds its other end.")
 ]
@@ -48,6 +69,13 @@ Application = Annotated[
 
 _SOURCE_PREFIX = "HORAI_SOURCE_"
 _SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+def set_log(level: Level | None, form: Format | None) -> None:
+    """Set the log's level and format in the environment, which further processes inherit."""
+    for name, value in (("HORAI_LOG_LEVEL", level), ("HORAI_LOG_FORMAT", form)):
+        if value is not None:
+            os.environ[name] = value
 
 
 def engine_settings(lease_ttl: str, grace: str, networks: list[str]) -> EngineSettings:

@@ -14,13 +14,13 @@ from typing import Any
 import structlog
 import uvloop
 
-from horai.cli.logs import talk_on_stderr
+from horai.logs import is_json, write_to_stderr
 
 log = structlog.get_logger(__name__)
 
 INTERRUPTED = 130
 STUCK = 1
-STDIN = 0
+STDIN, STDOUT, STDERR = 0, 1, 2
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SLACK = timedelta(seconds=15)
 """What a stop may take beyond the grace: outcomes are settled, leases given back, connections closed."""
@@ -36,7 +36,7 @@ def serve(service: Service, *, until_stdin_ends: timedelta | None = None) -> Non
     With a time, it also stops when stdin ends: with the process that holds the other end. As nobody is left then to end
     it when it hangs, it does so itself after that time.
     """
-    talk_on_stderr()
+    write_to_stderr()
     uvloop.run(_Serving(service).until_told(until_stdin_ends))
 
 
@@ -76,7 +76,10 @@ class _Serving:
 
     def _ready(self, told: str) -> None:
         self._is_ready = True
-        print(f"Horai is ready: {told}", flush=True)
+        if is_json() and os.path.sameopenfile(STDOUT, STDERR):
+            log.info("Ready.", service=told)  # stdout and log are one stream: each of its lines is JSON
+        else:
+            print(f"Horai is ready: {told}", flush=True)
 
     def _end(self, why: str, running: "asyncio.Task[None]") -> None:
         if self._stop.is_set():

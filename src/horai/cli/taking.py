@@ -13,10 +13,10 @@ from pathlib import Path
 from horai.accept import parked
 from horai.accept.scope import Scope
 from horai.cli.errors import CommandFailed
-from horai.cli.logs import talk_on_stderr
 from horai.cli.show import console, say, table
 from horai.db.places import Place
 from horai.db.sources import Parked
+from horai.logs import write_to_stderr
 from horai.sdk.client import open_client
 from horai.sources.intake import Intake, IntakeSettings, told
 from horai.sources.jsonl import JsonLines
@@ -37,7 +37,7 @@ async def opened_scope(place: Place) -> AsyncGenerator[Scope]:
 
 async def take_lines(place: Place, file: Path, name: str, settings: IntakeSettings) -> None:
     """Takes every line of a file, and says what came of them."""
-    talk_on_stderr(logging.WARNING)
+    write_to_stderr(logging.WARNING)
     opened = sys.stdin.buffer if str(file) == "-" else file.open("rb")
     try:
         async with opened_scope(place) as scope:
@@ -52,7 +52,7 @@ async def take_lines(place: Place, file: Path, name: str, settings: IntakeSettin
 
 async def show_parked(place: Place, source: str | None, *, as_json: bool) -> None:
     """Everything that was put aside."""
-    talk_on_stderr(logging.WARNING)
+    write_to_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
         found = await _everything(scope, source)
     if as_json:
@@ -65,7 +65,7 @@ async def show_parked(place: Place, source: str | None, *, as_json: bool) -> Non
 
 async def retry_parked(place: Place, source: str | None, ids: Sequence[int] | None, settings: IntakeSettings) -> None:
     """Tries what was put aside once more, by the source it came from."""
-    talk_on_stderr(logging.WARNING)
+    write_to_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
         found = [one for one in await _everything(scope, source) if not ids or one.id in ids]
         whole = sorted((one for one in found if one.is_whole), key=lambda one: (one.source, one.id))
@@ -80,7 +80,7 @@ async def retry_parked(place: Place, source: str | None, ids: Sequence[int] | No
 
 async def discard_parked(place: Place, ids: Sequence[int], reason: str | None) -> None:
     """Lets go of what was put aside; of all of them or none."""
-    talk_on_stderr(logging.WARNING)
+    write_to_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
         gone = await parked.discard(scope, ids, reason)
     say(f"Discarded {len(gone)}.")

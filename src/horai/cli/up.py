@@ -12,11 +12,14 @@ from horai.cli.node_flags import (
     Grace,
     Host,
     LeaseTtl,
+    LogFormat,
+    LogLevel,
     Name,
     Port,
     Sources,
     chosen_sources,
     engine_settings,
+    set_log,
 )
 from horai.cli.references import parse_reference, require_module
 from horai.db.places import choose_database
@@ -44,11 +47,14 @@ def up(
         str | None,
         setting("--app", about="Run this application's functions too, in as many processes.", metavar="MODULE:APP"),
     ] = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Run everything in one process.
 
     That is: embedded database (unless there is a URL), migrations, API, scheduler and HTTP executor; an application's functions run in processes of their own. Prints the console's address when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
     """
+    set_log(log_level, log_format)
     place = choose_database(database_url, data_dir, os.environ)
     engine = engine_settings(lease_ttl, grace, [*words(callback_allow), *(LOOPBACK if _is_loopback(host) else ())])
     sources = chosen_sources(source, os.environ)

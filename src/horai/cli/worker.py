@@ -8,7 +8,18 @@ from typing import Annotated
 from horai.cli.errors import BadUsage, refuse_flag
 from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
-from horai.cli.node_flags import Application, Grace, LeaseTtl, MayBeUnnamed, Name, UntilStdinEnds, engine_settings
+from horai.cli.node_flags import (
+    Application,
+    Grace,
+    LeaseTtl,
+    LogFormat,
+    LogLevel,
+    MayBeUnnamed,
+    Name,
+    UntilStdinEnds,
+    engine_settings,
+    set_log,
+)
 from horai.cli.references import parse_reference, require_module
 from horai.core.definition import QUEUE
 from horai.db.places import choose_database
@@ -38,11 +49,14 @@ def worker(
     grace: Grace = "10s",
     until_stdin_ends: UntilStdinEnds = False,
     may_be_unnamed: MayBeUnnamed = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Run the functions of an application.
 
     Makes its jobs what the code says, and claims their instances: from the database of the URL, or that of a running `horai up`. Prints a line when it is ready. On Ctrl-C and SIGTERM it takes nothing new and lets what runs end.
     """
+    set_log(log_level, log_format)
     engine, chosen, called = engine_settings(lease_ttl, grace, []), _queues(queues), name or gethostname()
     require_module(reference := parse_reference(application))
     if reload and processes > 1:

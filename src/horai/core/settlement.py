@@ -31,6 +31,8 @@ class FailedRetryable:
     code: str
     message: str
     retry_after: timedelta | None = None
+    traceback: str | None = field(default=None, compare=False, repr=False)
+    """A function's, in full, for the log; it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class FailedUnrecoverable:
     code: str
     message: str
     tags: tuple[str, ...] = ()
+    traceback: str | None = field(default=None, compare=False, repr=False)
+    """A function's, in full, for the log; it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,6 +308,8 @@ class RunningRow:
 
     held: Held
     claim: int
+    born_for: datetime
+    slot: int
 
 
 async def running_of_node(connection: Connection, node: int, after_id: int, limit: int) -> list[RunningRow]:
@@ -326,6 +328,8 @@ async def running_of_node(connection: Connection, node: int, after_id: int, limi
                 lost=r["lost"],
             ),
             r["claim"],
+            r["born_for"],
+            r["slot"],
         )
         for r in rows
     ]

@@ -15,10 +15,22 @@ from typing import Protocol
 
 import structlog
 
+from horai.accept.failure_log import Origin
 from horai.core.calls import Call
 from horai.core.definition import Recipe
 from horai.core.retry import ALONE_AFTER
-from horai.core.settlement import DONE, SUCCESS, TIMEOUT, Accepted, FailedRetryable, NotSent, Outcome, Release, plan
+from horai.core.settlement import (
+    DONE,
+    SUCCESS,
+    TIMEOUT,
+    Accepted,
+    FailedRetryable,
+    FailedUnrecoverable,
+    NotSent,
+    Outcome,
+    Release,
+    plan,
+)
 from horai.core.vitals import Vitals
 from horai.db import claims
 from horai.db.claims import Claimed, Held
@@ -136,8 +148,12 @@ class Attempts:
         finally:
             if isinstance(outcome, Accepted):
                 outcome = STOPPED_WAITING
-            decision = DONE if outcome is SUCCESS else plan(recipe.retry, held.retry_count, outcome, random.uniform)
-            self._settler.submit(Settlement(held, decision, is_quiet))
+            if outcome is SUCCESS:
+                settlement = Settlement(held, DONE, is_quiet)
+            else:
+                decision = plan(recipe.retry, held.retry_count, outcome, random.uniform)
+                settlement = Settlement(held, decision, is_quiet, _origin(errand, outcome))
+            self._settler.submit(settlement)
 
     async def _run_large(self, errand: Errand) -> Outcome | Accepted:
         """With a payload that did not come with its claim."""
@@ -204,6 +220,14 @@ class Attempts:
         for runner in list(self._runners):
             runner.cancel()
         await asyncio.gather(*self._runners, return_exceptions=True)
+
+
+def _origin(errand: Errand, outcome: Outcome) -> Origin | None:
+    """Return what the log needs to name a failure; None for any other outcome."""
+    if not isinstance(outcome, FailedRetryable | FailedUnrecoverable):
+        return None
+    row, job, recipe = errand
+    return Origin(job.tenant, job.name, call_of(row, job, recipe, ()).idempotency_key, outcome.traceback)
 
 
 def call_of(row: Claimed, job: Runnable, recipe: Recipe, secrets: tuple[str, ...]) -> Call:

@@ -10,17 +10,18 @@ Nobody asks on the off chance: the keeper's beats tell when a node was lost, and
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import structlog
 
+from horai.accept.failure_log import Origin, failures, trace_of
 from horai.core.retry import RetryPolicy
 from horai.core.settings import SHARDS, EngineSettings
-from horai.core.settlement import Decision, plan_loss
+from horai.core.settlement import Bury, Decision, Retry, plan_loss
 from horai.core.shards import Duty
 from horai.db import claims, nodes, queues, settlements
-from horai.db.claims import Held
+from horai.db.claims import Held, RunningRow
 from horai.db.jobs import Runnable
 from horai.db.line import Line
 from horai.db.pool import Dedicated
@@ -69,9 +70,11 @@ class Rescuer:
         """Whether all was given back; a row somebody holds leaves the rest for the next step."""
         after, rescued, seen = 0, 0, 0
         while page := await claims.running_of_node(connection, incarnation, after, PAGE):
-            batch = await self._decide(connection, [row.held for row in page])
+            known = await self._jobs.get(connection, (row.held.job_id for row in page))
+            batch = [(row.held, _decision(row.held, known.get(row.held.job_id))) for row in page]
             async with connection.transaction():
                 applied = await settlements.apply(connection, batch)
+            _log([row for row in page if row.held.id in applied.ids], dict(batch), known)
             self._wakeups.announce(applied.woken)
             self._wakeups.runs_asked([row.held.id for row in page if row.held.job_id in self._jobs.chained])
             self._wakeups.gates_asked({row.held.job_id for row in page if row.held.job_id in self._jobs.gated})
@@ -82,9 +85,12 @@ class Rescuer:
             log.warning("rescued what a lost node held", incarnation=incarnation, instances=rescued)
         return rescued == seen
 
-    async def _decide(self, connection: Dedicated, lost: Sequence[Held]) -> list[tuple[Held, Decision]]:
-        known = await self._jobs.get(connection, (held.job_id for held in lost))
-        return [(held, _decision(held, known.get(held.job_id))) for held in lost]
+
+def _log(rescued: Sequence[RunningRow], decided: Mapping[Held, Decision], known: Mapping[int, Runnable]) -> None:
+    for row in rescued:
+        decision, job = decided[row.held], known.get(row.held.job_id)
+        if job is not None and isinstance(decision, Retry | Bury):
+            failures.note(Origin(job.tenant, job.name, trace_of(row)), row.held, decision)
 
 
 def _decision(held: Held, job: Runnable | None) -> Decision:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import asyncpg
 import structlog
 
+from horai.accept.failure_log import Origin, failures
 from horai.core.settings import EngineSettings
 from horai.core.settlement import Bury, Complete, Decision, Release, Retry
 from horai.core.vitals import Vitals
@@ -45,11 +46,15 @@ NO_FAULT_OF_A_ROW = (
 
 
 class Settlement(NamedTuple):
-    """A decision on a claim. `is_quiet`: its row may be gone in good order (an awaited outcome came another way)."""
+    """A decision on a claim. `is_quiet`: its row may be gone in good order (an awaited outcome came another way).
+
+    `origin` names a failed attempt in the log; None for any other.
+    """
 
     held: Held
     decision: Decision
     is_quiet: bool = False
+    origin: Origin | None = None
 
 
 @dataclass(slots=True)
@@ -176,7 +181,7 @@ class Settler:
         node = batch[0].held.node
         plain = [
             (held, decision)
-            for held, decision, _ in batch
+            for held, decision, *_ in batch
             if type(decision) is Complete and held.node == node and not held.has_slot
         ]
         if not plain:
@@ -207,6 +212,10 @@ class Settler:
             freed = await _free_slots(connection, [s.held for s in batch if s.held.has_slot])
         self._vitals.late_results += len(kept)
         self._note([settlement for settlement in batch if settlement.held.id in applied.ids])
+        _log_failures([s for s in batch if s.held.id in applied.ids], is_late=False)
+        # Gone, and not kept as late: this very outcome was written before, and the answer to its COMMIT was lost.
+        _log_failures([s for s in gone if s.held.id not in kept and not s.is_quiet], is_late=False)
+        _log_failures([s for s in gone if s.held.id in kept], is_late=True)
         self._holdings.drop([settlement.held for settlement in batch if settlement.held.id not in still])
         self._tell(applied.woken, freed)
         return [settlement for settlement in left if settlement.held.id in still]
@@ -237,7 +246,13 @@ async def _free_slots(connection: Dedicated, ended: Sequence[Held]) -> set[int]:
 
 def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
     message = f"The database refused what the attempt came to: {type(error).__name__}."
-    return Settlement(settlement.held, Bury(UNSTORABLE, message, ("unrecoverable",)))
+    return Settlement(settlement.held, Bury(UNSTORABLE, message, ("unrecoverable",)), origin=settlement.origin)
+
+
+def _log_failures(settled: Sequence[Settlement], *, is_late: bool) -> None:
+    for held, decision, _, origin in settled:
+        if origin is not None and isinstance(decision, Retry | Bury):
+            failures.note(origin, held, decision, is_late=is_late)
 
 
 def _late(settlement: Settlement) -> LateResult:

@@ -14,6 +14,7 @@ import structlog
 from horai.core.calls import Call
 from horai.core.settlement import SUCCESS, NotSent, Outcome
 from horai.core.shares import Shares
+from horai.logs import running
 from horai.sdk.instance import Instance, Notes
 from horai.sdk.outcomes import outcome_of_error, outcome_of_value, timed_out
 from horai.sdk.payloads import Form, Signature
@@ -126,6 +127,7 @@ class AsyncFunction(_Functions):
         instance = crew.begin(call, self._decode)
         if not crew.enter(self._handler) and not await crew.turn(self._handler, call, instance):
             return NotSent()
+        running.set(call)
         try:
             arguments = self._arguments(instance)
             if call.timeout is None:
@@ -158,6 +160,7 @@ class ThreadedFunction(_Functions):
         instance = crew.begin(call, self._decode)
         if not crew.enter(self._handler) and not await crew.turn(self._handler, call, instance):
             return NotSent()
+        running.set(call)
         ended = crew.threads.run(lambda: self._function(*self._arguments(instance)))
         try:
             async with asyncio.timeout(None if call.timeout is None else call.timeout.total_seconds()):

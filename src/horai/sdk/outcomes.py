@@ -26,6 +26,8 @@ from horai.core.tags import own_tags
 from horai.sdk.payloads import PayloadMismatch, ResultInvalid, encode_result
 
 CODE_LIMIT = 128
+TRACEBACK_LIMIT = 32_000
+"""Characters of a traceback that the log is given: the last ones, which hold the error itself."""
 
 
 class Unrecoverable(Exception):
@@ -83,13 +85,13 @@ def outcome_of_error(error: BaseException) -> Outcome:
         case PayloadMismatch():
             return FailedUnrecoverable("PAYLOAD_INVALID", clean_text(str(error)))
         case _:
-            return FailedRetryable(_code(error), _message(error))
+            return FailedRetryable(_code(error), _message(error), traceback=_traceback(error))
 
 
 def _unrecoverable(error: Unrecoverable) -> FailedUnrecoverable:
     kept = own_tags(error.tags)
     lost = "" if kept == error.tags else f"Not all of its tags were kept: {error.tags!r:.200}.\n"
-    return FailedUnrecoverable(_code(error), clean_text(lost + _message(error)), kept)
+    return FailedUnrecoverable(_code(error), clean_text(lost + _message(error)), kept, _traceback(error))
 
 
 def timed_out(timeout: timedelta) -> Outcome:
@@ -107,3 +109,9 @@ def _message(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)[1:] or traceback.extract_tb(error.__traceback__)
     way = "".join(traceback.format_list(frames))
     return clean_text(f"{said[: MESSAGE_LIMIT // 2]}\n{way[-(MESSAGE_LIMIT // 2 - 1) :]}".strip())
+
+
+def _traceback(error: BaseException) -> str:
+    """Format the traceback as Python prints it, with the errors that led to this one and without any variable."""
+    text = "".join(traceback.format_exception(error)).rstrip()
+    return clean_text(text[-TRACEBACK_LIMIT:], TRACEBACK_LIMIT)

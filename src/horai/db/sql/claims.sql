@@ -297,7 +297,7 @@ where tenant_id = $1 and id = $2 and fence = $3 and state = 1 and node <> 0;
 
 -- name: running_of_node
 -- What a node holds, by keyset over the primary key: a rescue passes over the table once, past what it cannot take.
-select id, job_id, attempt, fence, node, retry_count, claimed_at, claim, lost
+select id, job_id, attempt, fence, node, retry_count, claimed_at, claim, lost, born_for, slot
 from horai.instance_live
 where id > $2 and state = 1 and node = $1
 order by id limit $3;

@@ -5,18 +5,16 @@ resolves differently the next moment gains nothing. The socket itself is made on
 neither an address written in the URL nor a later version of the library finds another way round.
 """
 
-import asyncio
 import socket
 from collections.abc import AsyncGenerator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 from aiohttp import ClientSession, DummyCookieJar, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from horai.core.addresses import AddressPolicy
+from horai.engine.executors.lookups import Lookups, Question
 
-LOOKUP_THREADS = 64
 ADDRESSES_REMEMBERED_FOR = 10
 """Seconds. Short, so that a host that moves is followed."""
 IDLE_CONNECTION_KEPT_FOR = 4
@@ -32,26 +30,25 @@ class AddressRefused(Exception):
 
 
 class CheckedResolver(AbstractResolver):
-    """Names to permitted addresses, looked up in threads of its own: a slow name server delays nothing else."""
+    """Names to permitted addresses. Every answer is checked when it is used, a kept one as well as a new one."""
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
-        self._threads = ThreadPoolExecutor(LOOKUP_THREADS, "horai-lookup")
+        self._lookups = Lookups(_look_up)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """The permitted addresses of `host`; AddressRefused when it has addresses, but none permitted."""
-        loop = asyncio.get_running_loop()
-        answers = await loop.run_in_executor(self._threads, _look_up, host, port, family)
+        answers = await self._lookups.find(Question(host, port, family))
         permitted = [answer for answer in answers if self._policy.permits(answer["host"])]
         if not permitted:
             raise AddressRefused
         return permitted
 
     async def close(self) -> None:
-        """Let go of the threads; lookups under way end unheard."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Stop waiting for lookups under way."""
+        self._lookups.close()
 
 
 @asynccontextmanager

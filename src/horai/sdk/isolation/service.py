@@ -21,6 +21,7 @@ from typing import Any, cast
 
 from horai.core.calls import Call
 from horai.core.settlement import FailedRetryable, Outcome
+from horai.logs import write_to_stderr
 from horai.sdk import django
 from horai.sdk.app import Horai
 from horai.sdk.functions import Crew
@@ -63,6 +64,7 @@ def main() -> None:
         except BaseException:
             line.send(Unfit(_last_lines(traceback.format_exc())))
             sys.exit(1)
+        write_to_stderr()  # after the import: an application may set up `logging` itself
         runner.run(service.serve(app))
 
 

@@ -1,0 +1,168 @@
+"""Look host names up so that names whose server does not answer delay no other name.
+
+`getaddrinfo` blocks, so each lookup has a thread. These bounds hold:
+
+* one lookup per name at a time; further callers share it;
+* 16 at a time per registered domain (approximation: the last two labels of the name);
+* 256 at a time in all. A lookup that takes longer than 0.25 s does not count towards them, up to 768 such lookups;
+* 64 at a time for names whose last lookup took longer than 0.25 s, within the last minute.
+
+An answer is kept for an hour. It is used again if a later lookup takes longer than 1 s or fails for want of an answer; an
+answer that the name does not exist is believed.
+"""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
+
+T = TypeVar("T")
+
+PLACES = 256
+SLOW_PLACES = 64
+MOST_OVERDUE = 768
+PER_DOMAIN = 16
+SLOW_AFTER = 0.25
+"""Seconds after which a lookup counts as slow."""
+SLOW_FOR = 60.0
+"""Seconds for which a name counts as slow after a slow lookup."""
+PATIENCE = 1.0
+"""Seconds that a lookup may take before an earlier answer is used."""
+STALE_FOR = 3600.0
+"""Seconds for which an answer may be used when no newer one is to be had."""
+NAMES_KEPT = 10_000
+BELIEVED = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+
+
+class Question(NamedTuple):
+    """What is looked up."""
+
+    host: str
+    port: int
+    family: int
+
+
+class Lookups(Generic[T]):
+    """The lookups of one process. `look_up` blocks, and raises OSError when it finds nothing."""
+
+    def __init__(self, look_up: Callable[[str, int, int], T]) -> None:
+        self._look_up = look_up
+        self._underway: dict[Question, asyncio.Task[T]] = {}
+        self._kept: dict[Question, tuple[float, T]] = {}
+        self._slow: dict[str, float] = {}
+        self._domains: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._lane = asyncio.Semaphore(PLACES)
+        self._slow_lane = asyncio.Semaphore(SLOW_PLACES)
+        self._overdue = 0
+
+    async def find(self, question: Question) -> T:
+        """Return the newest answer, or one of at most an hour ago if there is none now. Raises OSError without either."""
+        asked = self._underway.get(question) or self._ask(question)
+        earlier = self._earlier(question)
+        if earlier is None:
+            return await asyncio.shield(asked)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await asyncio.shield(asked)
+        except TimeoutError:
+            return earlier
+        except socket.gaierror as error:
+            if error.errno in BELIEVED:
+                raise
+            return earlier
+
+    def close(self) -> None:
+        """Stop waiting for lookups. Their threads end by themselves and do not keep the process from ending."""
+        for task in self._underway.values():
+            task.cancel()
+
+    def _earlier(self, question: Question) -> T | None:
+        at, answer = self._kept.get(question, (0.0, None))
+        return answer if time.monotonic() - at < STALE_FOR else None
+
+    def _ask(self, question: Question) -> "asyncio.Task[T]":
+        def ended(task: "asyncio.Task[T]") -> None:
+            self._underway.pop(question, None)
+            if not task.cancelled():
+                task.exception()  # read: all callers may have given up
+
+        task = asyncio.create_task(self._answer(question))
+        self._underway[question] = task
+        task.add_done_callback(ended)
+        return task
+
+    async def _answer(self, question: Question) -> T:
+        domain = registered_domain(question.host)
+        turns = self._domains.get(domain) or asyncio.Semaphore(PER_DOMAIN)
+        self._domains[domain] = turns  # forgotten with the last lookup that refers to it
+        async with turns:
+            answer = await self._in_lane(question)
+        _keep(self._kept, question, (time.monotonic(), answer))
+        return answer
+
+    async def _in_lane(self, question: Question) -> T:
+        is_slow = time.monotonic() < self._slow.pop(question.host, 0.0)
+        lane = self._slow_lane if is_slow else self._lane
+        await lane.acquire()
+        is_overdue = False
+        try:
+            looking = _in_thread(lambda: self._look_up(*question))
+            await asyncio.wait({looking}, timeout=SLOW_AFTER)
+            if not looking.done():
+                _keep(self._slow, question.host, time.monotonic() + SLOW_FOR)
+                if not is_slow and self._overdue < MOST_OVERDUE:
+                    is_overdue = True
+                    self._overdue += 1
+                    lane.release()
+            return await looking
+        finally:
+            if is_overdue:
+                self._overdue -= 1
+            else:
+                lane.release()
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _keep(kept: dict[K, V], key: K, value: V) -> None:
+    """Keep it as the newest; the oldest goes when there are too many."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > NAMES_KEPT:
+        del kept[next(iter(kept))]
+
+
+def registered_domain(host: str) -> str:
+    """Return the last two labels of the name."""
+    return ".".join(host.lower().rstrip(".").rsplit(".", 2)[-2:])
+
+
+def _in_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
+    """Run `work` in a thread of its own, which does not keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def tell(settle: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(lambda: None if future.done() else settle())
+
+    def run() -> None:
+        try:
+            found = work()
+        except Exception as error:
+            failed = error
+            tell(lambda: future.set_exception(failed))
+        else:
+            tell(lambda: future.set_result(found))
+
+    try:
+        threading.Thread(target=run, name="horai-lookup", daemon=True).start()
+    except RuntimeError as error:
+        raise socket.gaierror(socket.EAI_AGAIN, "no thread could be started") from error
+    return future
