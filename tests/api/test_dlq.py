@@ -46,7 +46,7 @@ async def test_a_letter_says_why_and_of_what(api: Client, receiver: Receiver) ->
         "instanceId": letter["instanceId"],
         "key": "key-0",
         "errorCode": "HTTP_503",
-        "errorMsg": "the target answered 503 Service Unavailable: order 17 is stuck",
+        "errorMsg": 'the target answered 503 Service Unavailable: order 17 is stuck\n{"message": "order 17 is stuck"}',
         "tags": ["transient_error"],
         "fingerprint": letter["fingerprint"],
         "payloadRef": f"instance:{letter['instanceId']}",

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from horai.accept.scope import require_job
-from horai.api.context import scope_of
+from horai.api.context import keyless_scope
 from horai.api.shapes import misshapen
 from horai.core.errors import FieldError, Invalid, TooLarge
 from horai.core.jsontext import JsonError, parse_json
@@ -127,7 +127,7 @@ async def _require_known_job(request: Request) -> None:
     announced = _announced(request)
     is_large = "transfer-encoding" in request.headers if announced is None else announced > AT_ONCE
     if job is not None and is_large:
-        scope = await scope_of(request.app.state.context)
+        scope = keyless_scope(request.app.state.context)
         async with acquire(scope.pool) as connection:
             await require_job(connection, scope, job)
 

@@ -36,9 +36,14 @@ async def context_of(request: Request) -> Context:
     return request.app.state.context
 
 
+def keyless_scope(context: Context) -> Scope:
+    """Return the caller's tenant outside the transaction of an Idempotency-Key, for checks before the body is read."""
+    return Scope(context.pool, context.wakeups, context.tenant_id, context.tenant, sources=context.sources)
+
+
 async def scope_of(request: Request, context: Annotated[Context, Depends(context_of)]) -> Scope:
     """The caller's tenant; of a write with a key, all within its one transaction."""
-    scope = Scope(context.pool, context.wakeups, context.tenant_id, context.tenant, sources=context.sources)
+    scope = keyless_scope(context)
     keyed: Keyed | None = getattr(request.state, "keyed", None)
     return scope if keyed is None else keyed.bind(scope)
 

@@ -149,7 +149,7 @@ class Wakeups:
 
     def catchups_asked(self) -> None:
         """Tells that a job has late slots: only who makes them has to look."""
-        self._send(CatchupWake())
+        self.send(CatchupWake())
 
     def nodes_changed(self) -> None:
         """Tells that a node has come or gone."""
