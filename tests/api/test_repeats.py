@@ -39,7 +39,17 @@ MADE = {
     ("POST", "/api/v1/reconcilers/{reconciler}/run"): "instanceId",
 }
 """Creates and triggers: a repeat is told the id and the state of what the first request made."""
-OTHER_TABLES = {"node", "lane", "shard_lease", "idempotency_key", "idempotency_load", "minute", "gauge", "tenant"}
+OTHER_TABLES = {
+    "node",
+    "lane",
+    "schedule",
+    "shard_lease",
+    "idempotency_key",
+    "idempotency_load",
+    "minute",
+    "gauge",
+    "tenant",
+}
 
 every_write = pytest.mark.parametrize("operation", WRITES, ids=" ".join)
 

@@ -20,7 +20,7 @@ AT = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def row_of(held: Held) -> LiveOfKey:
-    return LiveOfKey(held.id, State.INIT, None, 0, AT, 1, AT, None)
+    return LiveOfKey(held.id, State.INIT, None, 0, AT, 1, AT, None, AT)
 
 
 Write = Callable[[Dedicated, Held], Awaitable[object]]

@@ -75,7 +75,7 @@ async def _decide(connection: Connection, place: Place, puts: Sequence[Put]) -> 
 
 def _verdict(put: Put, live: LiveOfKey) -> Verdict:
     asked = Plan(put.intent.version, put.at, put.payload)
-    repeats = is_repeat(asked, Plan(live.version, live.execute_time, live.payload))
+    repeats = is_repeat(asked, Plan(live.version, live.fire_time, live.payload))
     return decide_live(live.state, live.version, put.intent, repeats=repeats)
 
 

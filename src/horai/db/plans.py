@@ -34,6 +34,8 @@ class LiveOfKey:
     lane: int
     due: datetime
     payload: str | None
+    fire_time: datetime
+    """The time of the last put; retries leave it alone."""
 
     @property
     def woken(self) -> Woken:
@@ -84,6 +86,7 @@ async def live_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
             row["lane"],
             row["due"],
             row["payload"],
+            row["fire_time"],
         )
         for row in rows
     }

@@ -21,11 +21,12 @@ create table horai.idempotency_load (
 );
 
 -- A put with the version, the time and the payload of the live instance is a repeat: it changes nothing. So is one that
--- repeats the last finished instance, unless it says `again`. A put without a payload has none to differ.
+-- repeats the last finished instance, unless it says `again`. A put without a payload has none to differ. The time
+-- of a put is the fire time: a retry moves execute_time and leaves it alone.
 -- The rules of put are those of core/reschedule.py and accept/puts.py.
-create function horai.repeats(wish horai.wish, version bigint, execute_time timestamptz, payload json) returns boolean
+create function horai.repeats(wish horai.wish, version bigint, fire_time timestamptz, payload json) returns boolean
 language sql immutable as $$
-    select coalesce(wish.version = repeats.version and wish.at = repeats.execute_time
+    select coalesce(wish.version = repeats.version and wish.at = repeats.fire_time
         and (wish.payload is null or wish.payload::text = repeats.payload::text), false)
 $$;
 revoke execute on function horai.repeats from public;
@@ -42,7 +43,7 @@ begin
     if not found then
         return null;
     end if;
-    if wish.version < live.version or horai.repeats(wish, live.version, live.execute_time, live.payload) then
+    if wish.version < live.version or horai.repeats(wish, live.version, live.fire_time, live.payload) then
         if live.state <> 1 then -- while it was locked, a claimer may have passed it over
             perform horai.tell_lane(live.lane, live.shard, live.due);
         end if;
@@ -82,7 +83,7 @@ begin
     end if;
     select bool_or(state = 2) as succeeded, max(version) as version, max(fence) as fence, array_agg(id) filter (where state = 4) as dead,
         (array_agg(row('IGNORED', id, horai.state_name(state), execute_time)::horai.put_answer order by finished_at desc))[1] as last,
-        (array_agg(horai.repeats(wish, version, execute_time, payload) order by finished_at desc))[1] as is_repeat
+        (array_agg(horai.repeats(wish, version, fire_time, payload) order by finished_at desc))[1] as is_repeat
     into past from horai.instance_history where job_id = wish.job_id and key = wish.key;
     if wish.version < past.version or ((past.succeeded or past.is_repeat) and not wish.again) then
         delete from horai.instance_live where id = made.id and state = 0 and attempt = 0;

@@ -4,7 +4,7 @@
 -- name: live_of_keys
 -- Locks the live instances of keys, in the order of their ids, so that the state decided on is the state written.
 -- `id + 0` sorts by id but not by the primary key, which the planner would otherwise read from end to end for its order.
-select id, key, state, version, fence, lane, execute_time, due, payload from horai.instance_live
+select id, key, state, version, fence, lane, execute_time, due, payload, fire_time from horai.instance_live
 where job_id = $1 and key = any ($2::text[]) order by id + 0 for update;
 
 -- name: move_planned
@@ -99,13 +99,14 @@ select key, bool_or(state = 2) as succeeded, max(version) as version, max(fence)
 from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
 
 -- name: repeated_keys
--- Keys whose last finished instance is what is wished for: the version, the time, and the payload as it was written.
+-- Keys whose last finished instance is what is wished for: the version, the time, and the payload as it was written. The time
+-- is that of the put, which retries leave alone.
 select wish.key from unnest($2::text[], $3::timestamptz[], $4::json[], $5::bigint[]) as wish(key, at, payload, version)
 cross join lateral (
-    select version, execute_time, payload from horai.instance_history past
+    select version, fire_time, payload from horai.instance_history past
     where past.job_id = $1 and past.key = wish.key order by finished_at desc limit 1
 ) last
-where last.version = wish.version and last.execute_time = wish.at and (wish.payload is null or last.payload::text = wish.payload::text);
+where last.version = wish.version and last.fire_time = wish.at and (wish.payload is null or last.payload::text = wish.payload::text);
 
 -- name: inherit
 -- What the row this transaction has just inserted has from its key's past: the fence goes on growing along the unit, and a
