@@ -112,7 +112,7 @@ async def test_D2_a_deletion_that_is_broken_off_is_taken_up_by_who_tidies(url: s
     async with make.scope(url) as scope, rows.connections(url, 1) as (holder,):
         job = await given.refresh_job(scope)
         await given.add(scope, *given.names(2_500))
-        await jobs_table.delete_job(connection, job.id)
+        await jobs_table.delete_job(connection, job.id, job.document)
         async with holder.transaction():
             await holder.execute("select from horai.entity where key = 'sku-00007' for update")
             await relane(connection, job)

@@ -108,7 +108,7 @@ async def test_replace_cancels_the_run_and_takes_its_place(url: str):
 
 async def test_the_end_of_a_run_by_the_death_of_its_node_lets_the_next_slot_go_at_once(url: str):
     async with workbench(url) as bench:
-        road, (first, second, *_) = await street(bench, "queue", retry={"maxRetry": 0})
+        road, (first, second, *_) = await street(bench, "queue", retry={"maxLost": 0})
         await road.slot(first)
         await road.slot(second)
         other = bench.gatekeeper()  # of a node that has made neither, and whose look at everything is over

@@ -18,6 +18,7 @@ from receiver import Answer, Receiver
 from stages import workbench
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SECRET = "whsec_c2VjcmV0"
 
 
 async def test_a_claim_of_an_earlier_incarnation_is_not_begun_though_the_node_holds_a_lease_again(url: str) -> None:
@@ -77,4 +78,6 @@ async def opened(**options: Any) -> AsyncGenerator[HttpExecutor]:
 
 
 def _call(number: int, url: str) -> Call:
-    return Call(number, 1, "publish", "default", None, NOON, NOON, 1, 1, NOON, -number, None, HttpTarget(url), None)
+    return Call(
+        number, 1, "publish", "default", None, NOON, NOON, 1, 1, NOON, -number, None, HttpTarget(url), None, (SECRET,)
+    )
