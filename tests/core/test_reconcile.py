@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from horai.core.definition import JobStatus
+from horai.core.masking import shown_database_url
 from horai.core.reconcile import (
     MOST_EXAMPLES,
     Choice,
@@ -19,7 +20,7 @@ from horai.core.reconcile import (
     sort_rows,
     tally_of,
 )
-from horai.core.reconcilers import changed_document, job_document, shown_url
+from horai.core.reconcilers import changed_document, job_document
 from horai.core.states import FINAL, CancelReason, State
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -112,4 +113,4 @@ def test_a_changed_schedule_brings_its_policies_and_takes_them_along() -> None:
     ],
 )
 def test_a_database_is_shown_without_its_password(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
+    assert shown_database_url(url) == shown
