@@ -77,7 +77,7 @@ async def test_nomad_14505_a_retry_after_a_crash_still_holds_the_gate():
 @pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
 async def test_apscheduler_423_a_run_that_died_does_not_close_the_gate_for_ever(overlap: str):
     async with timeline() as time:
-        await time.job(cron=MINUTELY, overlap=overlap, retry={"maxRetry": 0})
+        await time.job(cron=MINUTELY, overlap=overlap, retry={"maxLost": 0})
         node = time.node()
         await claimed_by_another(time, node, FIRST)
 
