@@ -60,7 +60,7 @@ test("reconcilers are right in both languages and schemes, with hostile texts in
     { path: "/reconcilers", shows: (page) => page.getByRole("link", { name: evil }).waitFor() },
     {
       path: `/reconcilers/${evil}`,
-      shows: (page) => page.getByText("NO_SUCH_VARIABLE").first().waitFor(),
+      shows: (page) => page.getByText("could not be resolved").first().waitFor(),
       dialogs: [pressing("reconcilers:act.run")],
     },
     { path: "/reconcilers/new" },
