@@ -115,7 +115,7 @@ async def refresh_job(world: World) -> str:
 async def reconciler_body(world: World) -> Any:
     """A reconciler of a new job, which is never run here."""
     query = "select key, execute_time from article where key > $1 order by key limit $2"
-    source = {"type": "sql", "databaseUrlEnv": "BUSINESS_DB_URL", "query": query}
+    source = {"type": "sql", "databaseUrl": "postgresql://reader@db.example/shop", "query": query}
     return {"name": given.name("reconciler"), "job": await job(world), "source": source, "every": "1h"}
 
 

@@ -118,7 +118,7 @@ async def test_what_is_due_waits_and_what_is_to_come_does_not(api: Client, db: D
     for key in "abc":
         await given.put(api, job, key, at=None)
     await given.put(api, job, "later")
-    node = "insert into horai.node (name, host, pid, version, lease_until) values ('n', 'h', 1, 'v', now()) returning incarnation"
+    node = "insert into horai.node (name, host, pid, version, lease_until) values ('n', 'h', 1, 'v', now() + interval '1 hour') returning incarnation"
     claim = """update horai.instance_live set state = 1, node = $1, claim = 1, claimed_at = now()
                where job_id = $2 and key = 'a'"""
     await db.execute(claim, await db.fetchval(node), int(job["id"]))
