@@ -97,7 +97,8 @@ async def test_up_runs_an_application_without_a_name_on_its_embedded_database_on
         if is_embedded:
             horai = Terminal(HORAI_SERVER=up.base)
             await until(lambda: _succeeded(horai), within=30)
-            assert horai("jobs", "show", "send_mail", "--json").json["declaredBy"] is None
+            shown = horai("jobs", "show", "send_mail", "--json").json
+            assert (shown["name"], shown.get("declaredBy")) == ("send_mail", None)
         else:
             await until(lambda: UNNAMED[0] in up.log.read_text(), within=30)
     finally:
