@@ -103,7 +103,7 @@ def test_a_path_carries_any_name() -> None:
 
 
 def test_without_a_server_the_way_to_one_is_told(alone: Terminal) -> None:
-    ended = alone("jobs", "list", "--json")
+    ended = alone("jobs", "list")
 
     assert ended.failed_with(
         1,
