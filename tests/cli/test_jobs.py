@@ -40,7 +40,7 @@ def test_a_job_lives_from_create_to_delete(horai: Terminal) -> None:
 
     deleted = horai("jobs", "delete", "story", "--yes")
     assert (deleted.code, deleted.out, deleted.err) == (0, "", "Deleted story.\n")
-    gone = horai("jobs", "show", "story", "--json")
+    gone = horai("jobs", "show", "story")
     assert (gone.code, gone.out) == (1, "")
     assert gone.err.startswith("error: There is no job 'story'.\nhint: ")
 

@@ -82,8 +82,9 @@ def test_discarding_nothing_is_bad_usage(alone: Terminal) -> None:
 def test_a_source_does_not_start_a_database_of_its_own(alone: Terminal, tmp_path: Path) -> None:
     done = alone("source", "nats", "--stream", "s", "--subject", "a", "--data-dir", str(tmp_path / "none"))
 
-    assert done.code == 1
-    assert "hint: Start `horai up`, or give --database-url." in done.err
+    assert done.code == 2
+    assert done.err.startswith("error: No database is named, and no `horai up` runs in ")
+    assert "set HORAI_DATABASE_URL, or start `horai up`" in done.err
 
 
 def test_A16_the_history_of_a_key_is_one_list(horai: Terminal) -> None:

@@ -470,7 +470,7 @@ async def test_the_application_is_its_own_again_afterwards() -> None:
     async def charge() -> None: ...
 
     async with Harness(app, START):
-        with pytest.raises(RuntimeError, match="in a harness already"):
+        with pytest.raises(RuntimeError, match="A harness has been entered with the application"):
             async with Harness(app, START):
                 pass
     assert "client" not in vars(app)
