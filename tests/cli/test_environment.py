@@ -77,7 +77,7 @@ def test_a_variable_of_another_program_filters_no_list(horai: Terminal) -> None:
 
 def test_a_hint_names_a_command_and_no_path(horai: Terminal) -> None:
     assert horai("jobs", "show", "no-such-job").err.splitlines()[-1] == "hint: `horai jobs list` lists them."
-    assert horai("instances", "show", "1").err.splitlines()[-1] == "hint: `horai instances list` lists them."
+    assert horai("instances", "show", "999999999").err.splitlines()[-1] == "hint: `horai instances list` lists them."
 
 
 @pytest.mark.parametrize("asked", [("--json",), ()])

@@ -83,7 +83,7 @@ async def test_only_the_queues_it_is_given_are_its_own(url: str, shop: Shop, con
 
 async def test_no_more_functions_run_at_once_than_it_was_told(url: str, shop: Shop) -> None:
     async with elsewhere(url) as job:
-        with shop.worker(url, HORAI_CONCURRENCY="3") as worker:
+        with shop.worker(url, HORAI_CONCURRENCY="4") as worker:  # one place stays free for the other functions
             worker.started()
             handles = await job("hold").enqueue_many(range(12))
             await until(lambda: len(shop.noted()) == 3)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from horai.accept import starters
 from horai.core import settlement
 from horai.engine import settler
 
@@ -29,7 +30,7 @@ def code_of(given: ast.expr) -> str | None:
 
 
 def codes() -> set[str]:
-    """Those that stand in the sources, and those that no executor gives: a refused outcome, a lost node."""
+    """Those that stand in the sources, and those that no executor gives: a refused outcome, a lost node, a blocked run."""
     calls = (
         node
         for path in (ROOT / "src" / "horai").rglob("*.py")
@@ -37,7 +38,7 @@ def codes() -> set[str]:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in FAILURES and node.args
     )
     found = {code_of(call.args[0]) for call in calls}
-    return {code for code in found if code is not None} | {settler.UNSTORABLE, settlement.NODE_LOST}
+    return {code for code in found if code is not None} | {settler.UNSTORABLE, settlement.NODE_LOST, starters.RUN_BLOCKED}
 
 
 @pytest.mark.parametrize("language", ["en", "zh-CN"])

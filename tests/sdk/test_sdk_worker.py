@@ -186,7 +186,7 @@ async def test_what_outstays_the_grace_is_a_failed_attempt(url: str, connection:
 
 
 async def test_an_application_without_jobs_is_refused(url: str):
-    with pytest.raises(Invalid, match="no jobs"):
+    with pytest.raises(Invalid, match="No job is declared"):
         async with working(Horai("empty", database_url=url)):
             pass
 

@@ -109,7 +109,7 @@ async def test_a_put_says_what_became_of_it(url: str):
 
 async def test_a_key_is_cancelled_once(url: str):
     shop = Shop(url)
-    handle = await shop.send.put("article:42", delay="1h")
+    handle = await shop.send.put("article:42", delay="1h", payload=Coupon(1))
     assert await shop.send.cancel("article:42")
     assert not await shop.send.cancel("article:42")
     with pytest.raises(InstanceCancelled) as caught:

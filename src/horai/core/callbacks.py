@@ -129,10 +129,10 @@ def outcome_of(answer: Answer, now: datetime, remaining: timedelta) -> Outcome |
 
 def _status_outcome(answer: Answer, retry_after: timedelta | None) -> Outcome:
     said = _object_in(answer)
-    code, message = f"HTTP_{answer.status}", _status_message(answer, said.get("message"))
+    message = _status_message(answer, said.get("message"))
     if answer.status in {408, 425, 429} or 500 <= answer.status < 600:
-        return FailedRetryable(code, message, retry_after)
-    return FailedUnrecoverable(code, message, own_tags(said.get("tags")))
+        return FailedRetryable(f"HTTP_{answer.status}", message, retry_after)
+    return FailedUnrecoverable(f"HTTP_{answer.status}", message, own_tags(said.get("tags")))
 
 
 def _is_json(answer: Answer) -> bool:
