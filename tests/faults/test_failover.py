@@ -109,7 +109,7 @@ async def test_writes_resume_within_5_s_of_the_promotion(
 ) -> None:
     async with replicas(short_place) as cluster, running(node_of(cluster, short_place, tmp_path)) as writer:
         await writer.create_job()
-        assert await writer.put()
+        await writer.first_success(PROMISED + BUSY)
         await caught_up(cluster.first, cluster.second)
 
         await fail(cluster)
