@@ -254,6 +254,7 @@ class Proxy:
             task = asyncio.create_task(self._serve(reader, writer))
             serving.add(task)
             task.add_done_callback(serving.discard)
+            task.add_done_callback(lambda _: writer.transport.abort())  # a task cancelled before it began has not
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
         self._port = server.sockets[0].getsockname()[1]
