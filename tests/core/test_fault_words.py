@@ -38,7 +38,11 @@ def codes() -> set[str]:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in FAILURES and node.args
     )
     found = {code_of(call.args[0]) for call in calls}
-    return {code for code in found if code is not None} | {settler.UNSTORABLE, settlement.NODE_LOST, starters.RUN_BLOCKED}
+    return {code for code in found if code is not None} | {
+        settler.UNSTORABLE,
+        settlement.NODE_LOST,
+        starters.RUN_BLOCKED,
+    }
 
 
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
