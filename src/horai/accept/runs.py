@@ -70,7 +70,7 @@ async def abandon_runs(connection: Connection, run_ids: Collection[int]) -> None
 
 @dataclass(slots=True)
 class Advanced:
-    """What came of it: rows that may be claimed, runs that go on, and runs to ask about again soon.
+    """The result of a step: rows that may be claimed, runs that continue, and runs to ask about again soon.
 
     `gates` are the jobs of workflows that have a run less, and whose next slots may wait for that.
     """

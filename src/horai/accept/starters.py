@@ -52,7 +52,7 @@ async def end_starters(connection: Connection, ends: Mapping[int, RunEnd]) -> En
 
 
 def _decision(held: Held, state: RunState) -> Decision:
-    """Nobody has to act on the letter of a blocked run: the letters of its dead nodes wait to be replayed."""
+    """Decide how a starter ends. The letter of a blocked run needs no action: the letters of its dead nodes are replayed."""
     if state is RunState.SUCCESS:
         return Complete(json.dumps({"run": str(held.id)}))
     return Bury(RUN_BLOCKED, _MESSAGE, tags_of(RUN_BLOCKED, spent=False))

@@ -65,8 +65,8 @@ def changed_document(document: Mapping[str, Any], status: JobStatus, fields: Map
 def checked_source(document: Mapping[str, Any], allowed: Container[str]) -> Source:
     """Read the source that a document describes; `allowed` are the names of the operator's sources.
 
-    `Invalid` names every wrong field. A name that is not allowed gets one text whatever it is, so that it cannot be used to
-    find out which names or variables exist.
+    `Invalid` names every wrong field. Every name that is not allowed gets the same text, so that a
+    request cannot find out which names or variables exist.
     """
     faults = Faults()
     source = _sql(document, allowed, faults) if document.get("type") == "sql" else _http(document, faults)

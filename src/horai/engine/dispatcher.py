@@ -180,7 +180,7 @@ class Dispatcher:
         return timedelta(0) if times is None else min(SHORTEST_BARREN * 4 ** min(times, 8), LONGEST_BARREN)
 
     def _line_up(self) -> None:
-        """Whatever a timer says is due gets in line, and whatever was held back by a handler that has room now."""
+        """Queue the scans whose timers are due, and those held back for a handler that has room now."""
         now, due = time.monotonic(), self._lanes.take_due(self.bench.clock.now())
         for handler in [name for name in self._held_back if self.bench.holdings.room_of(name) > 0]:
             due += self._held_back.pop(handler)

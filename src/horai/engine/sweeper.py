@@ -1,7 +1,7 @@
 """Looks behind the claimer's cursors, for what no timer and no wake tells.
 
 A straggler pass over the last seconds runs every second while there is work, a sweep over everything every half minute,
-every second while nobody hears of other processes' wakes. When a beat says that rows may be new, a look ahead asks every
+every second while this process hears no wakes of others. When a beat says that rows may be new, a look ahead asks every
 place for its next due time: so a row without a wake starts on time as well. All of them only look, on a connection of their own and in slices:
 what they find they tell the dispatcher. The sweep also finds rows that run for this node and that it does not hold (the
 answer to a claim was lost, or a call was cut off) and gives them back, and the other way round: claims in hand whose rows

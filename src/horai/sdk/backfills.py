@@ -81,7 +81,7 @@ class Backfill:
         return _shown(await backfills.cancel_backfill(self._scope, int(self.id), note))
 
     async def wait(self, timeout: float | str | timedelta | None = None) -> BackfillProgress:
-        """What it came to, once nothing of it is under way. TimeoutError, with its progress, after `timeout`.
+        """Wait until the backfill has ended and return its progress. Raises TimeoutError with its progress after `timeout`.
 
         Slots that failed are counted, not raised. One that is paused is waited for.
         """

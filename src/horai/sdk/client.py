@@ -73,7 +73,7 @@ class Client:
     async def put(
         self, job: str, key: str, when: When, payload: str | None, intent: Intent, needs_payload: bool
     ) -> tuple[Verdict, int]:
-        """What became of a put, and of which instance. `PayloadMissing` if a new one would lack what it needs."""
+        """Put a key; return the decision and the instance. Raises `PayloadMissing` if a new instance would lack its payload."""
         put = Put(check_key(key), await self._moment(when) or await self.now(), payload, intent, needs_payload)
         verdict, instance = await instances.put_instance(self.scope, job, put)
         return verdict, instance.id

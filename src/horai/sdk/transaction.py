@@ -32,7 +32,7 @@ class CallersTransaction:
     async def put(
         self, job: str, key: str, when: When, payload: str | None, intent: Intent, needs_payload: bool
     ) -> tuple[Verdict, int]:
-        """What became of a put, and of which instance. `PayloadMissing` if a new one would lack what it needs."""
+        """Put a key; return the decision and the instance. Raises `PayloadMissing` if a new instance would lack its payload."""
         wish = within.put(job, check_key(key), await self._moment(when), payload, intent, needs_payload)
         answer = await connections.fetch(self._conn, wish)
         return answer.verdict, answer.instance_id

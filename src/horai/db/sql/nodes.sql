@@ -1,7 +1,7 @@
 -- Nodes are incarnations with a lease.
 
 -- name: register_node
--- Whoever listens beats at once, and gives the newcomer its share. `latest` is the last time that nodes have noted: a clock
+-- Nodes that listen beat at once, and give the new node its share. `latest` is the latest time that any node wrote: a clock
 -- that is behind it was set back.
 insert into horai.node (name, host, pid, version, lease_until, roles)
 values ($1, $2, $3, $4, clock_timestamp() + $5::interval, $6)
@@ -13,7 +13,7 @@ returning incarnation, pg_notify('horai_wake', 'n'), (
 -- name: renew_node
 -- One beat: the node's lease and those of all its shards, and what it has to know of the others. Zero rows: fenced or
 -- stopped, never to be renewed. Shards come back as they were before; `is_kept` are those that this renewed, which a shard
--- that somebody takes at this moment is not. The notification probes the listening connections of all nodes. The mark and the
+-- that another node takes at this moment is not. The notification probes the listening connections of all nodes. The mark and the
 -- snapshot tell whether live rows may be new (core/news.py); they come with the beat because an idle node then asks nothing more.
 with me as (
     update horai.node set lease_until = clock_timestamp() + $2::interval, vitals = $3::json, draining = $4
