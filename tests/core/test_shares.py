@@ -1,6 +1,8 @@
 """Slots that handlers share: what hangs leaves room for the others."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from horai.core.shares import Shares
 
@@ -54,3 +56,12 @@ def test_a_handler_that_was_not_known_has_the_same_rights():
     assert filled(shares, "new") == 3
     shares.end("new", 3)
     assert filled(shares, "a") == 3
+
+
+@given(st.integers(1, 9), st.dictionaries(st.sampled_from("abc"), st.integers(1, 3)), st.lists(st.sampled_from("abc")))
+def test_a_call_may_begin_exactly_while_there_is_room(slots: int, caps: dict[str, int], calls: list[str]) -> None:
+    shares = Shares(slots, "abc", caps)
+    for handler in calls:
+        assert all(shares.may_begin(name) == (shares.room(name) > 0) for name in "abc")
+        if shares.may_begin(handler):
+            shares.begin(handler)

@@ -40,6 +40,12 @@ class Shares:
         cap = self._caps.get(handler)
         return max(room if cap is None else min(room, cap - running), 0)
 
+    def may_begin(self, handler: str) -> bool:
+        """Tell whether one more call of a handler may begin: `room` without arithmetic while slots are plentiful."""
+        if self.free > self._kept_at_most and handler not in self._caps:
+            return True
+        return self.room(handler) > 0
+
     def begin(self, handler: str, calls: int = 1) -> None:
         """Take slots. The caller has asked for the room."""
         running = self._running.get(handler)

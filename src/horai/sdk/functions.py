@@ -44,7 +44,7 @@ class Crew:
 
     def enter(self, handler: str) -> bool:
         """Takes a place, which `leave` gives back; False when there is none, and `turn` waits for one."""
-        if self._shares.room(handler) > 0:
+        if self._shares.may_begin(handler):
             self._shares.begin(handler)
             return True
         return False
@@ -69,9 +69,12 @@ class Crew:
     def leave(self, handler: str) -> None:
         """Gives a place back: to the handlers that wait and may begin, of these to the one that runs least."""
         self._shares.end(handler)
-        while waiting := [name for name, line in self._lines.items() if line and self._shares.room(name) > 0]:
+        while self._lines and (waiting := [name for name in self._lines if self._shares.may_begin(name)]):
             first = min(waiting, key=self._shares.running)
-            turn = self._lines[first].popleft()
+            line = self._lines[first]
+            turn = line.popleft()
+            if not line:
+                del self._lines[first]
             if not turn.done():
                 self._shares.begin(first)
                 turn.set_result(None)
