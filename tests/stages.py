@@ -1,6 +1,7 @@
 """Stages of the engine on a workbench: called step by step, with a keeper and an executor that do as they are told."""
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -56,6 +57,10 @@ class FixedKeeper:
     incarnation: int
     trusted: bool = True
     owned: frozenset[int] = frozenset(range(SHARDS))
+
+    @property
+    def trusted_until(self) -> float:
+        return math.inf if self.trusted else -math.inf
 
     def holds(self) -> bool:
         return self.trusted

@@ -26,9 +26,9 @@ def test_long_calls_are_left_to_others():
 
 def test_many_notes_within_a_moment_count_as_one_span():
     pace = Pace(0.0)
-    for step in range(100):
+    for step in range(1, 101):
         pace.note(step * 0.001, 10)
-    assert 500 <= pace.ahead(0.1) / (MOMENT / 0.1) <= 1_000
+    assert 500 <= pace.ahead(0.1) / (MOMENT / 0.1) <= 1_001
 
 
 def test_a_calm_is_soon_forgotten():
@@ -42,3 +42,20 @@ def test_calls_that_stop_ending_are_not_held_in_advance():
     pace = after(20, 1_000, 0.025)
     assert pace.ahead(0.5 + MOMENT) < 2_000
     assert pace.ahead(1_000.0) == 0
+
+
+def test_the_first_span_counts_in_full():
+    assert after(1, 1_000, 0.025).ahead(0.025) == pytest.approx(40_000 * MOMENT, abs=1)
+
+
+def test_the_time_without_calls_to_make_does_not_lower_the_rate_of_those_that_follow():
+    pace = Pace(0.0)
+    pace.resume(60.0)
+    pace.note(60.025, 1_000)
+    assert pace.ahead(60.025) == pytest.approx(40_000 * MOMENT, abs=1)
+
+
+def test_a_rate_from_before_a_long_pause_is_not_believed_after_it():
+    pace = after(20, 1_000, 0.025)
+    pace.resume(60.0)
+    assert pace.ahead(60.0) <= 4

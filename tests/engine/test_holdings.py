@@ -22,7 +22,7 @@ def claimed(instance_id: int, fence: int = 1) -> Claimed:
 async def test_B6_what_is_in_hand_is_bounded_and_counted():
     vitals = Vitals()
     holdings = Holdings(2, vitals)
-    holdings.add(claimed(n) for n in (1, 2))
+    holdings.add([claimed(n) for n in (1, 2)])
 
     assert (holdings.room, len(holdings), vitals.in_flight) == (0, 2, 2)
     holdings.drop([held(1)])

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +11,14 @@ import pytest
 
 from horai import Cancelled, Instance, RetryLater, Unrecoverable
 from horai.core.calls import Call, WorkerTarget
-from horai.core.settlement import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded
+from horai.core.settlement import (
+    FailedRetryable,
+    FailedUnrecoverable,
+    NotSent,
+    Outcome,
+    Postponed,
+    Succeeded,
+)
 from horai.sdk.functions import AsyncFunction, Crew, ThreadedFunction, executor_of
 from horai.sdk.payloads import signature_of
 
@@ -29,7 +36,13 @@ def executor(function: Callable[..., Any], crew: Crew | None = None) -> AsyncFun
 
 
 async def outcome(function: Callable[..., Any], **given: Any) -> Outcome:
-    return await executor(function).run(call(**given))
+    return await run(executor(function), call(**given))
+
+
+async def run(executor: AsyncFunction | ThreadedFunction, call: Call) -> Outcome:
+    """Make an attempt, first step and rest in one task."""
+    outcome = executor.run(call)
+    return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
 async def test_B9_what_is_returned_is_success_with_a_result():
@@ -113,10 +126,10 @@ async def test_a_thread_that_takes_too_long_keeps_its_place_until_it_ends():
     async def at_once() -> int:
         return 1
 
-    failed = await executor(hang, crew).run(call(timeout=timedelta(milliseconds=20)))
+    failed = await run(executor(hang, crew), call(timeout=timedelta(milliseconds=20)))
     assert isinstance(failed, FailedRetryable)
     assert failed.code == "TIMEOUT"
-    waiting = asyncio.create_task(executor(at_once, crew).run(call(instance_id=2)))
+    waiting = asyncio.create_task(run(executor(at_once, crew), call(instance_id=2)))
     for _ in range(5):
         await asyncio.sleep(0)
     assert not waiting.done()
@@ -144,7 +157,7 @@ async def test_a_cancelled_instance_is_told_to_its_function():
         await instance.cancelled()
         instance.raise_if_cancelled()
 
-    running = asyncio.create_task(executor(stoppable, crew).run(call()))
+    running = asyncio.create_task(run(executor(stoppable, crew), call()))
     await began.wait()
     crew.claim_over(1, 2)
     await asyncio.sleep(0)
@@ -165,16 +178,16 @@ async def test_no_more_run_at_once_than_there_are_places():
         await asyncio.sleep(0.001)
         now -= 1
 
-    runs = [executor(counted, crew).run(call(instance_id=n)) for n in range(20)]
+    runs = [run(executor(counted, crew), call(instance_id=n)) for n in range(20)]
     assert await asyncio.gather(*runs) == [Succeeded()] * 20
     assert most == 3
 
 
 async def test_whoever_is_cancelled_in_line_leaves_no_gap():
     crew, gate = Crew(1), asyncio.Event()
-    first = asyncio.create_task(executor(gate.wait, crew).run(call()))
-    second = asyncio.create_task(executor(gate.wait, crew).run(call(instance_id=2)))
-    third = asyncio.create_task(executor(gate.wait, crew).run(call(instance_id=3)))
+    first = asyncio.create_task(run(executor(gate.wait, crew), call()))
+    second = asyncio.create_task(run(executor(gate.wait, crew), call(instance_id=2)))
+    third = asyncio.create_task(run(executor(gate.wait, crew), call(instance_id=3)))
     await asyncio.sleep(0)
     second.cancel()
     gate.set()
@@ -189,22 +202,22 @@ async def test_a_claim_that_ends_while_it_waits_for_a_place_never_begins():
         nonlocal began
         began = True
 
-    first = asyncio.create_task(executor(gate.wait, crew).run(call()))
-    waiting = asyncio.create_task(executor(second, crew).run(call(instance_id=2)))
+    first = asyncio.create_task(run(executor(gate.wait, crew), call()))
+    waiting = asyncio.create_task(run(executor(second, crew), call(instance_id=2)))
     await asyncio.sleep(0)
     crew.claim_over(2, 3)
     gate.set()
     assert await waiting == NotSent()
     assert await first == Succeeded("true")
     assert not began
-    assert await executor(second, crew).run(call(instance_id=4)) == Succeeded()
+    assert await run(executor(second, crew), call(instance_id=4)) == Succeeded()
 
 
 async def test_a_claim_that_was_lost_while_it_waited_for_a_place_never_begins():
     gate = asyncio.Event()
     crew = Crew(1, is_held=lambda call: call.instance_id == 1)
-    first = asyncio.create_task(executor(gate.wait, crew).run(call()))
-    waiting = asyncio.create_task(executor(gate.wait, crew).run(call(instance_id=2)))
+    first = asyncio.create_task(run(executor(gate.wait, crew), call()))
+    waiting = asyncio.create_task(run(executor(gate.wait, crew), call(instance_id=2)))
     await asyncio.sleep(0)
     gate.set()
     assert await waiting == NotSent()
@@ -226,7 +239,7 @@ async def test_a_stopping_worker_cancels_the_attempt_itself():
     async def endless() -> None:
         await asyncio.Event().wait()
 
-    running = asyncio.create_task(executor(endless).run(call()))
+    running = asyncio.create_task(run(executor(endless), call()))
     await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -255,7 +268,7 @@ async def test_a_result_that_cannot_be_stored_is_a_dead_letter_that_says_so():
 
 async def test_an_instance_tells_who_it_is():
     seen: list[Instance[Any]] = []
-    await executor(seen.append).run(call('{"a": 1}'))
+    await run(executor(seen.append), call('{"a": 1}'))
     (instance,) = seen
     assert (instance.id, instance.key, instance.attempt, instance.fence) == ("1", "k", 1, 3)
     assert instance.unit == "default:job:k"
@@ -263,3 +276,53 @@ async def test_an_instance_tells_who_it_is():
     assert instance.payload is instance.payload
     with pytest.raises(ValueError, match="between 0 and 1"):
         instance.progress(1.5)
+
+
+async def test_a_function_goes_on_in_the_task_that_began_it():
+    tasks: list[asyncio.Task[Any] | None] = []
+
+    async def waits() -> None:
+        tasks.append(asyncio.current_task())
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0)
+        tasks.append(asyncio.current_task())
+
+    assert await outcome(waits, timeout=timedelta(seconds=5)) == Succeeded()
+    assert tasks == [asyncio.current_task()] * 2
+
+
+async def test_a_timeout_reaches_the_function_where_it_waits():
+    seen: list[type[BaseException]] = []
+
+    async def waits() -> None:
+        await asyncio.sleep(0)
+        try:
+            await asyncio.Event().wait()
+        except BaseException as error:
+            seen.append(type(error))
+            raise
+
+    failed = await outcome(waits, timeout=timedelta(milliseconds=20))
+    assert isinstance(failed, FailedRetryable)
+    assert (failed.code, seen) == ("TIMEOUT", [asyncio.CancelledError])
+
+
+async def test_an_awaitable_that_is_no_coroutine_is_awaited():
+    def returns_a_future(instance: Instance[Any]) -> asyncio.Future[int]:
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(instance.attempt)
+        return future
+
+    executor = AsyncFunction(returns_a_future, signature_of(returns_a_future), Crew(1), "job")
+    assert await run(executor, call()) == Succeeded("1")
+
+
+async def test_a_call_that_ends_without_a_wait_leaves_its_place_free():
+    crew = Crew(1)
+
+    async def at_once() -> None:
+        pass
+
+    for number in range(3):
+        assert executor(at_once, crew).run(call(instance_id=number)) == Succeeded()
+    assert crew.enter("")

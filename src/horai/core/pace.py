@@ -11,21 +11,33 @@ SPAN = 0.02
 
 
 class Pace:
-    """The rate at which calls end, smoothed over the last few spans."""
+    """The rate at which calls end while there are calls to make. It rises at once and falls smoothly."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._since = now
         self._ended = 0
         self._rate = 0.0
 
+    def resume(self, now: float) -> None:
+        """Begin a span: there are calls to make again. The time without any says nothing about how long they take."""
+        self._rate = self._rate_at(now)
+        self._since, self._ended = now, 0
+
     def note(self, now: float, ended: int) -> None:
         """So many more calls have ended."""
         self._ended += ended
-        if (passed := now - self._since) >= SPAN:
-            self._rate = (self._rate + self._ended / passed) / 2
+        passed = now - self._since
+        seen = self._ended / max(passed, SPAN)
+        if passed >= SPAN:
             self._since, self._ended = now, 0
+            self._rate = (self._rate + seen) / 2
+        self._rate = max(self._rate, seen)
 
     def ahead(self, now: float) -> int:
-        """How many to hold beyond those that run. Calls that have stopped ending lower the rate as time passes."""
+        """How many to hold beyond those that run."""
+        return int(self._rate_at(now) * MOMENT)
+
+    def _rate_at(self, now: float) -> float:
+        """Return the rate as it is now: calls that have stopped ending lower it as time passes."""
         passed = max(now - self._since, SPAN)
-        return int(min(self._rate, (self._ended + self._rate * SPAN + 1) / passed) * MOMENT)
+        return min(self._rate, (self._ended + self._rate * SPAN + 1) / passed)

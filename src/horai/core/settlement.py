@@ -7,6 +7,7 @@ failed retryable, failed unrecoverable. `NotSent` and `Postponed` are no complet
 A lost attempt has no outcome: its node died. `plan_loss` decides about its instance.
 """
 
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import assert_never
@@ -115,6 +116,12 @@ class Release:
 
 
 Decision = Complete | Retry | Bury | Release
+
+
+async def outcome_of(run: Outcome | Awaitable[Outcome | Accepted]) -> Outcome | Accepted:
+    """Wait for the outcome of a run that has begun, unless it has ended already."""
+    return await run if isinstance(run, Awaitable) else run
+
 
 SUCCESS = Succeeded()
 DONE = Complete()

@@ -1,17 +1,17 @@
 """Attempts under way: each claimed row becomes a call, and whatever comes of it is handed to the settler.
 
 A runner takes one row after the other. As soon as a call makes it wait, the next row gets a runner of its own: calls run
-side by side, and a thousand that never wait cost one task.
+side by side, and a thousand that never wait cost one task. A runner lets the event loop go on every `STRETCH` seconds.
 """
 
 import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -29,6 +29,7 @@ from horai.core.settlement import (
     NotSent,
     Outcome,
     Release,
+    outcome_of,
     plan,
 )
 from horai.core.vitals import Vitals
@@ -50,14 +51,16 @@ NOT_OURS = NotSent()
 Nor when it holds a lease again: a node that was fenced has done so as another incarnation.
 """
 UNREADABLE_PAUSE = timedelta(seconds=1)
+STRETCH = 0.003
+"""Seconds that calls which never wait may keep the event loop from reading answers and beginning other work."""
 NOT_REPORTED = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
 
 
 class Executor(Protocol):
     """Makes one attempt; never raises but for cancellation."""
 
-    async def run(self, call: Call) -> Outcome | Accepted:
-        """What the attempt came to."""
+    def run(self, call: Call) -> "Outcome | Awaitable[Outcome | Accepted]":
+        """Return the outcome of an attempt that has ended already, or an awaitable of it, which is awaited at once."""
         ...
 
 
@@ -90,7 +93,7 @@ class Attempts:
         self._looking = asyncio.Lock()
         self._vitals = vitals
         self._waiting: deque[Errand] = deque()
-        self._is_relief_coming = False
+        self._is_trusted = False
         self._runners: set[asyncio.Task[None]] = set()
         self._awaited: dict[tuple[int, int], asyncio.Event] = {}
 
@@ -109,42 +112,70 @@ class Attempts:
         self._relieve()
 
     def _relieve(self) -> None:
-        """A runner for what waits. It calls for relief itself before each call that may hold it up."""
-        self._is_relief_coming = False
+        """Start a runner for the rows that wait."""
         if self._waiting:
             runner = asyncio.create_task(self._run())
             self._runners.add(runner)
             runner.add_done_callback(self._runners.discard)
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
+        done: list[
+            Settlement
+        ] = []  # calls that succeeded without a wait: submitted together, before anything else can run
+        pause_at = self._stretch()
         while self._waiting:
-            if not self._is_relief_coming:
-                self._is_relief_coming = True
-                loop.call_soon(self._relieve)
             errand = self._waiting.popleft()
-            try:
-                await self._attempt(errand)
-            except Exception as error:  # its outcome is with the settler; the rows behind it are not to blame
-                log.error("an attempt failed unexpectedly", instance=errand[0].held.id, error=repr(error))
+            run = self._begin(errand)
+            if run is SUCCESS:
+                done.append(Settlement(errand[0].held, DONE))
+                if time.monotonic() < pause_at:
+                    continue
+            self._settler.submit(*done)
+            done.clear()
+            if run is not SUCCESS:
+                await self._attend(errand, run)
+            elif self._waiting:
+                await asyncio.sleep(0)
+            pause_at = self._stretch()
+        self._settler.submit(*done)
 
-    async def _attempt(self, errand: Errand) -> None:
-        """One attempt from call to settlement; every way out settles or releases."""
+    def _stretch(self) -> float:
+        """Return until when calls may begin one after the other: not beyond the lease, which is looked at here."""
+        self._is_trusted = self._keeper.holds()
+        return min(time.monotonic() + STRETCH, self._keeper.trusted_until)
+
+    def _begin(self, errand: Errand) -> Outcome | Awaitable[Outcome | Accepted]:
+        """Begin an attempt: its outcome, if it has ended already."""
         row, job, recipe = errand
+        held, handler = row[0], recipe.handler
+        try:
+            if not self._is_trusted or held.node != self._keeper.incarnation:
+                return NOT_OURS
+            if row.has_large_payload:
+                return self._run_large(errand)
+            call = call_of(row, job, recipe, () if handler else self._secrets_of(job))
+            return (self._executor(held, handler) if held.lost else self._executors[handler]).run(call)
+        except Exception as error:  # of this row alone: the rows behind it are not to blame
+            log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
+            return STOPPED
+
+    async def _attend(self, errand: Errand, run: Outcome | Awaitable[Outcome | Accepted]) -> None:
+        """One attempt from its first wait to its settlement; every way out settles or releases."""
+        row, _, recipe = errand
         held, is_quiet = row.held, False
         outcome: Outcome | Accepted = STOPPED
         try:
-            if not self._keeper.holds() or held.node != self._keeper.incarnation:
-                outcome = NOT_OURS
-            elif row.has_large_payload:
-                outcome = await self._run_large(errand)
+            if isinstance(run, Awaitable):
+                self._relieve()
+                outcome = await run
             else:
-                secrets = () if recipe.handler else self._secrets_of(job)
-                outcome = await self._executor(held, recipe).run(call_of(row, job, recipe, secrets))
+                outcome = run
             if isinstance(outcome, Accepted):
                 await self._reported(held, outcome.remaining)
                 is_quiet = True
                 outcome = NOT_REPORTED
+        except Exception as error:  # its outcome is with the settler; the rows behind it are not to blame
+            log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
         finally:
             if isinstance(outcome, Accepted):
                 outcome = STOPPED_WAITING
@@ -163,13 +194,13 @@ class Attempts:
         except LookupError:
             return NotSent(UNREADABLE_PAUSE)
         call = call_of(row, job, recipe, () if recipe.handler else self._secrets_of(job))
-        return await self._executor(row.held, recipe).run(call._replace(payload=payload))
+        return await outcome_of(self._executor(row.held, recipe.handler).run(call._replace(payload=payload)))
 
-    def _executor(self, held: Held, recipe: Recipe) -> Executor:
+    def _executor(self, held: Held, handler: str) -> Executor:
         """Choose the process of its own for an instance that may have killed its nodes."""
-        if held.lost >= ALONE_AFTER and recipe.handler in self._alone:
-            return self._alone[recipe.handler]
-        return self._executors[recipe.handler]
+        if held.lost >= ALONE_AFTER and handler in self._alone:
+            return self._alone[handler]
+        return self._executors[handler]
 
     async def _payload_of(self, held: Held) -> str | None:
         async with self._looking:
@@ -232,22 +263,12 @@ def _origin(errand: Errand, outcome: Outcome) -> Origin | None:
 
 def call_of(row: Claimed, job: Runnable, recipe: Recipe, secrets: tuple[str, ...]) -> Call:
     """The attempt a claim stands for."""
-    held, _lane, _due, slot, key, fire_time, execute_time, born_for, payload, _is_large = row
-    return Call(
-        held.id,
-        held.job_id,
-        job.name,
-        job.tenant,
-        key,
-        fire_time,
-        execute_time,
-        held.attempt,
-        held.fence,
-        born_for,
-        slot,
-        payload,
-        recipe.target,
-        recipe.timeout,
-        secrets,
-        held.node,
-    )
+    (id_, job_id, attempt, fence, node, *_), _lane, _due, slot, key, fire_time, execute_time, born_for, payload, _ = row
+    new: Any = getattr(tuple, "__new__")  # noqa: B009 — as in `claimed_rows`: half the time of the constructor
+    return new(
+        Call,
+        (
+            id_, job_id, job.name, job.tenant, key, fire_time, execute_time, attempt, fence, born_for, slot, payload,
+            recipe.target, recipe.timeout, secrets, node,
+        ),
+    )  # fmt: skip

@@ -5,6 +5,7 @@ place has next is asked for when it has run dry. Never more is claimed than ther
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,8 +32,10 @@ log = structlog.get_logger(__name__)
 
 NOT_TRUSTED_PAUSE = timedelta(milliseconds=200)
 IDLE = timedelta(seconds=60)
-PLACES_AT_ONCE = 64
+PLACES_AT_ONCE = 256
 ASKED_AT_ONCE = 1_000
+ASK_EVERY = 0.02
+"""Seconds for which claims go on before places that have run dry are asked what they have next."""
 CLAIMS_A_STEP = 50
 RELEARN = timedelta(seconds=1)
 SHORTEST_BARREN = timedelta(milliseconds=1)
@@ -117,9 +120,13 @@ class Dispatcher:
         async with self._stepping:
             connection = await self.line.get()
             await self._look_around(connection, now)
+            asked_at = -math.inf
             for _ in range(CLAIMS_A_STEP):
-                await self._ask(connection)
                 self._line_up()
+                if not self._turns or time.monotonic() >= asked_at + ASK_EVERY:
+                    await self._ask(connection)
+                    self._line_up()
+                    asked_at = time.monotonic()
                 if not self._turns or self.bench.holdings.room <= 0 or self.is_draining:
                     break
                 if not self.bench.keeper.holds():

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from horai.core.pace import Pace
 from horai.core.shares import Shares
@@ -69,33 +69,37 @@ class Holdings:
             room += self._paces[handler].ahead(time.monotonic()) - waiting
         return min(room, self._limit - len(self._held))
 
-    def add(self, claimed: Iterable[Claimed], handler_of: Callable[[int], str] = lambda _: "") -> None:
+    def add(self, claimed: Sequence[Claimed], handler_of: Callable[[int], str] = lambda _: "") -> None:
         """Taken in hand. `handler_of` tells the handler of a lane."""
-        added = {(row[0].id, row[0].fence): (row[0], handler_of(row[1])) for row in claimed}
-        self._held |= added
-        for handler, calls in Counter(handler for _, handler in added.values()).items():
-            self._counts[handler] += calls
+        by_lane = Counter([row[1] for row in claimed])
+        handlers = {lane: handler_of(lane) for lane in by_lane}
+        self._held |= {(row[0][0], row[0][3]): (row[0], handlers[row[1]]) for row in claimed}
+        for lane, calls in by_lane.items():
+            handler = handlers[lane]
             if not self._is_crewed:
                 self._shares.begin(handler, calls)
+            elif not self._counts[handler]:
+                self._paces[handler].resume(time.monotonic())
+            self._counts[handler] += calls
         self._changed()
+
+    def worked(self, ended: Iterable[Held]) -> None:
+        """The calls of these claims have ended, and wait to be settled."""
+        if self._is_crewed:
+            now = time.monotonic()
+            calls = Counter([known[1] for held in ended if (known := self._held.get((held[0], held[3]))) is not None])
+            for handler, count in calls.items():
+                self._paces[handler].note(now, count)
+            self.wake()
 
     def drop(self, ended: Iterable[Held]) -> None:
         """Settled, or no longer ours."""
-        gone = Counter(known[1] for held in ended if (known := self._held.pop((held.id, held.fence), None)) is not None)
-        for handler, calls in gone.items():
+        known = [known for held in ended if (known := self._held.pop((held[0], held[3]), None)) is not None]
+        for handler, calls in Counter([handler for _, handler in known]).items():
             self._counts[handler] -= calls
             if not self._is_crewed:
                 self._shares.end(handler, calls)
         self._changed()
-        self.wake()
-
-    def worked(self, ended: Iterable[Held]) -> None:
-        """The calls of these claims have ended; those given back without a call are not among them. Comes before `drop`."""
-        if self._is_crewed:
-            now = time.monotonic()
-            calls = Counter(known[1] for held in ended if (known := self._held.get((held.id, held.fence))) is not None)
-            for handler, count in calls.items():
-                self._paces[handler].note(now, count)
         self.wake()
 
     def wake(self) -> None:

@@ -90,6 +90,11 @@ class Keeper:
         """Changes when the node was fenced: claims remember the one they were made under."""
         return self._vitals.incarnation
 
+    @property
+    def trusted_until(self) -> float:
+        """The monotonic time until which the lease is trusted, as far as is known now."""
+        return self._vitals.trusted_until
+
     def holds(self) -> bool:
         """Whether this node may claim. Whoever is told that it may not hears when it may, by `on_change`."""
         if self._is_trusted():

@@ -7,7 +7,7 @@ which most are, go as one statement of their own; what that could not settle goe
 
 import asyncio
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -64,9 +64,9 @@ class Inbox:
     signals: list[asyncio.Event]
     waiting: list[Settlement] = field(default_factory=list[Settlement])
 
-    def put(self, settlement: Settlement, batch: int) -> None:
-        """One more. The first settler is told at once, the others when there is a batch for them."""
-        self.waiting.append(settlement)
+    def put(self, settlements: Iterable[Settlement], batch: int) -> None:
+        """More of them. The first settler is told at once, the others when there is a batch for them."""
+        self.waiting += settlements
         self.signals[0].set()
         if len(self.waiting) >= batch:
             for signal in self.signals:
@@ -79,7 +79,7 @@ class Inbox:
         if len(chosen) < len(first):
             others = [settlement for settlement in first if chosen[settlement.held.id] is not settlement] + others
         self.waiting = others
-        return sorted(chosen.values())
+        return [chosen[id_] for id_ in sorted(chosen)]
 
 
 class Settler:
@@ -118,9 +118,11 @@ class Settler:
         mate._inbox = self._inbox
         return mate
 
-    def submit(self, settlement: Settlement) -> None:
-        """Takes an outcome over; it will be written, however long that takes."""
-        self._inbox.put(settlement, self._settings.settle_batch)
+    def submit(self, *settlements: Settlement) -> None:
+        """Take outcomes over; they will be written, however long that takes."""
+        if settlements:
+            self._holdings.worked([s.held for s in settlements if not isinstance(s.decision, Release)])
+            self._inbox.put(settlements, self._settings.settle_batch)
 
     async def step(self, now: datetime) -> datetime:
         """Writes one batch. What somebody else has locked goes to the back and is tried again soon."""
@@ -191,9 +193,7 @@ class Settler:
         except HELD_UP:
             return list(batch)
         self._vitals.observe_outcomes(time.monotonic(), failed=0, succeeded=len(done))
-        finished = [held for held, _ in plain if held.id in done]
-        self._holdings.worked(finished)
-        self._holdings.drop(finished)
+        self._holdings.drop([held for held, _ in plain if held.id in done])
         if len(done) == len(batch):
             return []
         return [settlement for settlement in batch if settlement.held.id not in done]
@@ -216,7 +216,7 @@ class Settler:
         # Gone, and not kept as late: this very outcome was written before, and the answer to its COMMIT was lost.
         _log_failures([s for s in gone if s.held.id not in kept and not s.is_quiet], is_late=False)
         _log_failures([s for s in gone if s.held.id in kept], is_late=True)
-        self._holdings.drop([settlement.held for settlement in batch if settlement.held.id not in still])
+        self._holdings.drop([s.held for s in batch if s.held.id not in still])
         self._tell(applied.woken, freed)
         return [settlement for settlement in left if settlement.held.id in still]
 
@@ -232,7 +232,6 @@ class Settler:
         failed = len(decisions) - succeeded - released
         dead = sum(isinstance(decision, Bury) for decision in decisions)
         self._vitals.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded, dead=dead)
-        self._holdings.worked([s.held for s in applied if not isinstance(s.decision, Release)])
         self._vitals.retry_backlog += sum(isinstance(decision, Retry) for decision in decisions)
 
 

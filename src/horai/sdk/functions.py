@@ -5,8 +5,9 @@ thread that outstays its timeout, keeps its place until it ends, and nothing els
 """
 
 import asyncio
+import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
@@ -15,6 +16,7 @@ from horai.core.calls import Call
 from horai.core.settlement import SUCCESS, NotSent, Outcome
 from horai.core.shares import Shares
 from horai.logs import running
+from horai.sdk.eager import Waiting, first_step
 from horai.sdk.instance import Instance, Notes
 from horai.sdk.outcomes import outcome_of_error, outcome_of_value, timed_out
 from horai.sdk.payloads import Form, Signature
@@ -34,6 +36,8 @@ class Crew:
         shares: Shares | None = None,
     ) -> None:
         self._shares = shares or Shares(concurrency)
+        self.may_begin = self._shares.may_begin
+        """Tells whether a handler has a place; a call that ends without a wait takes none."""
         self._is_held = is_held
         self._lines: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
         self.left: Callable[[], None] = lambda: None
@@ -79,11 +83,9 @@ class Crew:
                 self._shares.begin(first)
                 turn.set_result(None)
 
-    def begin(self, call: Call, decode: Callable[[str | None], Any]) -> Instance[Any]:
-        """An attempt is under way, or waits for a place."""
-        instance = Instance(call, decode, self.notes)
+    def begin(self, call: Call, instance: Instance[Any]) -> None:
+        """Add an attempt that is under way, or waits for a place."""
         self._running[call.instance_id, call.fence] = instance
-        return instance
 
     def end(self, call: Call) -> None:
         """It is not any more."""
@@ -124,34 +126,63 @@ class _Functions:
 class AsyncFunction(_Functions):
     """Makes the attempts of an async function, in the event loop."""
 
-    async def run(self, call: Call) -> Outcome:
-        """What the function's end makes of the attempt; never raises but for cancellation."""
-        crew, deadline = self._crew, None
-        instance = crew.begin(call, self._decode)
-        if not crew.enter(self._handler) and not await crew.turn(self._handler, call, instance):
+    def run(self, call: Call) -> Outcome | Awaitable[Outcome]:
+        """Begin an attempt: the outcome when the function ends without a wait, or an awaitable of it.
+
+        The calling task has to await it at once. It raises nothing but cancellation.
+        """
+        crew = self._crew
+        instance = Instance(call, self._decode, crew.notes)
+        if not crew.may_begin(self._handler):
+            return self._in_turn(call, instance)
+        running.set(call)
+        began = 0.0 if call.timeout is None else time.monotonic()
+        try:
+            value = first_step(self._function(*self._arguments(instance)))
+            return SUCCESS if value is None else outcome_of_value(value)
+        except Waiting as waiting:
+            crew.enter(self._handler)
+            crew.begin(call, instance)
+            return self._rest(call, instance, waiting.rest, began)
+        except BaseException as error:  # SystemExit too: it ends a function, never a worker
+            instance.end()
+            return outcome_of_error(error)
+
+    async def _in_turn(self, call: Call, instance: Instance[Any]) -> Outcome:
+        """Wait for a place first."""
+        self._crew.begin(call, instance)
+        if not self._crew.enter(self._handler) and not await self._crew.turn(self._handler, call, instance):
             return NotSent()
         running.set(call)
+        return await self._rest(call, instance, self._called(instance), time.monotonic())
+
+    async def _called(self, instance: Instance[Any]) -> Any:
+        return await self._function(*self._arguments(instance))
+
+    async def _rest(self, call: Call, instance: Instance[Any], rest: Awaitable[Any], began: float) -> Outcome:
+        """Await a function that has a place, and give the place back when it ends."""
+        deadline = None
         try:
-            arguments = self._arguments(instance)
             if call.timeout is None:
-                value = await self._function(*arguments)
+                value = await rest
             else:
-                async with asyncio.timeout(call.timeout.total_seconds()) as deadline:
-                    value = await self._function(*arguments)
+                left = call.timeout.total_seconds() - (time.monotonic() - began)
+                async with asyncio.timeout(left) as deadline:
+                    value = await rest
             return SUCCESS if value is None else outcome_of_value(value)
         except asyncio.CancelledError as error:
             instance.end()
             if _is_being_cancelled():
                 raise
             return outcome_of_error(error)
-        except BaseException as error:  # SystemExit too: it ends a function, never a worker
+        except BaseException as error:
             instance.end()
             if deadline is not None and deadline.expired() and call.timeout is not None:
                 return timed_out(call.timeout)
             return outcome_of_error(error)
         finally:
-            crew.end(call)
-            crew.leave(self._handler)
+            self._crew.end(call)
+            self._crew.leave(self._handler)
 
 
 class ThreadedFunction(_Functions):
@@ -159,8 +190,8 @@ class ThreadedFunction(_Functions):
 
     async def run(self, call: Call) -> Outcome:
         """What the function's end makes of the attempt; never raises but for cancellation."""
-        crew = self._crew
-        instance = crew.begin(call, self._decode)
+        crew, instance = self._crew, Instance(call, self._decode, self._crew.notes)
+        crew.begin(call, instance)
         if not crew.enter(self._handler) and not await crew.turn(self._handler, call, instance):
             return NotSent()
         running.set(call)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from horai.core.calls import Call
 from horai.core.settings import EngineSettings
-from horai.core.settlement import Accepted, NotSent, Outcome
+from horai.core.settlement import Accepted, NotSent, Outcome, outcome_of
 from horai.core.vitals import Vitals
 from horai.db.line import Line
 from horai.db.wakeups import Wakeups
@@ -69,7 +69,7 @@ class WatchedExecutor:
             return outcome_of_error(mishap.error)
         if mishap is not None:
             self._mishaps.lost.add((call.instance_id, call.fence))
-        return NotSent() if mishap == Crash("before") else await self._inner.run(call)
+        return NotSent() if mishap == Crash("before") else await outcome_of(self._inner.run(call))
 
 
 class LosingSettler(Settler):
@@ -82,11 +82,10 @@ class LosingSettler(Settler):
         self._in_hand = holdings
         self._lost = lost
 
-    def submit(self, settlement: Settlement) -> None:
-        """Takes an outcome over, or lets it go."""
-        held = settlement.held
-        if (held.id, held.fence) in self._lost:
-            self._in_hand.drop([held])
+    def submit(self, *settlements: Settlement) -> None:
+        """Take outcomes over, except those that a crash has lost."""
+        lost = [s.held for s in settlements if (s.held.id, s.held.fence) in self._lost]
+        if lost:
+            self._in_hand.drop(lost)
             self.signal.set()
-        else:
-            super().submit(settlement)
+        super().submit(*(s for s in settlements if s.held not in lost))

@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Awaitable
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
@@ -110,7 +111,8 @@ class Service:
             return FailedRetryable(
                 "HANDLER_MISSING", "The code has changed since the worker read it: it has no such job."
             )
-        return await job.executor(self._crew).run(call)
+        outcome = job.executor(self._crew).run(call)
+        return await outcome if isinstance(outcome, Awaitable) else outcome
 
     def _listen(self) -> None:
         try:
