@@ -29,6 +29,13 @@ function dialog(page: Page, title: string | RegExp) {
   return page.getByRole("dialog", { name: title });
 }
 
+/** Fills the fields of a target: this server. */
+async function fillTarget(page: Page): Promise<void> {
+  await page.getByRole("combobox", { name: "Method" }).or(page.getByLabel("Method")).first().click();
+  await page.getByRole("option", { name: "GET" }).click();
+  await page.getByLabel("URL").fill(`${BASE}/healthz`);
+}
+
 /** The wizard at its second step. */
 const counted: Showing = async (page, say) => {
   await page.getByRole("dialog").getByText(say("jobs:backfill.range.hour")).click();
@@ -57,7 +64,7 @@ test("every page of jobs is right in both languages and both schemes, and so are
   ]);
 });
 
-test("a job is created from the form, its fires are shown while typing, and it fires", async () => {
+test("C1o a job is created from the form, its fires are shown while typing, and it fires", async () => {
   const name = fresh("made");
   await visiting({}, async (visit) => {
     const page = await visit.open("/jobs/new");
@@ -67,13 +74,59 @@ test("a job is created from the form, its fires are shown while typing, and it f
     await page.getByRole("list", { name: "Next fires" }).getByRole("listitem").nth(5).waitFor();
     await page.getByText("Interval", { exact: true }).click();
     await page.getByLabel("Every").fill("1s");
-    await page.getByRole("combobox", { name: "Method" }).or(page.getByLabel("Method")).first().click();
-    await page.getByRole("option", { name: "GET" }).click();
-    await page.getByLabel("URL").fill(`${BASE}/healthz`);
+    await fillTarget(page);
     await page.getByRole("button", { name: "Create job" }).click();
 
     await page.getByRole("heading", { level: 1, name }).waitFor();
     await page.locator('[data-state="SUCCESS"]').first().waitFor();
+  });
+});
+
+/** Fills the form of a new job that calls this server, once. */
+async function fillOnce(page: Page, name: string, kind: string, field: string, value: string): Promise<void> {
+  await page.getByLabel("Name", { exact: true }).fill(name);
+  await page.getByText(kind, { exact: true }).click();
+  await page.getByLabel(field, { exact: true }).fill(value);
+  await fillTarget(page);
+}
+
+interface RunSeen {
+  state: string;
+  executeTime: string;
+  startedAt: string;
+}
+
+/** Creates the job; returns its only instance when the page shows its success. */
+async function ranOnce(page: Page, name: string): Promise<RunSeen> {
+  await page.getByRole("button", { name: "Create job" }).click();
+  await page.getByRole("heading", { level: 1, name }).waitFor();
+  await page.locator('[data-state="SUCCESS"]').first().waitFor();
+  const { items } = await api<{ items: RunSeen[] }>("GET", `/api/v1/jobs/${name}/instances`);
+  expect(items.map((instance) => instance.state)).toEqual(["SUCCESS"]);
+  return items[0]!;
+}
+
+test("C1m a job for one time is created from the form, and runs once at that time", async () => {
+  const name = fresh("at");
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/jobs/new");
+    const at = new Date(Math.ceil(Date.now() / 1_000) * 1_000 + 4_000);
+    const inShanghai = new Date(at.getTime() + 8 * 3_600_000).toISOString().slice(0, 19);
+    await fillOnce(page, name, "Once, at", "At", inShanghai.replace("T", " "));
+    const ran = await ranOnce(page, name);
+    expect(new Date(ran.executeTime).getTime()).toBe(at.getTime());
+    expect(new Date(ran.startedAt).getTime()).toBeGreaterThanOrEqual(at.getTime());
+  });
+});
+
+test("C1n a delayed job is created from the form, and runs once after its delay", async () => {
+  const name = fresh("delay");
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/jobs/new");
+    await fillOnce(page, name, "Once, after", "After", "1s");
+    const asked = Date.now();
+    const ran = await ranOnce(page, name);
+    expect(new Date(ran.startedAt).getTime()).toBeGreaterThanOrEqual(asked + 1_000);
   });
 });
 
@@ -163,7 +216,7 @@ test("a change that somebody else was faster with is refused, not overwritten", 
   });
 });
 
-test("C21 a backfill is counted to the slot, started, and followed to its end", async () => {
+test("C1p C21 a backfill is counted to the slot, started, and followed to its end", async () => {
   const name = fresh("filled");
   await create(name, { cron: "*/5 * * * *" });
   await visiting({}, async (visit) => {

@@ -37,7 +37,7 @@ async def verb(api: Client, backfill: Any, what: str, note: str | None = None) -
     return await api("POST", f"/api/v1/backfills/{backfill['id']}/{what}", None if note is None else {"note": note})
 
 
-async def test_C1_C5_C21_a_range_is_backfilled_and_its_progress_told(api: Client, receiver: Receiver) -> None:
+async def test_C1d_C5_C21_a_range_is_backfilled_and_its_progress_told(api: Client, receiver: Receiver) -> None:
     job = await given.scripted(api, receiver, Answer(200), cron=ITS_MINUTES, payload={"n": 1})
 
     backfill = await asked(api, job, rate="200/s", maxConcurrency=20, note="the feed was down")

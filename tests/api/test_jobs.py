@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from datetime import datetime, timedelta
 
 import harness
 from api import expect, given
@@ -276,26 +275,6 @@ async def test_a_changed_retry_policy_and_timeout_hold_from_the_next_attempt(api
     dead = await api.until_state((await given.triggered(api, job))["id"], "DEAD")
 
     assert (dead["attempt"], dead["retryCount"]) == (1, 1)
-
-
-async def test_C1_a_job_with_at_has_one_instance_at_that_time(api: Client) -> None:
-    job = await given.job(api, at="2998-05-06T15:08:09.123+08:00")
-
-    (instance,) = await given.listed(api, f"/api/v1/jobs/{job['id']}/instances")
-
-    assert datetime.fromisoformat(instance["executeTime"]) == datetime.fromisoformat("2998-05-06T07:08:09.123Z")
-    assert instance["state"] == "INIT"
-
-
-async def test_C1_a_job_with_delay_runs_once_after_it(api: Client, receiver: Receiver) -> None:
-    job = await given.scripted(api, receiver, Answer(200), delay="300ms")
-
-    (instance,) = await given.listed(api, f"/api/v1/jobs/{job['id']}/instances")
-    done = await api.until_state(instance["id"], "SUCCESS")
-
-    waited = datetime.fromisoformat(done["startedAt"]) - datetime.fromisoformat(job["createdAt"])
-    assert timedelta(milliseconds=290) <= waited < timedelta(seconds=3)
-    assert len(given.hits(receiver, job)) == 1
 
 
 async def test_C19_a_repeated_create_of_a_single_run_makes_no_second_one(api: Client, db: Dedicated) -> None:

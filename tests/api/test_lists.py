@@ -91,7 +91,7 @@ async def _hit(receiver: Receiver, job: Any, count: int) -> bool:
         ("done,RUNNING", {"SUCCESS", "RUNNING"}),
     ],
 )
-async def test_C22_a_list_is_narrowed_by_state(
+async def test_F6b_C22_a_list_is_narrowed_by_state(
     api: Client, one_of_each: dict[str, Any], word: str, states: set[str]
 ) -> None:
     for path in (f"/api/v1/jobs/{one_of_each['job']['name']}/instances?", "/api/v1/instances?queue=lists&"):

@@ -15,7 +15,7 @@ def made(horai: Terminal, server: HoraiProcess, name: str) -> None:
     assert horai("jobs", "create", name, "--every", "1m", *target).code == 0
 
 
-def test_C5_C21_a_dry_run_counts_and_a_run_is_waited_for(horai: Terminal, server: HoraiProcess) -> None:
+def test_C1h_C5_C21_a_dry_run_counts_and_a_run_is_waited_for(horai: Terminal, server: HoraiProcess) -> None:
     made(horai, server, "filled")
 
     plan = horai("jobs", "backfill", "filled", *HOUR, "--dry-run")

@@ -15,7 +15,7 @@ from horai.db.pool import connect
 from terminal import HORAI, Terminal
 
 
-def test_a_key_is_put_moved_listed_and_cancelled(horai: Terminal) -> None:
+def test_F6b_a_key_is_put_moved_listed_and_cancelled(horai: Terminal) -> None:
     horai("jobs", "create", "publish", "--handler", "publish", "--tag", "articles")
     put = ("instances", "put", "publish", "article/42 é")
 

@@ -17,7 +17,7 @@ def filled(shares: Shares, handler: str) -> int:
 @pytest.mark.parametrize(
     ("slots", "handlers", "most"), [(4, 2, 3), (4, 10, 3), (2, 2, 1), (100, 2, 99), (100, 20, 81), (100, 50, 75)]
 )
-def test_F2_a_handler_leaves_slots_for_those_that_run_nothing(slots: int, handlers: int, most: int):
+def test_F2b_a_handler_leaves_slots_for_those_that_run_nothing(slots: int, handlers: int, most: int):
     shares = Shares(slots, [f"h{n}" for n in range(handlers)])
     assert filled(shares, "h0") == most
     assert shares.room("h1") >= 1
@@ -28,7 +28,7 @@ def test_a_lone_handler_and_a_single_slot_keep_nothing_free(slots: int, handlers
     assert filled(Shares(slots, handlers), "a") == slots
 
 
-def test_F2_two_handlers_that_hang_leave_a_slot_for_the_third():
+def test_F2b_two_handlers_that_hang_leave_a_slot_for_the_third():
     shares = Shares(8, "abc")
     assert (filled(shares, "a"), filled(shares, "b"), filled(shares, "c")) == (6, 1, 1)
     assert shares.free == 0

@@ -123,7 +123,9 @@ async def types(connection: Dedicated, view: str) -> dict[str, str]:
     return {row["column_name"]: row["data_type"] for row in found}
 
 
-async def test_F6_the_views_show_and_accept_the_state_names_of_the_seed_beside_the_native_ones(connection: Dedicated):
+async def test_F6a_F6b_the_views_show_and_accept_the_state_names_of_the_seed_beside_the_native_ones(
+    connection: Dedicated,
+):
     made = {state: (await rows.instance(connection, state)).id for state in State}
     renamed = {State.INIT: "PENDING", State.SUCCESS: "DONE"}
 
@@ -133,9 +135,9 @@ async def test_F6_the_views_show_and_accept_the_state_names_of_the_seed_beside_t
             "select state, seed_state from horai.job_instance where instance_id = $1", instance_id
         )
         assert row == (state.name, seed_state)
-        assert await connection.fetch(
-            "select instance_id from horai.job_instance where seed_state = $1", seed_state
-        ) == [(instance_id,)]
+        for column, name in (("seed_state", seed_state), ("state", state.name)):
+            found = await connection.fetch(f"select instance_id from horai.job_instance where {column} = $1", name)
+            assert found == [(instance_id,)]
 
 
 async def test_C14_C15_C16_C17_the_seeds_tables_join_on_the_tenant(url: str, connection: Dedicated):
@@ -166,7 +168,7 @@ async def test_C14_C15_C16_C17_the_seeds_tables_join_on_the_tenant(url: str, con
         assert (await types(connection, view))["tenant_id"] == "text", view
 
 
-async def test_F11_t_task_has_the_names_and_types_of_the_seed(url: str, connection: Dedicated):
+async def test_F11a_F11b_F11c_t_task_has_the_names_and_types_of_the_seed(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "sku-1", "sku-2", "sku-3")

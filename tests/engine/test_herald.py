@@ -81,7 +81,7 @@ async def test_only_the_first_wake_of_an_interval_rouses_the_loop(url: str):
         assert not sender.signal.is_set()
 
 
-async def test_E7_with_nothing_to_tell_it_does_not_even_connect(url: str):
+async def test_E7b_with_nothing_to_tell_it_does_not_even_connect(url: str):
     async with herald(url) as sender:
         assert await sender.step(NOON) == NOON + IDLE
         assert sender.backend_pid is None

@@ -227,7 +227,7 @@ async def test_B7_a_job_may_have_a_timeout_of_its_own():
 
 
 @in_loop
-async def test_F12_a_body_that_drips_ends_at_the_total_deadline_as_the_guide_says():
+async def test_F12a_a_body_that_drips_ends_at_the_total_deadline():
     async with Receiver() as receiver, executor() as http:
         receiver.on("/drip", DRIP)
         begun = time.monotonic()
@@ -235,13 +235,34 @@ async def test_F12_a_body_that_drips_ends_at_the_total_deadline_as_the_guide_say
 
     assert time.monotonic() - begun == pytest.approx(0.3, abs=0.2)
     assert code_of(outcome) == "TIMEOUT"
+
+
+def test_F12b_the_guide_says_what_the_deadline_covers():
     guide = (ROOT / "docs" / "guides" / "http-targets.md").read_text()
-    assert "**One deadline covers the whole call**" in guide
+    covered = "name lookup, connection, request and the last byte of the answer"
+    assert f"**One deadline covers the whole call**: {covered}" in guide
     assert "stricter than a read time-out" in guide
 
 
 @in_loop
-async def test_a_host_that_takes_no_connection_runs_into_the_deadline():
+async def test_F12a_a_target_that_does_not_read_the_request_runs_into_the_deadline():
+    async with executor() as http:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            payload = json.dumps("x" * 8_000_000)
+            begun = time.monotonic()
+            outcome = await http.run(
+                call_to(f"http://127.0.0.1:{listener.getsockname()[1]}/", payload=payload, timeout=SHORT)
+            )
+
+    assert time.monotonic() - begun == pytest.approx(0.3, abs=0.2)
+    assert code_of(outcome) == "TIMEOUT"
+
+
+@in_loop
+async def test_F12a_a_host_that_takes_no_connection_runs_into_the_deadline():
     listener = socket.create_server(("127.0.0.1", 0), backlog=0)
     fillers = [socket.socket() for _ in range(4)]
     for filler in fillers:
@@ -323,6 +344,19 @@ def answering(monkeypatch: pytest.MonkeyPatch, hangs: Callable[[str], bool]) -> 
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     return late, asked
+
+
+@in_loop
+async def test_F12a_a_name_lookup_that_hangs_runs_into_the_deadline(monkeypatch: pytest.MonkeyPatch):
+    async with executor() as http:
+        late, asked = answering(monkeypatch, lambda _: True)
+        begun = time.monotonic()
+        outcome = await http.run(call_to("http://www.hanging.test/", timeout=SHORT))
+        waited = time.monotonic() - begun
+        late.set()
+
+    assert waited == pytest.approx(0.3, abs=0.2)
+    assert (code_of(outcome), asked) == ("TIMEOUT", ["www.hanging.test"])
 
 
 @in_loop

@@ -420,7 +420,7 @@ async def test_a_keeper_that_cannot_start_does_not_hold_the_process(short_place:
     assert not keeper.holds()
 
 
-async def test_F1_a_beat_tells_of_rows_that_were_added_and_again_after_their_late_commit(url: str):
+async def test_F1b_a_beat_tells_of_rows_that_were_added_and_again_after_their_late_commit(url: str):
     news = asyncio.Event()
     async with (
         kept(url, timedelta(seconds=0.6)) as keeper,

@@ -223,7 +223,7 @@ async def test_a_LISTEN_that_is_never_answered_is_tried_again(url: str, connecti
         assert len(hearer.everything) == 1
 
 
-async def test_E7_while_it_listens_it_asks_nothing(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_E7b_while_it_listens_it_asks_nothing(url: str, connection: Dedicated, runner: asyncio.Runner):
     async with process(url) as hearer:
         await hearer.listener.step(NOON)
         line = await hearer.listener.line.get()

@@ -235,7 +235,7 @@ async def test_a_sweep_goes_on_past_a_page_of_rows_that_are_in_hand(url: str):
 # How often, and what it costs
 
 
-async def test_E7_an_idle_sweep_is_one_statement_for_every_thousand_places(url: str):
+async def test_E7c_an_idle_sweep_is_one_statement_for_every_thousand_places(url: str):
     async with workbench(url) as bench:
         for number in range(40):
             await make.job(bench.scope, f"job-{number}", queue=f"queue-{number}")
@@ -539,7 +539,7 @@ async def test_a_gauge_that_cannot_be_taken_does_not_keep_the_sweep_from_its_res
 # Ahead of the cursors
 
 
-async def test_F1_news_of_a_beat_sets_the_timer_of_a_row_that_no_wake_announced(url: str):
+async def test_F1b_news_of_a_beat_sets_the_timer_of_a_row_that_no_wake_announced(url: str):
     async with workbench(url, timedelta(0)) as bench, make.scope(url) as elsewhere:
         await make.job(bench.scope)
         dispatcher = bench.dispatcher()
@@ -555,7 +555,7 @@ async def test_F1_news_of_a_beat_sets_the_timer_of_a_row_that_no_wake_announced(
         assert abs(await dispatcher.step(bench.clock.now()) - due) <= timedelta(milliseconds=1)
 
 
-async def test_F1_news_of_a_lane_that_is_not_known_yet_brings_its_rows(url: str):
+async def test_F1b_news_of_a_lane_that_is_not_known_yet_brings_its_rows(url: str):
     async with workbench(url, timedelta(0)) as bench, make.scope(url) as elsewhere:
         await make.job(bench.scope)
         dispatcher = bench.dispatcher()
@@ -571,7 +571,7 @@ async def test_F1_news_of_a_lane_that_is_not_known_yet_brings_its_rows(url: str)
         assert abs(await bench.until_idle(dispatcher) - due) <= timedelta(milliseconds=1)
 
 
-async def test_E7_without_news_nothing_is_asked_ahead(url: str):
+async def test_E7b_without_news_nothing_is_asked_ahead(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         dispatcher = bench.dispatcher()

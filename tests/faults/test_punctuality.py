@@ -184,7 +184,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 @pytest.mark.early
 @pytest.mark.timeout(300)
-async def test_F1_a_row_added_by_any_path_starts_at_its_time_with_notifications_and_without(
+async def test_F1a_F1b_a_row_added_by_any_path_starts_at_its_time_with_notifications_and_without(
     url: str, connection: Dedicated
 ) -> None:
     paths, score = (*SIMPLE, *WITHIN, PROCESS), Score()

@@ -15,7 +15,7 @@ START = datetime(2026, 1, 10, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-async def test_C21_a_job_runs_slots_of_its_past_and_is_waited_for(url: str):
+async def test_C1l_C21_a_job_runs_slots_of_its_past_and_is_waited_for(url: str):
     app, ran = Horai("shop", database_url=url), list[datetime]()
 
     @app.job(every="1h")

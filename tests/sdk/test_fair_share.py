@@ -17,7 +17,7 @@ HANGING = 8
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_F2_E1_hanging_tasks_of_one_type_do_not_delay_another(url: str, connection: Dedicated, is_async: bool):
+async def test_F2a_E1c_hanging_tasks_of_one_type_do_not_delay_another(url: str, connection: Dedicated, is_async: bool):
     app, gate, loop = Horai("shop", database_url=url), asyncio.Event(), asyncio.get_running_loop()
     begun = list[str]()
 
@@ -58,7 +58,7 @@ async def test_F2_E1_hanging_tasks_of_one_type_do_not_delay_another(url: str, co
         await until(have_run)
 
 
-async def test_F2_a_type_that_was_quick_and_hangs_leaves_room(url: str):
+async def test_F2b_a_type_that_was_quick_and_hangs_leaves_room(url: str):
     """It was claimed far ahead, at the pace of its quick calls."""
     app, gate, is_hanging = Horai("shop", database_url=url), asyncio.Event(), False
 
