@@ -69,9 +69,12 @@ def report(all_groups: Sequence[Group], results: Results, *, proven: bool) -> li
 
 
 def unknown(all_groups: Sequence[Group], results: Results) -> list[str]:
-    """Ids in test names that no requirement has. X ids resolve conflicts between seeds, I and S ids are invariants."""
+    """Return the ids in test names that no requirement has.
+
+    X ids resolve conflicts between seeds, I and S ids are invariants, and U ids are defects that users met.
+    """
     known = {part for group in all_groups for requirement in group.ids for part in group.parts(requirement)}
-    return [found for found in results if found not in known and found[0] not in "XIS"]
+    return [found for found in results if found not in known and found[0] not in "XISU"]
 
 
 def main(arguments: Sequence[str] | None = None, results_file: Path = RESULTS) -> int:

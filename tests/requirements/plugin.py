@@ -17,8 +17,8 @@ _SELECTIONS = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf",
 
 
 def ids_of(nodeid: str) -> list[str]:
-    """The requirement ids in a test's name."""
-    named = _IDS.match(nodeid.rsplit("::", 1)[-1])
+    """Return the requirement ids at the beginning of a test's name; its parameters may hold any text."""
+    named = _IDS.match(nodeid.partition("[")[0].rsplit("::", 1)[-1])
     return named[1].rstrip("_").split("_") if named else []
 
 

@@ -48,6 +48,7 @@ def test_every_id_of_the_seeds_has_one_statement():
         ("tests/a.py::TestClass::test_C48_bounds[1]", ["C48"]),
         ("tests/a.py::test_C1a_C1b_by_the_api", ["C1a", "C1b"]),
         ("tests/a.py::test_a_plain_sentence", []),
+        ("tests/a.py::test_a_plain_sentence[tests/a.py::test_A9_x]", []),
         ("tests/a.py::test_utf8_A1_later_is_no_id", []),
     ],
 )
@@ -118,6 +119,13 @@ def test_an_id_that_no_requirement_has_fails(tmp_path: Path):
     path.write_text(json.dumps({"C99": {"t": "passed"}}))
 
     assert tool.main([], path) == 1
+
+
+def test_an_id_of_an_invariant_or_a_defect_is_no_requirement_and_no_fault(tmp_path: Path):
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({found: {"t": "passed"} for found in ("X17", "I3", "S5", "U6")}))
+
+    assert tool.main([], path) == 0
 
 
 def test_without_a_run_the_tool_says_how_to_make_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
