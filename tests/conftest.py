@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from databases import TEMPLATE, admin_of, fresh_database, url_for
+from forked import end_nursery
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
@@ -60,6 +61,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def _cooled_down() -> Iterator[None]:
     yield
     cool_down()
+    end_nursery()
 
 
 @pytest.fixture(scope="session")

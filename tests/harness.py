@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Protocol, Self
 
 import aiohttp
 
@@ -103,16 +103,36 @@ async def node(
             await serving
 
 
+class Launched(Protocol):
+    """The part of `subprocess.Popen` that the tests use."""
+
+    pid: int
+    stdout: IO[str] | None
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, number: signal.Signals, /) -> None: ...
+    def kill(self) -> None: ...
+
+
+def launch(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Launched:
+    """Start `horai` as users do; its errors are added to `log`."""
+    command = [str(Path(sys.executable).parent / "horai"), *arguments]
+    with log.open("a") as errors:
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+
+
 class HoraiProcess:
     """`horai up` as users run it, in a process that can be killed. What it says goes to a file beside `data_dir`."""
 
     command = ("up", "--port", "0", "--data-dir")
+    launch: Callable[[Sequence[str], Mapping[str, str], Path], Launched] = staticmethod(launch)
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
         self.data_dir = data_dir
         self._arguments = (*self.command, str(data_dir), *arguments)
         self._environment = environment
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Launched | None = None
         self.base = ""
 
     @property
@@ -126,14 +146,8 @@ class HoraiProcess:
 
     def start(self) -> Self:
         """Returns when it has said that it is ready."""
-        with self.log.open("a") as log:
-            self._process = subprocess.Popen(
-                [str(Path(sys.executable).parent / "horai"), *self._arguments],
-                env={**os.environ, **self._environment},
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+        self.log.touch()
+        self._process = self.launch(self._arguments, {**os.environ, **self._environment}, self.log)
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("Horai is ready: "):

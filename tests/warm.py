@@ -21,7 +21,7 @@ for module in (*NEEDED_LATER, *(f"horai.cli.{name}" for name in COMMANDS)):
 def become(request: dict[str, Any]) -> int:
     """The exit code of one command, in this process."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
-        os.dup2(os.open(request[name], os.O_RDONLY if name == "stdin" else os.O_WRONLY), descriptor)
+        os.dup2(os.open(request[name], os.O_RDONLY if name == "stdin" else os.O_WRONLY | os.O_APPEND), descriptor)
     os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["environment"])

@@ -76,16 +76,26 @@ async def send(world: World, operation: tuple[str, str], sent: Sent, key: str, b
 
 
 async def stored(db: Dedicated) -> dict[str, tuple[int, str | None]]:
-    """The number of rows of every table, and a digest of them."""
-    tables = await db.fetch(
-        "select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind in ('r', 'p') and not relispartition"
-    )
-    digest = "select count(*), md5(string_agg(t::text, '|' order by t::text)) from horai.{} t"
-    return {
-        name: tuple(await db.fetchrow(digest.format(name)) or ())  # pyright: ignore[reportReturnType]
-        for (name,) in tables
-        if name not in OTHER_TABLES
-    }
+    """Return the number of rows of every table and a digest of them, by one statement."""
+    found = await db.fetch(await _digests(db))
+    return {row["name"]: (row["rows"], row["digest"]) for row in found}
+
+
+_TABLES = """
+    select relname from pg_class
+    where relnamespace = 'horai'::regnamespace and relkind in ('r', 'p') and not relispartition
+"""
+_DIGEST = (
+    "select '{0}' as name, count(*) as rows, md5(string_agg(t::text, '|' order by t::text)) as digest from horai.{0} t"
+)
+_statements: dict[Dedicated, str] = {}
+
+
+async def _digests(db: Dedicated) -> str:
+    if db not in _statements:
+        names = [name for (name,) in await db.fetch(_TABLES) if name not in OTHER_TABLES]
+        _statements[db] = " union all ".join(map(_DIGEST.format, names))
+    return _statements[db]
 
 
 def grown(before: dict[str, Any], after: dict[str, Any]) -> dict[str, int]:

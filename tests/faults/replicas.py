@@ -17,7 +17,8 @@ from faults.proxy import Proxy
 from horai.db.embedded.account import Account, account_for
 from horai.db.embedded.area import Area
 from horai.db.embedded.binaries import binaries_for
-from horai.db.pool import Dedicated
+from horai.db.migrate import migrate
+from horai.db.pool import Dedicated, connect
 
 USER = "horai"
 SETTINGS = """
@@ -112,35 +113,57 @@ class Replicas:
         return f"postgresql://{USER}@{doors}/{USER}?sslmode=disable"
 
 
-@asynccontextmanager
-async def replicas(place: Path) -> AsyncGenerator[Replicas]:
-    """Start both: the standby is a copy of the stopped primary that follows it from there.
+async def primary_template(place: Path) -> Path:
+    """Return the data directory of a stopped primary with a migrated database; the first call makes it.
 
-    `place` is that of the test server, whose PostgreSQL binaries they use.
+    `place` is that of the test server, whose PostgreSQL binaries it uses.
     """
-    home = place / f"twins-{os.urandom(3).hex()}"
-    account = account_for()
+    home, account = place / "twins-template", account_for()
+    made = Server("first", home, await asyncio.to_thread(binaries_for, Area.at(place / "server"), account), account)
+    if home.exists():
+        return made.data
+    _make_home(home, account)
+    options = (f"--username={USER}", "--locale=C", "--encoding=UTF8", "--auth=trust", "--no-sync", "--no-instructions")
+    await asyncio.to_thread(made.run, made.binaries / "initdb", "-D", made.data, *options)
+    with (made.data / "postgresql.conf").open("a") as config:
+        config.write(SETTINGS)
+    try:
+        await made.start()
+        await made.execute(f"create database {USER}", "postgres")
+        connection = await connect(made.url, "horai tests")
+        await migrate(connection)
+        await connection.close()
+    finally:
+        await made.stop(signal.SIGINT)
+    return made.data
+
+
+def _make_home(home: Path, account: Account) -> None:
     home.mkdir(mode=0o755)
     if account.is_other:
         os.chown(home, account.uid, account.gid)
+
+
+@asynccontextmanager
+async def replicas(place: Path) -> AsyncGenerator[Replicas]:
+    """Start both: each is a copy of a stopped primary, and the standby follows the first one from there.
+
+    `place` is that of the test server.
+    """
+    template = await primary_template(place)
+    home, account = place / f"twins-{os.urandom(3).hex()}", account_for()
+    _make_home(home, account)
     binaries = await asyncio.to_thread(binaries_for, Area.at(place / "server"), account)
     first, second = (Server(name, home, binaries, account) for name in ("first", "second"))
-    options = (f"--username={USER}", "--locale=C", "--encoding=UTF8", "--auth=trust", "--no-sync", "--no-instructions")
-    await asyncio.to_thread(first.run, binaries / "initdb", "-D", first.data, *options)
-    with (first.data / "postgresql.conf").open("a") as config:
-        config.write(SETTINGS)
+    for server in (first, second):
+        await asyncio.to_thread(server.run, "cp", "-a", template, server.data)
+    with (second.data / "postgresql.conf").open("a") as config:
+        config.write(f"primary_conninfo = 'host={home} port={first.port} user={USER}'\n")
+    (second.data / "standby.signal").touch()
     async with AsyncExitStack() as stack:
         for server in (first, second):
             stack.push_async_callback(server.stop)
-        await first.start()
-        await first.execute(f"create database {USER}", "postgres")
-        await first.stop(signal.SIGINT)
-        await asyncio.to_thread(first.run, "cp", "-a", first.data, second.data)
-        with (second.data / "postgresql.conf").open("a") as config:
-            config.write(f"primary_conninfo = 'host={home} port={first.port} user={USER}'\n")
-        (second.data / "standby.signal").touch()
-        await first.start()
-        await second.start()
+        await asyncio.gather(first.start(), second.start())
         doors = [await stack.enter_async_context(Proxy(server.url).listening()) for server in (first, second)]
         yield Replicas(first, second, *doors)
     shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,84 @@
+"""Processes of `horai` that are forked instead of started: for tests that kill many of them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+
+class Nursery:
+    """The process that others are forked from."""
+
+    def __init__(self) -> None:
+        self._place = tempfile.TemporaryDirectory(prefix="horai-forks-")
+        self.exits = Path(self._place.name)
+        script = str(Path(__file__).with_name("warm_nodes.py"))
+        self._process = subprocess.Popen(
+            [sys.executable, script, str(self.exits)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def fork(self, request: Mapping[str, object]) -> int:
+        """Return the id of a new process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def end(self) -> None:
+        self._process.communicate(timeout=10)
+        self._place.cleanup()
+
+
+@cache
+def nursery() -> Nursery:
+    return Nursery()
+
+
+def end_nursery() -> None:
+    """End the process that others are forked from, if there is one."""
+    if nursery.cache_info().currsize:
+        nursery().end()
+        nursery.cache_clear()
+
+
+class Forked:
+    """`horai` with these arguments, as `subprocess.Popen` would start it."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            said = Path(place) / "stdout"
+            os.mkfifo(said)
+            streams = {"stdin": os.devnull, "stdout": str(said), "stderr": str(log)}
+            request = {"arguments": arguments, "environment": dict(environment), "directory": str(Path.cwd())}
+            self.pid = nursery().fork(request | streams)
+            self.stdout: IO[str] | None = said.open()
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        with suppress(FileNotFoundError):
+            return int((nursery().exits / str(self.pid)).read_text())
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        deadline = time.monotonic() + (timeout or 60)
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("horai", timeout or 60)
+            time.sleep(0.005)
+        return code
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
