@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,33 +22,44 @@ class Nursery:
         self._place = tempfile.TemporaryDirectory(prefix="horai-forks-")
         self.exits = Path(self._place.name)
         script = str(Path(__file__).with_name("warm_nodes.py"))
+        self._turn = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, script, str(self.exits)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def fork(self, request: Mapping[str, object]) -> int:
-        """Return the id of a new process."""
+        """Return the id of a new process. Threads of a test may ask at the same time."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+        with self._turn:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            return int(self._process.stdout.readline())
 
     def end(self) -> None:
         self._process.communicate(timeout=10)
         self._place.cleanup()
 
 
+_opening = threading.Lock()
+
+
 @cache
-def nursery() -> Nursery:
+def _nursery() -> Nursery:
     return Nursery()
+
+
+def nursery() -> Nursery:
+    """Return the one of this test process."""
+    with _opening:
+        return _nursery()
 
 
 def end_nursery() -> None:
     """End the process that others are forked from, if there is one."""
-    if nursery.cache_info().currsize:
+    if _nursery.cache_info().currsize:
         nursery().end()
-        nursery.cache_clear()
+        _nursery.cache_clear()
 
 
 class Forked:
