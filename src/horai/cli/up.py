@@ -5,22 +5,9 @@ from ipaddress import ip_address
 from socket import gethostname
 from typing import Annotated
 
+from horai.cli import node_flags
 from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
-from horai.cli.node_flags import (
-    CallbackAllow,
-    Grace,
-    Host,
-    LeaseTtl,
-    LogFormat,
-    LogLevel,
-    Name,
-    Port,
-    Sources,
-    chosen_sources,
-    engine_settings,
-    set_log,
-)
 from horai.cli.references import parse_reference, require_module
 from horai.db.places import choose_database
 
@@ -31,15 +18,15 @@ LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 @app.command()
 def up(
-    port: Port = 8470,
-    host: Host = "127.0.0.1",
+    port: node_flags.Port = 8470,
+    host: node_flags.Host = "127.0.0.1",
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
-    callback_allow: CallbackAllow = None,
-    source: Sources = None,
-    lease_ttl: LeaseTtl = "8s",
-    grace: Grace = "10s",
-    name: Name = None,
+    callback_allow: node_flags.CallbackAllow = None,
+    source: node_flags.Sources = None,
+    lease_ttl: node_flags.LeaseTtl = "8s",
+    grace: node_flags.Grace = "10s",
+    name: node_flags.Name = None,
     processes: Annotated[
         int, setting("--processes", about="How many share the work: this one and further nodes.", limits=(1, 64))
     ] = 1,
@@ -47,17 +34,19 @@ def up(
         str | None,
         setting("--app", about="Run this application's functions too, in as many processes.", metavar="MODULE:APP"),
     ] = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
+    log_level: node_flags.LogLevel = None,
+    log_format: node_flags.LogFormat = None,
 ) -> None:
     """Run everything in one process.
 
     That is: embedded database (unless there is a URL), migrations, API, scheduler and HTTP executor; an application's functions run in processes of their own. Prints the console's address when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
     """
-    set_log(log_level, log_format)
+    node_flags.set_log(log_level, log_format)
     place = choose_database(database_url, data_dir, os.environ)
-    engine = engine_settings(lease_ttl, grace, [*words(callback_allow), *(LOOPBACK if _is_loopback(host) else ())])
-    sources = chosen_sources(source, os.environ)
+    engine = node_flags.engine_settings(
+        lease_ttl, grace, [*words(callback_allow), *(LOOPBACK if _is_loopback(host) else ())]
+    )
+    sources = node_flags.chosen_sources(source, os.environ)
 
     from horai.cli.company import further_nodes, serve_node, workers  # noqa: PLC0415
     from horai.db.embedded import default_data_dir  # noqa: PLC0415
