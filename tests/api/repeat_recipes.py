@@ -134,6 +134,27 @@ async def parked(world: World) -> tuple[str, int]:
     return await job(world), event.id
 
 
+def hold_and_release(path: str, create: Callable[[World], Awaitable[str]]) -> None:
+    """Register the recipes of `pause` and `resume` for the objects that `create` makes."""
+    collection = path.partition("/")[0]
+
+    @recipe(f"POST /api/v1/{path}/pause")
+    async def _pause(world: World) -> Sent:
+        return Sent(f"/api/v1/{collection}/{await create(world)}/pause", {"note": "a"}, {"note": "b"})
+
+    @recipe(f"POST /api/v1/{path}/resume")
+    async def _resume(world: World) -> Sent:
+        made = f"/api/v1/{collection}/{await create(world)}"
+        await world.api("POST", f"{made}/pause")
+        return Sent(f"{made}/resume", {"note": "a"}, {"note": "b"})
+
+
+hold_and_release("jobs/{job}", job)
+hold_and_release("backfills/{backfill}", backfill)
+hold_and_release("workflows/{workflow}", workflow)
+hold_and_release("reconcilers/{reconciler}", reconciler)
+
+
 @recipe("POST /api/v1/jobs")
 async def _create_job(_: World) -> Sent:
     body = {"name": given.name(), "target": HOOK, "delay": "1d"}
@@ -148,18 +169,6 @@ async def _patch_job(world: World) -> Sent:
 @recipe("DELETE /api/v1/jobs/{job}")
 async def _delete_job(world: World) -> Sent:
     return Sent(f"/api/v1/jobs/{(await waiting(world))[0]}")
-
-
-@recipe("POST /api/v1/jobs/{job}/pause")
-async def _pause_job(world: World) -> Sent:
-    return Sent(f"/api/v1/jobs/{await job(world)}/pause", {"note": "a"}, {"note": "b"})
-
-
-@recipe("POST /api/v1/jobs/{job}/resume")
-async def _resume_job(world: World) -> Sent:
-    name = await job(world)
-    await world.api("POST", f"/api/v1/jobs/{name}/pause")
-    return Sent(f"/api/v1/jobs/{name}/resume", {"note": "a"}, {"note": "b"})
 
 
 @recipe("POST /api/v1/instances/cancel")
@@ -260,18 +269,6 @@ async def _backfill(world: World) -> Sent:
     return Sent(f"/api/v1/jobs/{await job(world, every='1m')}/backfill", HOUR, {**HOUR, "note": "b"})
 
 
-@recipe("POST /api/v1/backfills/{backfill}/pause")
-async def _pause_backfill(world: World) -> Sent:
-    return Sent(f"/api/v1/backfills/{await backfill(world)}/pause", {"note": "a"}, {"note": "b"})
-
-
-@recipe("POST /api/v1/backfills/{backfill}/resume")
-async def _resume_backfill(world: World) -> Sent:
-    made = await backfill(world)
-    await world.api("POST", f"/api/v1/backfills/{made}/pause")
-    return Sent(f"/api/v1/backfills/{made}/resume", {"note": "a"}, {"note": "b"})
-
-
 @recipe("POST /api/v1/backfills/{backfill}/cancel")
 async def _cancel_backfill(world: World) -> Sent:
     return Sent(f"/api/v1/backfills/{await backfill(world)}/cancel", {"note": "a"}, {"note": "b"})
@@ -291,18 +288,6 @@ async def _patch_workflow(world: World) -> Sent:
 @recipe("DELETE /api/v1/workflows/{workflow}")
 async def _delete_workflow(world: World) -> Sent:
     return Sent(f"/api/v1/workflows/{await workflow(world)}")
-
-
-@recipe("POST /api/v1/workflows/{workflow}/pause")
-async def _pause_workflow(world: World) -> Sent:
-    return Sent(f"/api/v1/workflows/{await workflow(world)}/pause", {"note": "a"}, {"note": "b"})
-
-
-@recipe("POST /api/v1/workflows/{workflow}/resume")
-async def _resume_workflow(world: World) -> Sent:
-    name = await workflow(world)
-    await world.api("POST", f"/api/v1/workflows/{name}/pause")
-    return Sent(f"/api/v1/workflows/{name}/resume", {"note": "a"}, {"note": "b"})
 
 
 @recipe("POST /api/v1/workflows/{workflow}/trigger")
@@ -355,18 +340,6 @@ async def _patch_reconciler(world: World) -> Sent:
 @recipe("DELETE /api/v1/reconcilers/{reconciler}")
 async def _delete_reconciler(world: World) -> Sent:
     return Sent(f"/api/v1/reconcilers/{await reconciler(world)}")
-
-
-@recipe("POST /api/v1/reconcilers/{reconciler}/pause")
-async def _pause_reconciler(world: World) -> Sent:
-    return Sent(f"/api/v1/reconcilers/{await reconciler(world)}/pause", {"note": "a"}, {"note": "b"})
-
-
-@recipe("POST /api/v1/reconcilers/{reconciler}/resume")
-async def _resume_reconciler(world: World) -> Sent:
-    name = await reconciler(world)
-    await world.api("POST", f"/api/v1/reconcilers/{name}/pause")
-    return Sent(f"/api/v1/reconcilers/{name}/resume", {"note": "a"}, {"note": "b"})
 
 
 @recipe("POST /api/v1/reconcilers/{reconciler}/run")
