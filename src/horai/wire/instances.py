@@ -196,8 +196,12 @@ class InstanceOut(Model):
     """Null in lists when it is larger than 4,096 bytes: read the single instance for it."""
     payload_size: int | None
     """Bytes of the payload; null without one."""
-    result: Any
-    result_truncated: bool
+    result: Annotated[
+        Any, Field(description="What the function or the target returned, at most 64 kB; null if `resultTruncated`.")
+    ]
+    result_truncated: Annotated[
+        bool, Field(description="The target's result was not kept: over 64 kB, or text that PostgreSQL cannot store.")
+    ]
     error_code: str | None
     error_msg: str | None
     created_at: datetime
