@@ -74,7 +74,7 @@ async def test_every_answer_carries_a_request_id_and_the_marks_of_safety(api: Cl
 
 
 async def neighbour(db: Dedicated) -> dict[str, Any]:
-    """A job of another tenant with a live and a finished instance, by SQL: the API has no way to it."""
+    """A job of another tenant with a waiting, a running and a finished instance, by SQL: the API has no way to it."""
     serial = given.name("tenant")
     tenant = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", serial)
     lane = await db.fetchval(
@@ -90,15 +90,20 @@ async def neighbour(db: Dedicated) -> dict[str, Any]:
         definition,
         ["theirs"],
     )
-    live, done = [await db.fetchval("select nextval('horai.instance_id')") for _ in range(2)]
-    await db.execute(
-        "insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot) "
-        "values ($1::bigint, $2, $3, $4, 0, 'k', '2999-01-01', '2999-01-01', '2999-01-01', '2999-01-01', -$1::bigint)",
-        live,
-        job,
-        tenant,
-        lane,
-    )
+    live, running, done = [await db.fetchval("select nextval('horai.instance_id')") for _ in range(3)]
+    for instance, key, is_running in ((live, "k", 0), (running, "r", 1)):
+        await db.execute(
+            "insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, "
+            "state, attempt, fence, node, claim, claimed_at) "
+            "values ($1::bigint, $2, $3, $4, 0, $5, '2999-01-01', '2999-01-01', '2999-01-01', '2999-01-01', -$1::bigint, "
+            "$6::smallint, $6, $6, case $6 when 1 then 999999 end, case $6 when 1 then 1 end, case $6 when 1 then now() end)",
+            instance,
+            job,
+            tenant,
+            lane,
+            key,
+            is_running,
+        )
     await db.execute(
         "insert into horai.instance_history (id, job_id, tenant_id, lane, fire_time, execute_time, born_for, slot, "
         "created_at, finished_at, fence, attempt, retry_count, events, state) "
@@ -108,7 +113,7 @@ async def neighbour(db: Dedicated) -> dict[str, Any]:
         tenant,
         lane,
     )
-    return {"id": str(job), "name": f"theirs-{serial}", "live": str(live), "done": str(done)}
+    return {"id": str(job), "name": f"theirs-{serial}", "live": str(live), "running": str(running), "done": str(done)}
 
 
 async def test_C2_another_tenants_job_does_not_exist(api: Client, db: Dedicated) -> None:
@@ -135,18 +140,20 @@ async def test_C2_another_tenants_job_does_not_exist(api: Client, db: Dedicated)
 
 async def test_C2_another_tenants_instances_do_not_exist(api: Client, db: Dedicated) -> None:
     theirs = await neighbour(db)
+    own = {theirs[name] for name in ("id", "live", "running", "done")}
     before = await expect.contents(db)
 
-    for instance in (theirs["live"], theirs["done"]):
+    for instance in (theirs["live"], theirs["running"], theirs["done"]):
         for method, path, body in (
             ("GET", "", None),
             ("POST", "/cancel", {}),
             ("POST", "/outcome", {"fence": 1, "result": "SUCCESS"}),
+            ("POST", "/outcome", {"fence": 1, "result": "FAIL_RETRYABLE"}),
         ):
             reply = await api(method, f"/api/v1/instances/{instance}{path}", body)
             expect.problem(reply, 404, "SCH_404_NOT_FOUND")
     for path in ("/api/v1/instances", "/api/v1/jobs", "/api/v1/instances?tag=theirs", "/api/v1/jobs?tag=theirs"):
         rows = await given.listed(api, path)
-        assert not {row["id"] for row in rows} & {theirs["id"], theirs["live"], theirs["done"]}
+        assert not {row["id"] for row in rows} & own
 
     assert await expect.contents(db) == before

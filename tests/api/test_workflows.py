@@ -236,6 +236,26 @@ async def test_a_blocked_run_is_given_up(api: Client, receiver: Receiver) -> Non
     expect.problem(await api("POST", f"{FLOWS}/{flow['id']}/runs/0/cancel"), 404, "SCH_404_NOT_FOUND")
 
 
+async def test_C6_a_given_up_run_is_not_rerun_from_a_node_below_a_dead_one(
+    api: Client, receiver: Receiver, db: Dedicated
+) -> None:
+    flow = await chain(api, receiver, answers={"second": DEAD})
+    run = (await trigger(api, flow)).json["run"]
+    await run_in(api, flow, run, "BLOCKED")
+    address = f"{FLOWS}/{flow['id']}/runs/{run['id']}"
+    assert (await api("POST", f"{address}/cancel")).json["run"]["state"] == "CANCELLED"
+    before = await db.fetch("select * from horai.workflow_node where run_id = $1 order by name", int(run["id"]))
+
+    refused = await api("POST", f"{address}/rerun", {"from": "third"})
+
+    expect.problem(refused, 409, "SCH_409_CONFLICT", "its parent 'second' is DEAD")
+    after = await db.fetch("select * from horai.workflow_node where run_id = $1 order by name", int(run["id"]))
+    assert after == before, "no node is made again"
+    receiver.on(f"/{flow['nodes'][1]['job']}", Answer(200))
+    assert (await api("POST", f"{address}/rerun", {"from": "second"})).status == 200
+    await run_in(api, flow, run, "SUCCESS")
+
+
 async def test_C6_a_run_tells_what_it_takes_to_draw_it(api: Client, receiver: Receiver) -> None:
     flow = await chain(api, receiver, answers={"second": DEAD})
     run = (await trigger(api, flow)).json["run"]

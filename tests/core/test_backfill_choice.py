@@ -68,6 +68,8 @@ def test_what_comes_by_itself_is_behind_the_cursor_or_among_the_late_ones_and_ne
 
     assert [n for n in range(-5, 13) if NOW + n * MINUTE in coming] == [2, 3, 4, 10, 11, 12]
     assert NOW - MINUTE not in Coming(NOW, NOW - 5 * MINUTE)
+    assert NOW not in Coming(NOW, NOW - 5 * MINUTE), "the slot at active_from is not made by the schedule"
+    assert NOW + timedelta(microseconds=1) in Coming(NOW, NOW - 5 * MINUTE)
     assert NOW + MINUTE not in Coming(NOW)
 
 

@@ -93,6 +93,8 @@ def test_a_rerun_does_again_what_came_after():
         (states(S, S, S, I), "load", "'report' is INIT"),
         (states(D, B, B, B), "left", "has not run yet"),
         (states(C, C, C, C), "left", "its parent 'load' is CANCELLED"),
+        (states(D, C, C, C), "left", "its parent 'load' is DEAD"),
+        (states(S, S, D, C), "report", "its parent 'right' is DEAD"),
     ],
 )
 def test_a_rerun_is_refused_while_its_nodes_work_or_their_parents_are_not_done(

@@ -188,6 +188,19 @@ def test_a_queue_that_has_been_served_is_back_in_its_band():
     assert times == [90, 180, 270, 360], "once it has risen, one turn; then it waits again"
 
 
+def test_a_queue_with_work_left_after_its_turn_is_back_in_its_band():
+    turns: Turns[Place] = Turns()
+    standings = {"core": standing(CORE), "low": standing(LOW, tenant=2)}
+    for name, where in standings.items():
+        line_up(turns, name, where, places=200)
+    times: list[int] = []
+    for second in range(400):
+        if drain(turns, standings, 5, 100, now=float(second))["low"]:
+            times.append(second)
+
+    assert times == [90, 180, 270, 360], "64 of its 200 places have a turn; the others wait again with the rest"
+
+
 @pytest.mark.parametrize(("band", "wait"), [(HIGH, 30), (NORMAL, 60), (LOW, 90)])
 def test_each_band_is_a_wait_of_thirty_seconds(band: int, wait: int):
     turns: Turns[Place] = Turns()

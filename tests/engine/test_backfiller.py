@@ -418,6 +418,26 @@ async def test_a_slot_that_will_come_by_itself_is_left_to_itself(url: str):
         assert (deferred, after.progress.total) == (1, 4), "the catcher makes the rest"
 
 
+async def test_C21_a_slot_exactly_at_active_from_is_made_by_the_backfill_and_not_by_the_schedule(url: str):
+    async with workbench(url) as bench:
+        place = await yard(bench, misfire="all", misfireAfter="24h")
+        now = bench.clock.now()
+        passed = [*fires_between(EverySchedule(MINUTE), now - 11 * MINUTE, now - MINUTE, 100)]
+        await bench.connection.execute("update horai.job set active_from = $1", passed[2])
+        await bench.connection.execute("update horai.schedule set fire_time = $1", passed[0])
+
+        backfill = await started(bench, 6, begin=passed[0])
+        await place.work()
+        assert [slot for slot, _ in await made(bench)] == passed[:3]
+        assert (backfill.progress.slots, backfill.progress.total) == (6, 3)
+
+        while await bench.connection.fetchval("select fire_time <= $1 from horai.schedule", passed[5]):
+            await bench.trigger().step(bench.clock.now())
+        slots = await made(bench)
+
+    assert [slot for slot, _ in slots if slot <= passed[5]] == passed[:6], "each slot once"
+
+
 async def test_C21_while_its_job_is_paused_a_backfill_waits(url: str):
     async with workbench(url) as bench:
         place = await yard(bench)
