@@ -234,7 +234,7 @@ async def test_C18_a_connection_that_was_cut_off_in_a_transaction_plans_as_it_is
     async with make.scope(url, 1) as scope:
         pool = scope.pool
         async with acquire(pool, Plans.KEPT) as connection:
-            await connection.execute("begin")  # the pool resets the settings with it
+            await connection.execute("begin")
         assert await mode_of(pool, Plans.KEPT) == ("force_generic_plan", "off")
         assert await mode_of(pool, Plans.FRESH) == ("force_custom_plan", "on")
 

@@ -158,11 +158,6 @@ class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument]
             await self.execute(sql("set_plans"), *plans.settings.values())
             self._plans = plans
 
-    async def reset(self, *, timeout: float | None = None) -> None:
-        """Return every setting to its value at the start of the session."""
-        self._plans = None
-        await super().reset(timeout=timeout)
-
 
 async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
     """Open a pool for requests. Its connections plan as `acquire` or `transaction` asks, and keep their prepared statements."""
@@ -193,10 +188,8 @@ async def close_pool(pool: Pool) -> None:
         pool.terminate()
 
 
-async def _reset(connection: Dedicated) -> None:
-    """Nothing of the API outlives its transaction, so that only one cut short leaves something to clear away."""
-    if connection.is_in_transaction():
-        await connection.reset()
+async def _reset(_: Dedicated) -> None:
+    """Keep the session as it is: nothing of the API outlives its transaction, and asyncpg has rolled back one cut short."""
 
 
 def unavailable(error: BaseException) -> DatabaseUnavailable:
