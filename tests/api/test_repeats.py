@@ -216,11 +216,16 @@ async def test_a_repeat_waits_for_the_first_request_and_gets_its_answer(
 
 
 async def until_waiting(db: Dedicated, count: int) -> None:
-    """Return when so many sessions of this database wait for a lock."""
+    """Return when so many sessions of this database wait for a lock. A transaction sees new sessions only in a new snapshot."""
     waiting = (
         "select count(*) >= $1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     )
-    await given.until(lambda: db.fetchval(waiting, count))
+
+    async def are_waiting() -> bool:
+        await db.execute("select pg_stat_clear_snapshot()")
+        return await db.fetchval(waiting, count)
+
+    await given.until(are_waiting)
 
 
 async def test_a_repeat_gives_up_after_five_seconds(runner: asyncio.Runner, world: World, db: Dedicated) -> None:
