@@ -46,6 +46,19 @@ async def test_B6_a_claim_takes_no_more_than_there_is_room_for(url: str):
         assert later > bench.clock.now() + timedelta(milliseconds=500), "with no room it waits for the signal"
 
 
+async def test_B6_handlers_that_are_claimed_together_share_the_room(url: str):
+    async with workbench(url, in_flight=7, claim_batch=100, straggler=timedelta(seconds=20)) as bench:
+        await make.job(bench.scope)
+        await make.job(bench.scope, "worker", target={"type": "worker", "handler": "h"})
+        for job in ("publish", "worker"):
+            await make.many(bench.scope, 30, job=job)
+
+        await bench.dispatcher(h=bench.executor).step(bench.clock.now())
+
+        assert len(await bench.called(7)) == len(bench.holdings) == 7, "7 in all, and not 7 of each"
+        assert await bench.states() == {"RUNNING": 7, "INIT": 53}
+
+
 async def test_B6_room_that_is_freed_wakes_the_dispatcher(url: str):
     async with workbench(url, in_flight=3) as bench:
         await make.job(bench.scope)

@@ -203,8 +203,9 @@ async def test_every_take_over_has_a_new_epoch_and_a_renewal_has_none(url: str, 
 
 
 async def test_the_shards_of_a_silent_node_are_taken_when_its_lease_ends_not_a_beat_later(
-    url: str, connection: Dedicated
+    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr("horai.engine.keeper.LONGEST_PAUSE", LONG.total_seconds())
     async with kept(url, LONG) as keeper:
         lost = asyncio.Event()
         keeper.on_lost_node.append(lost.set)
