@@ -1,8 +1,8 @@
 """Removes the important guards one by one; each loss must turn its tests red.
 
 The mutants are data: tools/mutants.toml. Each is applied to a copy of src, and the tests it names run against that
-copy. One that no test notices has survived, and so has its bug: exit 1. A text that does not occur exactly once, or a
-test that does not exist, means that the list is stale: exit 2.
+copy. One that no test notices has survived, and so has its bug: exit 1. A text that does not occur exactly once, a test
+that does not exist, and a mutant that the interpreter or PostgreSQL refuses mean that the list is stale: exit 2.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ AT_ONCE = 2
 PATIENCE = 120
 PLUGINS = ("-p", "pytest_timeout", "-p", "no:cacheprovider")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_REFUSED = re.compile(
+    r"PostgresSyntaxError|IndeterminateDatatypeError|UndefinedParameterError|UndefinedColumnError|UndefinedFunctionError"
+    r"|the server expects \d+ arguments?|\b(?:SyntaxError|IndentationError|NameError|UnboundLocalError|ImportError): .*"
+)
 
 
 class Stale(Exception):
@@ -63,6 +68,8 @@ def mutants(path: Path = LIST) -> list[Mutant]:
         found = [Mutant(**{**entry, "tests": tuple(entry["tests"])}) for entry in tomllib.load(file)["mutant"]]
     if len({mutant.id for mutant in found}) < len(found):
         raise Stale("two mutants have the same id")
+    if whole := [mutant.id for mutant in found for test in mutant.tests if "::" not in test]:
+        raise Stale(f"{whole[0]} names a whole file: name the tests that must notice it")
     return found
 
 
@@ -90,7 +97,17 @@ def run_tests(source: Path, tests: Iterable[str]) -> Run:
     where = _run([sys.executable, "-c", "import horai; print(horai.__file__)"], environment)
     if not Path(where.stdout.strip()).is_relative_to(source):
         raise Stale(f"the copy in {source} does not win over {where.stdout.strip() or where.stderr}")
-    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=no", f"--timeout={PATIENCE // 2}", *PLUGINS, *tests]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rfE",
+        "--tb=short",
+        f"--timeout={PATIENCE // 2}",
+        *PLUGINS,
+        *tests,
+    ]
     done = _run(command, environment)
     return Run(done.returncode, frozenset(_FAILED.findall(done.stdout)), done.stdout + done.stderr)
 
@@ -110,6 +127,8 @@ def try_out(mutant: Mutant) -> list[str]:
         run = run_tests(source, mutant.tests)
     if run.code not in (0, 1):
         raise Stale(f"{mutant.id}: the tests did not run\n{run.output[-2000:]}")
+    if refused := _REFUSED.search(run.output):
+        raise Stale(f"{mutant.id}: the mutant does not run at all, so its tests prove nothing: {refused.group()}")
     return [test for test in mutant.tests if not run.is_red(test)]
 
 
@@ -121,28 +140,46 @@ def check_unchanged(tests: Iterable[str]) -> None:
         raise Stale(f"tests fail, or are missing, without any mutant:\n{run.output[-3000:]}")
 
 
+def choose(ids: Sequence[str]) -> list[Mutant]:
+    """The mutants with these ids, all without any; `Stale` if one is unknown or has lost its place."""
+    listed = mutants()
+    if unknown := set(ids) - {mutant.id for mutant in listed}:
+        raise Stale(f"no mutant is called {', '.join(sorted(unknown))}")
+    chosen = [mutant for mutant in listed if not ids or mutant.id in ids]
+    for mutant in chosen:
+        mutated((SOURCE / "horai" / mutant.file).read_text(), mutant)
+    return chosen
+
+
+def verdict(mutant: Mutant) -> tuple[str, Sequence[str]]:
+    """The word for the mutant's line, and what to say below it."""
+    try:
+        blind = try_out(mutant)
+    except Stale as stale:
+        return "STALE", [str(stale)]
+    return ("SURVIVED" if blind else "killed"), [f"not noticed by {test}" for test in blind]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tools/mutants.py", description=__doc__.partition("\n")[0])
     parser.add_argument("only", nargs="*", help="ids of mutants; all without any")
     options = parser.parse_args(arguments)
     started = time.monotonic()
     try:
-        chosen = [mutant for mutant in mutants() if not options.only or mutant.id in options.only]
-        for mutant in chosen:
-            mutated((SOURCE / "horai" / mutant.file).read_text(), mutant)
+        chosen = choose(options.only)
         check_unchanged(test for mutant in chosen for test in mutant.tests)
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            survived = 0
-            for mutant, blind in zip(chosen, pool.map(try_out, chosen), strict=True):
-                survived += bool(blind)
-                print(f"{'SURVIVED' if blind else 'killed  '} {mutant.requirement:<4} {mutant.id}", flush=True)
-                for test in blind:
-                    print(f"           not noticed by {test}")
     except Stale as stale:
         print(f"error: {stale}\nhint: bring tools/mutants.toml in line with the code", file=sys.stderr)
         return 2
-    print(f"{len(chosen) - survived} of {len(chosen)} mutants killed in {time.monotonic() - started:.0f} s")
-    return 1 if survived else 0
+    words: Counter[str] = Counter()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for mutant, (word, details) in zip(chosen, pool.map(verdict, chosen), strict=True):
+            words[word] += 1
+            print(f"{word:<8} {mutant.requirement:<4} {mutant.id}", flush=True)
+            for detail in details:
+                print(f"           {detail}")
+    print(f"{words['killed']} of {len(chosen)} mutants killed in {time.monotonic() - started:.0f} s")
+    return 2 if words["STALE"] else 1 if words["SURVIVED"] else 0
 
 
 if __name__ == "__main__":
