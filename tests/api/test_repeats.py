@@ -279,6 +279,9 @@ async def test_the_same_key_on_another_address_is_another_key(runner: asyncio.Ru
     made = [await world.api("PUT", f"{path}/{each}", body, Idempotency_Key=key) for each in ("a", "b", "c" * 500)]
 
     assert [each.status for each in made] == [201, 201, 201]
+    again = [await world.api("PUT", f"{path}/{each}", body, Idempotency_Key=key) for each in ("a", "b", "c" * 500)]
+    for first, repeat in zip(made, again, strict=True):
+        check_repeat(("PUT", ""), first, repeat)
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "é"])
@@ -296,7 +299,9 @@ async def test_a_tenant_with_too_many_keys_gets_429_for_a_new_one(
 ) -> None:
     job, key = await given.job(world.api), given.name("key")
     sent, put = Sent(f"/api/v1/jobs/{job['name']}/instances/a", {"executeTime": given.FAR}), ("PUT", "")
+    await db.execute("insert into horai.idempotency_load (tenant_id, keys, bytes) values (2, $1, 0)", KEPT_KEYS)
     first = await send(world, put, sent, key)
+    assert first.status == 201, "the keys of another tenant do not count"
     await db.execute("insert into horai.idempotency_load (tenant_id, keys, bytes) values (1, $1, 0)", KEPT_KEYS)
 
     refused = await send(world, put, sent, given.name("key"))

@@ -113,6 +113,23 @@ async def test_S5_a_tenant_has_a_secret_of_its_own_from_its_creation_on(db: Dedi
     assert found[0]["secret"] not in {row["secret"] for row in others}
 
 
+async def test_S5_a_rotation_leaves_the_secrets_of_other_tenants_alone(api: Client, db: Dedicated) -> None:
+    theirs = "select id, secret, retired_at from horai.signing_secret where tenant_id <> 1 order by id"
+    tenant = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", given.name("tenant"))
+    await db.execute(
+        "insert into horai.signing_secret (tenant_id, secret, retired_at) values ($1, horai.new_signing_secret(), now())",
+        tenant,
+    )
+    before = await db.fetch(theirs)
+    assert len(before) >= 2
+
+    rotated = await api("POST", SECRETS, {"expireOld": "0s"})
+
+    assert rotated.status == 201, rotated.json
+    assert await db.fetch(theirs) == before
+    assert not {row["secret"] for row in before} & set(await secrets(api)), "nor are they shown"
+
+
 async def test_S5_a_tenant_whose_secrets_were_deleted_by_hand_gets_a_new_one_before_the_next_call(
     api: Client, receiver: Receiver, db: Dedicated
 ) -> None:

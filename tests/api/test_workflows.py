@@ -335,7 +335,11 @@ async def test_a_run_of_another_workflow_is_not_found(api: Client, receiver: Rec
     await run_in(api, one, run, "SUCCESS")
 
     for reference in (run["id"], "0", "x", "9" * 30):
-        expect.problem(await api("GET", f"{FLOWS}/{other['id']}/runs/{reference}"), 404, "SCH_404_NOT_FOUND")
+        address = f"{FLOWS}/{other['id']}/runs/{reference}"
+        expect.problem(await api("GET", address), 404, "SCH_404_NOT_FOUND")
+        expect.problem(await api("POST", f"{address}/rerun", {"from": "third"}), 404, "SCH_404_NOT_FOUND")
+        expect.problem(await api("POST", f"{address}/cancel"), 404, "SCH_404_NOT_FOUND")
+    assert (await run_in(api, one, run, "SUCCESS"))["generation"] == 0
 
 
 async def test_creating_twice_with_one_key_makes_one(api: Client) -> None:

@@ -137,6 +137,21 @@ async def test_D8_X7_loading_marks_an_entity_in_the_same_statement(url: str, con
         assert found.fresh_at == TICK - days(11), "its age goes on counting"
 
 
+async def test_D14_a_tick_leaves_entities_of_other_jobs_with_the_same_key_alone(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job, other = [await given.refresh_job(scope, name) for name in ("refresh_stock", "refresh_price")]
+        for name in ("refresh_stock", "refresh_price"):
+            await given.add(scope, "a", job=name)
+        await given.age(connection)
+        before = await given.entity(connection, other, "a")
+
+        loaded = await entities.load_entities(connection, DueSet(job.id, TICK, WINDOW), 10, 7)
+
+        assert [entity.due.key for entity in loaded] == ["a"]
+        assert (await given.entity(connection, job, "a")).status is Status.RUNNING
+        assert await given.entity(connection, other, "a") == before
+
+
 async def test_D14_two_ticks_at_once_take_disjoint_sets_whose_union_is_the_due_set(url: str, connection: Dedicated):
     async with make.scope(url) as scope, rows.connections(url, 4) as loaders:
         job = await given.refresh_job(scope)
@@ -220,6 +235,36 @@ async def test_X8_what_is_neither_live_nor_in_history_is_returned_and_loaded_aga
         assert (await given.entity(connection, job, "b")).status is Status.RUNNING
         again = await entities.load_entities(connection, DueSet(job.id, TICK, WINDOW), 10, 2)
         assert [entity.due.key for entity in again] == ["a"]
+
+
+async def test_X8_the_end_of_an_earlier_run_is_not_that_of_a_lost_one(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+        await given.add(scope, "a")
+        await given.age(connection)
+        await given.tick(connection, job, TICK)
+        await given.end(connection, "a", at=TICK)
+        await connection.execute("update horai.entity set start_time = $1", TICK - WINDOW)
+        await entities.finish_entities(connection, job.id, 0, 10)
+        assert (await given.entity(connection, job, "a")).finish_time == TICK
+        await given.tick(connection, job, TICK + WINDOW, 2)
+        await connection.execute("delete from horai.instance_live where key = 'a'")
+        await connection.execute("update horai.entity set start_time = start_time - interval '2 minutes'")
+
+        await entities.finish_entities(connection, job.id, 0, 10)
+
+        assert (await given.entity(connection, job, "a")).status is Status.NOT_RUN
+
+
+async def test_D15_a_job_keeps_its_last_hundred_batches(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        job = await given.refresh_job(scope)
+        for number in range(1, 104):
+            await entities.begin_batch(connection, DueSet(job.id, TICK + days(number), WINDOW), number, 0)
+
+        kept = await connection.fetch("select batch_no from horai.refresh_batch order by batch_no")
+
+    assert [number for (number,) in kept] == [*range(4, 104)]
 
 
 async def test_a_run_that_was_superseded_is_followed_to_its_successor(url: str, connection: Dedicated):

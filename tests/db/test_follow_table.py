@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,22 @@ async def test_D2_what_is_deleted_or_renamed_is_none_any_more(url: str, connecti
         await connection.execute("update product set price = 2")
 
         assert await known(connection) == {"c": {"warehouse": 5}, "d": {"warehouse": 1}}
+
+
+async def test_a_table_is_followed_by_the_job_of_its_tenant_alone(url: str, connection: Dedicated):
+    async with shop(url, connection) as (scope, ours):
+        tenant = await connection.fetchval("insert into horai.tenant (name) values ('acme') returning id")
+        theirs = await given.refresh_job(replace(scope, tenant_id=tenant, tenant="acme"))
+        await connection.execute("set horai.tenant = 'acme'")
+        await connection.execute(FOLLOW)
+        await connection.execute("reset horai.tenant")
+
+        await connection.execute("insert into product values ('a', 1, 1), ('b', 1, 1)")
+        await connection.execute("delete from product where code = 'b'")
+
+        found = await connection.fetch("select job_id, key from horai.entity")
+        assert found == [(theirs.id, "a")]
+        assert ours.name == theirs.name
 
 
 async def test_D2_a_row_that_is_rolled_back_was_never_there(url: str, connection: Dedicated):

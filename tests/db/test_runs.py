@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import flows
 import make
+from horai.accept import jobs
 from horai.accept.runs import advance_runs, start_run
 from horai.core.settlement import Complete
 from horai.core.states import State
@@ -42,6 +43,18 @@ async def test_what_is_let_go_is_due_now_in_its_job_s_lane_with_an_event(url: st
         event = await connection.fetchrow("select seq, kind, data from horai.event where instance_id = $1", left)
         assert event is not None
         assert (event["seq"], event["kind"], json.loads(event["data"])["run"]) == (1, "INSTANCE_UNBLOCKED", str(run))
+
+
+async def test_what_is_let_go_of_a_paused_job_waits_for_its_resume(url: str, connection: Dedicated):
+    async with make.scope(url) as scope:
+        run = await flows.start(scope, connection, await flows.workflow(scope))
+        left = await flows.instance_of(connection, run, "left")
+        await jobs.pause_job(scope, "left", None)
+
+        (woken,) = await runs.unblock(connection, [Unblock(left, run)])
+
+        assert woken.lane == 0, "the lane that no node claims from"
+        assert await connection.fetchval("select lane from horai.instance_live where id = $1", left) == 0
 
 
 async def test_an_instance_that_is_gone_counts_as_dead(url: str, connection: Dedicated):

@@ -109,11 +109,15 @@ async def test_the_tenant_is_a_setting(connection: Dedicated):
     await connection.execute("insert into horai.tenant (name) values ('acme')")
     await connection.execute("set horai.tenant = 'acme'")
     missing = await refused(connection, "select horai.enqueue('publish')")
+    number = await connection.fetchval("select id::text from horai.job")
+    by_number = await refused(connection, f"select horai.enqueue('{number}')")
     await connection.execute("set horai.tenant = 'nobody'")
     nobody = await refused(connection, "select horai.enqueue('publish')")
     await connection.execute("set horai.tenant = ''")
     await connection.fetch("select horai.enqueue('publish')")
+    await connection.fetch(f"select horai.enqueue('{number}')")
 
+    assert (by_number.sqlstate, by_number.column_name) == (NOT_FOUND, "job"), "a number names a job of the tenant alone"
     assert (missing.sqlstate, missing.column_name) == (NOT_FOUND, "job")
     assert "'acme'" in str(missing.hint)
     assert (nobody.sqlstate, nobody.column_name) == (NOT_FOUND, "tenant")
@@ -135,6 +139,20 @@ async def test_a_cancelled_key_says_what_it_was(url: str, connection: Dedicated,
     assert cancelled == [(claimed.held.id, "CANCELLED", "USER", state)]
     assert await connection.fetch("select * from horai.cancel_instance('publish', 'k')") == []
     assert await rows.events(connection, claimed.held.id) == [(1, "INSTANCE_CANCELLED")]
+
+
+async def test_A13_an_instance_that_began_to_run_meanwhile_is_cancelled_as_running(url: str, connection: Dedicated):
+    async with make.scope(url) as scope, rows.connections(url, 2) as (claiming, cancelling):
+        await make.put(scope, "k")
+        node = await make.node(connection)
+        async with claiming.transaction():
+            (claimed,) = await make.claim(claiming, node)
+            cancelled = asyncio.create_task(cancelling.fetch("select * from horai.cancel_instance('publish', 'k')"))
+            await rows.until_blocked(connection, cancelling)
+
+        assert await cancelled == [(claimed.held.id, "CANCELLED", "USER", "RUNNING")]
+        history = await connection.fetchrow("select attempt, fence, node from horai.instance_history")
+        assert history == (claimed.held.attempt, claimed.held.fence, node)
 
 
 # What they refuse

@@ -30,6 +30,7 @@ from horai.core.settlement import (
     Succeeded,
 )
 from horai.engine.executors.bulkhead import SHORTEST_DELAY, Bulkhead
+from horai.engine.executors.dial import CheckedResolver
 from horai.engine.executors.http import HttpExecutor, _failure
 from receiver import DRIP, DROP, HANG, Answer, Receiver, redirect
 
@@ -557,6 +558,14 @@ async def test_of_several_answers_only_the_permitted_ones_are_dialled(monkeypatc
 
     assert mixed == Succeeded()
     assert code_of(private) == "ADDRESS_REFUSED"
+
+
+@in_loop
+async def test_the_resolver_gives_out_permitted_addresses_only(monkeypatch: pytest.MonkeyPatch):
+    answers(monkeypatch, ["10.0.0.1", "127.0.0.1", "169.254.169.254"])
+    resolver = CheckedResolver(AddressPolicy(parse_networks(["127.0.0.0/8"])))
+
+    assert [found["host"] for found in await resolver.resolve("mixed.example", 80)] == ["127.0.0.1"]
 
 
 @in_loop

@@ -11,6 +11,7 @@ from horai.accept import jobs as accepted
 from horai.core.settlement import Retry
 from horai.core.states import State
 from horai.db import claims, jobs, nodes
+from horai.db.pool import Dedicated
 from horai.engine.janitor import Janitor
 from stages import Workbench, workbench
 
@@ -90,6 +91,22 @@ async def test_old_keys_are_deleted_in_slices_and_the_others_counted(url: str, m
         assert [key for (key,) in kept] == ["1", "2", "3", "4", "5", "6"], "7 days"
         load = await bench.connection.fetch("select tenant_id, keys, bytes from horai.idempotency_load")
         assert [tuple(row) for row in load] == [(1, 6, 60)]
+
+
+async def test_an_old_key_that_a_transaction_holds_does_not_delay_the_others(url: str, connection: Dedicated):
+    async with workbench(url) as bench:
+        await bench.connection.execute(
+            "insert into horai.idempotency_key (tenant_id, scope, key, request_hash, created_at)"
+            " select 1, 's', n::text, '', now() - n * interval '8 days' from generate_series(1, 3) n"
+        )
+        async with connection.transaction():
+            await connection.execute("select from horai.idempotency_key where key = '3' for update")
+
+            await janitor(bench).step(bench.clock.now())
+
+            assert await bench.connection.fetchval("select string_agg(key, ',') from horai.idempotency_key") == "3"
+        await janitor(bench).step(bench.clock.now())
+        assert await bench.connection.fetchval("select count(*) from horai.idempotency_key") == 0
 
 
 async def test_strays_are_an_alarm(url: str, monkeypatch: pytest.MonkeyPatch):

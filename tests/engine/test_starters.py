@@ -176,10 +176,11 @@ async def test_the_executor_waits_for_the_transaction_that_decides_on_the_run(ur
         start = Start(tick.id, tick.fire_time, None)
         await start_run(bench.connection, made.job.id, start)
         other = await connect(url, "horai test")
-        async with other.transaction():
-            await other.execute("update horai.workflow_run set phase = 2, finished_at = clock_timestamp()")
+        async with other.transaction():  # an insert waits for an update by itself, but not for a row that is held
+            await other.execute("select from horai.workflow_run for no key update")
             began = asyncio.create_task(begin_run(bench.connection, claimed.held, start))
             await flows.until_waiting(other)
+            await other.execute("update horai.workflow_run set phase = 2, finished_at = clock_timestamp()")
         await began
         other.terminate()
 
