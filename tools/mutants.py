@@ -25,6 +25,8 @@ SOURCE = ROOT / "src"
 LIST = ROOT / "tools" / "mutants.toml"
 AT_ONCE = 2
 PATIENCE = 120
+PORTION = 20
+"""Tests of one process while no mutant is in: their time is limited to three times `PATIENCE`, in seconds."""
 PLUGINS = ("-p", "pytest_timeout", "-p", "no:cacheprovider")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _REFUSED = re.compile(
@@ -113,9 +115,12 @@ def run_tests(source: Path, tests: Iterable[str]) -> Run:
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(  # noqa: S603
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE * 3, check=False
-    )
+    try:
+        return subprocess.run(  # noqa: S603
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE * 3, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Stale(f"did not end within {PATIENCE * 3} s: {' '.join(command[-3:])}") from None
 
 
 def try_out(mutant: Mutant) -> list[str]:
@@ -132,12 +137,15 @@ def try_out(mutant: Mutant) -> list[str]:
     return [test for test in mutant.tests if not run.is_red(test)]
 
 
-def check_unchanged(tests: Iterable[str]) -> None:
+def check_unchanged(pool: ThreadPoolExecutor, tests: Iterable[str]) -> None:
     """Tests that fail without any mutant prove nothing."""
+    named = sorted(set(tests))
+    portions = [named[first : first + PORTION] for first in range(0, len(named), PORTION)]
     with tempfile.TemporaryDirectory(prefix="horai-mutant-") as place:
-        run = run_tests(copy_source(Path(place)), sorted(set(tests)))
-    if run.code != 0:
-        raise Stale(f"tests fail, or are missing, without any mutant:\n{run.output[-3000:]}")
+        source = copy_source(Path(place))
+        for run in pool.map(lambda portion: run_tests(source, portion), portions):
+            if run.code != 0:
+                raise Stale(f"tests fail, or are missing, without any mutant:\n{run.output[-3000:]}")
 
 
 def choose(ids: Sequence[str]) -> list[Mutant]:
@@ -165,14 +173,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("only", nargs="*", help="ids of mutants; all without any")
     options = parser.parse_args(arguments)
     started = time.monotonic()
-    try:
-        chosen = choose(options.only)
-        check_unchanged(test for mutant in chosen for test in mutant.tests)
-    except Stale as stale:
-        print(f"error: {stale}\nhint: bring tools/mutants.toml in line with the code", file=sys.stderr)
-        return 2
     words: Counter[str] = Counter()
     with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            chosen = choose(options.only)
+            check_unchanged(pool, (test for mutant in chosen for test in mutant.tests))
+        except Stale as stale:
+            print(f"error: {stale}\nhint: bring tools/mutants.toml in line with the code", file=sys.stderr)
+            return 2
         for mutant, (word, details) in zip(chosen, pool.map(verdict, chosen), strict=True):
             words[word] += 1
             print(f"{word:<8} {mutant.requirement:<4} {mutant.id}", flush=True)
