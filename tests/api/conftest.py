@@ -5,6 +5,7 @@ names of their jobs (`given.name`).
 """
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -12,8 +13,11 @@ from datetime import timedelta
 import pytest
 
 import harness
+import make
+from api.repeat_recipes import World
 from databases import fresh_database
 from harness import Client
+from horai.core.shards import Role
 from horai.db.embedded import EmbeddedPostgres
 from horai.db.pool import Dedicated, connect
 from receiver import Receiver
@@ -58,3 +62,20 @@ def db(runner: asyncio.Runner, database: str) -> Iterator[Dedicated]:
     connection = runner.run(connect(database, "horai api tests"))
     yield connection
     connection.terminate()
+
+
+@pytest.fixture(scope="module")
+def world(runner: asyncio.Runner, database: str, db: Dedicated) -> Iterator[World]:
+    """A server with the role `api` alone: nothing but the requests of a test changes the database."""
+    stack = AsyncExitStack()
+
+    async def build() -> World:
+        served = harness.node(database, lease=timedelta(seconds=60), roles=frozenset({Role.api}))
+        api = await stack.enter_async_context(served)
+        scope = await stack.enter_async_context(make.scope(database))
+        return World(api, db, scope, await make.node(db, timedelta(hours=1), "quiet-node"))
+
+    os.environ["BUSINESS_DB_URL"] = database
+    yield runner.run(build())
+    runner.run(stack.aclose())
+    del os.environ["BUSINESS_DB_URL"]

@@ -2,23 +2,16 @@
 
 import asyncio
 import json
-import os
 import re
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import harness
-import make
 from api import expect, given
 from api.repeat_recipes import RECIPES, Sent, World
 from harness import Reply
 from horai.core.settings import KEPT_KEYS
-from horai.core.shards import Role
 from horai.db import idempotency
 from horai.db.pool import Dedicated
 
@@ -52,23 +45,6 @@ OTHER_TABLES = {
 }
 
 every_write = pytest.mark.parametrize("operation", WRITES, ids=" ".join)
-
-
-@pytest.fixture(scope="module")
-def world(runner: asyncio.Runner, database: str, db: Dedicated) -> Iterator[World]:
-    """A server with the role `api` alone: nothing but the requests of a test changes the database."""
-    stack = AsyncExitStack()
-
-    async def build() -> World:
-        served = harness.node(database, lease=timedelta(seconds=60), roles=frozenset({Role.api}))
-        api = await stack.enter_async_context(served)
-        scope = await stack.enter_async_context(make.scope(database))
-        return World(api, db, scope, await make.node(db, timedelta(hours=1), "quiet-node"))
-
-    os.environ["BUSINESS_DB_URL"] = database
-    yield runner.run(build())
-    runner.run(stack.aclose())
-    del os.environ["BUSINESS_DB_URL"]
 
 
 async def send(world: World, operation: tuple[str, str], sent: Sent, key: str, body: Any = None) -> Reply:
