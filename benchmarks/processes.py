@@ -32,6 +32,11 @@ class Child:
         """For those who measure it."""
         return self._process.pid
 
+    def go(self) -> None:
+        """Send the line that a child waits for which has to begin together with others."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"go\n")
+
     async def next_line(self, within: float = END_WITHIN) -> Any:
         """What it says next."""
         return await _line(self._process, within)

@@ -28,7 +28,7 @@ from horai.accept.scope import Scope
 from horai.core.vitals import Vitals
 from horai.db.pool import connect, open_pool
 from horai.db.wakeups import Wakeups
-from horai.sdk.worker import WorkerSettings, working
+from horai.sdk.worker import CONCURRENCY, WorkerSettings, working
 
 LANES = 25
 PROFILED = 50_000
@@ -78,12 +78,12 @@ class Noting(Application):
 
 
 @asynccontextmanager
-async def worker(url: str, app: Horai) -> AsyncGenerator[Vitals]:
+async def worker(url: str, app: Horai, concurrency: int = CONCURRENCY) -> AsyncGenerator[Vitals]:
     """The application's worker, at work."""
     pool = await open_pool(url, "bench", 2)
     scope = Scope(pool, Wakeups(), 1, "default")
     vitals = Vitals()
-    async with working(url, app, WorkerSettings(name="bench"), scope, vitals):
+    async with working(url, app, WorkerSettings(name="bench", concurrency=concurrency), scope, vitals):
         yield vitals
     await pool.close()
 

@@ -1,6 +1,6 @@
 """A worker in a process of its own, which tells how many no-op functions it has run so far.
 
-python -m benchmarks.sdk_process URL. After `"ready"` it writes a line `{"first": …, "calls": …}` while calls are made.
+python -m benchmarks.sdk_process URL. After `"ready"` it waits for a line, then works and writes lines `{"first": …, "calls": …}`.
 """
 
 import asyncio
@@ -16,6 +16,10 @@ from horai import Instance
 
 PACE = 0.02
 """Seconds between two lines, as in peers/programs/notes.mjs."""
+
+
+CONCURRENCY = 2_000
+"""As `horai worker --concurrency 2000`: Graphile Worker fetches 2,000 jobs ahead here, and pg-boss 3,000."""
 
 
 class Counting(Application):
@@ -41,7 +45,8 @@ class Counting(Application):
 async def _serve(url: str) -> None:
     application = Counting(url)
     tell("ready")
-    async with worker(url, application.app):
+    sys.stdin.readline()
+    async with worker(url, application.app, CONCURRENCY):
         reporting = asyncio.create_task(application.report())
         await told_to_end()
         reporting.cancel()

@@ -2,8 +2,8 @@
 
     python -m benchmarks.peers.drains --rows 1000 --times 20 --keep benchmarks/results/NAME-drains.json
 
-Each repetition starts new worker processes on a copy of a database that holds the backlog. The time counts from the first
-call until the store calls all jobs done. Run the sizes one after the other with the same file: `--keep` adds to it.
+Each repetition starts new worker processes on a copy of a database that holds the backlog. When all have loaded their code,
+they begin together. The time counts from the first call until the store calls all jobs done. Run the sizes one after the other with the same file: `--keep` adds to it.
 """
 
 import argparse
@@ -98,6 +98,8 @@ async def _rate(sitting: Sitting, contender: Contender, rows: int, processes: in
         env = {**environment(url), "PEER_PROGRESS": "1"}
         begun = [child(*contender.command(url, rows), env=env) for _ in range(processes)]
         started = await asyncio.gather(*(stack.enter_async_context(one) for one in begun))
+        for one in started:
+            one.go()
         reports: list[Mapping[str, Any]] = [{} for _ in started]
         listening = [asyncio.create_task(_listen(one, number, reports)) for number, one in enumerate(started)]
         async with asyncio.timeout(DONE_WITHIN):

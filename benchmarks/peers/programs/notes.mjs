@@ -20,8 +20,15 @@ export function notes (expected) {
   }
 }
 
-export function ready () {
+// With PEER_PROGRESS, a worker begins when it is told to: together with others.
+export async function go () {
+  if (!process.env.PEER_PROGRESS) return
   tell('ready')
+  await new Promise(resolve => process.stdin.once('data', resolve))
+}
+
+export function ready () {
+  if (!process.env.PEER_PROGRESS) tell('ready')
   process.stdin.on('end', () => process.exit(0))
   process.stdin.resume()
 }

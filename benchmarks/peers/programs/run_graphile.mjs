@@ -1,7 +1,7 @@
 // Graphile Worker with what its performance page recommends: local queue, batched completion, prepared statements.
 // It finds scheduled jobs by polling, here ten times a second (every two seconds by default).
 import { Logger, makeWorkerUtils, run, runMigrations } from 'graphile-worker'
-import { command, enqueue, given, notes, ready, schedule, send, single, url } from './notes.mjs'
+import { command, enqueue, given, go, notes, ready, schedule, send, single, url } from './notes.mjs'
 
 const logger = new Logger(() => () => {})
 const worker = {
@@ -13,6 +13,7 @@ if (command === 'schema') {
   await runMigrations({ preset: { worker: { connectionString: url, logger } } })
 } else if (command === 'work') {
   const call = notes(given[0])
+  await go()
   const running = await run({ preset: { worker }, taskList: { noop: async payload => call(payload.due) } })
   ready()
   await running.promise

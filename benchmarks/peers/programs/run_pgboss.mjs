@@ -1,6 +1,6 @@
 // pg-boss with large batches, LISTEN/NOTIFY, and polling at its shortest interval for scheduled jobs.
 import { PgBoss } from 'pg-boss'
-import { command, enqueue, given, notes, ready, schedule, send, single, url } from './notes.mjs'
+import { command, enqueue, given, go, notes, ready, schedule, send, single, url } from './notes.mjs'
 
 const boss = new PgBoss({ connectionString: url, schedule: false, supervise: command === 'work', useListenNotify: command === 'work', max: 8 })
 boss.on('error', error => console.error(error))
@@ -18,6 +18,7 @@ if (command === 'schema') {
 } else if (command === 'work') {
   const call = notes(given[0])
   const pace = { batchSize: 3000, localConcurrency: 2, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5, notifyPollingIntervalSeconds: 0.5 }
+  await go()
   await boss.work('noop', pace, async jobs => { for (const job of jobs) call(job.data.due) })
   ready()
 }
