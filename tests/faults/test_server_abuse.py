@@ -4,11 +4,11 @@ The short form is a tenth of each attack; HORAI_LONG=1 runs them in full.
 """
 
 import asyncio
-import socket
+import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ import aiohttp
 import psutil
 import pytest
 
+from faults.attacks import ATTACKS
 from faults.outside import IS_LONG, job_document
 from harness import Client, HoraiProcess
 from horai.api.tally import WINDOW
@@ -24,8 +25,6 @@ from receiver import Receiver
 MOST_RSS = 300 * 2**20
 SCALE = 1.0 if IS_LONG else 0.1
 PROBES = 200 if IS_LONG else 20
-HOST = b"Host: 127.0.0.1\r\n"
-CHUNK = b"x" * 65_536
 
 
 class Target:
@@ -36,11 +35,6 @@ class Target:
         self.api = Client(process.base, session)
         self.receiver = receiver
         self.peak = 0
-        where = urlsplit(process.base)
-        self.address = (where.hostname or "", where.port or 0)
-
-    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection(*self.address)
 
     async def watch_memory(self) -> None:
         process = psutil.Process(self.process.pid)
@@ -81,88 +75,14 @@ async def target(place: Path) -> AsyncGenerator[Target]:
         process.stop()
 
 
-async def flood(on: Target, head: bytes, piece: bytes, most: int) -> None:
-    """Write until the server closes the connection, at most `most` bytes."""
-    reader, writer = await on.open()
-    sent = 0
-    with suppress(ConnectionError, TimeoutError):
-        writer.write(head)
-        while sent < most and not reader.at_eof():
-            writer.write(piece)
-            sent += len(piece)
-            async with asyncio.timeout(5):
-                await writer.drain()
-    writer.transport.abort()
-    assert sent < most, "the server has read all of it"
-
-
-async def endless_headers(on: Target) -> None:
-    fields = b"".join(b"X-%d: y\r\n" % number for number in range(1_000))
-    await asyncio.gather(*(flood(on, b"GET / HTTP/1.1\r\n" + HOST, fields, 100_000_000) for _ in range(10)))
-
-
-async def one_header_of_100_mb(on: Target) -> None:
-    await flood(on, b"GET / HTTP/1.1\r\n" + HOST + b"X: ", CHUNK, 100_000_000)
-
-
-async def half_open_connections(on: Target) -> None:
-    """Open 2,000 connections that send half a request line, and hold them."""
-    opened: list[socket.socket] = []
-    try:
-        for _ in range(int(2_000 * SCALE)):
-            connection = socket.create_connection(on.address)
-            opened.append(connection)
-            with suppress(ConnectionError):
-                connection.send(b"GET / HT")
-            await asyncio.sleep(0)
-        assert (await on.api("GET", "/healthz")).status == 200, "a whole request is served meanwhile"
-        await asyncio.sleep(2)
-    finally:
-        for connection in opened:
-            connection.close()
-
-
-async def unfinished_bodies(on: Target) -> None:
-    """Send 20 bodies of 32 MB, for a job that exists and one that does not, but for their last byte."""
-    size = 32 * 2**20 - 1
-
-    async def send(job: str) -> None:
-        reader, writer = await on.open()
-        path = f"/api/v1/jobs/{job}/instances/batch".encode()
-        writer.write(b"POST " + path + b" HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n")
-        writer.write(b"Content-Length: %d\r\n\r\n" % (size + 1))
-        with suppress(ConnectionError, TimeoutError):
-            for _ in range(size // len(CHUNK)):
-                if reader.at_eof():
-                    break
-                writer.write(CHUNK)
-                async with asyncio.timeout(3):
-                    await writer.drain()
-        await asyncio.sleep(2)
-        writer.transport.abort()
-
-    await asyncio.gather(*(send(job) for job in ("probe", "nobody") for _ in range(int(10 * max(SCALE, 0.3)))))
-
-
-async def lists_of_large_payloads(on: Target) -> None:
-    """Read 310 payloads of 1 MB in one page."""
-    assert (await on.api("POST", "/api/v1/jobs", {"name": "large", "status": "PAUSED"})).status in {201, 409}
-    for number in range(int(310 * SCALE)):
-        body = {"payload": "p" * 1_000_000, "executeTime": "2999-01-01T00:00:00Z"}
-        reply = await on.api("PUT", f"/api/v1/jobs/large/instances/{number}", body)
-        assert reply.status in {200, 201}, reply.json
-    for _ in range(3):
-        page = await on.api("GET", "/api/v1/jobs/large/instances?limit=500")
-        assert len(page.json["items"]) == int(310 * SCALE)
-
-
-ATTACKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
-    endless_headers,
-    one_header_of_100_mb,
-    half_open_connections,
-    unfinished_bodies,
-    lists_of_large_payloads,
-)
+async def attack(on: Target, name: str) -> None:
+    """Run one of the attacks in a process of its own."""
+    script = str(Path(__file__).with_name("attacks.py"))
+    where = urlsplit(on.process.base)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, script, name, where.hostname or "", str(where.port), str(SCALE)
+    )
+    assert await process.wait() == 0, name
 
 
 @pytest.mark.timeout(900 if IS_LONG else 300)
@@ -172,13 +92,11 @@ async def test_under_attack_memory_is_bounded_dispatch_goes_on_and_each_kind_is_
         await on.p99_delay()  # connections are open and statements prepared
         quiet = await on.p99_delay()
         delays: dict[str, float] = {}
-        for attack in ATTACKS:
-            attacking = asyncio.ensure_future(attack(on))
-            delays[attack.__name__] = await on.p99_delay()
+        for name in ATTACKS:
+            attacking = asyncio.create_task(attack(on, name))
+            delays[name] = await on.p99_delay()
             await attacking
-            print(
-                f"{attack.__name__}: p99 {delays[attack.__name__]:.3f} s (quiet {quiet:.3f} s), peak {on.peak >> 20} MB"
-            )
+            print(f"{name}: p99 {delays[name]:.3f} s (quiet {quiet:.3f} s), peak {on.peak >> 20} MB")
         log = on.process.log
         while_serving = log.read_text()  # the stop logs the counts of the last window
         windows = (time.monotonic() - began) // WINDOW

@@ -1,0 +1,128 @@
+"""Attacks on an HTTP server, each run in a process of its own: python attacks.py NAME HOST PORT SCALE.
+
+The process gives way to all others: the attacker of a real server has a machine of its own.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import aiohttp
+
+HOST = b"Host: 127.0.0.1\r\n"
+CHUNK = b"x" * 65_536
+
+
+@dataclass(frozen=True)
+class Target:
+    """The server under attack, and how much of each attack is run."""
+
+    host: str
+    port: int
+    scale: float
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(self.host, self.port)
+
+
+async def flood(on: Target, head: bytes, piece: bytes, most: int) -> None:
+    """Write until the server closes the connection, at most `most` bytes."""
+    reader, writer = await on.open()
+    sent = 0
+    with suppress(ConnectionError, TimeoutError):
+        writer.write(head)
+        while sent < most and not reader.at_eof():
+            writer.write(piece)
+            sent += len(piece)
+            async with asyncio.timeout(5):
+                await writer.drain()
+    writer.transport.abort()
+    assert sent < most, "the server has read all of it"
+
+
+async def endless_headers(on: Target) -> None:
+    fields = b"".join(b"X-%d: y\r\n" % number for number in range(1_000))
+    await asyncio.gather(*(flood(on, b"GET / HTTP/1.1\r\n" + HOST, fields, 100_000_000) for _ in range(10)))
+
+
+async def one_header_of_100_mb(on: Target) -> None:
+    await flood(on, b"GET / HTTP/1.1\r\n" + HOST + b"X: ", CHUNK, 100_000_000)
+
+
+async def half_open_connections(on: Target) -> None:
+    """Open 2,000 connections that send half a request line, and hold them."""
+    opened: list[socket.socket] = []
+    try:
+        for _ in range(int(2_000 * on.scale)):
+            connection = socket.create_connection((on.host, on.port))
+            opened.append(connection)
+            with suppress(ConnectionError):
+                connection.send(b"GET / HT")
+        async with aiohttp.ClientSession() as session, session.get(f"http://{on.host}:{on.port}/healthz") as reply:
+            assert reply.status == 200, "a whole request is served meanwhile"
+        await asyncio.sleep(2)
+    finally:
+        for connection in opened:
+            connection.close()
+
+
+async def unfinished_bodies(on: Target) -> None:
+    """Send 20 bodies of 32 MB, for a job that exists and one that does not, but for their last byte."""
+    size = 32 * 2**20 - 1
+
+    async def send(job: str) -> None:
+        reader, writer = await on.open()
+        path = f"/api/v1/jobs/{job}/instances/batch".encode()
+        writer.write(b"POST " + path + b" HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n")
+        writer.write(b"Content-Length: %d\r\n\r\n" % (size + 1))
+        with suppress(ConnectionError, TimeoutError):
+            for _ in range(size // len(CHUNK)):
+                if reader.at_eof():
+                    break
+                writer.write(CHUNK)
+                async with asyncio.timeout(3):
+                    await writer.drain()
+        await asyncio.sleep(2)
+        writer.transport.abort()
+
+    await asyncio.gather(*(send(job) for job in ("probe", "nobody") for _ in range(int(10 * max(on.scale, 0.3)))))
+
+
+async def lists_of_large_payloads(on: Target) -> None:
+    """Read 310 payloads of 1 MB in one page."""
+    base, count = f"http://{on.host}:{on.port}/api/v1/jobs", int(310 * on.scale)
+    async with aiohttp.ClientSession() as session:
+        async with session.post(base, json={"name": "large", "status": "PAUSED"}) as made:
+            assert made.status in {201, 409}
+        for number in range(count):
+            body = {"payload": "p" * 1_000_000, "executeTime": "2999-01-01T00:00:00Z"}
+            async with session.put(f"{base}/large/instances/{number}", json=body) as put:
+                assert put.status in {200, 201}, await put.text()
+        for _ in range(3):
+            async with session.get(f"{base}/large/instances?limit=500") as page:
+                assert len((await page.json())["items"]) == count
+
+
+ATTACKS: dict[str, Callable[[Target], Awaitable[None]]] = {
+    attack.__name__: attack
+    for attack in (
+        endless_headers,
+        one_header_of_100_mb,
+        half_open_connections,
+        unfinished_bodies,
+        lists_of_large_payloads,
+    )
+}
+
+
+async def main(name: str, host: str, port: str, scale: str) -> None:
+    await ATTACKS[name](Target(host, int(port), float(scale)))
+
+
+if __name__ == "__main__":
+    os.nice(19)
+    asyncio.run(main(*sys.argv[1:]))
