@@ -198,6 +198,7 @@ class Dispatcher:
             if lane.handler in self._held_back:
                 self._held_back[lane.handler][place] = None
                 continue
+            self._lanes.unknown.pop(place, None)  # a claim finds out, and asks when the place has run dry
             self._company.meet(int(lane.priority), lane.tenant_id, now)
             self._turns.ready(place, Standing(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
 
