@@ -82,12 +82,12 @@ async def sample(sitting: Sitting) -> Sample:
     return {"raw_limit": await rate_of(sitting, sitting.size.rows)}
 
 
-async def rate_of(sitting: Sitting, rows: int, *, has_handlers: bool = False) -> float:
+async def rate_of(sitting: Sitting, rows: int, *, has_handlers: bool = False, lanes: int = LANES) -> float:
     """The same of a backlog of `rows`; with handlers, each row is given to an async function that does nothing."""
     async with sitting.database("raw_limit", is_empty=True) as url:
         setup, claims, settles = [await asyncpg.connect(url) for _ in range(3)]
         await setup.execute(SCHEMA)
-        await setup.execute(FILL, rows, LANES, SHARDS)
+        await setup.execute(FILL, rows, lanes, SHARDS)
         await setup.execute("analyze bare.hot")
         await setup.execute("checkpoint")
         heads = await setup.fetch("select shard, lane, min(due) - interval '1 s' as due from bare.hot group by 1, 2")

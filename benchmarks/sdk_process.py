@@ -1,6 +1,6 @@
 """A worker in a process of its own, which tells how many no-op functions it has run so far.
 
-python -m benchmarks.sdk_process URL. After `"ready"` it waits for a line, then works and writes lines `{"first": …, "calls": …}`.
+python -m benchmarks.sdk_process URL QUEUES. After `"ready"` it waits for a line, then works and writes lines `{"first": …, "calls": …}`.
 """
 
 import asyncio
@@ -42,8 +42,8 @@ class Counting(Application):
                 tell({"first": self.first, "calls": told})
 
 
-async def _serve(url: str) -> None:
-    application = Counting(url)
+async def _serve(url: str, queues: int) -> None:
+    application = Counting(url, queues)
     tell("ready")
     sys.stdin.readline()
     async with worker(url, application.app, CONCURRENCY):
@@ -54,4 +54,4 @@ async def _serve(url: str) -> None:
 
 if __name__ == "__main__":
     quiet()
-    uvloop.run(_serve(sys.argv[1]))
+    uvloop.run(_serve(sys.argv[1], int(sys.argv[2])))

@@ -25,7 +25,7 @@ from benchmarks import backlog, raw_limit, table
 from benchmarks.peers import ours, setup
 from benchmarks.peers.peer import PEERS, Peer, environment, told
 from benchmarks.processes import Child, child, module, quiet
-from benchmarks.sdk import LANES, Application
+from benchmarks.sdk import Application
 from benchmarks.sitting import Sitting, Size, sit_down
 from horai.db.pool import connect
 
@@ -49,13 +49,19 @@ class Contender:
     left: str
 
 
-async def _fill_ours(url: str, rows: int) -> None:
-    application = Application(url)
-    await application.app.declare()
-    await application.app.close()
-    connection = await connect(url, "bench")
-    await backlog.fill(connection, rows, lanes=LANES)
-    await connection.close()
+def _ours(queues: int) -> Contender:
+    async def fill(url: str, rows: int) -> None:
+        application = Application(url, queues)
+        await application.app.declare()
+        await application.app.close()
+        connection = await connect(url, "bench")
+        await backlog.fill(connection, rows, lanes=queues)
+        await connection.close()
+
+    left = "select count(*) from horai.instance_live"
+    return Contender(
+        ours.NAME, False, fill, lambda url, _rows: module("benchmarks.sdk_process", url, str(queues)), left
+    )
 
 
 def _peer(peer: Peer) -> Contender:
@@ -69,16 +75,7 @@ def _peer(peer: Peer) -> Contender:
     return Contender(peer.name, True, fill, lambda _url, rows: peer.command("work", rows), peer.left)
 
 
-CONTENDERS = (
-    Contender(
-        ours.NAME,
-        False,
-        _fill_ours,
-        lambda url, _rows: module("benchmarks.sdk_process", url),
-        "select count(*) from horai.instance_live",
-    ),
-    *(_peer(peer) for peer in PEERS if peer.name in PEERS_MEASURED),
-)
+PEER_CONTENDERS = tuple(_peer(peer) for peer in PEERS if peer.name in PEERS_MEASURED)
 
 
 @asynccontextmanager
@@ -124,7 +121,7 @@ def figure(name: str, rows: int, processes: int) -> str:
     return f"{name}, {rows:,} rows, {processes} process{'es' * (processes > 1)}"
 
 
-async def measure(rows: int, times: int, names: Sequence[str], processes: Sequence[int]) -> Found:
+async def measure(rows: int, times: int, names: Sequence[str], processes: Sequence[int], queues: int = 1) -> Found:
     """All contenders in turn, `times` times."""
     found: Found = {}
 
@@ -135,13 +132,13 @@ async def measure(rows: int, times: int, names: Sequence[str], processes: Sequen
     assert unwinding is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, unwinding.cancel)  # the server goes when we go
     setup.bring_programs()
-    chosen = [contender for contender in CONTENDERS if contender.name in names]
+    chosen = [contender for contender in (_ours(queues), *PEER_CONTENDERS) if contender.name in names]
     async with sit_down(Size(rows=rows)) as sitting, AsyncExitStack() as backlogs:
         for contender in chosen:
             filled = sitting.database(contender.name, is_empty=contender.is_empty)
             await contender.fill(await backlogs.enter_async_context(filled), rows)
         for _ in range(times):
-            note(LIMIT, 1, await raw_limit.rate_of(sitting, rows, has_handlers=True))
+            note(LIMIT, 1, await raw_limit.rate_of(sitting, rows, has_handlers=True, lanes=queues))
             for contender in chosen:
                 for count in processes:
                     note(contender.name, count, await _rate(sitting, contender, rows, count))
@@ -168,10 +165,11 @@ def judge(found: Found) -> list[str]:
     return lines
 
 
-def keep(file: Path, found: Found, times: int) -> Found:
+def keep(file: Path, found: Found, times: int, queues: int = 1) -> Found:
     """Add the samples to a file, or begin it; all samples that it holds now."""
     kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"sittings": [], "samples": {}}
     sitting = {"at": datetime.now(UTC).isoformat(), "commit": table.commit(), "times": times, "figures": list(found)}
+    sitting["queues"] = queues
     kept["sittings"].append(sitting)
     kept |= {"machine": table.machine(), "versions": {**setup.PYTHON_PACKAGES, **setup.NODE_PACKAGES}}
     for name, values in found.items():
@@ -184,7 +182,7 @@ def keep(file: Path, found: Found, times: int) -> Found:
 
 def main() -> None:
     """Measure, print, keep."""
-    names = [contender.name for contender in CONTENDERS]
+    names = [ours.NAME, *(contender.name for contender in PEER_CONTENDERS)]
     options = argparse.ArgumentParser(
         prog="python -m benchmarks.peers.drains",
         description=__doc__,
@@ -194,6 +192,8 @@ def main() -> None:
     options.add_argument("--times", type=int, default=5, help="repetitions (5)")
     options.add_argument("--only", nargs="*", default=names, choices=names, metavar="name", help=", ".join(names))
     options.add_argument("--processes", nargs="*", type=int, default=PROCESSES, help="worker processes (1 2)")
+    text = "queues of Horai and lanes of the raw limit (1, as the peers have)"
+    options.add_argument("--queues", type=int, default=1, help=text)
     at = datetime.now(UTC)
     default = table.RESULTS / f"{at:%Y%m%d-%H%M%S}-drains.json"
     options.add_argument("--keep", type=Path, default=default, help="the JSON that the samples are added to")
@@ -201,8 +201,8 @@ def main() -> None:
     quiet()
     if not setup.is_there():
         setup.install()
-    found = uvloop.run(measure(chosen.rows, chosen.times, chosen.only, chosen.processes))
-    print("\n".join(judge(keep(chosen.keep, found, chosen.times))))
+    found = uvloop.run(measure(chosen.rows, chosen.times, chosen.only, chosen.processes, chosen.queues))
+    print("\n".join(judge(keep(chosen.keep, found, chosen.times, chosen.queues))))
 
 
 if __name__ == "__main__":

@@ -237,12 +237,12 @@ ODD_DAYS = tuple(f"{day:%m-%d}" for day in LEAP_YEAR if day.day % 2)
     ],
 )
 def test_a_schedule_whose_dates_are_all_excluded_never_fires_and_says_so_soon(schedule: Schedule):
-    began = time.perf_counter()
+    began = time.process_time()
 
     with pytest.raises(ValueError, match=NO_NEXT_FIRE):
         check(schedule, datetime(2026, 1, 1, tzinfo=UTC))
 
-    assert time.perf_counter() - began < 1, "fifty times what the dearest takes alone: only a runaway is found"
+    assert time.process_time() - began < 1, "fifty times what the dearest takes alone: only a runaway is found"
 
 
 def test_a_fire_that_is_open_only_years_ahead_is_found():
