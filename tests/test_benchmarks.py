@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 TINY = ("--quick", "--times", "1", "--rows", "400", "--seconds", "0.5")
 PARTS = 3
 """So that the processes of a test run share them."""
-SAME_AS_ANOTHER_AT_THIS_SIZE = {"definitions_3m", "puts_30", "puts_100"}
+SAME_AS_ANOTHER_AT_THIS_SIZE = {"definitions_3m"}
 
 
 def _run(*arguments: str) -> str:

@@ -89,7 +89,7 @@ async def unfinished_bodies(on: Target) -> None:
         await asyncio.sleep(2)
         writer.transport.abort()
 
-    await asyncio.gather(*(send(job) for job in ("probe", "nobody") for _ in range(int(10 * max(on.scale, 0.3)))))
+    await asyncio.gather(*(send(job) for job in ("probe", "missing") for _ in range(int(10 * max(on.scale, 0.3)))))
 
 
 async def lists_of_large_payloads(on: Target) -> None:

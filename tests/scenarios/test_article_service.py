@@ -83,6 +83,7 @@ async def test_A14_a_change_that_comes_after_the_effect_is_tried_and_changes_not
     async with visiting(house) as newsroom:
         article = await newsroom.audited(MOMENT)
         await newsroom.until(article, "PUBLISHED")
+        assert [i["state"] for i in await newsroom.until_final(article)] == ["SUCCESS"]
         published = await newsroom.read(article)
         path = f"/api/v1/jobs/{PUBLISH}/instances/article:{article}"
         late = {"payload": {"articleId": article, "version": published["version"]}, "again": True}

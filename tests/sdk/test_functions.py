@@ -4,7 +4,7 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,6 +19,7 @@ from horai.core.settlement import (
     Outcome,
     Postponed,
     Succeeded,
+    outcome_of,
 )
 from horai.sdk.functions import AsyncFunction, Crew, ThreadedFunction, executor_of
 from horai.sdk.payloads import signature_of
@@ -42,8 +43,7 @@ async def outcome(function: Callable[..., Any], **given: Any) -> Outcome:
 
 async def run(executor: AsyncFunction | ThreadedFunction, call: Call) -> Outcome:
     """Make an attempt, first step and rest in one task."""
-    outcome = executor.run(call)
-    return await outcome if isinstance(outcome, Awaitable) else outcome
+    return await outcome_of(executor.run(call))
 
 
 async def test_B9_what_is_returned_is_success_with_a_result():

@@ -11,27 +11,34 @@ SPAN = 0.02
 
 
 class Pace:
-    """The rate at which calls end while there are calls to make. It rises at once and falls smoothly."""
+    """The rate at which calls end while there are calls to make, smoothed over the last few spans.
+
+    In the first span after a start or a pause it rises with each call that ends. Later it does not: calls that take long and
+    end together are no short ones.
+    """
 
     def __init__(self, now: float = 0.0) -> None:
         self._since = now
         self._ended = 0
         self._rate = 0.0
+        self._is_first_span = True
 
     def resume(self, now: float) -> None:
         """Begin a span: there are calls to make again. The time without any says nothing about how long they take."""
         self._rate = self._rate_at(now)
-        self._since, self._ended = now, 0
+        self._since, self._ended, self._is_first_span = now, 0, True
 
     def note(self, now: float, ended: int) -> None:
         """So many more calls have ended."""
         self._ended += ended
         passed = now - self._since
         seen = self._ended / max(passed, SPAN)
-        if passed >= SPAN:
-            self._since, self._ended = now, 0
+        if self._is_first_span:
+            self._rate = max(self._rate, seen)
+        elif passed >= SPAN:
             self._rate = (self._rate + seen) / 2
-        self._rate = max(self._rate, seen)
+        if passed >= SPAN:
+            self._since, self._ended, self._is_first_span = now, 0, False
 
     def ahead(self, now: float) -> int:
         """How many to hold beyond those that run."""

@@ -10,7 +10,7 @@ A lost attempt has no outcome: its node died. `plan_loss` decides about its inst
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from horai.core.retry import Dice, RetryPolicy, backoff, loss_backoff
 
@@ -118,7 +118,10 @@ class Release:
 Decision = Complete | Retry | Bury | Release
 
 
-async def outcome_of(run: Outcome | Awaitable[Outcome | Accepted]) -> Outcome | Accepted:
+T = TypeVar("T", bound=Outcome | Accepted)
+
+
+async def outcome_of(run: Outcome | Awaitable[T]) -> Outcome | T:
     """Wait for the outcome of a run that has begun, unless it has ended already."""
     return await run if isinstance(run, Awaitable) else run
 

@@ -70,8 +70,8 @@ begin
     return row('UPDATED', moved.id, horai.state_name(moved.state), moved.execute_time)::horai.put_answer;
 end $$;
 
--- The key has no live row: it is inserted first, and history is read by a later statement. With the key taken, every
--- instance that finished before is visible there. Null when another transaction has taken the key meanwhile: decide again.
+-- The key has no live row: it is inserted first, and history is read by a later statement. With the key taken, whatever
+-- finished before is visible there. Null when somebody else has taken the key meanwhile: then it is decided again.
 create or replace function horai.put_fresh(wish horai.wish) returns horai.put_answer
 language plpgsql as $$
 declare

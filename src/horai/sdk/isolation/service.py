@@ -14,14 +14,13 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from typing import Any, cast
 
 from horai.core.calls import Call
-from horai.core.settlement import FailedRetryable, Outcome
+from horai.core.settlement import FailedRetryable, Outcome, outcome_of
 from horai.logs import write_to_stderr
 from horai.sdk import django
 from horai.sdk.app import Horai
@@ -111,8 +110,7 @@ class Service:
             return FailedRetryable(
                 "HANDLER_MISSING", "The code has changed since the worker read it: it has no such job."
             )
-        outcome = job.executor(self._crew).run(call)
-        return await outcome if isinstance(outcome, Awaitable) else outcome
+        return await outcome_of(job.executor(self._crew).run(call))
 
     def _listen(self) -> None:
         try:
