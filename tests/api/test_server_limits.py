@@ -1,15 +1,19 @@
 """The limits of the HTTP server, by raw connections to a whole node. Full-size attacks: tests/faults/test_server_abuse.py."""
 
 import asyncio
+import gc
 import json
+import tracemalloc
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
+from api import given
 from harness import FAST, Client, node
 from horai.api.tally import Abuse, Tally
 from horai.core.settings import ServerLimits
@@ -270,3 +274,29 @@ async def test_each_kind_of_abuse_is_logged_once_per_window_with_its_count() -> 
         assert [(line["kind"], line["count"]) for line in lines] == [("not valid HTTP", 3), ("body too slow", 1)]
         tally.close()
     assert [(line["kind"], line["count"]) for line in lines][2:] == [("not valid HTTP", 4)]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Idempotency_Key": "large"}])
+async def test_a_request_that_was_answered_holds_no_memory_until_the_next_collection(
+    api: Client, headers: dict[str, str]
+) -> None:
+    """Python collects cycles only after 50,000 new objects: by then, payloads of 1 MB would fill a small machine."""
+    job = await given.job(api, status="PAUSED")
+    path = f"/api/v1/jobs/{job['id']}/instances"
+
+    async def put(key: int) -> None:
+        body = {"payload": "p" * 1_000_000, "executeTime": "2999-01-01T00:00:00Z"}
+        assert (await api("PUT", f"{path}/{key}", body, **headers)).status == 201
+
+    await put(0)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for key in range(1, 11):
+            await put(key)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert held < 4_000_000

@@ -68,6 +68,8 @@ class Guard:
             if has_started:
                 raise
             await told(Request(scope), error)(scope, receive, send_marked)
+        finally:
+            scope.get("state", {}).clear()  # it has the body, and the objects of a request form cycles, collected late
 
 
 def _host_of(origin: str) -> str | None:
