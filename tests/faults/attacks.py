@@ -92,19 +92,25 @@ async def unfinished_bodies(on: Target) -> None:
     await asyncio.gather(*(send(job) for job in ("probe", "missing") for _ in range(int(10 * max(on.scale, 0.3)))))
 
 
-async def lists_of_large_payloads(on: Target) -> None:
-    """Read 310 payloads of 1 MB in one page."""
-    base, count = f"http://{on.host}:{on.port}/api/v1/jobs", int(310 * on.scale)
+async def large_payloads(on: Target) -> None:
+    """Put 310 instances with payloads of 1 MB: the preparation of `lists_of_large_payloads`."""
+    jobs = f"http://{on.host}:{on.port}/api/v1/jobs"
     async with aiohttp.ClientSession() as session:
-        async with session.post(base, json={"name": "large", "status": "PAUSED"}) as made:
-            assert made.status in {201, 409}
-        for number in range(count):
+        async with session.post(jobs, json={"name": "large", "status": "PAUSED"}) as made:
+            assert made.status == 201
+        for number in range(int(310 * on.scale)):
             body = {"payload": "p" * 1_000_000, "executeTime": "2999-01-01T00:00:00Z"}
-            async with session.put(f"{base}/large/instances/{number}", json=body) as put:
-                assert put.status in {200, 201}, await put.text()
-        for _ in range(3):
-            async with session.get(f"{base}/large/instances?limit=500") as page:
-                assert len((await page.json())["items"]) == count
+            async with session.put(f"{jobs}/large/instances/{number}", json=body) as put:
+                assert put.status == 201, await put.text()
+
+
+async def lists_of_large_payloads(on: Target) -> None:
+    """Read 310 instances with payloads of 1 MB in one page, ten times."""
+    page = f"http://{on.host}:{on.port}/api/v1/jobs/large/instances?limit=500"
+    async with aiohttp.ClientSession() as session:
+        for _ in range(10):
+            async with session.get(page) as read:
+                assert len((await read.json())["items"]) == int(310 * on.scale)
 
 
 ATTACKS: dict[str, Callable[[Target], Awaitable[None]]] = {
@@ -114,9 +120,12 @@ ATTACKS: dict[str, Callable[[Target], Awaitable[None]]] = {
         one_header_of_100_mb,
         half_open_connections,
         unfinished_bodies,
+        large_payloads,
         lists_of_large_payloads,
     )
 }
+PREPARATION = large_payloads.__name__
+"""Its writes are those of any client: they bound the memory, not the delay of other instances."""
 
 
 async def main(name: str, host: str, port: str, scale: str) -> None:
