@@ -121,11 +121,11 @@ async def test_D2_a_deletion_that_is_broken_off_is_taken_up_by_who_tidies(url: s
 
         assert [row["key"] for row in held_back] == ["sku-00007"]
         assert await connection.fetchval("select count(*) from horai.entity") == 0
-        assert await jobs_table.jobs_to_relane(connection, job.id, 1) == []
+        assert await jobs_table.jobs_to_relane(connection, 1, only=[job.id]) == []
 
 
 async def relane(connection: Dedicated, job: JobRow) -> None:
-    (marked,) = await jobs_table.jobs_to_relane(connection, job.id, 1)
+    (marked,) = await jobs_table.jobs_to_relane(connection, 1, only=[job.id])
     await relane_some(connection, marked)
 
 

@@ -171,6 +171,19 @@ async def _delete_job(world: World) -> Sent:
     return Sent(f"/api/v1/jobs/{(await waiting(world))[0]}")
 
 
+@recipe("POST /api/v1/jobs/pause")
+async def _pause_many(world: World) -> Sent:
+    body = {"names": [await job(world) for _ in range(3)], "limit": 1}
+    return Sent("/api/v1/jobs/pause", body, {**body, "limit": 2})
+
+
+@recipe("POST /api/v1/jobs/resume")
+async def _resume_many(world: World) -> Sent:
+    body = {"names": [await job(world) for _ in range(3)], "limit": 1}
+    assert (await world.api("POST", "/api/v1/jobs/pause", {"names": body["names"]})).json["changed"] == 3
+    return Sent("/api/v1/jobs/resume", body, {**body, "limit": 2})
+
+
 @recipe("POST /api/v1/instances/cancel")
 async def _cancel_many(world: World) -> Sent:
     name = await job(world)

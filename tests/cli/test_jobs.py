@@ -45,6 +45,17 @@ def test_a_job_lives_from_create_to_delete(horai: Terminal) -> None:
     assert gone.err.startswith("error: There is no job 'story'.\nhint: ")
 
 
+def test_C5_jobs_with_a_tag_are_paused_and_resumed_together(horai: Terminal) -> None:
+    for name in ("tagged-1", "tagged-2"):
+        horai("jobs", "create", name, "--tag", "together")
+    assert horai("jobs", "pause", "--tag", "together").err == "Jobs paused: 2.\n"
+    assert horai("jobs", "resume", "--tag", "together", "--json").json == {"changed": 2, "held": 0}
+    for wrong in ([], ["tagged-1", "--tag", "together"]):
+        refused = horai("jobs", "pause", *wrong)
+        assert refused.code == 2
+        assert "takes a job, or --tag and --queue" in refused.err
+
+
 def test_a_definition_comes_from_a_file_or_stdin_and_flags_win(horai: Terminal, tmp_path: Path) -> None:
     document = {
         "name": "filed",

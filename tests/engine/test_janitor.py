@@ -12,7 +12,7 @@ from horai.core.settlement import Retry
 from horai.core.states import State
 from horai.db import claims, jobs, nodes
 from horai.db.pool import Dedicated
-from horai.engine.janitor import Janitor
+from horai.engine.janitor import JOBS_AT_ONCE, Janitor
 from stages import Workbench, workbench
 
 
@@ -29,13 +29,26 @@ async def test_rows_that_a_pause_has_left_behind_are_moved(url: str):
         again = await janitor(bench).step(bench.clock.now())
 
         assert await bench.connection.fetchval("select bool_and(lane = 0) from horai.instance_live")
-        assert await jobs.jobs_to_relane(bench.connection, None, 10) == []
+        assert await jobs.jobs_to_relane(bench.connection, 10) == []
         assert again - bench.clock.now() < timedelta(seconds=2), "while there is work it looks again soon"
         woken: list[int] = []
         bench.scope.wakeups.listen(lambda _, lane, __: woken.append(lane))
         await bench.connection.execute("update horai.job set status = 0, relane = true, version = version + 1")
         await janitor(bench).step(bench.clock.now())
         assert set(woken) == {job.lane_id}
+
+
+async def test_waiting_instances_of_many_jobs_are_moved_in_one_step(url: str):
+    async with workbench(url) as bench:
+        for number in range(JOBS_AT_ONCE + 5):
+            await make.job(bench.scope, f"job-{number}")
+            await make.many(bench.scope, 1, job=f"job-{number}")
+        await bench.connection.execute("update horai.job set status = 1, relane = true")
+
+        await janitor(bench).step(bench.clock.now())
+
+        assert await bench.connection.fetchval("select bool_and(lane = 0) from horai.instance_live")
+        assert await jobs.jobs_to_relane(bench.connection, 10) == []
 
 
 async def test_the_rows_of_a_deleted_job_are_cancelled(url: str):

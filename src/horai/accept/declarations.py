@@ -250,7 +250,7 @@ async def _write(scope: Scope, wish: _Wish) -> _Fate:
             joined = await _change(connection, job, wish)
     announce(scope, joined, woken)
     if fate is _Fate.changed:
-        await relanes.relane_now(scope, job.id)
+        await relanes.relane_now(scope, [job.id])
     return fate
 
 

@@ -123,15 +123,16 @@ async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
     """No more slots, and what waits is held; what runs is left to finish. Pausing twice changes only the note."""
     async with transaction(scope.pool) as connection:
         job = await hold_job(connection, scope, reference)
-        paused = await _pause(connection, job, note)
+        paused = await pause_held(connection, job, note)
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
-            await _pause(connection, ticks, note)
+            await pause_held(connection, ticks, note)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_PAUSED", {"note": note})
     await tick_jobs.relane_both(scope, job, ticks)
     return paused
 
 
-async def _pause(connection: Connection, job: JobRow, note: str | None) -> JobRow:
+async def pause_held(connection: Connection, job: JobRow, note: str | None) -> JobRow:
+    """Pause a job that the caller holds, in its transaction."""
     cursor = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
     write = replace(
         definitions.as_is(job), status=JobStatus.PAUSED, note=note, missed_from=slots.missed_from(job, cursor)
@@ -143,19 +144,20 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
     """What was held goes on; the slots of the pause follow the misfire policy, as after a downtime."""
     async with transaction(scope.pool) as connection:
         job = await hold_job(connection, scope, reference)
-        resumed, joined = await _resume(connection, job, note)
+        now = await nodes.database_time(connection)
+        resumed, joined = await resume_held(connection, job, note, now)
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
-            _, joined = await _resume(connection, ticks, note)
+            _, joined = await resume_held(connection, ticks, note, now)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
     slots.announce(scope, joined, [])
     await tick_jobs.relane_both(scope, job, ticks)
     return resumed
 
 
-async def _resume(connection: Connection, job: JobRow, note: str | None) -> tuple[JobRow, Joined]:
+async def resume_held(connection: Connection, job: JobRow, note: str | None, now: datetime) -> tuple[JobRow, Joined]:
+    """Resume a job that the caller holds, in its transaction; announce it after the commit."""
     joined = Joined()
     if job.status is JobStatus.PAUSED:
-        now = await nodes.database_time(connection)
         timing = jobs.definition_of(job.document).own_timing
         joined = await slots.make_up_for_pause(connection, job, timing, await slots.join(connection, timing, now), now)
     write = replace(

@@ -152,7 +152,7 @@ async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChan
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "RECONCILER_CHANGED", {"fields": fields})
         changed = await _overview_of(connection, job.id)
     slots.announce(scope, joined, [])
-    await relanes.relane_now(scope, job.id)
+    await relanes.relane_now(scope, [job.id])
     return changed
 
 
@@ -171,7 +171,7 @@ async def delete_reconciler(scope: Scope, reference: str, if_version: int | None
         row, job = await _lock(connection, scope, reference, if_version)
         await jobs.remove_job(connection, job)
         await reconcilers.wipe_source(connection, row.id, shown_source(row.source))
-    await relanes.relane_now(scope, row.job_id)
+    await relanes.relane_now(scope, [row.job_id])
 
 
 async def _lock(

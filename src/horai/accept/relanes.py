@@ -5,6 +5,8 @@ that can be broken off anywhere and taken up again by the engine. Until then the
 a paused or deleted job.
 """
 
+from collections.abc import Sequence
+
 from horai.accept.scope import Scope
 from horai.core.states import CancelReason
 from horai.db import backfills, entities, jobs, plans
@@ -15,18 +17,20 @@ from horai.db.pool import Connection, acquire
 
 BATCH = 1_000
 BATCHES_AT_ONCE = 10
+JOBS_AT_ONCE = 20
 
 
-async def relane_now(scope: Scope, job_id: int) -> None:
-    """Does as much as fits into an answer; the engine is told to do the rest."""
+async def relane_now(scope: Scope, job_ids: Sequence[int]) -> None:
+    """Move the instances of up to `JOBS_AT_ONCE` of these jobs; the engine moves the rest."""
     woken, is_done = list[Woken](), False
     try:
         async with acquire(scope.pool) as connection:
-            marked = await jobs.jobs_to_relane(connection, job_id, 1)
-            is_done = not marked or await _relane(connection, marked[0], woken)
+            marked = await jobs.jobs_to_relane(connection, JOBS_AT_ONCE + 1, only=job_ids)
+            done = [await _relane(connection, relane, woken) for relane in marked[:JOBS_AT_ONCE]]
+            is_done = all(done) and len(marked) <= JOBS_AT_ONCE
     finally:
         scope.wakeups.announce(woken)
-        scope.wakeups.gates_asked([job_id])
+        scope.wakeups.gates_asked(job_ids)
         if not is_done:
             scope.wakeups.relane_asked()
 

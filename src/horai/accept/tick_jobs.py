@@ -36,6 +36,4 @@ async def follow_change(connection: Connection, job: JobRow) -> Joined | None:
 
 async def relane_both(scope: Scope, job: JobRow, ticks: JobRow | None) -> None:
     """After the commit: what waits of a job, and of its ticks where it has any, goes where it belongs now."""
-    for each in (job, ticks):
-        if each is not None:
-            await relanes.relane_now(scope, each.id)
+    await relanes.relane_now(scope, [each.id for each in (job, ticks) if each is not None])

@@ -137,7 +137,7 @@ async def _change(
         )
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_CHANGED", {"fields": fields})
     slots.announce(scope, joined, [])
-    await relanes.relane_now(scope, job.id)
+    await relanes.relane_now(scope, [job.id])
     return Workflow(row, job)
 
 
@@ -150,7 +150,7 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
         await workflows.set_jobs(connection, row.id, ())
         await jobs.remove_job(connection, job)
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_DELETED", {"name": row.name})
-    await relanes.relane_now(scope, row.job_id)
+    await relanes.relane_now(scope, [row.job_id])
     async with acquire(scope.pool) as connection:
         after = 0
         while page := await runs.open_runs_of(connection, row.id, after, PAGE):

@@ -47,7 +47,7 @@ from horai.wire.entities import EntitiesIn, EntityIn
 from horai.wire.events import ChangeOut
 from horai.wire.health import Problem
 from horai.wire.instances import BatchIn, OutcomeIn, PutIn, ReplaySweepIn, SweepIn, TriggerIn
-from horai.wire.jobs import JobIn, JobPatch, Noted
+from horai.wire.jobs import JobIn, JobPatch, JobSweepIn, Noted
 from horai.wire.parked import RetryIn
 from horai.wire.queues import QueueIn
 from horai.wire.reconcilers import ReconcilerIn, ReconcilerPatch
@@ -63,6 +63,7 @@ KEY_SAYS = (
 BODIES: tuple[type[BaseModel], ...] = (
     JobIn,
     JobPatch,
+    JobSweepIn,
     Noted,
     TriggerIn,
     PutIn,

@@ -8,7 +8,7 @@ import typer
 
 from horai.cli import views
 from horai.cli.backfilling import backfill
-from horai.cli.client import client_of, path_of
+from horai.cli.client import Client, client_of, path_of
 from horai.cli.coming import next_fires
 from horai.cli.creation import create
 from horai.cli.errors import BadUsage
@@ -21,6 +21,9 @@ from horai.cli.triggering import trigger
 app = new_app("Jobs: what to do, and when.")
 
 Job = Annotated[str, typer.Argument(help="A job's name or id.")]
+OneJob = Annotated[str | None, typer.Argument(help="A job's name or id.", show_default=False)]
+EachTag = Annotated[str | None, flag("--tag", about="All jobs with this tag.", metavar="TAG")]
+EachQueue = Annotated[str | None, flag("--queue", about="All jobs of this queue.", metavar="QUEUE")]
 Note = Annotated[str | None, flag("--note", about="Why; shown with the job.", metavar="TEXT")]
 
 
@@ -59,18 +62,52 @@ app.command()(explain)
 
 @app.command()
 def pause(
-    job: Job, note: Note = None, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
+    job: OneJob = None,
+    tag: EachTag = None,
+    queue: EachQueue = None,
+    note: Note = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
 ) -> None:
-    """Hold a job: no new slots, and what waits stays waiting."""
-    _print_job(client_of(server, api_key).call("POST", path_of("jobs", job, "pause"), {"note": note}), as_json)
+    """Hold a job, or all jobs with a tag or of a queue: no new slots, and what waits stays waiting."""
+    _change("pause", client_of(server, api_key), job, {"tag": tag, "queue": queue, "note": note}, as_json)
 
 
 @app.command()
 def resume(
-    job: Job, note: Note = None, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
+    job: OneJob = None,
+    tag: EachTag = None,
+    queue: EachQueue = None,
+    note: Note = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
 ) -> None:
-    """Let a held job go on."""
-    _print_job(client_of(server, api_key).call("POST", path_of("jobs", job, "resume"), {"note": note}), as_json)
+    """Let a held job go on, or all held jobs with a tag or of a queue."""
+    _change("resume", client_of(server, api_key), job, {"tag": tag, "queue": queue, "note": note}, as_json)
+
+
+def _change(verb: str, client: Client, job: str | None, body: dict[str, str | None], as_json: bool) -> None:
+    has_filter = bool(body["tag"] or body["queue"])
+    if (job is None) != has_filter:
+        raise BadUsage(f"horai jobs {verb} takes a job, or --tag and --queue.", f"Try: horai jobs {verb} --tag nightly")
+    if job is not None:
+        _print_job(client.call("POST", path_of("jobs", job, verb), {"note": body["note"]}), as_json)
+        return
+    changed = held = 0
+    while True:
+        answer = json.loads(client.call("POST", path_of("jobs", verb), body))
+        changed, held = changed + answer["changed"], held + answer["held"]
+        if not answer["more"]:
+            break
+    if as_json:
+        print_json(json.dumps({"changed": changed, "held": held}).encode())
+    else:
+        say(
+            f"Jobs {verb}d: {changed}."
+            + (f" Not {verb}d, as another request was changing them: {held}." if held else "")
+        )
 
 
 @app.command()

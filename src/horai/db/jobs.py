@@ -173,6 +173,12 @@ async def lock_job(connection: Connection, job_id: int) -> JobRow | None:
     return await _held(connection, await connection.fetchrow(sql("lock_job"), job_id))
 
 
+async def lock_jobs(connection: Connection, tenant_id: int, ids: Sequence[int], without: JobStatus) -> list[JobRow]:
+    """Hold those of the tenant's jobs that are not in this status, and the jobs that make their ticks."""
+    rows = await connection.fetch(sql("lock_jobs"), tenant_id, list(ids), int(without))
+    return [job for row in rows if (job := await _held(connection, row)) is not None]
+
+
 async def share_job(connection: Connection, job_id: int) -> JobRow | None:
     """Held while instances are added to the job; None once it is deleted."""
     return await _held(connection, await connection.fetchrow(sql("share_job"), job_id))
@@ -217,9 +223,12 @@ class Relane:
     is_gated: bool = False
 
 
-async def jobs_to_relane(connection: Connection, job_id: int | None, limit: int) -> list[Relane]:
-    """The jobs (or the one named) whose waiting instances are not yet where they belong."""
-    return [Relane(*row.values()) for row in await connection.fetch(sql("jobs_to_relane"), job_id, limit)]
+async def jobs_to_relane(
+    connection: Connection, limit: int, *, after: int = 0, only: Sequence[int] | None = None
+) -> list[Relane]:
+    """Return the jobs, by id, whose waiting instances are not yet where they belong; `only` some of them."""
+    rows = await connection.fetch(sql("jobs_to_relane"), after, limit, None if only is None else list(only))
+    return [Relane(*row.values()) for row in rows]
 
 
 async def share_version(connection: Connection, relane: Relane) -> bool:
@@ -241,7 +250,7 @@ async def mark_relaned(connection: Connection, relane: Relane) -> None:
 class JobFilter:
     """What a list of jobs is narrowed to."""
 
-    name: str | None = None
+    names: Sequence[str] | None = None
     tag: str | None = None
     status: JobStatus | None = None
     queue: str | None = None
@@ -252,7 +261,8 @@ class JobFilter:
 async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit: int, only: JobFilter) -> list[JobRow]:
     """A page of jobs by id, without those that Horai made for itself."""
     status = None if only.status is None else int(only.status)
-    wanted = (only.name, only.tag, status, only.queue, only.is_refresh, only.name_contains)
+    names = None if only.names is None else list(only.names)
+    wanted = (names, only.tag, status, only.queue, only.is_refresh, only.name_contains)
     rows = await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, *wanted, HOUSE, LISTED_PAYLOAD_BYTES)
     return [_job(row) for row in rows]
 
@@ -367,3 +377,10 @@ async def insert_event(
 ) -> None:
     """An event about a definition, or with no job about a queue."""
     await connection.execute(sql("insert_event"), tenant_id, job_id, kind, json.dumps(data, ensure_ascii=False))
+
+
+async def insert_events(
+    connection: Connection, tenant_id: int, job_ids: Sequence[int], kind: str, data: Mapping[str, Any]
+) -> None:
+    """Insert the same event about several jobs."""
+    await connection.execute(sql("insert_events"), tenant_id, list(job_ids), kind, json.dumps(data, ensure_ascii=False))

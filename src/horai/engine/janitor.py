@@ -38,13 +38,20 @@ class Janitor:
     async def step(self, now: datetime) -> datetime:
         """Moves rows of paused, resumed and deleted jobs; now and then the rest."""
         connection = await self.line.get()
-        waiting = await jobs.jobs_to_relane(connection, None, JOBS_AT_ONCE)
-        for relane in waiting:
-            self._wakeups.announce(await relane_some(connection, relane))
+        is_waiting = await self._relane(connection)
         if now >= self._seldom_at:
             await self._seldom(connection)
             self._seldom_at = now + SELDOM
-        return now + (timedelta(seconds=1) if waiting else OFTEN)
+        return now + (timedelta(seconds=1) if is_waiting else OFTEN)
+
+    async def _relane(self, connection: Dedicated) -> bool:
+        """Move the rows of each job once; whether there were such jobs."""
+        after = 0
+        while waiting := await jobs.jobs_to_relane(connection, JOBS_AT_ONCE, after=after):
+            for relane in waiting:
+                self._wakeups.announce(await relane_some(connection, relane))
+            after = waiting[-1].job_id
+        return after > 0
 
     async def _seldom(self, connection: Dedicated) -> None:
         await nodes.make_partitions(connection, self._settings.partitions_ahead)

@@ -111,6 +111,30 @@ class Noted(Model):
     note: Note | None = None
 
 
+class JobSweepIn(Noted):
+    """`POST /api/v1/jobs/pause` and `/resume`: the jobs that match all of the given fields; at least one is required."""
+
+    names: Annotated[list[Text], Field(min_length=1, max_length=1_000)] | None = None
+    tag: Text | None = None
+    queue: Text | None = None
+    name_contains: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 10_000
+    dry_run: bool = False
+
+
+class JobSweepAnswer(Model):
+    """How many jobs matched and were changed.
+
+    `held`: another request was changing these jobs, which stay as they are. `more`: further jobs may match.
+    """
+
+    matched: int
+    changed: int
+    held: int
+    more: bool
+    dry_run: bool
+
+
 class JobOut(Model):
     """A job as it is."""
 

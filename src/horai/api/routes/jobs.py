@@ -6,22 +6,24 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
-from horai.accept import jobs
+from horai.accept import job_sweeps, jobs
 from horai.accept.definitions import Written
 from horai.accept.jobs import Change
 from horai.accept.next_fires import next_fires
-from horai.accept.scope import require_job
+from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
 from horai.api.paging import PageQuery
 from horai.api.present import answer, glimpse_json, job_cursor, job_json, job_page
 from horai.api.repeats import RepeatSafe
 from horai.core.definition import JobStatus
+from horai.core.errors import Invalid
+from horai.core.wording import Hint, Refused
 from horai.db import lists
 from horai.db.jobs import JobFilter, JobRow, list_jobs
 from horai.db.pool import Connection, acquire
 from horai.wire.fields import Text
-from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, Noted, StatusName
+from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, JobSweepAnswer, JobSweepIn, Noted, StatusName
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=RepeatSafe)
 
@@ -62,7 +64,8 @@ def _document(body: Body[JobIn]) -> dict[str, Any]:
 async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Response:
     """List jobs, oldest first; with `recent` each with its last instances and its next fire."""
     status = JobStatus[query.status] if query.status else None
-    only = JobFilter(query.name, query.tag, status, query.queue, query.refresh, query.name_contains)
+    names = None if query.name is None else [query.name]
+    only = JobFilter(names, query.tag, status, query.queue, query.refresh, query.name_contains)
     async with acquire(scope.pool) as connection:
         rows = await list_jobs(connection, scope.tenant_id, job_cursor(query.cursor), query.limit, only)
         page = job_page(rows, query.limit)
@@ -106,6 +109,27 @@ async def delete_job(scope: ScopeDep, job: str, if_version: VersionDep) -> Respo
     """Remove a job: what waits is cancelled, what runs finishes, history stays."""
     await jobs.delete_job(scope, job, if_version)
     return Response(status_code=204)
+
+
+@router.post("/pause", responses={200: {"model": JobSweepAnswer}}, openapi_extra=takes(JobSweepIn))
+async def pause_jobs(scope: ScopeDep, body: Annotated[Body[JobSweepIn], Depends(body_of(JobSweepIn))]) -> Response:
+    """Pause all active jobs that match, at most `limit`, oldest first. Repeat the request while `more` is true."""
+    return await _changed(scope, job_sweeps.pausing(body.shape.note), body.shape)
+
+
+@router.post("/resume", responses={200: {"model": JobSweepAnswer}}, openapi_extra=takes(JobSweepIn))
+async def resume_jobs(scope: ScopeDep, body: Annotated[Body[JobSweepIn], Depends(body_of(JobSweepIn))]) -> Response:
+    """Resume all paused jobs that match, at most `limit`, oldest first. Repeat the request while `more` is true."""
+    return await _changed(scope, job_sweeps.resuming(body.shape.note), body.shape)
+
+
+async def _changed(scope: Scope, verb: job_sweeps.Verb, wish: JobSweepIn) -> Response:
+    only = JobFilter(wish.names, wish.tag, queue=wish.queue, name_contains=wish.name_contains)
+    if only == JobFilter():
+        raise Invalid(Refused.CHANGES_EVERY_JOB(), Hint.NARROW_JOBS())
+    done = await job_sweeps.change_matching(scope, verb, only, wish.limit, dry_run=wish.dry_run)
+    told = {"matched": done.matched, "changed": done.changed, "held": done.held, "more": done.more}
+    return answer({**told, "dryRun": wish.dry_run})
 
 
 @router.post("/{job}/pause", responses={200: {"model": JobOut}}, openapi_extra=takes(Noted, required=False))

@@ -87,6 +87,7 @@ class Hint(Phrasebook):
     NEVER_USED = "No instance ever had it."
     KEEP_RESULTS_ELSEWHERE = "Keep large results elsewhere and send a reference."
     GIVE_A_FILTER = "Give at least one of job, state, queue, tag, key, keyPrefix, errorCode, payload, ids, from, to."
+    NARROW_JOBS = "Give at least one of names, tag, queue, nameContains."
     LIVE_STATES = "INIT, FAIL, BLOCKED and RUNNING can."
     GIVE_CRON = "Give a cron or an every."
     TRY_AGAIN_BY_KEY = (

@@ -78,6 +78,7 @@ class Refused(Phrasebook):
     NO_HISTORY = "The key {key!r} of job {job!r} has no history."
     NO_INSTANCE_NAMED = "There is no instance {instance!r}."
     NO_RUN = "There is no run {run!r}."
+    CHANGES_EVERY_JOB = "The request has no filter: it would change every job."
     CANCELS_EVERYTHING = "Nothing narrows this down: it would cancel everything."
     DISCARDS_EVERYTHING = "Nothing narrows this down: it would discard everything."
     REPLAYS_EVERYTHING = "Nothing narrows this down: it would replay everything."

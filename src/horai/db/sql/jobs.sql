@@ -41,12 +41,21 @@ select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 an
 -- For who holds the row, or knows of it from its instances: deleted ones too.
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1;
 
+-- name: lock_jobs
+-- The tenant's jobs of these that are not in the state $3, with the ticks of refresh jobs, held in the order of their ids.
+select *, horai.priority_of(lane_id) as priority from horai.job
+where tenant_id = $1 and (id = any ($2::bigint[]) or ticks_for = any ($2::bigint[])) and status <> $3::smallint and deleted_at is null
+order by id for update;
+
 -- name: update_job
+-- The caller holds the row, so no instance is added meanwhile: a job without waiting instances has none to move.
 update horai.job
 set status = $2::smallint, schedule_id = $3, lane_id = $4, definition = $5, payload = $6, tags = $7, active_from = $8,
     overlap = $9::smallint, jitter_ms = $10, start_at = $11, end_at = $12, after_finish = $13, missed_from = $14, note = $15,
     paused_at = case when $2::smallint = 1 then coalesce(paused_at, clock_timestamp()) end,
-    relane = relane or status <> $2::smallint or lane_id <> $4 or overlap <> $9::smallint, version = version + 1, updated_at = clock_timestamp()
+    relane = (relane or status <> $2::smallint or lane_id <> $4 or overlap <> $9::smallint)
+        and exists (select from horai.instance_live live where live.job_id = $1 and live.state in (0, 3)),
+    version = version + 1, updated_at = clock_timestamp()
 where id = $1
 returning *, horai.priority_of(lane_id) as priority;
 
@@ -56,7 +65,7 @@ update horai.job set definition = $2, deleted_at = clock_timestamp(), relane = t
 -- name: jobs_to_relane
 select id, version, deleted_at is not null as is_deleted, case when status = 0 then lane_id else 0 end as lane,
     overlap <> 0 as is_gated from horai.job
-where relane and ($1::bigint is null or id = $1) order by id limit $2;
+where relane and id > $1 and ($3::bigint[] is null or id = any ($3)) order by id limit $2;
 
 -- name: share_version
 -- Held while a batch of the job's rows moves: a job changed before wants them elsewhere, and one changed after moves them again.
@@ -78,7 +87,7 @@ select id, tenant_id, name, status, schedule_id, lane_id, active_from, version, 
     case when octet_length(payload::text) <= $11 then payload end as payload
 from horai.job
 where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2
-    and ($4::text is null or name = $4) and ($5::text is null or $5 = any (tags)) and ($6::smallint is null or status = $6)
+    and ($4::text[] is null or name = any ($4)) and ($5::text is null or $5 = any (tags)) and ($6::smallint is null or status = $6)
     and ($7::text is null or lane_id in (select lane.id from horai.lane where lane.tenant_id = $1 and lane.queue = $7))
     and ($8::boolean is null or $8 = (id in (select ticks.ticks_for from horai.job ticks where ticks.ticks_for is not null and ticks.deleted_at is null)))
     and ($9::text is null or position(lower($9) in lower(name)) > 0)
@@ -123,3 +132,7 @@ select id, name from horai.tenant where name = $1;
 
 -- name: insert_event
 insert into horai.event (tenant_id, job_id, kind, data) values ($1, $2, $3, $4);
+
+-- name: insert_events
+-- The same event of several jobs.
+insert into horai.event (tenant_id, job_id, kind, data) select $1, job_id, $3, $4 from unnest($2::bigint[]) as job_id;
