@@ -23,6 +23,7 @@ from benchmarks import (
     puts,
     raw_limit,
     refresh,
+    resumes,
     same_second,
     sdk,
 )
@@ -47,6 +48,7 @@ ALL = (
     future.SCENARIO,
     inserts.SCENARIO,
     *puts.SCENARIOS,
+    resumes.SCENARIO,
     http_calls.SCENARIO,
     fairness.SCENARIO,
     backfill.SCENARIO,

@@ -38,11 +38,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+    try:
+        with suppress(ConnectionError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+    finally:
+        writer.close()
 
 
 @asynccontextmanager
@@ -65,12 +67,14 @@ async def listening(*replies: bytes) -> AsyncGenerator[tuple[int, list[bytes]]]:
     heard: list[bytes] = []
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            for reply in replies:
+        try:
+            with suppress(ConnectionError):
+                for reply in replies:
+                    heard.append(await reader.read(65_536))
+                    writer.write(reply)
                 heard.append(await reader.read(65_536))
-                writer.write(reply)
-            heard.append(await reader.read(65_536))
-        writer.close()
+        finally:
+            writer.close()
 
     async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
         yield server.sockets[0].getsockname()[1], heard

@@ -98,7 +98,9 @@ class Sharing:
         serving: set[asyncio.Task[None]] = set()
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            serving.add(asyncio.create_task(self._serve(reader, writer)))
+            task = asyncio.create_task(self._serve(reader, writer))
+            serving.add(task)
+            task.add_done_callback(lambda _: writer.transport.abort())  # a task cancelled before it began has not
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
