@@ -20,6 +20,7 @@ from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
 from horai.db.pool import Dedicated, connect
 from memory import keep_files_in_memory
+from sizes import IS_LONG, examples
 from terminal import cool_down
 
 pytest_plugins = ["requirements.plugin"]
@@ -34,7 +35,7 @@ _STATE = tempfile.TemporaryDirectory(prefix="horai-state-")
 os.environ["HORAI_STATE_DIR"] = _STATE.name
 
 # A busy machine is no fault of what is tested. In its short form a run does the same as the one before; the long one explores.
-settings.register_profile("horai", deadline=None, derandomize=os.environ.get("HORAI_LONG") != "1")
+settings.register_profile("horai", deadline=None, derandomize=not IS_LONG, max_examples=examples(100))
 settings.load_profile("horai")
 
 

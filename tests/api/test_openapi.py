@@ -29,6 +29,8 @@ ROUTES = {
     "/api/v1/backfills/{backfill}/pause": {"post"},
     "/api/v1/backfills/{backfill}/resume": {"post"},
     "/api/v1/backfills/{backfill}/cancel": {"post"},
+    "/api/v1/jobs/pause": {"post"},
+    "/api/v1/jobs/resume": {"post"},
     "/api/v1/jobs/{job}/pause": {"post"},
     "/api/v1/jobs/{job}/resume": {"post"},
     "/api/v1/jobs/{job}/trigger": {"post"},

@@ -9,7 +9,6 @@ from itertools import product
 
 from horai.core.cron import DstPolicy
 
-IS_LONG = os.environ.get("HORAI_LONG") == "1"
 SEED = int(os.environ.get("HORAI_TEST_SEED") or random.SystemRandom().randrange(2**32))
 POLICIES = [DstPolicy(gap, overlap) for gap, overlap in product(("shift", "skip"), ("first", "last", "both"))]
 ZONES = {  # name: the first of two years, chosen for what the clock did in them

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from horai.core.bulk import are_more_than, slots_from
 from horai.core.cron import DstPolicy
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, fires_between
+from sizes import examples
 
 MOMENT = timedelta(microseconds=1)
 EXPRESSIONS = (
@@ -23,7 +24,7 @@ def one_by_one(schedule: Schedule, first: datetime, until: datetime) -> list[dat
     return [*fires_between(schedule, first - MOMENT, until - MOMENT, 10_000)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(EXPRESSIONS),
     st.sampled_from(ZONES),

@@ -16,6 +16,7 @@ from horai.core.faults import Faults
 from horai.core.schedule import fires_between
 from horai.core.timing import Timing, read_timing
 from horai.core.zones import zone
+from sizes import examples
 
 BERLIN = "Europe/Berlin"
 SPRING = "2026-03-27T12:00:00+00:00"
@@ -219,7 +220,7 @@ def minutes_lost(place: ZoneInfo, after: datetime, until: datetime) -> Iterator[
         moment += step
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(ZONES), st.sampled_from(CRONS), POLICIES, AFTER, st.booleans())
 def test_what_is_said_of_the_clock_is_what_the_clock_does(
     name: str, cron: str, dst: dict[str, str], after: datetime, near: bool
@@ -253,7 +254,7 @@ def _near_a_change(place: ZoneInfo, after: datetime) -> datetime:
     return after
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.sampled_from(ZONES),
     st.sampled_from(CRONS),

@@ -11,11 +11,12 @@ from itertools import islice, pairwise, product
 from zoneinfo import ZoneInfo
 
 import pytest
-from cron_cases import EXPRESSIONS, IS_LONG, SEED, ZONES, random_expression
+from cron_cases import EXPRESSIONS, SEED, ZONES, random_expression
 from cronsim import CronSim, CronSimError
 
 from horai.core.cron import Cron, next_fire, parse
 from horai.core.zones import zone
+from sizes import IS_LONG
 
 FIRES = 150
 NOT_CRONSIMS = re.compile(r"\dW|L-|[A-Z]{3}L")

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horai.core.cron import parse, why_not
+from sizes import examples
 
 TUESDAY = datetime(2026, 7, 14, 9, 7)  # noqa: DTZ001 - a wall clock has no zone
 
@@ -64,7 +65,7 @@ def test_nothing_is_told_of_a_time_that_matches(expression: str):
     assert why_not(parse(expression), TUESDAY) is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(0, 400 * 1440))
 def test_a_reason_is_given_exactly_when_the_scanner_sees_no_match(dice: random.Random, minutes: int):
     text = dice.choice([random_expression(dice), *EXPRESSIONS])

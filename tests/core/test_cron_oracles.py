@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from cron_cases import EXPRESSIONS, IS_LONG, POLICIES, SEED, ZONES, random_expression
+from cron_cases import EXPRESSIONS, POLICIES, SEED, ZONES, random_expression
 from cron_scanner import Expression, Minutes, Scan, Scanner
 
 from horai.core.cron import DstPolicy, next_fire, parse
 from horai.core.cron.segments import EPOCH
 from horai.core.zones import zone
+from sizes import IS_LONG
 
 MARGIN = 3 * 86_400  # at the edge of its years a scanner sees only one side of a change
 SPARSE = 1_500 if IS_LONG else 400

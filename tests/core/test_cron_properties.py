@@ -7,7 +7,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
-from cron_cases import EXPRESSIONS, IS_LONG, POLICIES, ZONES, random_expression
+from cron_cases import EXPRESSIONS, POLICIES, ZONES, random_expression
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +15,7 @@ from horai.core.cron import CronError, DstPolicy, next_fire, parse
 from horai.core.cron.parser import LONGEST_EXPRESSION
 from horai.core.cron.segments import segment_at
 from horai.core.zones import zone
+from sizes import IS_LONG, examples
 
 JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
 ALPHABET = "0123456789*/,-?LW#@ \t.+%JANFEBMONFRIsundailyé\0"
@@ -25,7 +26,7 @@ expressions = st.one_of(st.sampled_from(EXPRESSIONS), st.randoms(use_true_random
 bases = st.datetimes(datetime(1900, 1, 1), datetime(2190, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(expressions, st.sampled_from(sorted(ZONES)), bases, st.sampled_from(POLICIES))
 def test_X15_every_fire_is_later_than_the_one_before(text: str, place: str, base: datetime, policy: DstPolicy):
     cron, where = parse(text), zone(place)
@@ -42,7 +43,7 @@ def test_X15_every_fire_is_later_than_the_one_before(text: str, place: str, base
     assert all(fire.tzinfo is UTC and fire.microsecond == 0 for fire in fires[1:])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(expressions, st.sampled_from(sorted(ZONES)), bases, st.integers(1, 10**7), st.sampled_from(POLICIES))
 def test_no_fire_is_missed_by_asking_later(text: str, place: str, base: datetime, seconds: int, policy: DstPolicy):
     cron, where = parse(text), zone(place)
@@ -81,7 +82,7 @@ def answer(text: str, after: datetime) -> datetime | CronError | None:
         assert time.perf_counter() - began < NOISE_ALLOWED
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.one_of(st.text(ALPHABET, max_size=300), st.text(max_size=40), st.randoms().map(field_soup)))
 def test_garbage_is_answered_with_a_position_and_a_hint_and_soon(text: str):
     match answer(text, JANUARY):

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horai.core.exclusions import MOST, check, is_excluded, next_open
+from sizes import examples
 
 DAY = timedelta(days=1)
 days = st.dates(date(2023, 1, 1), date(2032, 12, 31))
@@ -26,13 +27,13 @@ def covers(entry: str, day: date) -> bool:
     return first <= text <= last if first <= last else text >= first or text <= last
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(calendars, days)
 def test_a_day_is_excluded_when_one_of_the_entries_covers_it(calendar: tuple[str, ...], day: date):
     assert is_excluded(calendar, day) == any(covers(entry, day) for entry in calendar)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(calendars, days)
 def test_the_next_open_day_is_found_as_by_walking_from_day_to_day(calendar: tuple[str, ...], day: date):
     walked = (day + step * DAY for step in range(3_000))

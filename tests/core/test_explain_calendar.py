@@ -27,6 +27,7 @@ from horai.core.explain.slots import previous_slot, why_no_slot
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, next_after
 from horai.core.states import State
 from horai.core.timing import Timing
+from sizes import examples
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHTLY = CronSchedule("30 2 * * *", "Europe/Berlin")
@@ -198,7 +199,7 @@ SCHEDULES: list[Schedule] = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     schedule=st.sampled_from(SCHEDULES),
     at=st.datetimes(wall(2015, 1, 1), wall(2040, 1, 1), timezones=st.just(UTC)),

@@ -11,6 +11,7 @@ from horai.core.cron import DstPolicy
 from horai.core.forecast import Crowd, Window, fires_per_minute, forecast, hot_spots, window_after
 from horai.core.forecast.peaks import JITTERS
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, fires_between
+from sizes import examples
 
 MINUTE = timedelta(minutes=1)
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -75,7 +76,7 @@ def crons() -> st.SearchStrategy[str]:
 excluded = st.lists(st.sampled_from(EXCLUDED), max_size=3, unique=True).map(lambda dates: tuple(sorted(dates)))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(windows_near_changes(), crons(), st.sampled_from(POLICIES), excluded)
 @example(("Europe/Berlin", window_after(datetime(2026, 3, 29, 0, tzinfo=UTC), 180)), "30 2 * * *", POLICIES[0], ())
 @example(("Europe/Berlin", window_after(datetime(2026, 3, 29, 1, tzinfo=UTC), 1)), "30 2 * * *", POLICIES[0], ())
@@ -93,7 +94,7 @@ def test_a_cron_is_counted_as_walking_would_over_clock_changes_and_excluded_date
 intervals = st.integers(1_000, 3 * 86_400_000) | st.sampled_from([1_000, 7_000, 59_999, 60_000, 60_001, 300_000])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(windows_near_changes(), intervals, st.integers(0, 10**13), excluded)
 def test_an_interval_is_counted_as_walking_would(
     where: tuple[str, Window], interval: int, anchor: int, dates: tuple[str, ...]
@@ -106,7 +107,7 @@ def test_an_interval_is_counted_as_walking_would(
     assert fires_per_minute(schedule, short) == walked(schedule, short)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.sampled_from([EACH_MINUTE, HOURLY, CronSchedule("*/7 * * * * ?"), EverySchedule(timedelta(seconds=11))]),
     st.none() | st.integers(-90 * 60_000, 200 * 60_000),

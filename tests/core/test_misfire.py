@@ -18,6 +18,7 @@ from horai.core.misfire import (
     latest_until,
 )
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, fires_between, next_after
+from sizes import examples
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -73,7 +74,7 @@ def by_hand(schedule: Schedule, misfire: Misfire, slots: Sequence[datetime], now
     return CatchUp(next_after(schedule, late[-1]), stretch(made, counted=False), stretch(left_out, counted=True))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     schedule=st.sampled_from(SCHEDULES),
     misfire=misfires,
@@ -91,7 +92,7 @@ def test_catching_up_equals_walking_over_every_late_slot(
     assert catch_up(schedule, misfire, cursor, now) == by_hand(schedule, misfire, slots, now)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     schedule=st.sampled_from(SCHEDULES),
     base=st.datetimes(datetime(2024, 1, 1), datetime(2026, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001

@@ -11,6 +11,7 @@ from horai.core import zones
 from horai.core.cron import DstPolicy
 from horai.core.rezone import Mark, mark_at, mark_before, next_undone, recomputed
 from horai.core.schedule import CronSchedule, EverySchedule, Schedule, fires_between, next_after, wall_of
+from sizes import examples
 from zone_rules import HOUR, Clock, Edition, at
 
 PLACE = "Europe/Berlin"
@@ -322,7 +323,7 @@ def schedule_of(expression: str, place: str, policy: DstPolicy) -> CronSchedule:
     return CronSchedule("0 " + expression if "?" in expression else expression, place, policy)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.sampled_from(EXPRESSIONS), st.sampled_from(ZONES), st.sampled_from(POLICIES), MOMENTS, st.integers(0, 8000))
 def test_by_unchanged_rules_every_schedule_stays_where_it_is(
     expression: str, place: str, policy: DstPolicy, now: datetime, seconds: int
@@ -388,7 +389,7 @@ def clocks(draw: st.DrawFn) -> Clock:
     return Clock(first, changes)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     st.sampled_from(EXPRESSIONS),
     st.sampled_from(POLICIES),

@@ -1,6 +1,5 @@
 """Excluded dates, by the calendar of the zone: also where midnight is jumped over, comes twice, or a day is missing."""
 
-import os
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise, takewhile
@@ -24,10 +23,11 @@ from horai.core.schedule import (
     wall_of,
 )
 from horai.core.zones import zone
+from sizes import IS_LONG
 
 MOMENT, HOUR, DAY = timedelta(microseconds=1), timedelta(hours=1), timedelta(days=1)
 HALF_HOURLY = timedelta(minutes=30)
-MANY = 1_000 if os.environ.get("HORAI_LONG") == "1" else 150
+MANY = 1_000 if IS_LONG else 100
 
 CHANGES = {
     "America/Sao_Paulo": ["2018-11-04", "2018-02-18"],  # midnight is lost; 23:00 of the day before comes again

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from horai.core.turns import AGEING_SECONDS, BANDS, Company, Standing, Turns
+from sizes import examples
 
 CORE, HIGH, NORMAL, LOW = range(BANDS)
 Place = tuple[str, int]
@@ -46,7 +47,7 @@ def drain(turns: Turns[Place], standings: dict[str, Standing], picks: int, rows:
 # Weights
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     rows=st.integers(1, 2000),
     weights=st.tuples(st.integers(1, 9), st.integers(1, 9)),
@@ -237,7 +238,7 @@ def test_a_place_that_leaves_while_its_queue_has_risen_leaves_nothing_behind():
 # Rows and places
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(rows=st.integers(1, 500), places=st.integers(1, 80), tenants=st.integers(1, 30), seed=st.integers(0, 999))
 def test_a_pick_keeps_to_its_rows_and_places_and_gives_each_place_something(
     rows: int, places: int, tenants: int, seed: int
@@ -286,7 +287,7 @@ def test_a_place_that_was_discarded_has_no_turn_and_the_others_have_theirs():
     assert [place for place, _ in turns.pick(0.0, 9, 9)] == [("a", 0), ("a", 2)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 10_000), rows=st.integers(1, 100), places=st.integers(1, 16))
 def test_every_ready_place_is_picked_in_the_end(seed: int, rows: int, places: int):
     """Whatever stands before it: others come back at once, and time goes on."""
@@ -370,7 +371,7 @@ class Lines(RuleBasedStateMachine):
 
 TestLines = Lines.TestCase
 TestLines.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(40), stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

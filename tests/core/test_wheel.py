@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horai.core.wheel import Wheel
+from sizes import examples
 
 MILLISECOND = timedelta(milliseconds=1)
 YEAR_MS = 365 * 86_400_000
@@ -129,7 +130,7 @@ steps: st.SearchStrategy[Step] = st.tuples(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.integers(0, 2**41), st.sampled_from([1, 7, 64, 1_000]), st.lists(steps, max_size=60))
 def test_the_wheel_does_what_a_sorted_dictionary_does(now_ms: int, tick_ms: int, script: list[Step]):
     timers, oracle = wheel(now_ms, timedelta(milliseconds=tick_ms)), SortedOracle(now_ms)

@@ -295,13 +295,13 @@ async def test_a_row_that_somebody_holds_keeps_the_job_marked(url: str, connecti
             await holder.execute("select from horai.instance_live where id = $1 for update", ids[0])
             await accepted.pause_job(scope, "publish", None)
 
-            assert [relane.job_id for relane in await jobs.jobs_to_relane(connection, None, 10)] == [job.id]
+            assert [relane.job_id for relane in await jobs.jobs_to_relane(connection, 10)] == [job.id]
             lanes = await connection.fetch("select id, lane from horai.instance_live order by id")
             assert [row["lane"] for row in lanes] == [job.lane_id, 0]
 
         await accepted.pause_job(scope, "publish", "again")
         assert await connection.fetchval("select bool_and(lane = 0) from horai.instance_live")
-        assert await jobs.jobs_to_relane(connection, None, 10) == []
+        assert await jobs.jobs_to_relane(connection, 10) == []
 
 
 async def test_a_mark_made_for_an_older_version_does_not_count(url: str, connection: Dedicated):
@@ -310,10 +310,10 @@ async def test_a_mark_made_for_an_older_version_does_not_count(url: str, connect
         await connection.execute("update horai.job set relane = true")
 
         await jobs.mark_relaned(connection, Relane(job.id, job.version - 1, is_deleted=False, lane=0))
-        assert len(await jobs.jobs_to_relane(connection, None, 10)) == 1
+        assert len(await jobs.jobs_to_relane(connection, 10)) == 1
 
         await jobs.mark_relaned(connection, Relane(job.id, job.version, is_deleted=False, lane=0))
-        assert await jobs.jobs_to_relane(connection, None, 10) == []
+        assert await jobs.jobs_to_relane(connection, 10) == []
 
 
 async def test_a_deleted_job_cancels_what_waits_and_leaves_what_runs(url: str, connection: Dedicated):

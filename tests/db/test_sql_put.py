@@ -27,6 +27,7 @@ from horai.db.claims import Claimed
 from horai.db.plans import Place
 from horai.db.pool import Dedicated
 from horai.db.verify import verify
+from sizes import examples
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 PAST, SOON, LATER = NOW - timedelta(hours=1), NOW + timedelta(hours=1), NOW + timedelta(hours=2)
@@ -302,7 +303,7 @@ def test_A12_A16_any_history_of_a_key_reads_the_same_both_ways(url: str, connect
         await twins.cancel()
         assert stories[0] == stories[1]
 
-    @settings(max_examples=40, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(40), deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(deeds, min_size=2, max_size=14))
     def tell(history: list[Any]) -> None:
         runner.run(play(history))

@@ -20,10 +20,10 @@ from horai.db.embedded.area import Area
 from horai.db.embedded.postmaster import read_pid_file
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
+from sizes import IS_LONG
 
 ROOT = Path(__file__).parents[2]
 LOOK_EVERY = 0.05
-IS_LONG = os.environ.get("HORAI_LONG") == "1"
 BUSY = 0.0 if IS_LONG else 10.0
 """Seconds that a machine with other things to do may add to a promise. With them it is still far from the sweep of
 every 30 s, which would hide a loss; the long form allows none."""

@@ -14,8 +14,9 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
-from faults.outside import IS_LONG, until
+from faults.outside import until
 from horai.db.embedded.account import account_for
+from sizes import IS_LONG
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 MISSING = "pgbouncer is not installed: apt-get install pgbouncer"

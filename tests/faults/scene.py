@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from faults.outside import IS_LONG, until, violations
+from faults.outside import until, violations
 from faults.worker_process import WorkerProcess
 from harness import FAST
 from horai import Horai
 from horai.db.pool import Dedicated
+from sizes import IS_LONG
 
 LEASE = 8.0 if IS_LONG else 2.0
 WITHIN = 300.0 if IS_LONG else 60.0

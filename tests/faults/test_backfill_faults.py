@@ -11,10 +11,11 @@ import pytest
 
 from faults.cluster import cluster
 from faults.gauge import Gauge
-from faults.outside import IS_LONG, job_document, until, violations
+from faults.outside import job_document, until, violations
 from harness import Client
 from horai.core.settings import SHARDS
 from horai.db.pool import Dedicated, connect
+from sizes import IS_LONG
 
 NODES = ("one", "two", "three", "four")
 KILLS = 2

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from faults.outside import IS_LONG, until
+from faults.outside import until
 from faults.scene import WITHIN, Scene, scene
 from horai.db.pool import Dedicated
+from sizes import IS_LONG
 
 KILLS = 10 if IS_LONG else 3
 WAITING = 30 if IS_LONG else 4

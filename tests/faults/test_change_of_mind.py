@@ -16,12 +16,13 @@ import pytest
 from faults.accountant import Accountant
 from faults.authors import CLIENTS, SAID, Author, wishes
 from faults.cluster import cluster
-from faults.outside import IS_LONG, LOOK_EVERY, LoggedHit, ReceiverProcess, job_document, receiving, until, violations
+from faults.outside import LOOK_EVERY, LoggedHit, ReceiverProcess, job_document, receiving, until, violations
 from harness import Client
 from horai.core.reschedule import Verdict
 from horai.core.settlement import Complete
 from horai.db.claims import Held
 from horai.db.pool import Dedicated, connect
+from sizes import IS_LONG
 
 NODES = ("one", "two", "three")
 UNITS = 2_000 if IS_LONG else 75

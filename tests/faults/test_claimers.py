@@ -1,7 +1,6 @@
 """Many claimers over the same rows."""
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,9 +12,10 @@ from horai.db import claims, settlements
 from horai.db.claims import ClaimedBy, Held, Position
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
+from sizes import IS_LONG
 
 CLAIMERS = 8
-ROWS = 100_000 if os.environ.get("HORAI_LONG") == "1" else 20_000
+ROWS = 100_000 if IS_LONG else 20_000
 PER_LANE = 50
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from faults.cluster import TakeOver, cluster, database_now, incarnation_of, is_balanced, taken_over
 from faults.load import load
-from faults.outside import IS_LONG, database, kill_postmaster, receiving, until
+from faults.outside import database, kill_postmaster, receiving, until
 from faults.reckoning import reckon
 from harness import HoraiProcess, NodeProcess
 from horai.db.embedded import url_of
 from horai.db.pool import Dedicated
+from sizes import IS_LONG
 
 NODES = ("one", "two", "three")
 ROUNDS = 20 if IS_LONG else 2

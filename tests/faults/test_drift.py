@@ -11,8 +11,9 @@ import pytest
 
 from faults.cluster import cluster, database_now
 from faults.load import Load, load
-from faults.outside import IS_LONG, job_document, receiving, until, violations
+from faults.outside import job_document, receiving, until, violations
 from horai.db.pool import Dedicated
+from sizes import IS_LONG
 
 ARTICLES = 20_000 if IS_LONG else 2_000
 ROUNDS = 30 if IS_LONG else 3

@@ -34,8 +34,8 @@ from faults.interleavings import (
     Take,
     World,
 )
+from sizes import IS_LONG, examples
 
-IS_LONG = os.environ.get("HORAI_LONG") == "1"
 OPERATIONS = 10_000 if IS_LONG else 1_000
 SEED = int(os.environ.get("HORAI_TEST_SEED") or random.SystemRandom().randrange(2**32))
 SEVERAL = 1_000
@@ -78,7 +78,7 @@ def explore(world: World, seed: int) -> None:
 
     @hypothesis.seed(seed)
     @settings(
-        max_examples=20,
+        max_examples=examples(20),
         deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],

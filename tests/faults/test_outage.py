@@ -20,9 +20,10 @@ import pytest
 
 import make
 from faults.cluster import Cluster, cluster, database_now
-from faults.outside import IS_LONG, receiving, until, violations
+from faults.outside import receiving, until, violations
 from harness import Client
 from horai.db.pool import Dedicated
+from sizes import IS_LONG
 
 STEP, OUTAGE = 600, 6 * 3600
 MISSED = OUTAGE // STEP

@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 import harness
-from faults.outside import IS_LONG
 from faults.proxy import Proxy
 from harness import Client
 from horai import Horai
@@ -32,6 +31,7 @@ from horai.db.pool import Dedicated
 from horai.sdk.job import Job
 from sdk.callers import KINDS, Opening
 from sdk.working import working
+from sizes import IS_LONG
 
 OFFSETS = (5.5, 17.0, 29.0, 33.0, 45.0, 62.0, 90.0, 120.0) if IS_LONG else (5.5, 14.0, 28.0, 32.0, 35.0, 38.0)
 """Seconds from now to the due times of one path's rows. Rows due later than 30 s are sent without a notification by SQL."""

@@ -7,9 +7,10 @@ import pytest
 
 from faults.cluster import cluster, database_now, is_balanced
 from faults.load import load
-from faults.outside import IS_LONG, receiving, until
+from faults.outside import receiving, until
 from faults.reckoning import reckon
 from horai.db.pool import Dedicated
+from sizes import IS_LONG
 
 MOST = 8 if IS_LONG else 4
 LEAST = 2

@@ -17,10 +17,11 @@ import psutil
 import pytest
 
 from faults.attacks import ATTACKS, PREPARATION
-from faults.outside import IS_LONG, job_document
+from faults.outside import job_document
 from harness import Client, HoraiProcess
 from horai.api.tally import WINDOW
 from receiver import Receiver
+from sizes import IS_LONG
 
 MOST_RSS = 300 * 2**20
 SCALE = 1.0 if IS_LONG else 0.1

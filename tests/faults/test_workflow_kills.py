@@ -15,9 +15,10 @@ import pytest
 import flows
 from faults.cluster import Cluster, cluster
 from faults.load import RETRY
-from faults.outside import IS_LONG, ReceiverProcess, job_document, lost_attempts, receiving, until, violations
+from faults.outside import ReceiverProcess, job_document, lost_attempts, receiving, until, violations
 from harness import Client
 from horai.db.pool import Dedicated
+from sizes import IS_LONG
 
 LEASE = 2.0
 RUNS = 100 if IS_LONG else 8

@@ -9,7 +9,6 @@ from typing import Any
 import aiohttp
 import pytest
 
-from faults.outside import IS_LONG
 from harness import Client
 from horai import Horai, node
 from horai.api.context import Context
@@ -17,6 +16,7 @@ from horai.core.vitals import Vitals
 from horai.db.pool import close_pool, open_pool
 from horai.db.wakeups import Wakeups
 from horai.sdk.client import TENANT, tenant_id
+from sizes import IS_LONG
 
 SPAN = timedelta(days=3)
 FIXED = ["30 2 * * *", "15,30,45 1,2 * * *", "0 0 1,2,3 * * ?"]
