@@ -23,7 +23,7 @@ from horai.core.vitals import Vitals
 from horai.db import nodes
 from horai.db.pool import connect
 from horai.db.wakeups import Wakeups
-from horai.node import pool
+from horai.process import pool
 
 CALLERS = 16
 PARTITIONS = (9, 30, 100)

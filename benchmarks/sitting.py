@@ -10,7 +10,7 @@ from pathlib import Path
 from horai.core.settings import EngineSettings
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.pool import opened
-from horai.node import prepare
+from horai.process import prepare
 
 SHARED_BUFFERS = "512MB"
 TEMPLATE = "bench_template"

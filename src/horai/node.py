@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -20,17 +19,15 @@ from horai.api.app import create_app
 from horai.api.context import Context
 from horai.api.protocol import LimitedProtocol
 from horai.core.addresses import AddressPolicy
-from horai.core.errors import HoraiError
 from horai.core.reconcilers import RECONCILE_HANDLER
 from horai.core.refresh import REFRESH_HANDLER
 from horai.core.settings import EngineSettings, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
 from horai.core.vitals import Vitals
 from horai.core.workflow import WORKFLOW_HANDLER
-from horai.db import jobs, nodes
+from horai.db import jobs
 from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
-from horai.db.migrate import migrate
-from horai.db.pool import Connection, Pool, acquire, close_pool, open_pool, opened
+from horai.db.pool import Connection, Pool, acquire
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
 from horai.engine.attempts import Executor
@@ -39,18 +36,11 @@ from horai.engine.executors.http import HttpExecutor
 from horai.engine.executors.reconcile import ReconcileExecutor
 from horai.engine.executors.refresh import RefreshExecutor
 from horai.engine.executors.workflow import WorkflowExecutor
+from horai.process import StartError, pool, prepare, until_stopped
 
 log = structlog.get_logger(__name__)
 
 KEYLESS = "No key has been created: everyone on this machine may use this server as the tenant `default`."
-API_CONNECTIONS = 10
-
-
-class StartError(HoraiError):
-    """The node cannot start as told."""
-
-    code = "SCH_500_START"
-    title = "Cannot start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +101,6 @@ async def run(
         await until_stopped(stop, engine, server)
 
 
-async def until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None] | None" = None) -> None:
-    """A loop or a server that ends by itself ends the process: health must not say OK over a dead loop."""
-    told = asyncio.create_task(stop.wait())
-    watched = asyncio.create_task(engine.watch())
-    serving = {server} if server is not None else set[asyncio.Task[None]]()
-    done, pending = await asyncio.wait({told, watched, *serving}, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending - serving:
-        task.cancel()
-    for task in done:
-        task.result()
-    if told not in done:
-        raise StartError("The server has ended by itself.")
-
-
 @contextmanager
 def _listen(host: str, port: int) -> Generator[socket.socket]:
     """The port first: a second Horai fails here, before it touches the database."""
@@ -174,23 +150,6 @@ async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
             await asyncio.gather(watch, return_exceptions=True)
     finally:
         await postgres.stop()
-
-
-async def prepare(url: str, settings: EngineSettings) -> None:
-    """Brings the database to this version, with partitions for the coming days."""
-    async with opened(url, "horai migrate") as connection:
-        await migrate(connection)
-        await nodes.make_partitions(connection, settings.partitions_ahead)
-
-
-@asynccontextmanager
-async def pool(url: str, application: str, idle_timeout: timedelta) -> AsyncGenerator[Pool]:
-    """Connections for requests, closed with whoever uses them."""
-    opened_pool = await open_pool(url, application, API_CONNECTIONS, idle_timeout)
-    try:
-        yield opened_pool
-    finally:
-        await close_pool(opened_pool)
 
 
 @asynccontextmanager

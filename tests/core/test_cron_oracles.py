@@ -25,10 +25,10 @@ PROBES = 600 if IS_LONG else 150
 def plan() -> Iterator[tuple[str, list[str]]]:
     """Which expressions are tried in which zone."""
     dice = random.Random(SEED)
-    names = sorted(ZONES) if IS_LONG else dice.sample(sorted(ZONES), 10)
+    names = sorted(ZONES) if IS_LONG else dice.sample(sorted(ZONES), 6)
     for name in names:
-        fixed = EXPRESSIONS if IS_LONG else dice.sample(EXPRESSIONS, 8)
-        yield name, [*fixed, *(random_expression(dice) for _ in range(8 if IS_LONG else 4))]
+        fixed = EXPRESSIONS if IS_LONG else dice.sample(EXPRESSIONS, 6)
+        yield name, [*fixed, *(random_expression(dice) for _ in range(8 if IS_LONG else 2))]
 
 
 def instant(seconds: int) -> datetime:

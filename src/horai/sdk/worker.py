@@ -25,7 +25,7 @@ from horai.db.watch import watched
 from horai.engine.attempts import Executor
 from horai.engine.engine import Engine
 from horai.engine.lanes import Reach
-from horai.node import pool, prepare, until_stopped
+from horai.process import pool, prepare, until_stopped
 from horai.sdk.app import Horai
 from horai.sdk.client import TENANT, tenant_id
 from horai.sdk.functions import Crew

@@ -1,0 +1,53 @@
+"""What every process of Horai does, a node as well as a worker: open its database, and run until it is told to stop."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from horai.core.errors import HoraiError
+from horai.core.settings import EngineSettings
+from horai.db import nodes
+from horai.db.migrate import migrate
+from horai.db.pool import Pool, close_pool, open_pool, opened
+from horai.engine.engine import Engine
+
+API_CONNECTIONS = 10
+
+
+class StartError(HoraiError):
+    """The node cannot start as told."""
+
+    code = "SCH_500_START"
+    title = "Cannot start"
+
+
+async def prepare(url: str, settings: EngineSettings) -> None:
+    """Brings the database to this version, with partitions for the coming days."""
+    async with opened(url, "horai migrate") as connection:
+        await migrate(connection)
+        await nodes.make_partitions(connection, settings.partitions_ahead)
+
+
+@asynccontextmanager
+async def pool(url: str, application: str, idle_timeout: timedelta) -> AsyncGenerator[Pool]:
+    """Connections for requests, closed with whoever uses them."""
+    opened_pool = await open_pool(url, application, API_CONNECTIONS, idle_timeout)
+    try:
+        yield opened_pool
+    finally:
+        await close_pool(opened_pool)
+
+
+async def until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None] | None" = None) -> None:
+    """A loop or a server that ends by itself ends the process: health must not say OK over a dead loop."""
+    told = asyncio.create_task(stop.wait())
+    watched = asyncio.create_task(engine.watch())
+    serving = {server} if server is not None else set[asyncio.Task[None]]()
+    done, pending = await asyncio.wait({told, watched, *serving}, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending - serving:
+        task.cancel()
+    for task in done:
+        task.result()
+    if told not in done:
+        raise StartError("The server has ended by itself.")
