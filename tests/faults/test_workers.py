@@ -18,6 +18,7 @@ ROUNDS = 5 if IS_LONG else 1
 
 CODE = f"""
 import asyncio, os, resource, signal, time
+from pathlib import Path
 from horai import Horai, Instance, Retry
 
 app = Horai("faults")
@@ -28,6 +29,12 @@ QUICK = Retry(max=2, base="10ms", jitter="none")
 async def steady(instance: Instance[int]) -> int:
     await asyncio.sleep(0.05)
     return instance.payload
+
+
+@app.job(retry=Retry(max=20, base="10ms", jitter="none"))
+async def told() -> None:
+    Path(__file__).with_name(f"begun-{{os.getpid()}}").touch()
+    await asyncio.sleep(1)
 
 
 @app.job
@@ -78,16 +85,18 @@ async def test_a_frozen_workers_results_come_too_late(url: str, place: Path, con
     async with scene(url, place, connection, CODE) as stage:
         await stage.worker("stays")
         frozen = await stage.worker("frozen")
+        begun = place / f"begun-{frozen.pid}"
         for _ in range(ROUNDS):
-            await stage.add("steady", list(range(NEIGHBOURS)))
-            await until(frozen.has_work(connection), WITHIN, "the victim runs something")
+            begun.unlink(missing_ok=True)
+            await stage.add("told", [None] * NEIGHBOURS)
+            await until(lambda: asyncio.to_thread(begun.exists), WITHIN, "a function of the victim has begun")
             frozen.signal(signal.SIGSTOP)
             await until(frozen.is_rescued(connection), WITHIN, "its work is given to others")
             frozen.signal(signal.SIGCONT)
         ended = await stage.until_final()
         late = "select count(*) from horai.attempt where late"
         await until(lambda: connection.fetchval(f"select ({late}) > 0"), WITHIN, "late results kept")
-    assert ended == {"steady": Counter(SUCCESS=NEIGHBOURS * ROUNDS)}
+    assert ended == {"told": Counter(SUCCESS=NEIGHBOURS * ROUNDS)}
 
 
 async def test_a_function_that_blocks_the_loop_loses_nothing(url: str, place: Path, connection: Dedicated):
