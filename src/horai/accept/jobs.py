@@ -156,13 +156,11 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
 
 async def resume_held(connection: Connection, job: JobRow, note: str | None, now: datetime) -> tuple[JobRow, Joined]:
     """Resume a job that the caller holds, in its transaction; announce it after the commit."""
-    joined = Joined()
+    write, joined = definitions.as_is(job), Joined()
     if job.status is JobStatus.PAUSED:
-        timing = jobs.definition_of(job.document).own_timing
-        joined = await slots.make_up_for_pause(connection, job, timing, await slots.join(connection, timing, now), now)
-    write = replace(
-        definitions.as_is(job), status=JobStatus.ACTIVE, note=note, active_from=slots.decided_until(job, joined)
-    )
+        joined = await slots.join(connection, write.timing, now)
+        joined = await slots.make_up_for_pause(connection, job, write.timing, joined, now)
+    write = replace(write, status=JobStatus.ACTIVE, note=note, active_from=slots.decided_until(job, joined))
     return await jobs.update_job(connection, job.id, write), joined
 
 

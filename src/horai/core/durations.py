@@ -23,12 +23,16 @@ def parse_duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if not text or found is None:
         raise ValueError(Wrong.NOT_A_DURATION(text=text[:_LONGEST_TEXT]))
-    exact = sum(Fraction(found[unit] or 0) * size for unit, size in _MILLISECONDS.items())
+    exact = sum(_exact(found[unit]) * size for unit, size in _MILLISECONDS.items() if found[unit])
     if exact.denominator != 1:
         raise ValueError(Wrong.TOO_FINE(text=text))
     if exact > LONGEST // _MILLISECOND:
         raise ValueError(Wrong.TOO_LONG_A_TIME(text=text, days=LONGEST.days))
     return timedelta(milliseconds=int(exact))
+
+
+def _exact(number: str) -> int | Fraction:
+    return Fraction(number) if "." in number else int(number)
 
 
 def format_duration(duration: timedelta) -> str:
