@@ -29,6 +29,7 @@ export default defineConfig({
           setupFiles: ["src/testing/setup.ts"],
           restoreMocks: true,
           isolate: false,
+          testTimeout: 60_000,
         },
       },
       {

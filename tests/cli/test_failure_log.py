@@ -180,18 +180,17 @@ async def test_everything_that_horai_up_writes_is_json_and_a_404_is_a_dead_lette
                 url_of = receiver.url(f"/{name}?token=hidden")
                 target = {"type": "http", "url": url_of, "headers": {"Authorization": "Bearer hidden"}}
                 job = {"name": name, "target": target, "timeout": "60s", "payload": {"card": SECRET}}
-                answer = await session.post(f"{base}/api/v1/jobs", json=job)
-                assert answer.status == 201, await answer.text()
-                answer = await session.post(
-                    f"{base}/api/v1/jobs/{name}/trigger", json={}, headers={"Idempotency-Key": name}
-                )
-                assert answer.status < 300, await answer.text()
+                async with session.post(f"{base}/api/v1/jobs", json=job) as answer:
+                    assert answer.status == 201, await answer.text()
+                trigger, headers = f"{base}/api/v1/jobs/{name}/trigger", {"Idempotency-Key": name}
+                async with session.post(trigger, json={}, headers=headers) as answer:
+                    assert answer.status < 300, await answer.text()
             await receiver.wait_for(2)
             (hit,) = [hit for hit in receiver.hits if hit.path.startswith("/later")]
             instance_id = hit.headers["idempotency-key"].rpartition(":")[2]
             told = {"fence": int(hit.headers["horai-fence"]), "result": "FAIL_UNRECOVERABLE", "message": "sold out"}
-            answer = await session.post(f"{base}/api/v1/instances/{instance_id}/outcome", json=told)
-            assert answer.status < 300, await answer.text()
+            async with session.post(f"{base}/api/v1/instances/{instance_id}/outcome", json=told) as answer:
+                assert answer.status < 300, await answer.text()
             await until(lambda: all(about(process, job, "dead letter") for job in ("apart", "missing", "later")))
 
             (missing,), (later,) = about(process, "missing", "dead letter"), about(process, "later", "dead letter")
