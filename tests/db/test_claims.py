@@ -132,7 +132,7 @@ async def test_the_next_due_of_a_scan_is_the_earliest_claimable_one_after_its_cu
 async def test_B2_nothing_is_claimed_before_its_time(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         await make.job(scope)
-        await make.many(scope, 3, at=datetime.now(UTC) + timedelta(seconds=5))
+        await make.many(scope, 3, at=datetime.now(UTC) + timedelta(minutes=5))
 
         assert await make.claim(connection, await make.node(connection)) == []
 
