@@ -42,8 +42,8 @@ export default defineConfig({
           // Files share what they connected to, and a cache that is warm.
           isolate: false,
           maxWorkers: 2,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
         },
       },
     ],

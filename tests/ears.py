@@ -33,7 +33,7 @@ class Ear:
     async def heard(self) -> list[str]:
         """All that was committed before this call: they come in the order of their commits, and the mark comes last."""
         await notify(self.marking, MARK)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await self._marks.get()
         return self.payloads
 

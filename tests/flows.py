@@ -78,6 +78,6 @@ async def phase(connection: Connection, run_id: int) -> str:
 
 async def until_waiting(connection: Connection) -> None:
     """Return when a session waits for a lock."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not await connection.fetchval("select exists (select from pg_locks where not granted)"):
             await asyncio.sleep(0.01)

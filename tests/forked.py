@@ -37,7 +37,7 @@ class Nursery:
             return int(self._process.stdout.readline())
 
     def end(self) -> None:
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=30)
         self._place.cleanup()
 
 

@@ -58,7 +58,7 @@ class Client:
         async with self.session.request(method, self.base + path, data=body, headers=named) as response:
             return Reply(response.status, await response.json(content_type=None), response.headers)
 
-    async def until_state(self, instance_id: str, *states: str, within: float = 20.0) -> Any:
+    async def until_state(self, instance_id: str, *states: str, within: float = 30.0) -> Any:
         """The instance once it is in one of these states."""
         async with asyncio.timeout(within):
             while True:

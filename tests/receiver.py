@@ -114,7 +114,7 @@ class Receiver:
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
         return f"http://{host}:{self.port}{path}"
 
-    async def wait_for(self, hits: int, timeout: float = 10.0) -> list[Hit]:
+    async def wait_for(self, hits: int, timeout: float = 30.0) -> list[Hit]:
         """The hits, as soon as there are that many."""
         async with asyncio.timeout(timeout), self._arrived:
             await self._arrived.wait_for(lambda: len(self.hits) >= hits)

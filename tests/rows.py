@@ -87,7 +87,7 @@ async def until_blocked(watcher: Connection, blocked: Dedicated) -> None:
     await until(lambda: watcher.fetchval("select cardinality(pg_blocking_pids($1)) > 0", pid))
 
 
-async def until(holds: Callable[[], Coroutine[Any, Any, bool]], within: float = 20.0) -> None:
+async def until(holds: Callable[[], Coroutine[Any, Any, bool]], within: float = 30.0) -> None:
     """Returns when the question is answered with yes."""
     async with asyncio.timeout(within):
         while not await holds():

@@ -210,14 +210,14 @@ class Workbench:
 
     async def until_idle(self, dispatcher: Dispatcher) -> datetime:
         """Steps until it is content to wait; when it wants to look again."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while (again := await dispatcher.step(self.clock.now())) <= self.clock.now() + SOON:
                 await asyncio.sleep(0)
         return again
 
     async def settle(self) -> None:
         """Until nothing is in hand."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while len(self.holdings):
                 await self.settler.step(self.clock.now())
                 await asyncio.sleep(0)
@@ -229,7 +229,7 @@ class Workbench:
 
     async def called(self, count: int) -> list[Call]:
         """The calls, once there are that many."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(self.executor.calls) < count:
                 await asyncio.sleep(0)
         return self.executor.calls

@@ -72,7 +72,7 @@ def _warm() -> "subprocess.Popen[str]":
 def cool_down() -> None:
     """Ends the process that commands are forked from."""
     if _warm.cache_info().currsize:
-        _warm().communicate(timeout=10)
+        _warm().communicate(timeout=30)
         _warm.cache_clear()
 
 

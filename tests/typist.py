@@ -192,6 +192,6 @@ def curl(words: list[str]) -> None:
             case _:
                 url = word
     request = urllib.request.Request(url, data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=30) as response:
         assert response.status in {200, 201}
         json.load(response)

@@ -16,14 +16,14 @@ API_CONNECTIONS = 10
 
 
 class StartError(HoraiError):
-    """The node cannot start as told."""
+    """The process cannot start, or has ended by itself."""
 
     code = "SCH_500_START"
     title = "Cannot start"
 
 
 async def prepare(url: str, settings: EngineSettings) -> None:
-    """Brings the database to this version, with partitions for the coming days."""
+    """Bring the database to this version, with partitions for the coming days."""
     async with opened(url, "horai migrate") as connection:
         await migrate(connection)
         await nodes.make_partitions(connection, settings.partitions_ahead)
@@ -31,7 +31,7 @@ async def prepare(url: str, settings: EngineSettings) -> None:
 
 @asynccontextmanager
 async def pool(url: str, application: str, idle_timeout: timedelta) -> AsyncGenerator[Pool]:
-    """Connections for requests, closed with whoever uses them."""
+    """Open a pool of connections for requests, and close it on exit."""
     opened_pool = await open_pool(url, application, API_CONNECTIONS, idle_timeout)
     try:
         yield opened_pool
@@ -40,7 +40,7 @@ async def pool(url: str, application: str, idle_timeout: timedelta) -> AsyncGene
 
 
 async def until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None] | None" = None) -> None:
-    """A loop or a server that ends by itself ends the process: health must not say OK over a dead loop."""
+    """Wait for `stop`. Raise when a loop or the server ends by itself: health must not report OK over a dead loop."""
     told = asyncio.create_task(stop.wait())
     watched = asyncio.create_task(engine.watch())
     serving = {server} if server is not None else set[asyncio.Task[None]]()

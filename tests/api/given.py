@@ -73,7 +73,7 @@ async def sent(api: Client, method: str, path: str, data: Any, **headers: str) -
         return Reply(response.status, await response.json(content_type=None) if is_json else None, response.headers)
 
 
-async def until(holds: Callable[[], Awaitable[Any]], within: float = 10.0) -> Any:
+async def until(holds: Callable[[], Awaitable[Any]], within: float = 30.0) -> Any:
     """What `holds` gives, once that is true."""
     async with asyncio.timeout(within):
         while not (found := await holds()):

@@ -35,7 +35,7 @@ class Watch:
     async def line(self) -> str:
         return (await self.response.content.readline()).decode()
 
-    async def change(self, within: float = 10.0) -> tuple[str, set[str]]:
+    async def change(self, within: float = 30.0) -> tuple[str, set[str]]:
         """The next message: its id, and its topics."""
         async with asyncio.timeout(within):
             while (line := await self.line()) != "event: change\n":

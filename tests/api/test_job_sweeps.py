@@ -83,7 +83,7 @@ async def test_waiting_instances_of_many_jobs_are_held_and_go_on(api: Client, db
     )
     for verb, held in (("pause", True), ("resume", False)):
         assert (await api("POST", f"/api/v1/jobs/{verb}", {"names": names})).json["changed"] == 25
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while await db.fetchval(lanes, names, held) < 25:
                 await asyncio.sleep(0.02)
 

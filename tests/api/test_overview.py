@@ -106,7 +106,7 @@ async def test_what_needs_somebody_is_told_in_one_answer(api: Client, receiver: 
         found = await fresh(api, "/api/v1/scheduler/attention")
         return found if found["late"]["count"] and found["staleRefreshes"] else None
 
-    found = await given.until(told, within=20)
+    found = await given.until(told, within=30)
 
     assert (dying["name"], 1) in [(each["job"], each["instances"]) for each in found["dying"]]
     assert [(each["job"], each["errorCode"]) for each in found["failing"]] == [(failing["name"], "HTTP_503")]
@@ -147,7 +147,7 @@ async def test_scheduled_and_overdue_instances_are_counted_apart(api: Client) ->
         grown = (told["live"]["INIT"] - before["live"]["INIT"], told["overdue"] - before["overdue"])
         return grown if grown[0] == 2 else None
 
-    assert await given.until(counted, within=20) == (2, 1)
+    assert await given.until(counted, within=30) == (2, 1)
 
 
 async def told_of(api: Client, kind: str, name: str, field: str = "job") -> Any:
@@ -157,7 +157,7 @@ async def told_of(api: Client, kind: str, name: str, field: str = "job") -> Any:
         found = await fresh(api, "/api/v1/scheduler/attention")
         return next((each for each in found[kind] if each[field] == name), None)
 
-    return await given.until(look, within=20)
+    return await given.until(look, within=30)
 
 
 async def test_a_backfill_is_told_while_it_is_not_over(api: Client, receiver: Receiver) -> None:
@@ -194,7 +194,7 @@ async def test_a_reconciler_is_told_when_its_last_report_has_found_more_than_it_
         found = await fresh(api, "/api/v1/scheduler/attention")
         return all(each["name"] != name for each in found["drifts"])
 
-    await given.until(is_calm, within=20)
+    await given.until(is_calm, within=30)
 
 
 # The minutes alone

@@ -61,7 +61,7 @@ class Raw:
 
     async def answer(self) -> tuple[int, Any]:
         """Status and JSON body of the next response; status 0 when the server closed without one."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             head = b""
             while not head.endswith(b"\r\n\r\n"):
                 line = await self.reader.readline()
@@ -72,7 +72,7 @@ class Raw:
             return int(head.split()[1]), json.loads(await self.reader.readexactly(size))
 
     async def is_closed(self) -> bool:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             with suppress(ConnectionResetError):
                 await self.reader.read()
             return self.reader.at_eof() or self.reader.exception() is not None

@@ -29,4 +29,4 @@ async def test_the_first_instance_of_a_new_lane_runs_without_waiting_for_a_sweep
             {"name": "now", "delay": "0s", "target": {"type": "http", "url": receiver.url("/ok")}},
         )
 
-        await receiver.wait_for(1, timeout=5)
+        await receiver.wait_for(1, timeout=30)

@@ -48,7 +48,7 @@ async def test_the_second_application_with_the_same_job_is_refused_and_told_who_
             "two jobs another name.",
         )
         async with elsewhere(url) as job:
-            answers = [await (await job("send_mail").enqueue()).result(timeout=10)]
+            answers = [await (await job("send_mail").enqueue()).result(timeout=30)]
     assert answers == ["shop"]
     document = await connection.fetchval("select definition->>'every' from horai.job where name = 'send_mail'")
     assert document == "1h"

@@ -126,5 +126,5 @@ def test_health_is_watched_until_ctrl_c(horai: Terminal) -> None:
     watching.send_signal(signal.SIGINT)
 
     watching.stdout.close()
-    assert watching.wait(timeout=10) == 0
+    assert watching.wait(timeout=30) == 0
     assert [look["status"] for look in looks] == ["UP", "UP"]

@@ -23,7 +23,7 @@ LEASE = ("--lease-ttl", "3s", "--grace", "3s")
 
 
 def get(base: str, path: str) -> Any:
-    with urllib.request.urlopen(base + path, timeout=10) as response:
+    with urllib.request.urlopen(base + path, timeout=30) as response:
         return json.load(response)
 
 
@@ -114,7 +114,7 @@ def test_children_end_with_a_parent_that_was_killed(url: str, short_place: Path)
 
         up.kill()
 
-        _, alive = psutil.wait_procs(children, timeout=20)
+        _, alive = psutil.wait_procs(children, timeout=30)
         assert alive == []
 
 

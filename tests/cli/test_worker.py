@@ -28,7 +28,7 @@ async def test_a_worker_runs_what_another_process_enqueues(url: str, shop: Shop)
         with shop.worker(url, "--name", "w1") as worker:
             assert worker.ready() == READY.format("w1")
             handle = await job("greet").enqueue("Ada")
-            assert await handle.result(timeout=10) == "hello Ada"
+            assert await handle.result(timeout=30) == "hello Ada"
             worker.signal(signal.SIGTERM)
 
             assert worker.ends() == 0
@@ -76,7 +76,7 @@ async def test_only_the_queues_it_is_given_are_its_own(url: str, shop: Shop, con
         with shop.worker(url, "--queues", "mail,bills") as worker:
             worker.started()
             await job("greet").enqueue("Ada")
-            await (await job("mail").enqueue()).result(timeout=10)
+            await (await job("mail").enqueue()).result(timeout=30)
     states = {row["name"]: row["state"] for row in await connection.fetch(STATES)}
     assert states == {"greet": "INIT", "mail": "SUCCESS"}
 
@@ -89,7 +89,7 @@ async def test_no_more_functions_run_at_once_than_it_was_told(url: str, shop: Sh
             await until(lambda: len(shop.noted()) == 3)
             shop.let_go()
             for handle in handles:
-                await handle.result(timeout=10)
+                await handle.result(timeout=30)
     at_once = accumulate(1 if line.startswith("begun") else -1 for line in shop.noted())
     assert max(at_once) == 3
 
@@ -99,7 +99,7 @@ async def test_functions_that_want_it_run_in_as_many_processes_as_there_are_for_
         with shop.worker(url, "--isolated", "1") as worker:
             worker.started()
             handles = await job("apart").enqueue_many([None] * 4)
-            pids = {await handle.result(timeout=20) for handle in handles}
+            pids = {await handle.result(timeout=30) for handle in handles}
             assert len(pids) == 1
             assert pids != {worker.pid}
             worker.signal(signal.SIGTERM)
@@ -134,7 +134,7 @@ def test_the_processes_of_a_worker_end_with_one_that_is_killed(url: str, shop: S
         workers.signal(signal.SIGKILL)
 
         assert workers.ends() == -signal.SIGKILL
-        assert psutil.wait_procs(children, timeout=20)[1] == []
+        assert psutil.wait_procs(children, timeout=30)[1] == []
 
 
 async def test_changed_code_is_run_and_broken_code_is_waited_for(url: str, shop: Shop) -> None:
@@ -142,7 +142,7 @@ async def test_changed_code_is_run_and_broken_code_is_waited_for(url: str, shop:
         with shop.worker(url, "--reload", HORAI_NAME="dev") as worker:
             greet = job("greet")
             assert worker.ready() == READY.format("dev")
-            assert await (await greet.enqueue("Ada")).result(timeout=10) == "hello Ada"
+            assert await (await greet.enqueue("Ada")).result(timeout=30) == "hello Ada"
 
             shop.write("def broken(:\n")
             await until(lambda: "waiting for the code to change" in worker.log)
@@ -150,7 +150,7 @@ async def test_changed_code_is_run_and_broken_code_is_waited_for(url: str, shop:
             shop.write(SHOP.replace("hello", "good morning"))
             assert worker.ready() == READY.format("dev")
 
-            assert await (await greet.enqueue("Ada")).result(timeout=10) == "good morning Ada"
+            assert await (await greet.enqueue("Ada")).result(timeout=30) == "good morning Ada"
             child = worker.children[0]
             worker.signal(signal.SIGTERM)
             assert worker.ends() == 0

@@ -137,7 +137,7 @@ class WorkerProcess:
     def signal(self, number: signal.Signals) -> None:
         os.kill(self._process.pid, number)
 
-    def ends(self, within: float = 25.0) -> int:
+    def ends(self, within: float = 30.0) -> int:
         """Its exit code."""
         return self._process.wait(within)
 

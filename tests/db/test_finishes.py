@@ -21,7 +21,7 @@ async def test_a_finish_waits_no_longer_than_its_lock_timeout_and_its_batch_then
     locked, *free = [await rows.instance(connection, State.RUNNING) for _ in range(3)]
     batch = [(held, Complete()) for held in (free[0], locked, free[1])]
     async with rows.connections(url, 1, lock_timeout=0.02) as (settling,):
-        async with connection.transaction(), asyncio.timeout(20):
+        async with connection.transaction(), asyncio.timeout(30):
             await connection.execute("select from horai.instance_live where id = $1 for update", locked.id)
             before = await rows.everything(connection)
 

@@ -174,7 +174,7 @@ async def test_many_jobs_that_wake_one_sleeping_schedule_at_once_all_succeed(url
         schedule_id = await follow(scope, 1)
         for round_ in range(3):
             await connection.execute("update horai.schedule set fire_time = null")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 made = await asyncio.gather(*(make.job(scope, f"r{round_}-{n}", **EVERY) for n in range(8)))
 
             assert {job.schedule_id for job in made} == {schedule_id}

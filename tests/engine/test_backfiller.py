@@ -69,7 +69,7 @@ class Yard:
 
 async def until_content(bench: Workbench, backfiller: Backfiller) -> None:
     """Steps until it wants to wait."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while await backfiller.step(now := bench.clock.now()) <= now:
             pass
 
@@ -205,7 +205,7 @@ async def test_C62_one_step_makes_no_more_than_a_portion_however_high_the_cap(ur
         place = await yard(bench)
         await started(bench, 3 * PORTION, max_concurrency=2 * PORTION + 1)
         sizes = list[int]()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while await place.backfiller.step(now := bench.clock.now()) <= now:
                 sizes.append(len(await made(bench)))
 

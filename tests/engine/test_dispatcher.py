@@ -706,7 +706,7 @@ async def test_never_more_than_the_limit_are_in_hand_and_one_that_ends_lets_the_
         assert len(await bench.called(5)) == len(bench.holdings) == 5
         bench.executor.gate.set()
         most = 0
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while (await bench.states()).get("SUCCESS") != 23:
                 most = max(most, len(bench.holdings))
                 dispatcher.signal.clear()

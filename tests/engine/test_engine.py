@@ -64,7 +64,7 @@ async def process(
 
 
 async def called(running: Process, count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(running.executor.calls) < count:
             await asyncio.sleep(0.01)
 
@@ -199,7 +199,7 @@ async def test_the_death_of_a_loop_is_told(url: str):
         next(task for task in running.engine._tasks if task.get_name() == "sweeper").cancel()
 
         with pytest.raises(RuntimeError, match="sweeper"):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await watching
 
 

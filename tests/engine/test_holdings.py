@@ -97,7 +97,7 @@ async def test_emptied_waits_for_the_last_one():
 
     holdings.drop([held(2)])
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await waiting
 
 

@@ -89,7 +89,7 @@ async def executor(policy: AddressPolicy = LOOPBACK, **options: Any) -> AsyncGen
 
 async def until(holds: Callable[[], bool]) -> None:
     """Let the loop turn until `holds`."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not holds():
             await asyncio.sleep(0)
 

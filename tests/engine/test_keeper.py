@@ -125,7 +125,7 @@ async def test_whoever_saw_the_lease_lapse_hears_that_it_holds_again_though_no_b
         vitals.trusted_until = trusted_until
 
         keeper.nudge()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await told.wait()
         assert keeper.shards(Duty.dispatch) == ALL
     finally:

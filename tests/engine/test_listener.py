@@ -77,7 +77,7 @@ async def said(listener: Listener, connection: Connection, *payloads: str) -> No
     for payload in payloads:
         await notify(connection, payload)
     await notify(connection, beat_text(NODE))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await listener.signal.wait()
 
 

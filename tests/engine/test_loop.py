@@ -57,7 +57,7 @@ class FakeStage:
         return now + self.pause
 
     async def until(self, steps: int) -> None:
-        async with asyncio.timeout(5), self.stepped:
+        async with asyncio.timeout(30), self.stepped:
             await self.stepped.wait_for(lambda: self.steps >= steps)
         for _ in range(10):
             await asyncio.sleep(0)

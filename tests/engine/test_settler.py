@@ -533,7 +533,7 @@ async def test_two_settlers_share_the_work_and_write_nothing_twice(url: str):
         for number, each in enumerate(held):
             bench.settler.submit(Settlement(each, Complete() if number % 7 else Retry(HOUR, "X", "x")))
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while len(bench.holdings):
                 await asyncio.gather(bench.settler.step(bench.clock.now()), mate.step(bench.clock.now()))
 

@@ -294,7 +294,7 @@ class World:
         await self._until_settled(settler)
 
     async def _until_settled(self, settler: Settler) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while settler._inbox.waiting:
                 await settler.step(datetime.now(UTC))
                 await asyncio.sleep(0)

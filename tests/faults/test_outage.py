@@ -20,7 +20,7 @@ import pytest
 
 import make
 from faults.cluster import Cluster, cluster, database_now
-from faults.outside import BUSY, receiving, until, violations
+from faults.outside import receiving, until, violations
 from harness import Client
 from horai.db.pool import Dedicated
 from sizes import IS_LONG
@@ -198,7 +198,7 @@ async def test_fires_after_an_outage_equal_the_formula_and_fresh_work_is_not_hel
     p95 = delays[int(len(delays) * 0.95)]["delay"]
     print(f"{late} late slots in {seconds:.1f} s; {len(delays)} fresh ones beside them, p95 {p95:.3f} s", flush=True)
     assert len(delays) > seconds / FRESH_EVERY / 2  # else there was no fresh work to speak of
-    assert p95 < 2 + BUSY
+    assert p95 < (2 if IS_LONG else 5)  # the short form runs beside other tests
 
 
 async def is_caught_up(connection: Dedicated) -> bool:

@@ -26,7 +26,7 @@ async def broken(connection: Dedicated) -> list[str]:
 
 async def is_blocked(connection: Dedicated, pid: int) -> None:
     """Returns when the backend `pid` waits for a lock."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while not await connection.fetchval("select cardinality(pg_blocking_pids($1)) > 0", pid):
             await asyncio.sleep(0.01)
 
@@ -93,7 +93,7 @@ async def test_B4_a_crash_between_claim_and_commit_claims_nothing(url: str, conn
         assert len(await make.claim(claimer, node)) == 100
         pid = claimer.get_server_pid()
         claimer.terminate()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while await connection.fetchval("select count(*) from pg_stat_activity where pid = $1", pid):
                 await asyncio.sleep(0.01)
 

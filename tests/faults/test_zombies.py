@@ -116,7 +116,7 @@ async def test_a_stopped_node_that_comes_back_goes_on_working_as_a_new_incarnati
 
         after = await put(api, "publish", "after")
 
-        await api.until_state(str(after), "SUCCESS", within=20)
+        await api.until_state(str(after), "SUCCESS", within=30)
         incarnations = await connection.fetch("select incarnation from horai.node where name = 'zombie'")
         assert len(incarnations) == 2
         assert await violations(connection) == []

@@ -22,7 +22,7 @@ async def _job(api: Client, receiver: Receiver, name: str, *answers: Answer) -> 
 
 
 async def _until(api: Client, run: Any, state: str) -> Any:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while True:
             found = (await api("GET", f"{FLOWS}/settlement/runs/{run['id']}")).json
             if found["state"] == state:

@@ -17,7 +17,7 @@ async def instances(api: Client, state: str) -> list[Any]:
 
 
 async def until(api: Client, state: str, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while len(await instances(api, state)) < count:
             await asyncio.sleep(0.02)
 

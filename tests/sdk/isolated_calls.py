@@ -86,7 +86,7 @@ def pythons() -> set[int]:
     return found
 
 
-async def until(holds: Callable[[], bool], within: float = 20.0) -> None:
+async def until(holds: Callable[[], bool], within: float = 30.0) -> None:
     async with asyncio.timeout(within):
         while not holds():
             await asyncio.sleep(0.01)

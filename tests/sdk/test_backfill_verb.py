@@ -28,7 +28,7 @@ async def test_C1l_C21_a_job_runs_slots_of_its_past_and_is_waited_for(url: str):
         backfill = await hourly.backfill(START, START + 24 * HOUR, max_concurrency=5)
         done = await backfill.wait(timeout="20s")
         again = await hourly.backfill(START, START + 24 * HOUR)
-        nothing = await again.wait(timeout=20)
+        nothing = await again.wait(timeout=30)
 
     assert sorted(ran) == [START + n * HOUR for n in range(24)]
     assert (done.status, done.succeeded, done.percent, done.is_over) == (BackfillStatus.DONE, 24, 100.0, True)

@@ -41,7 +41,7 @@ async def test_a_run_is_explained_by_its_instance(url: str):
     async with working(app):
         at = datetime.now(UTC)
         handle = await double.enqueue(21, at=at)
-        assert await handle.result(timeout=10) == 42
+        assert await handle.result(timeout=30) == 42
         fired = await double.explain(at)
     assert (fired.verdict, fired.instance_id) == (Verdict.FIRED, handle.id)
 

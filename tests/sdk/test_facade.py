@@ -21,7 +21,7 @@ async def test_a_thread_adds_and_waits_without_an_event_loop(url: str):
 
     def story() -> None:
         handle = double.sync.enqueue(21)
-        assert handle.result(timeout=10) == 42
+        assert handle.result(timeout=30) == 42
         assert [h.result("10s") for h in double.sync.enqueue_many([1, 2])] == [2, 4]
         at = datetime.now(UTC) + timedelta(hours=1)
         assert double.sync.put("k", at=at, payload=1).decision == "INSERTED"
@@ -29,7 +29,7 @@ async def test_a_thread_adds_and_waits_without_an_event_loop(url: str):
         assert double.sync.cancel("k")
         assert not double.sync.enqueue(1, idempotency_key="once").duplicate
         assert double.sync.enqueue(1, idempotency_key="once").duplicate
-        assert double.sync.trigger(4).result(timeout=10) == 8
+        assert double.sync.trigger(4).result(timeout=30) == 8
 
     async with working(app):
         await asyncio.to_thread(story)

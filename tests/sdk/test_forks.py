@@ -88,7 +88,7 @@ def answer_of(server: "subprocess.Popen[bytes]", port: int, within: float = 30.0
     deadline = time.monotonic() + within
     while True:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as response:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as response:
                 return response.read().decode()
         except OSError:
             assert server.poll() is None, "gunicorn ended"

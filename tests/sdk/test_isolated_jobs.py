@@ -64,7 +64,7 @@ async def test_what_an_isolated_function_tells_is_shown_with_its_attempt():
         async def told() -> list[Any]:
             return (await api("GET", f"/api/v1/instances/{handle.id}")).json["attempts"][0]["log"]
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not (lines := await told()):
                 await asyncio.sleep(0.02)
     assert [(line["message"], line["progress"]) for line in lines] == [("half way", 0.5)]

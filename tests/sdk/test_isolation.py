@@ -290,7 +290,7 @@ async def test_an_app_that_cannot_be_imported_is_a_failure_that_says_why_and_is_
         assert timedelta(0) < back.delay <= pause_after(1)
 
         outcomes: list[Outcome] = [back]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while isinstance(outcomes[-1], NotSent):
                 await asyncio.sleep(0.05)
                 outcomes.append(await functions.run(call("echo")))

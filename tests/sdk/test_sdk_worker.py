@@ -30,7 +30,7 @@ async def test_a_failing_function_is_tried_again_and_then_buried(url: str, conne
     async with working(app):
         handle = await flaky.enqueue()
         with pytest.raises(Exception, match="gone"):
-            await handle.result(timeout=10)
+            await handle.result(timeout=30)
     assert attempts == [1, 2, 3]
     letter = await connection.fetchrow("select error_code, tags from horai.dead_letter")
     assert letter is not None
@@ -48,7 +48,7 @@ async def test_later_is_later_and_no_failure(url: str, connection: Dedicated):
 
     async with working(app):
         handle = await patient.enqueue()
-        assert await handle.result(timeout=10) == 3
+        assert await handle.result(timeout=30) == 3
     assert await connection.fetchval("select retry_count from horai.instance_history") == 0
 
 
@@ -61,7 +61,7 @@ async def test_unrecoverable_is_buried_at_the_first_attempt(url: str):
 
     async with working(app):
         with pytest.raises(Exception, match="no such article"):
-            await (await hopeless.enqueue()).result(timeout=10)
+            await (await hopeless.enqueue()).result(timeout=30)
 
 
 async def test_a_worker_beside_a_node_runs_what_the_api_puts(url: str):
@@ -89,7 +89,7 @@ async def test_a_schedule_made_by_code_fires(url: str):
         fired.set()
 
     async with harness.node(url), working(app):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await fired.wait()
 
 
@@ -123,7 +123,7 @@ async def test_only_the_queues_that_were_named_are_served(url: str):
 
     async with working(app, queues=frozenset({"fast"})):
         waiting = await slow.enqueue()
-        assert await (await fast.enqueue()).result(timeout=10) == 1
+        assert await (await fast.enqueue()).result(timeout=30) == 1
         with pytest.raises(TimeoutError):
             await waiting.result(timeout="100ms")
 
@@ -147,7 +147,7 @@ async def test_another_tenants_job_of_the_same_name_is_not_run(url: str, connect
         """
     )
     async with working(app):
-        assert await (await send.enqueue()).result(timeout=10) == 1
+        assert await (await send.enqueue()).result(timeout=30) == 1
     assert await connection.fetchval("select state from horai.instance_live where id = 999999") == 0
 
 
@@ -165,7 +165,7 @@ async def test_a_stopping_worker_lets_what_runs_end(url: str):
         await began.wait()
         asyncio.get_running_loop().call_later(0.1, gate.set)
     handle = slow._handle(1)
-    assert await handle.result(timeout=5) == "done"
+    assert await handle.result(timeout=30) == "done"
     await app.close()
 
 
@@ -202,7 +202,7 @@ async def test_a_worker_holds_no_more_long_calls_than_it_can_run(url: str, conne
 
     async with working(app, concurrency=5):
         await long.enqueue_many([None] * 50)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while running < 5:
                 await asyncio.sleep(0.01)
         assert await connection.fetchval("select count(*) from horai.instance_live where state = 1") == 5
@@ -219,8 +219,8 @@ async def test_progress_and_log_are_shown_with_the_attempt(url: str):
 
     async with harness.node(url) as api, working(app):
         handle = await telling.enqueue()
-        await handle.result(timeout=10)
-        async with asyncio.timeout(10):
+        await handle.result(timeout=30)
+        async with asyncio.timeout(30):
             while not (told := (await api("GET", f"/api/v1/instances/{handle.id}")).json["attempts"][0]["log"]):
                 await asyncio.sleep(0.02)
     assert [line["message"] for line in told] == ["half way", "and on"]
@@ -240,7 +240,7 @@ async def test_a_function_is_told_that_its_instance_was_cancelled(url: str):
         handle = await long.put("k")
         await began.wait()
         assert (await api("DELETE", "/api/v1/jobs/long/instances/k")).status == 200
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await stopped.wait()
         ended = await api.until_state(handle.id, "CANCELLED")
     assert ended["reason"] == "USER"

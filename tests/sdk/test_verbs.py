@@ -47,7 +47,7 @@ async def test_an_instance_is_enqueued_run_and_its_result_comes_back(url: str):
     shop = Shop(url)
     async with working(shop.app):
         handle = await shop.send.enqueue(Coupon(7))
-        assert await handle.result(timeout=10) == {"user": 7}
+        assert await handle.result(timeout=30) == {"user": 7}
     assert shop.seen == [Coupon(7)]
     assert not handle.duplicate
 
@@ -113,7 +113,7 @@ async def test_a_key_is_cancelled_once(url: str):
     assert await shop.send.cancel("article:42")
     assert not await shop.send.cancel("article:42")
     with pytest.raises(InstanceCancelled) as caught:
-        await handle.result(timeout=5)
+        await handle.result(timeout=30)
     assert caught.value.reason == "USER"
     await shop.app.close()
 
@@ -123,7 +123,7 @@ async def test_the_result_of_a_dead_instance_is_its_error(url: str):
     async with working(shop.app):
         handle = await shop.fail.enqueue()
         with pytest.raises(InstanceFailed, match="no stock") as caught:
-            await handle.result(timeout=10)
+            await handle.result(timeout=30)
     assert caught.value.error_code == "ValueError"
 
 
@@ -159,7 +159,7 @@ async def test_a_trigger_is_refused_while_nobody_would_run_it(url: str):
         first = await shop.send.trigger(Coupon(1), idempotency_key="once")
         again = await shop.send.trigger(Coupon(1), idempotency_key="once")
         assert (again.id, again.duplicate) == (first.id, True)
-        assert await first.result(timeout=10) == {"user": 1}
+        assert await first.result(timeout=30) == {"user": 1}
 
 
 @pytest.mark.parametrize(

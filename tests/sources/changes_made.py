@@ -20,7 +20,7 @@ async def planned(connection: Dedicated) -> dict[str, int]:
     return {key: (time - START) // timedelta(minutes=1) for key, time in rows}
 
 
-async def until(holds: Callable[[], Awaitable[bool]], within: float = 20.0) -> None:
+async def until(holds: Callable[[], Awaitable[bool]], within: float = 30.0) -> None:
     async with asyncio.timeout(within):
         while not await holds():
             await asyncio.sleep(0.02)

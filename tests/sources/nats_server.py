@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 
 BINARY = str(Path(sys.executable).parent / "nats-server")
-PATIENCE = 20.0
+PATIENCE = 30.0
 
 
 class NatsServer:

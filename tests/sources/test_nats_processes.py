@@ -102,7 +102,7 @@ async def test_a_source_killed_again_and_again_loses_no_change(
 
         await until(is_done)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=30) == 0
 
     assert await planned(connection) == {f"k{key}": 10 for key in range(100)}
     assert not [finding for finding in await verify(connection) if finding.violations]
@@ -131,4 +131,4 @@ async def test_the_secret_in_an_address_may_come_from_a_file(
     with process.stdout as said:
         assert said.readline().startswith("Horai is ready: source ")
         process.terminate()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=30) == 0

@@ -26,7 +26,7 @@ def adapter(request: pytest.FixtureRequest, nats_server: NatsServer, stream: str
 async def some(source: Source, count: int, limit: int = 100) -> list[Message]:
     """The next `count` messages."""
     found: list[Message] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(found) < count:
             found += await source.receive(limit) or ()
     return found

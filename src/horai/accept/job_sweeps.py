@@ -19,7 +19,7 @@ from horai.db.jobs import JobFilter, JobRow
 from horai.db.pool import Connection, acquire, transaction
 
 PORTION = 50
-"""Its schedules do not fire until it is committed."""
+"""Jobs of one transaction. Their schedules do not fire until it commits."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """To which status, under which event, and with which note."""
+    """A change of status, with its event and note."""
 
     status: JobStatus
     event: str

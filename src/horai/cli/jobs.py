@@ -95,12 +95,11 @@ def _change(verb: str, client: Client, job: str | None, body: dict[str, str | No
     if job is not None:
         _print_job(client.call("POST", path_of("jobs", job, verb), {"note": body["note"]}), as_json)
         return
-    changed = held = 0
-    while True:
+    changed, held, is_done = 0, 0, False
+    while not is_done:
         answer = json.loads(client.call("POST", path_of("jobs", verb), body))
-        changed, held = changed + answer["changed"], held + answer["held"]
-        if not answer["more"]:
-            break
+        changed, held = changed + answer["changed"], answer["held"]
+        is_done = not (answer["more"] and answer["changed"])
     if as_json:
         print_json(json.dumps({"changed": changed, "held": held}).encode())
     else:

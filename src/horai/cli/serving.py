@@ -79,7 +79,7 @@ class _Serving:
         if is_json() and os.path.sameopenfile(STDOUT, STDERR):
             log.info("Ready.", service=told)  # stdout and log are one stream: each of its lines is JSON
         else:
-            print(f"Horai is ready: {told}", flush=True)
+            print(f"Horai is ready: {told}\n", end="", flush=True)  # one write: processes share this stdout
 
     def _end(self, why: str, running: "asyncio.Task[None]") -> None:
         if self._stop.is_set():

@@ -14,7 +14,7 @@ class Pace:
     """The rate at which calls end while there are calls to make, smoothed over the last few spans.
 
     In the first span after a start or a pause it rises with each call that ends. Later it does not: calls that take long and
-    end together are no short ones.
+    end together are not short calls.
     """
 
     def __init__(self, now: float = 0.0) -> None:
