@@ -61,7 +61,7 @@ faults: install  ## the fault tests in their long form
 	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults $(ARGS)
 
 oracles: install  ## the properties of the core, and cron against an independent scanner and cronsim, in their long form
-	HORAI_LONG=1 $(BIN)/pytest -q -n $(WORKERS) --timeout=3600 tests/core $(ARGS)
+	HORAI_LONG=1 $(BIN)/pytest -q -n $(WORKERS) --timeout=3600 tests/core tests/time tests/features $(ARGS)
 
 bench: install  ## the benchmarks, as ratios to what PostgreSQL itself can do (ARGS="drain latency --quick")
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -15,11 +15,13 @@ from benchmarks import backlog
 from benchmarks.processes import child, module
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.accept import backfills, jobs
-from horai.accept.jobs import Written
-from horai.core.backfills import BackfillStatus, Wish
-from horai.db.places import Place
+from horai.core.backfill_status import BackfillStatus
+from horai.db.database_location import Place
 from horai.db.pool import Dedicated, connect
+from horai.features.backfill import service as backfills
+from horai.features.backfill.rules import Wish
+from horai.operations import jobs
+from horai.operations.jobs import Written
 from horai.sdk.client import Client, open_client
 
 RATE, JOBS, WARM_UP = 200, 5, 200

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.engines import NOOP
-from horai.accept import jobs
-from horai.accept.definitions import Written
-from horai.accept.scope import Scope
 from horai.core.settings import SHARDS
 from horai.db.pool import Connection, open_pool
 from horai.db.wakeups import Wakeups
+from horai.features.registry import JOB_HOOKS
+from horai.operations import jobs
+from horai.operations.job_rows import Written
+from horai.operations.scope import Scope
 
 LANES = 25
 LONG = 600.0
@@ -46,7 +47,7 @@ async def make_jobs(
 ) -> None:
     """Jobs for one target, each with a queue and so a lane of its own."""
     pool = await open_pool(url, "bench", 2)
-    scope = Scope(pool, Wakeups(), *tenant)
+    scope = Scope(pool, Wakeups(), *tenant, JOB_HOOKS)
     for number in range(count):
         document = {"name": f"noop{number}", "queue": f"q{number}", "target": target}
         await jobs.create_job(scope, Written(document, None))

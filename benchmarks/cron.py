@@ -14,8 +14,8 @@ from cronsim import CronSim
 
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.core.cron import next_fire, parse
-from horai.core.zones import zone
+from horai.time.cron import next_fire, parse
+from horai.time.zones import zone
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Shanghai", "Australia/Lord_Howe", "America/Sao_Paulo")
 EVERYDAY = ("*/5 * * * *", "0 * * * *", "30 2 * * *", "0 9 * * 1-5", "0 0 1 * *", "15,45 8-18 * * MON-FRI", "0 0 * * 0")

@@ -11,7 +11,7 @@ import uvloop
 from benchmarks.engines import running_engine
 from benchmarks.processes import quiet, tell, told_to_end
 from horai.core.calls import Call
-from horai.core.settlement import Outcome, Succeeded
+from horai.core.outcome import Outcome, Succeeded
 
 
 class Notes:

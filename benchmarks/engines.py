@@ -9,12 +9,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from horai.core.calls import Call
+from horai.core.health import Vitals
+from horai.core.outcome import Outcome, Succeeded
 from horai.core.settings import EngineSettings
-from horai.core.settlement import Outcome, Succeeded
-from horai.core.vitals import Vitals
 from horai.db.wakeups import Wakeups
-from horai.engine.attempts import Executor
-from horai.engine.engine import Engine
+from horai.engine.dispatch.attempts import Executor
+from horai.stages import Engine
 
 NOOP = "noop"
 SETTINGS = EngineSettings(in_flight=4000)

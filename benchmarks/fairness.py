@@ -11,7 +11,7 @@ from benchmarks.latency import INSERTS_PER_SECOND
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai.core.calls import Call
-from horai.core.settlement import Outcome, Succeeded
+from horai.core.outcome import Outcome, Succeeded
 from horai.db.pool import Dedicated, connect
 
 HEAVY, LIGHT = (1, "default"), "light"

@@ -10,12 +10,13 @@ from benchmarks import backlog
 from benchmarks.backlog import LONG
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.accept.scope import Scope
-from horai.api.routes.forecast import compute
-from horai.core.schedule import EPOCH, CronSchedule, EverySchedule, Schedule, to_spec
-from horai.db import forecast
 from horai.db.pool import Dedicated, connect, open_pool
 from horai.db.wakeups import Wakeups
+from horai.features.forecast import store as forecast
+from horai.features.forecast.routes import compute
+from horai.features.registry import JOB_HOOKS
+from horai.operations.scope import Scope
+from horai.time.schedule import EPOCH, CronSchedule, EverySchedule, Schedule, to_spec
 
 SCHEDULES, QUICK_SCHEDULES = 2_000, 200
 JOBS, QUICK_JOBS = 3_000_000, 10_000
@@ -69,7 +70,7 @@ async def sample(sitting: Sitting) -> Sample:
         await _fill(connection, many, jobs)
         await connection.close()
         pool = await open_pool(url, "bench", 2)
-        scope = Scope(pool, Wakeups(), TENANT, "default")
+        scope = Scope(pool, Wakeups(), TENANT, "default", JOB_HOOKS)
         first = await _timed(scope, 24, many, jobs)
         again = await _timed(scope, 24, many, jobs)
         week = await _timed(scope, 7 * 24, many, jobs)

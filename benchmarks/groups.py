@@ -14,11 +14,11 @@ from benchmarks.own_sql import Store, scans_of
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.schedule_groups import make_groups, set_back
 from benchmarks.sitting import Sitting
-from horai.core.schedule import next_after
 from horai.core.settings import EngineSettings
 from horai.db import schedules
 from horai.db.pool import Dedicated, connect
 from horai.db.schedules import LockedSchedule, Step
+from horai.time.schedule import next_after
 
 GROUPS, LATE = 20, timedelta(seconds=30)
 EVERY = timedelta(seconds=1)

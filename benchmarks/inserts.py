@@ -13,17 +13,18 @@ from datetime import timedelta
 from benchmarks import backlog
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.accept.instances import Item, insert_batch
-from horai.accept.scope import Scope
-from horai.core.vitals import Vitals
+from horai.core.health import Vitals
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
-from horai.db.line import Line as DatabaseLine
 from horai.db.notify import listen
 from horai.db.pool import connect, open_pool
+from horai.db.stage_connection import Line as DatabaseLine
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
-from horai.engine.herald import Herald
+from horai.engine.notifier import Herald
+from horai.features.registry import JOB_HOOKS
+from horai.operations.instances import Item, insert_batch
+from horai.operations.scope import Scope
 
 BATCH, CALLERS, TURNS, JOBS = 100, 4, 10, 5
 SOON = timedelta(seconds=20)
@@ -35,10 +36,10 @@ async def sample(sitting: Sitting) -> Sample:
     async with sitting.database("inserts") as url:
         await backlog.make_jobs(url, JOBS)
         pool = await open_pool(url, "bench", CALLERS)
-        quiet = Scope(pool, Wakeups(), 1, "default")
+        quiet = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
         taken = {"without wake-ups": 0.0, "with wake-ups": 0.0}
         async with _heralded(url) as (wakeups, heard):
-            loud = Scope(pool, wakeups, 1, "default")
+            loud = Scope(pool, wakeups, 1, "default", JOB_HOOKS)
             await _insert(quiet, CALLERS)
             for turn in range(TURNS):
                 pair = [("without wake-ups", quiet), ("with wake-ups", loud)]

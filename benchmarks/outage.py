@@ -18,17 +18,18 @@ from benchmarks.backlog import LONG, WORKER
 from benchmarks.engines import SETTINGS, NoOp, running_engine
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.accept import instances, jobs
-from horai.accept.definitions import Written
-from horai.accept.instances import Item
-from horai.accept.scope import Scope
 from horai.core.calls import Call
+from horai.core.outcome import Outcome, Succeeded
 from horai.core.settings import EngineSettings
-from horai.core.settlement import Outcome, Succeeded
 from horai.db import nodes
 from horai.db.pool import Dedicated, connect, open_pool
 from horai.db.wakeups import Wakeups
-from horai.engine.attempts import Executor
+from horai.engine.dispatch.attempts import Executor
+from horai.features.registry import JOB_HOOKS
+from horai.operations import instances, jobs
+from horai.operations.instances import Item
+from horai.operations.job_rows import Written
+from horai.operations.scope import Scope
 
 STEP, HOURS = timedelta(minutes=10), timedelta(hours=6)
 MISSED = HOURS // STEP
@@ -129,7 +130,7 @@ async def sample(sitting: Sitting) -> Sample:
 async def _return(sitting: Sitting, executor: Executor, settings: EngineSettings) -> Drained:
     async with sitting.database("outage") as url:
         pool, connection = await open_pool(url, "bench", 4), await connect(url, "bench")
-        scope = Scope(pool, Wakeups(), 1, "default")
+        scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
         is_quick = sitting.size.quick
         over_at = await _go_down(scope, connection, *((QUICK_JOBS, QUICK_GROUPS) if is_quick else (JOBS, GROUPS)))
         began = time.perf_counter()

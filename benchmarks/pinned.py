@@ -14,7 +14,7 @@ from benchmarks.backlog import Spread
 from benchmarks.engines import NoOp, running_engine
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.core.vitals import Vitals
+from horai.core.health import Vitals
 from horai.db.pool import connect
 
 TIMES_THE_BACKLOG = 10

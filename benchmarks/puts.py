@@ -17,9 +17,9 @@ from benchmarks import backlog
 from benchmarks.processes import child, module, quiet, tell, told_to_end
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.api.app import create_app
 from horai.api.context import Context
-from horai.core.vitals import Vitals
+from horai.app import create_app
+from horai.core.health import Vitals
 from horai.db import nodes
 from horai.db.pool import connect
 from horai.db.wakeups import Wakeups

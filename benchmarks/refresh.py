@@ -15,15 +15,16 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.backlog import LONG
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.accept import jobs
-from horai.accept.definitions import Written
-from horai.accept.scope import Scope
 from horai.core.refresh import MOST, Pace
-from horai.db import entities
-from horai.db.entities import DueSet, Loaded
-from horai.db.plans import Place
+from horai.db.instances import Place
 from horai.db.pool import Dedicated, connect, open_pool
 from horai.db.wakeups import Wakeups
+from horai.features.refresh import store as entities
+from horai.features.refresh.store import DueSet, Loaded
+from horai.features.registry import JOB_HOOKS
+from horai.operations import jobs
+from horai.operations.job_rows import Written
+from horai.operations.scope import Scope
 
 ENTITIES, QUICK_ENTITIES = 1_000_000, 2_000
 DAYS, QUICK_DAYS = 90, 25
@@ -121,7 +122,7 @@ async def fill(connection: Dedicated, job_id: int, count: int) -> float:
 
 async def _make_job(url: str) -> int:
     pool = await open_pool(url, "bench", 1)
-    job = await jobs.create_job(Scope(pool, Wakeups(), 1, "default"), Written(JOB, None))
+    job = await jobs.create_job(Scope(pool, Wakeups(), 1, "default", JOB_HOOKS), Written(JOB, None))
     await pool.close()
     return job.id
 

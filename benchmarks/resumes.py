@@ -7,11 +7,12 @@ from aiohttp import ClientSession
 from benchmarks.processes import child, module
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.accept import jobs
-from horai.accept.definitions import Written
-from horai.accept.scope import Scope
 from horai.db.pool import open_pool
 from horai.db.wakeups import Wakeups
+from horai.features.registry import JOB_HOOKS
+from horai.operations import jobs
+from horai.operations.job_rows import Written
+from horai.operations.scope import Scope
 
 JOBS = 1_000
 CRONS = 60
@@ -39,7 +40,7 @@ async def sample(sitting: Sitting) -> Sample:
 
 async def _make(url: str, count: int) -> None:
     pool = await open_pool(url, "bench", 2)
-    scope = Scope(pool, Wakeups(), 1, "default")
+    scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
     for number in range(count):
         document = {"name": f"job{number}", "cron": f"{number % CRONS} 3 * * *", "tags": [TAG]}
         await jobs.create_job(scope, Written(document, None))

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks import backlog
 from benchmarks.backlog import LONG
-from horai.core.schedule import EPOCH, EverySchedule, next_after
 from horai.core.timing import Rhythm
 from horai.db import schedules
 from horai.db.pool import Dedicated
+from horai.time.schedule import EPOCH, EverySchedule, next_after
 
 COPIES = """
 insert into horai.job (tenant_id, name, schedule_id, lane_id, active_from, definition)

@@ -24,10 +24,11 @@ from benchmarks.processes import child, module, quiet, tell, told_to_end
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai import Handle, Horai, Instance, Job
-from horai.accept.scope import Scope
-from horai.core.vitals import Vitals
+from horai.core.health import Vitals
 from horai.db.pool import connect, open_pool
 from horai.db.wakeups import Wakeups
+from horai.features.registry import JOB_HOOKS
+from horai.operations.scope import Scope
 from horai.sdk.worker import CONCURRENCY, WorkerSettings, working
 
 LANES = 25
@@ -81,7 +82,7 @@ class Noting(Application):
 async def worker(url: str, app: Horai, concurrency: int = CONCURRENCY) -> AsyncGenerator[Vitals]:
     """The application's worker, at work."""
     pool = await open_pool(url, "bench", 2)
-    scope = Scope(pool, Wakeups(), 1, "default")
+    scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
     vitals = Vitals()
     async with working(url, app, WorkerSettings(name="bench", concurrency=concurrency), scope, vitals):
         yield vitals

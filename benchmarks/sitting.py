@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from horai.core.settings import EngineSettings
-from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.pool import opened
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.process import prepare
 
 SHARED_BUFFERS = "512MB"

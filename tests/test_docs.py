@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from pages import ROOT, Block, Command, blocks, pages
 from typist import typing
 
@@ -19,8 +18,8 @@ NOT_RUN = {
 """Commands that nobody types here, and why."""
 
 RUN_ELSEWHERE = {
-    ("docs/guides/events.md", "console"): "tests/sources/test_events_guide.py",
-    ("docs/guides/events.md", "python"): "tests/sources/test_events_guide.py",
+    ("docs/guides/events.md", "console"): "tests/features/events/test_events_guide.py",
+    ("docs/guides/events.md", "python"): "tests/features/events/test_events_guide.py",
     ("docs/guides/sql.md", "sql"): "tests/db/test_sql_guide.py",
     ("docs/guides/refresh.md", "sql"): "tests/db/test_follow_table.py",
     ("docs/guides/testing.md", "python"): "tests/testing/test_plugin.py",

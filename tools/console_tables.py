@@ -1,7 +1,7 @@
 """Writes what the console has from Horai's own sources, into console/src/generated/.
 
 states.ts, from `horai.core.states`: the one table of every state's colour and shape.
-sentences.ts, from `horai.core.phrasebooks`: all that the server may say, with the places of each sentence.
+sentences.ts, from `horai.features.phrasebooks`: all that the server may say, with the places of each sentence.
 
 Colours are pairs for light and dark; `solid` is for bars, charts and graphs. Texts on their tint keep 4.5 : 1.
 """
@@ -11,8 +11,8 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from horai.core.phrasebooks import every_phrase
 from horai.core.states import FINAL, MOVES, CancelReason, State
+from horai.features.phrasebooks import every_phrase
 
 OUTPUT = Path(__file__).resolve().parent.parent / "console" / "src" / "generated"
 

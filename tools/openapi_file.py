@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import cast
 
-from horai.api.app import create_app
 from horai.api.context import Context
-from horai.core.vitals import Vitals
+from horai.app import create_app
+from horai.core.health import Vitals
 from horai.db.pool import Pool
 from horai.db.wakeups import Wakeups
 

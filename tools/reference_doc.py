@@ -7,8 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from horai.core import errors, settings
-from horai.core.durations import format_duration
 from horai.core.errors import HoraiError
+from horai.time.durations import format_duration
 
 WORDS = Path(__file__).parent.parent / "console" / "src" / "i18n" / "en" / "common.json"
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"

@@ -13,7 +13,7 @@ _HOMES = {
     "BackfillPlan": "sdk.backfills",
     "BackfillProgress": "sdk.backfills",
     "Cancelled": "sdk.instance",
-    "Fire": "core.coming",
+    "Fire": "core.upcoming",
     "Handle": "sdk.handle",
     "Horai": "sdk.app",
     "HoraiError": "core.errors",
@@ -29,7 +29,7 @@ _HOMES = {
     "Retry": "sdk.declaration",
     "RetryLater": "sdk.outcomes",
     "Unrecoverable": "sdk.outcomes",
-    "Wanted": "sdk.reconciling",
+    "Wanted": "sdk.reconcile",
     "Workflow": "sdk.workflow",
     "verify_webhook": "sdk.webhooks",
 }

@@ -1,7 +1,7 @@
-from horai.core.coming import Fire as Fire
 from horai.core.errors import HoraiError as HoraiError
 from horai.core.errors import Invalid as Invalid
 from horai.core.errors import NotFound as NotFound
+from horai.core.upcoming import Fire as Fire
 from horai.sdk.app import Horai as Horai
 from horai.sdk.backfills import Backfill as Backfill
 from horai.sdk.backfills import BackfillPlan as BackfillPlan
@@ -17,7 +17,7 @@ from horai.sdk.instance import Instance as Instance
 from horai.sdk.job import Job as Job
 from horai.sdk.outcomes import RetryLater as RetryLater
 from horai.sdk.outcomes import Unrecoverable as Unrecoverable
-from horai.sdk.reconciling import Wanted as Wanted
+from horai.sdk.reconcile import Wanted as Wanted
 from horai.sdk.webhooks import verify_webhook as verify_webhook
 from horai.sdk.workflow import Node as Node
 from horai.sdk.workflow import Workflow as Workflow

@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -15,28 +15,25 @@ from typing import Protocol
 import structlog
 import uvicorn
 
-from horai.api.app import create_app
 from horai.api.context import Context
 from horai.api.protocol import LimitedProtocol
+from horai.app import create_app
 from horai.core.addresses import AddressPolicy
-from horai.core.reconcilers import RECONCILE_HANDLER
-from horai.core.refresh import REFRESH_HANDLER
+from horai.core.health import Vitals
 from horai.core.settings import EngineSettings, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
-from horai.core.vitals import Vitals
-from horai.core.workflow import WORKFLOW_HANDLER
 from horai.db import jobs
-from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
-from horai.db.pool import Connection, Pool, acquire
+from horai.db.pool import Pool, acquire
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
-from horai.engine.attempts import Executor
-from horai.engine.engine import Engine
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.engine.dispatch.attempts import Executor
 from horai.engine.executors.http import HttpExecutor
-from horai.engine.executors.reconcile import ReconcileExecutor
-from horai.engine.executors.refresh import RefreshExecutor
-from horai.engine.executors.workflow import WorkflowExecutor
+from horai.features.feature import executors_of
+from horai.features.parts import ExecutorParts
+from horai.features.registry import FEATURES, JOB_HOOKS
 from horai.process import StartError, pool, prepare, until_stopped
+from horai.stages import Engine
 
 log = structlog.get_logger(__name__)
 
@@ -87,12 +84,13 @@ async def run(
         await stack.enter_async_context(watched(url))
         vitals, wakeups = Vitals(), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
-        house = await stack.enter_async_context(_house(connections, settings, wakeups))
-        engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals, house))
+        parts = ExecutorParts(connections, wakeups, settings.engine, settings.sources)
+        builtin = await stack.enter_async_context(executors_of(FEATURES, parts))
+        engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals, builtin))
         server = None
         if listening is not None:
             tenant, sources = await _tenant(connections), frozenset(settings.sources)
-            context = Context(connections, wakeups, vitals, tenant, "default", (KEYLESS,), sources)
+            context = Context(connections, wakeups, vitals, tenant, "default", JOB_HOOKS, (KEYLESS,), sources)
             server = await stack.enter_async_context(_server(context, listening, settings.limits))
         ready(_address(listening) if listening is not None else _description(settings))
         if company is not None:
@@ -153,37 +151,17 @@ async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
 
 
 @asynccontextmanager
-async def _house(connections: Pool, settings: NodeSettings, wakeups: Wakeups) -> AsyncGenerator[Mapping[str, Executor]]:
-    """Who runs what is Horai's own, by handler."""
-
-    def lend() -> AbstractAsyncContextManager[Connection]:
-        return acquire(connections)
-
-    policy = AddressPolicy(settings.engine.callback_allow)
-    reconcile = ReconcileExecutor(connections, wakeups, policy, sources=settings.sources)
-    await reconcile.open()
-    try:
-        yield {
-            WORKFLOW_HANDLER: WorkflowExecutor(lend, wakeups),
-            REFRESH_HANDLER: RefreshExecutor(lend, wakeups),
-            RECONCILE_HANDLER: reconcile,
-        }
-    finally:
-        await reconcile.close()
-
-
-@asynccontextmanager
 async def _engine(
-    url: str, settings: NodeSettings, wakeups: Wakeups, vitals: Vitals, house: Mapping[str, Executor]
+    url: str, settings: NodeSettings, wakeups: Wakeups, vitals: Vitals, builtin: Mapping[str, Executor]
 ) -> AsyncGenerator[Engine]:
-    """`house` runs what is our own to run, by handler."""
+    """Run an engine; `builtin` are the executors of features, by handler."""
     http = HttpExecutor(
         AddressPolicy(settings.engine.callback_allow),
         per_host=settings.engine.per_host,
         is_held=lambda call: vitals.holds_lease(time.monotonic()) and call.node == vitals.incarnation,
     )
     await http.open()
-    engine = Engine(url, settings.name, {"": http, **house}, wakeups, vitals, settings.engine, settings.roles)
+    engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, vitals, settings.engine, settings.roles)
     await engine.start()
     try:
         yield engine
@@ -239,7 +217,8 @@ async def _server(
     try:
         yield serving
     finally:
-        app.state.feed.close()  # an answer that does not end would hold the stop up
+        for close in app.state.closing:  # an answer that does not end would hold the stop up
+            close()
         server.should_exit = True
         await asyncio.gather(serving, return_exceptions=True)
         app.state.door.tally.close()

@@ -10,7 +10,7 @@ from horai.core.settings import EngineSettings
 from horai.db import nodes
 from horai.db.migrate import migrate
 from horai.db.pool import Pool, close_pool, open_pool, opened
-from horai.engine.engine import Engine
+from horai.stages import Engine
 
 API_CONNECTIONS = 10
 

@@ -19,8 +19,8 @@ from api.repeat_recipes import World
 from databases import fresh_database
 from harness import Client
 from horai.core.shards import Role
-from horai.db.embedded import EmbeddedPostgres
 from horai.db.pool import Dedicated, connect
+from horai.embedded import EmbeddedPostgres
 from receiver import Receiver
 
 

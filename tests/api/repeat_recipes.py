@@ -14,11 +14,12 @@ import letters
 import make
 from api import given
 from harness import Client
-from horai.accept.scope import Scope
-from horai.core.settlement import Bury
-from horai.db import claims, sources
+from horai.core.outcome import Bury
+from horai.db import claims
 from horai.db.pool import Dedicated
-from horai.db.sources import Unreadable
+from horai.features.events import store as sources
+from horai.features.events.store import Unreadable
+from horai.operations.scope import Scope
 
 HOUR = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T01:00:00Z"}
 HOOK = {"type": "http", "url": "http://127.0.0.1:9/hook"}

@@ -7,8 +7,8 @@ import pytest
 
 from api import expect, given
 from harness import Client
-from horai.db import days
 from horai.db.pool import Dedicated
+from horai.features.overview import days_store
 from receiver import Answer, Receiver
 
 
@@ -48,7 +48,7 @@ async def test_a_day_with_very_many_says_that_not_all_were_counted(
     job = await given.scripted(api, receiver, *[Answer(200)] * 3)
     for _ in range(3):
         await api.until_state((await given.triggered(api, job))["id"], "SUCCESS")
-    monkeypatch.setattr(days, "LOOKED_AT", 2)
+    monkeypatch.setattr(days_store, "LOOKED_AT", 2)
 
     today = (await days_of(api, job, "?weeks=1&timezone=UTC"))["days"][-1]
 

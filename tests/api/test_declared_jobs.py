@@ -6,8 +6,8 @@ from typing import Any
 import make
 from api import expect, given
 from harness import Client
-from horai.accept.declarations import Declared, declare
 from horai.cli import views
+from horai.operations.declarations import Declared, declare
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
 

@@ -11,13 +11,13 @@ import pytest
 import make
 from api import expect, given
 from harness import Client
-from horai.accept import jobs
-from horai.accept.scope import Scope
-from horai.api.routes.forecast import KEPT, Forecasts, compute
-from horai.api.routes.forecast_minute import compute_minute
-from horai.core.schedule import CronSchedule, EverySchedule, Schedule, fires_between
 from horai.db.catalog import sql
 from horai.db.pool import acquire
+from horai.features.forecast.routes import KEPT, Forecasts, compute
+from horai.features.forecast.routes_minute import compute_minute
+from horai.operations import jobs
+from horai.operations.scope import Scope
+from horai.time.schedule import CronSchedule, EverySchedule, Schedule, fires_between
 
 FORECAST = "/api/v1/forecast"
 MOMENT = timedelta(microseconds=1)
@@ -116,7 +116,7 @@ async def test_paused_and_deleted_jobs_and_those_of_others_do_not_count(url: str
         await jobs.delete_job(scope, "deleted", None)
 
         answer = await made(scope)
-        theirs = await made(Scope(scope.pool, scope.wakeups, other, "other"))
+        theirs = await made(Scope(scope.pool, scope.wakeups, other, "other", scope.hooks))
 
     assert (answer["jobs"], answer["total"]) == (1, 24)
     assert (theirs["jobs"], theirs["total"]) == (1, 24)

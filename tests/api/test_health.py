@@ -9,8 +9,8 @@ import harness
 import make
 from api import given
 from harness import Client
+from horai.core.health import Vitals
 from horai.core.shards import EVERY_ROLE, Role
-from horai.core.vitals import Vitals
 from horai.db import nodes
 from horai.db.pool import connect
 from receiver import Answer, Receiver

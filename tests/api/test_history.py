@@ -7,8 +7,8 @@ from urllib.parse import quote
 import make
 from api import expect, given
 from harness import Client
-from horai.accept.changes import Arrival, accept_changes
-from horai.core.changes import parse_change
+from horai.features.events.change import parse_change
+from horai.features.events.service import Arrival, accept_changes
 from receiver import Answer, Receiver
 
 START = datetime(2100, 1, 1, tzinfo=UTC)

@@ -8,12 +8,13 @@ from typing import Any
 import make
 from api import given
 from harness import Client
-from horai.api.details import LINES_SHOWN
+from horai.api.instance_detail import LINES_SHOWN
 from horai.core.calls import Call, WorkerTarget
-from horai.core.notes import Notebook
+from horai.core.outcome import Bury, Complete, Release, Retry
+from horai.core.progress import Notebook
 from horai.core.settings import SHARDS
-from horai.core.settlement import Bury, Complete, Release, Retry
-from horai.db import claims, nodes, notes
+from horai.db import claims, nodes
+from horai.db import progress as notes
 from horai.db.claims import ClaimedBy, Held, LateResult, Position
 from horai.db.pool import Dedicated
 

@@ -230,7 +230,7 @@ async def test_a_list_of_what_is_rare_goes_on_behind_what_was_looked_at(
     made = (await api("POST", f"/api/v1/jobs/{job['id']}/instances/batch", {"items": items})).json["items"]
     for n in range(0, 30, 2):
         await api("POST", f"/api/v1/instances/{made[n]['instanceId']}/cancel")
-    monkeypatch.setattr("horai.db.lists.LOOKED_AT", 5)
+    monkeypatch.setattr("horai.db.instance_lists.LOOKED_AT", 5)
 
     rows = await given.listed(api, f"/api/v1/instances?keyPrefix=4-&tag={tag}&from=2999-03-01T00:00:00Z")
     live = await given.listed(api, f"/api/v1/jobs/{job['id']}/instances?state=INIT")
@@ -247,7 +247,7 @@ async def test_a_list_upwards_is_the_same_list_the_other_way_round(
     made = (await api("POST", f"/api/v1/jobs/{job['id']}/instances/batch", {"items": items})).json["items"]
     for n in range(0, 40, 3):
         await api("POST", f"/api/v1/instances/{made[n]['instanceId']}/cancel")
-    monkeypatch.setattr("horai.db.lists.LOOKED_AT", 6)
+    monkeypatch.setattr("horai.db.instance_lists.LOOKED_AT", 6)
 
     for path in (f"/api/v1/jobs/{job['id']}/instances?", f"/api/v1/instances?job={job['name']}&keyPrefix=3-&"):
         down, up = [await given.listed(api, f"{path}order={order}") for order in ("newest", "oldest")]
@@ -264,7 +264,7 @@ async def test_a_list_is_narrowed_by_a_member_of_the_payload(api: Client, monkey
     ):
         await given.put(api, job, f"k{number}", payload=payload)
     await given.put(api, job, "none")
-    monkeypatch.setattr("horai.db.lists.PAYLOADS_LOOKED_AT", 2)
+    monkeypatch.setattr("horai.db.instance_lists.PAYLOADS_LOOKED_AT", 2)
 
     async def found(member: str) -> list[str]:
         return sorted(row["key"] for row in await given.listed(api, f"{of_job}?payload={member}"))

@@ -9,13 +9,14 @@ import pytest
 import make
 from api import expect, given
 from harness import Client
-from horai.core.minutes import MINUTE, Tally, minute_of, series
+from horai.core.health import Vitals
+from horai.core.minute_stats import MINUTE, Tally, minute_of, series
 from horai.core.states import State
-from horai.core.vitals import Vitals
-from horai.db import attention, minutes
-from horai.db.line import Line
+from horai.db import minute_stats
 from horai.db.pool import Dedicated
-from horai.engine.chronicler import Chronicler
+from horai.db.stage_connection import Line
+from horai.engine.minute_stats import Chronicler
+from horai.features.overview import needs_attention
 from receiver import Answer, Receiver
 
 NOON = datetime(2026, 3, 2, 12, 0, 30, tzinfo=UTC)
@@ -131,7 +132,7 @@ async def test_instances_of_a_paused_queue_are_not_listed_as_late(api: Client, d
     )
     now = await db.fetchval("select clock_timestamp()")
 
-    late = await attention.late_instances(db, 1, now - timedelta(minutes=30), 10)
+    late = await needs_attention.late_instances(db, 1, now - timedelta(minutes=30), 10)
 
     assert [one.id for one in late] == [ids[1]]
 
@@ -220,7 +221,7 @@ async def test_the_chronicler_writes_a_minute_as_a_whole_and_nothing_while_nothi
     vitals.incarnation = 7
     chronicler = Chronicler(Line(url, "horai chronicler"), vitals, NOON)
     assert await chronicler.step(NOON) == NOON + timedelta(seconds=10)
-    assert await minutes.minutes_since(connection, NOON - MINUTE) == []
+    assert await minute_stats.minutes_since(connection, NOON - MINUTE) == []
 
     vitals.observe_delays(0.0, [0.001, 0.001])
     vitals.observe_outcomes(0.0, failed=1, succeeded=1, dead=1)
@@ -231,12 +232,12 @@ async def test_the_chronicler_writes_a_minute_as_a_whole_and_nothing_while_nothi
     vitals.observe_outcomes(0.0, failed=0, succeeded=2)
     await chronicler.step(minute_of(NOON) + MINUTE + timedelta(seconds=10))
 
-    (first, second) = await minutes.minutes_since(connection, minute_of(NOON))
+    (first, second) = await minute_stats.minutes_since(connection, minute_of(NOON))
     assert first == (minute_of(NOON), Tally(2, 6, 1, 1, first[1].delays))
     assert sum(count for _, count in first[1].delays) == 2
     assert second == (minute_of(NOON) + MINUTE, Tally(0, 2))
-    await minutes.forget_minutes(connection, timedelta(days=1))
-    assert await minutes.minutes_since(connection, minute_of(NOON)) == []
+    await minute_stats.forget_minutes(connection, timedelta(days=1))
+    assert await minute_stats.minutes_since(connection, minute_of(NOON)) == []
     await chronicler.line.close()
 
 
@@ -248,14 +249,14 @@ async def test_few_live_instances_are_counted_and_many_are_estimated(
         " select n, 1, now(), now(), now(), now(), -n, 1, 1, n % 32, case when n % 4 = 0 then 3 else 0 end"
         " from generate_series(1, 8000) n"
     )
-    counted = await minutes.count_states(connection, 1)
+    counted = await minute_stats.count_states(connection, 1)
     assert (counted.instances, counted.is_exact) == ({State.INIT: 6000, State.FAIL: 2000}, True)
     assert counted.overdue == 6000
 
-    monkeypatch.setattr("horai.db.minutes.COUNTED", 4_000)
+    monkeypatch.setattr("horai.db.minute_stats.COUNTED", 4_000)
     await connection.execute("analyze horai.instance_live")
     await connection.execute("select pg_stat_force_next_flush()")
-    estimated = await minutes.count_states(connection, 1)
+    estimated = await minute_stats.count_states(connection, 1)
     assert not estimated.is_exact
     assert 3_000 < estimated.instances[State.INIT] < 9_000
     assert estimated.overdue == estimated.instances[State.INIT]

@@ -6,9 +6,9 @@ import pytest
 
 from api import expect, given
 from harness import Client
-from horai.db import sources
 from horai.db.pool import Dedicated
-from horai.db.sources import BODY_KEPT, Unreadable
+from horai.features.events import store as sources
+from horai.features.events.store import BODY_KEPT, Unreadable
 
 PATH = "/api/v1/events/parked"
 AT = "2999-01-01T09:00:00Z"

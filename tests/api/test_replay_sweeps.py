@@ -44,7 +44,7 @@ async def test_all_that_are_dead_and_match_are_replayed_once(api: Client, receiv
 async def test_a_limit_and_its_cursor_go_on_behind_what_was_replayed(
     api: Client, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("horai.accept.replay_sweeps.PORTION", 2)
+    monkeypatch.setattr("horai.features.dead_letters.replay_matching.PORTION", 2)
     job, _ = await dead(api, receiver, 5)
 
     first = (await api("POST", PATH, {"job": job["name"], "limit": 3})).json

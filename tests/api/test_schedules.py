@@ -8,8 +8,8 @@ import pytest
 
 from api import expect, given
 from harness import Client
-from horai.core.spread import offset
 from horai.db.pool import Dedicated
+from horai.time.jitter import offset
 
 SPRING = "2026-03-28T00:00:00+01:00"
 DAILY = {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from api import given
 from harness import FAST, Client, node
-from horai.api.tally import Abuse, Tally
+from horai.api.abuse_log import Abuse, Tally
 from horai.core.settings import ServerLimits
 
 LIMITS = ServerLimits(

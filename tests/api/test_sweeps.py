@@ -37,7 +37,7 @@ async def test_all_that_match_are_cancelled_and_nothing_else(api: Client) -> Non
 
 
 async def test_a_limit_leaves_the_rest_for_the_same_request_again(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("horai.accept.sweeps.PORTION", 4)
+    monkeypatch.setattr("horai.operations.cancel_matching.PORTION", 4)
     job = await planned(api, 25, queue=(queue := given.name("queue")))
 
     first = (await api("POST", PATH, {"queue": queue, "limit": 10})).json

@@ -15,9 +15,9 @@ import make
 from api import expect, given
 from harness import Client
 from horai.api.context import Context
-from horai.core.vitals import Vitals
-from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.core.health import Vitals
 from horai.db.pool import Dedicated
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.node import _address, _server
 
 GONE = "SCH_503_DATABASE_UNAVAILABLE"
@@ -136,7 +136,7 @@ async def api_alone(url: str) -> AsyncGenerator[Client]:
     """The REST surface over a database that no node works on."""
     async with make.scope(url) as scope, contextlib.AsyncExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        context = Context(scope.pool, scope.wakeups, Vitals(), scope.tenant_id, scope.tenant)
+        context = Context(scope.pool, scope.wakeups, Vitals(), scope.tenant_id, scope.tenant, scope.hooks)
         await stack.enter_async_context(_server(context, listening))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         yield Client(_address(listening), session)

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from harness import HoraiProcess
-from horai.db.embedded import NotRunning, url_of
+from horai.embedded import NotRunning, url_of
 from terminal import Terminal
 
 STRAY = "insert into horai.event (tenant_id, kind, at) values (1, 'STRAY', '2100-01-01Z')"

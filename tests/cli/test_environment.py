@@ -7,7 +7,7 @@ import pytest
 
 from harness import HoraiProcess
 from horai.cli.flags import words
-from horai.db.places import BadPlace, Place, choose_database, secret
+from horai.db.database_location import BadPlace, Place, choose_database, secret
 from terminal import Terminal
 
 OURS = {"HORAI_DATABASE_URL": "postgresql://ours", "DATABASE_URL": "postgresql://theirs", "HORAI_DATA_DIR": "/d"}

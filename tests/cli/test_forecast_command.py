@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness import HoraiProcess
-from horai.cli.forecast import BAR, bar, bars, hot_row, summary
+from horai.cli.commands.forecast import BAR, bar, bars, hot_row, summary
 from terminal import Terminal
 
 NIGHTLY = 70

@@ -15,7 +15,7 @@ from horai import __version__
 from horai.cli import hints
 from horai.cli.lazy import load
 from horai.cli.main import COMMANDS
-from horai.core.wording import Hint
+from horai.text import Hint
 from terminal import HORAI, Terminal
 
 VERBS = {
@@ -99,10 +99,9 @@ def test_every_hint_that_names_a_path_has_a_sentence_for_the_command_line() -> N
 
 
 def test_every_list_that_a_hint_names_has_its_command() -> None:
-    source = Path(horai.__file__).parent / "accept"
-    paths = {
-        found for file in source.glob("*.py") for found in re.findall(r'LISTED_AT\(path="(.*?)"', file.read_text())
-    }
+    package = Path(horai.__file__).parent
+    sources = [*(package / "operations").glob("*.py"), *(package / "features").rglob("*.py")]
+    paths = {found for file in sources for found in re.findall(r'LISTED_AT\(path="(.*?)"', file.read_text())}
     assert paths == set(hints.LISTS)
 
 

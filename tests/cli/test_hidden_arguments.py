@@ -8,7 +8,7 @@ import asyncpg
 
 from harness import Client, HoraiProcess, NodeProcess
 from horai.cli.arguments import hide_passwords
-from horai.db.embedded import url_of
+from horai.embedded import url_of
 
 CANARY = "hunter2canary"
 

@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import make
 from harness import HoraiProcess
-from horai.core.notes import Note
+from horai.core.progress import Note
 from horai.core.shards import Role
-from horai.db import nodes, notes
-from horai.db.embedded import url_of
+from horai.db import nodes
+from horai.db import progress as notes
 from horai.db.pool import connect
+from horai.embedded import url_of
 from terminal import HORAI, Terminal
 
 

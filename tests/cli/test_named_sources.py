@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from harness import Client, NodeProcess
-from horai.cli.company import further_nodes
+from horai.cli.commands.up_processes import further_nodes
 from horai.cli.errors import BadUsage
 from horai.cli.node_flags import chosen_sources
 from horai.node import NodeSettings

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from workers import Shop, elsewhere
 
-from horai.accept import reconcilers
 from horai.db.pool import Dedicated
+from horai.features.reconcile import service as reconcilers
 from make import scope as scope_of
 from terminal import Terminal
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from horai.cli.reloading import differing, sources_under
+from horai.cli.reload import differing, sources_under
 
 
 def test_only_code_of_ones_own_is_looked_at(tmp_path: Path) -> None:

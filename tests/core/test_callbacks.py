@@ -26,7 +26,7 @@ from horai.core.callbacks import (
     verify,
 )
 from horai.core.calls import Call, HttpTarget
-from horai.core.settlement import (
+from horai.core.outcome import (
     MESSAGE_LIMIT,
     RESULT_LIMIT,
     Accepted,

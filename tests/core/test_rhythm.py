@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from horai.core.misfire import DEFAULT, Misfire, Policy
-from horai.core.schedule import CronSchedule, EverySchedule, from_spec, identity, to_spec
 from horai.core.timing import Rhythm
+from horai.time.misfire import DEFAULT, Misfire, Policy
+from horai.time.schedule import CronSchedule, EverySchedule, from_spec, identity, to_spec
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

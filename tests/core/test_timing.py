@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from horai.core.cron import Dialect, DstPolicy
 from horai.core.errors import Invalid
-from horai.core.faults import Faults
-from horai.core.misfire import Misfire, Policy
-from horai.core.overlap import Overlap
-from horai.core.schedule import CronSchedule, EverySchedule
 from horai.core.timing import Rhythm, Timing, read_timing
-from horai.core.wording import Hint, Wrong
+from horai.core.validation import Faults
+from horai.text import Hint, Wrong
+from horai.time.cron import Dialect, DstPolicy
+from horai.time.misfire import Misfire, Policy
+from horai.time.overlap import Overlap
+from horai.time.schedule import CronSchedule, EverySchedule
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 MOMENT, MINUTE, HOUR, DAY = timedelta(microseconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -10,13 +10,13 @@ import pytest
 
 import make
 import rows
-from horai.accept import queues
-from horai.core.queues import QueueSettings
-from horai.core.settlement import Bury, Complete, Release, Retry
+from horai.core.outcome import Bury, Complete, Release, Retry
+from horai.core.queue import QueueSettings
 from horai.core.states import CLAIMABLE, State
 from horai.db import claims, nodes
 from horai.db.claims import ClaimedBy, Held, LateResult, Position
 from horai.db.pool import Dedicated
+from horai.operations import queues
 
 LATER = timedelta(seconds=30)
 

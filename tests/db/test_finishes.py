@@ -8,7 +8,7 @@ import pytest
 
 import make
 import rows
-from horai.core.settlement import Complete, Release
+from horai.core.outcome import Complete, Release
 from horai.core.states import State
 from horai.db import claims
 from horai.db.claims import Held

@@ -13,10 +13,10 @@ import pytest
 
 import entities as given
 import make
-from horai.accept import jobs
-from horai.accept.scope import Scope
 from horai.db.jobs import JobRow
 from horai.db.pool import Dedicated
+from horai.operations import jobs
+from horai.operations.scope import Scope
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "refresh.md").read_text()
 FOLLOW = "select horai.follow_table('public.product', 'refresh_stock', 'code', array['warehouse'])"

@@ -11,9 +11,9 @@ import clients
 import entities as given
 import make
 from databases import fresh_database
-from horai.db.embedded import EmbeddedPostgres
 from horai.db.migrate import Migration, migrate, migrations
 from horai.db.pool import Dedicated, connect
+from horai.embedded import EmbeddedPostgres
 
 FOLLOW = "select horai.follow_table('shop.product', 'refresh_stock', 'code', array['warehouse'])"
 FOLLOWERS = "select proname from pg_proc where proname like 'horai_follow_%'"

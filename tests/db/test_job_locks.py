@@ -4,11 +4,11 @@ import pytest
 
 import make
 import rows
-from horai.accept import jobs as accepted
-from horai.core.definition import JobStatus
+from horai.core.job import JobStatus
 from horai.core.states import State
 from horai.db import jobs
 from horai.db.pool import Dedicated
+from horai.operations import jobs as accepted
 
 
 async def test_C2_jobs_of_another_tenant_are_not_held(url: str, connection: Dedicated) -> None:

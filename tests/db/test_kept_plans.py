@@ -14,11 +14,11 @@ import pytest
 
 import make
 from databases import fresh_database
-from horai.core.settlement import Complete
+from horai.core.outcome import Complete
 from horai.db import claims
 from horai.db.catalog import sql
-from horai.db.embedded import EmbeddedPostgres
 from horai.db.pool import Dedicated, Plans, Pool, acquire, connect, transaction
+from horai.embedded import EmbeddedPostgres
 
 ONCE = """
 insert into horai.node (name, host, pid, version, lease_until) values ('n', 'h', 1, 'v', 'infinity');

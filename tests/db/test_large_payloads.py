@@ -10,13 +10,13 @@ import asyncpg
 import pytest
 
 import make
-from horai.accept import queues as setting
-from horai.accept.scope import Scope
-from horai.core.queues import QueueSettings
-from horai.core.settlement import Release
+from horai.core.outcome import Release
+from horai.core.queue import QueueSettings
 from horai.db import claims, queues
 from horai.db.claims import Claimed, ClaimedBy, Position
 from horai.db.pool import Dedicated
+from horai.operations import queues as setting
+from horai.operations.scope import Scope
 from stages import Workbench, workbench
 
 LARGE = 100_000

@@ -8,7 +8,7 @@ import pytest
 
 import make
 import rows
-from horai.core.settlement import Retry
+from horai.core.outcome import Retry
 from horai.core.states import LIVE, State
 from horai.db import claims, nodes
 from horai.db.claims import Held, LeftBehind, Position

@@ -11,9 +11,9 @@ import rows
 from databases import fresh_database
 from horai.core.states import State
 from horai.db import nodes
-from horai.db.embedded import EmbeddedPostgres
 from horai.db.migrate import Migration, MigrationError, _check_server, migrate, migrations, pending_migrations
 from horai.db.pool import Dedicated, connect
+from horai.embedded import EmbeddedPostgres
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from horai.core.notes import Note
-from horai.db import nodes, notes
+from horai.core.progress import Note
+from horai.db import nodes, progress
 from horai.db.pool import Dedicated
 
 TODAY = datetime.now(UTC)
@@ -16,40 +16,40 @@ def note(n: int, *, instance_id: int = 5, fence: int = 1, at: datetime = TODAY, 
 async def test_notes_come_back_as_they_were_said(connection: Dedicated):
     said = [note(1, message="begun"), Note(5, 1, 2, TODAY, 7, 1, 0.5, None), Note(5, 1, 3, TODAY, 7, 1, None, "a line")]
 
-    await notes.insert_notes(connection, said)
+    await progress.insert_notes(connection, said)
 
-    assert await notes.notes_of(connection, 5, 100) == said
+    assert await progress.notes_of(connection, 5, 100) == said
 
 
 async def test_a_batch_that_is_written_again_is_there_once(connection: Dedicated):
     said = [note(n) for n in range(10)]
-    await notes.insert_notes(connection, said[:7])
+    await progress.insert_notes(connection, said[:7])
 
-    await notes.insert_notes(connection, said)
+    await progress.insert_notes(connection, said)
 
-    assert await notes.notes_of(connection, 5, 100) == said
+    assert await progress.notes_of(connection, 5, 100) == said
 
 
 async def test_the_last_notes_of_the_last_attempts_are_read(connection: Dedicated):
     said = [note(n, fence=fence) for fence in (1, 2, 3) for n in range(10)]
-    await notes.insert_notes(connection, [*reversed(said), note(99, instance_id=6)])
+    await progress.insert_notes(connection, [*reversed(said), note(99, instance_id=6)])
 
-    assert await notes.notes_of(connection, 5, 15) == said[-15:]
-    assert await notes.notes_of(connection, 4, 15) == []
+    assert await progress.notes_of(connection, 5, 15) == said[-15:]
+    assert await progress.notes_of(connection, 4, 15) == []
 
 
 async def test_notes_over_midnight_are_one_log(connection: Dedicated):
     said = [note(n, at=TODAY + timedelta(days=n)) for n in range(3)]
 
-    await notes.insert_notes(connection, said)
+    await progress.insert_notes(connection, said)
 
-    assert await notes.notes_of(connection, 5, 100) == said
+    assert await progress.notes_of(connection, 5, 100) == said
     tables = await connection.fetch("select relname from horai.note join pg_class on pg_class.oid = note.tableoid")
     assert {row["relname"] for row in tables} == {f"note_{one.at:%Y%m%d}" for one in said}
 
 
 async def test_a_note_on_a_day_without_a_partition_is_kept_and_counted(connection: Dedicated):
-    await notes.insert_notes(connection, [note(1, at=TODAY + timedelta(days=40))])
+    await progress.insert_notes(connection, [note(1, at=TODAY + timedelta(days=40))])
 
-    assert len(await notes.notes_of(connection, 5, 100)) == 1
+    assert len(await progress.notes_of(connection, 5, 100)) == 1
     assert await nodes.strays(connection) == 1

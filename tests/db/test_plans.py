@@ -19,9 +19,9 @@ from horai.core.states import FINAL, LIVE, State
 from horai.db import claims
 from horai.db.catalog import sql
 from horai.db.claims import ClaimedBy, Position
-from horai.db.embedded import EmbeddedPostgres
-from horai.db.lists import LOOKED_AT, PAYLOADS_LOOKED_AT
+from horai.db.instance_lists import LOOKED_AT, PAYLOADS_LOOKED_AT
 from horai.db.pool import Dedicated
+from horai.embedded import EmbeddedPostgres
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 END = datetime(9999, 1, 1, tzinfo=UTC)

@@ -10,19 +10,20 @@ import pytest
 
 import make
 import rows
-from horai.accept import instances
-from horai.accept.instances import Item
-from horai.accept.puts import Answer, Put, put_all
-from horai.accept.requests import Once
-from horai.accept.scope import Scope
 from horai.core.errors import DispatcherDown, Duplicate, Invalid
-from horai.core.reschedule import Verdict
-from horai.core.settlement import Bury, Complete, Retry
+from horai.core.outcome import Bury, Complete, Retry
+from horai.core.put import Verdict
 from horai.core.states import CancelReason, State
-from horai.db import claims, jobs, plans
+from horai.db import claims, jobs
+from horai.db import instances as plans
 from horai.db.claims import Claimed
-from horai.db.plans import Lanes, Place, Wish
+from horai.db.instances import Lanes, Place, Wish
 from horai.db.pool import Dedicated
+from horai.operations import instances
+from horai.operations.instances import Item
+from horai.operations.put import Answer, Put, put_all
+from horai.operations.request_keys import Once
+from horai.operations.scope import Scope
 
 SOON = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
 LATER = SOON + timedelta(hours=1)

@@ -13,20 +13,20 @@ import pytest
 import make
 import rows
 from databases import fresh_database
-from horai.accept import jobs as accepting
-from horai.accept import queues as setting
-from horai.accept.scope import Scope
-from horai.core.definition import Priority
 from horai.core.errors import PreconditionFailed
-from horai.core.queues import QueueSettings, Rate, parse_rate
+from horai.core.job import Priority
+from horai.core.outcome import Release
+from horai.core.queue import QueueSettings, Rate, parse_rate
 from horai.core.settings import SHARDS
-from horai.core.settlement import Release
 from horai.db import claims, jobs, nodes, queues
 from horai.db.claims import Claimed, ClaimedBy, Position
-from horai.db.embedded import EmbeddedPostgres
 from horai.db.migrate import migrations
 from horai.db.pool import Connection, Dedicated, connect
 from horai.db.verify import verify
+from horai.embedded import EmbeddedPostgres
+from horai.operations import jobs as accepting
+from horai.operations import queues as setting
+from horai.operations.scope import Scope
 
 QUEUE = "press"
 STATEMENTS = 200

@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import make
-from horai.accept import jobs as accepting
-from horai.accept.jobs import Change
-from horai.accept.scope import Scope
 from horai.core.calls import HttpTarget, WorkerTarget
 from horai.core.retry import RetryPolicy
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
 from horai.db.pool import Dedicated
+from horai.operations import jobs as accepting
+from horai.operations.jobs import Change
+from horai.operations.scope import Scope
 
 PRESS = {"type": "worker", "handler": "press"}
 

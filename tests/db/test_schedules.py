@@ -6,16 +6,16 @@ from typing import Any
 
 import make
 import rows
-from horai.accept import jobs as accepted
-from horai.accept.scope import Scope
-from horai.core.schedule import CronSchedule
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
-from horai.db import jobs, plans, schedules
+from horai.db import instances, jobs, schedules
+from horai.db.instances import Lanes
 from horai.db.jobs import Relane
-from horai.db.plans import Lanes
 from horai.db.pool import Dedicated
 from horai.db.schedules import Cursor, SkippedRange, Step
+from horai.operations import jobs as accepted
+from horai.operations.scope import Scope
+from horai.time.schedule import CronSchedule
 
 EVERY = {"every": "1h"}
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -263,14 +263,14 @@ async def test_a_pause_parks_and_a_resume_brings_back_in_batches(url: str, conne
         for lane in (0, job.lane_id):
             moved: list[int] = []
             sizes: list[int] = []
-            while batch := await plans.move_to_lane(connection, job.id, Lanes(lane, lane), 10):
+            while batch := await instances.move_to_lane(connection, job.id, Lanes(lane, lane), 10):
                 assert {row.lane for row in batch} == {lane}
                 sizes.append(len(batch))
                 moved += [row.id for row in batch]
 
             assert sizes == [10, 10, 5]
             assert len(set(moved)) == 25
-            assert not await plans.has_waiting_elsewhere(connection, job.id, Lanes(lane, lane))
+            assert not await instances.has_waiting_elsewhere(connection, job.id, Lanes(lane, lane))
 
 
 async def test_what_comes_back_from_the_parking_lane_is_due_now_and_not_earlier(url: str, connection: Dedicated):

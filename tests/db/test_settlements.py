@@ -8,11 +8,11 @@ import pytest
 
 import make
 import rows
-from horai.core.settlement import Bury, Complete, Release, Retry
+from horai.core.outcome import Bury, Complete, Release, Retry
 from horai.core.states import CancelReason, State
-from horai.db import claims, plans, reads, settlements
+from horai.db import claims, instance_queries, instances, settlements
 from horai.db.claims import Held
-from horai.db.plans import LiveOfKey, Wish
+from horai.db.instances import LiveOfKey, Wish
 from horai.db.pool import Dedicated
 
 HOUR = timedelta(hours=1)
@@ -30,9 +30,9 @@ WRITES: dict[str, tuple[State, Write]] = {
     "release": (State.RUNNING, lambda c, h: claims.release_if_running(c, [(h, Release())])),
     "park": (State.RUNNING, lambda c, h: claims.park_if_running(c, [h])),
     "cancel_if_running": (State.RUNNING, lambda c, h: claims.cancel_if_running(c, [h])),
-    "supersede": (State.RUNNING, lambda c, h: plans.supersede_running(c, [(row_of(h), Wish("k", AT, None, None))])),
-    "move": (State.INIT, lambda c, h: plans.move_planned(c, [(row_of(h), Wish("k", AT, None, None))])),
-    "cancel_live": (State.BLOCKED, lambda c, h: plans.cancel_live(c, [h.id], CancelReason.USER, running=False)),
+    "supersede": (State.RUNNING, lambda c, h: instances.supersede_running(c, [(row_of(h), Wish("k", AT, None, None))])),
+    "move": (State.INIT, lambda c, h: instances.move_planned(c, [(row_of(h), Wish("k", AT, None, None))])),
+    "cancel_live": (State.BLOCKED, lambda c, h: instances.cancel_live(c, [h.id], CancelReason.USER, running=False)),
 }
 writes = pytest.mark.parametrize(("state", "write"), WRITES.values(), ids=WRITES.keys())
 
@@ -102,14 +102,14 @@ async def test_B11_B12_a_success_clears_the_error_and_keeps_the_failures(
         await make.job(scope)
         held = (await make.running(scope, connection)).held
         await claims.fail_if_running(connection, [(held, Retry(timedelta(0), "HTTP_503", "busy"))])
-        failed = await reads.instance_by_id(connection, 1, held.id)
+        failed = await instance_queries.instance_by_id(connection, 1, held.id)
         assert failed is not None
         assert (failed.error_code, failed.error_msg, failed.retry_count) == ("HTTP_503", "busy", 1)
 
         (again,) = await make.claim(connection, held.node)
         assert await finish(connection, again.held, Complete())
 
-        done = await reads.instance_by_id(connection, 1, held.id)
+        done = await instance_queries.instance_by_id(connection, 1, held.id)
         assert done is not None
         assert (done.error_code, done.error_msg, done.retry_count, done.attempt) == (None, None, 1, 2)
 

@@ -13,10 +13,10 @@ import pytest
 
 import make
 import rows
-from horai.accept import jobs
 from horai.core.settings import KEY_LIMIT, NESTING_LIMIT, PAYLOAD_LIMIT, SHARDS
 from horai.core.states import MOVES, State
 from horai.db.pool import Dedicated
+from horai.operations import jobs
 
 MIGRATION = resources.files("horai.db").joinpath("migrations/0005_sql_functions.sql").read_text("utf-8")
 CLIENT = {"put_instance", "enqueue", "enqueue_many", "cancel_instance"}

@@ -15,18 +15,19 @@ from hypothesis import strategies as st
 
 import make
 import rows
-from horai.accept import instances
-from horai.accept.puts import Put, put_all
-from horai.accept.scope import Scope
 from horai.core.errors import NotFound
-from horai.core.reschedule import Intent
-from horai.core.settlement import Bury, Complete, Release, Retry
+from horai.core.outcome import Bury, Complete, Release, Retry
+from horai.core.put import Intent
 from horai.core.states import CancelReason
-from horai.db import claims, jobs, plans
+from horai.db import claims, jobs
+from horai.db import instances as plans
 from horai.db.claims import Claimed
-from horai.db.plans import Place
+from horai.db.instances import Place
 from horai.db.pool import Dedicated
 from horai.db.verify import verify
+from horai.operations import instances
+from horai.operations.put import Put, put_all
+from horai.operations.scope import Scope
 from sizes import examples
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -3,8 +3,8 @@
 import random
 from datetime import timedelta
 
-from horai.core.spread import LONGEST_JITTER, offset
 from horai.db.pool import Dedicated
+from horai.time.jitter import LONGEST_JITTER, offset
 
 LONGEST = LONGEST_JITTER // timedelta(milliseconds=1)
 PLACES = "select horai.spread(id, jitter) from unnest($1::bigint[], $2::int[]) with ordinality as t (id, jitter, n) order by n"

@@ -9,13 +9,13 @@ import pytest
 
 import make
 from ears import ear
-from horai.accept import jobs
+from horai.core.outcome import Complete
 from horai.core.settings import SHARDS, EngineSettings
-from horai.core.settlement import Complete
 from horai.core.wakes import ENTRIES, EverywhereWake, LaneWake, OutcomeWake
 from horai.db import claims
 from horai.db.claims import Held
 from horai.db.pool import Dedicated
+from horai.operations import jobs
 from rows import connections
 
 HOUR = timedelta(hours=1)

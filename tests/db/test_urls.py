@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from horai.db.places import choose_database
+from horai.db.database_location import choose_database
 from horai.db.urls import BadUrl, Host, hosts_of, plain_url
 
 

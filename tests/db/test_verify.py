@@ -12,18 +12,18 @@ import pytest
 
 import make
 from databases import TEMPLATE, url_for
-from horai.accept import instances, jobs
-from horai.accept.scope import Scope
+from horai.core.outcome import Bury, Complete, Release, Retry
 from horai.core.settings import EngineSettings
-from horai.core.settlement import Bury, Complete, Release, Retry
 from horai.db import claims, nodes, settlements
-from horai.db.embedded import EmbeddedPostgres
-from horai.db.line import Line
 from horai.db.pool import Dedicated, connect
+from horai.db.stage_connection import Line
 from horai.db.verify import BOUND, QUESTIONS, Finding, verify
 from horai.db.wakeups import Wakeups
+from horai.embedded import EmbeddedPostgres
 from horai.engine.rescuer import Rescuer
 from horai.engine.trigger import Trigger
+from horai.operations import instances, jobs
+from horai.operations.scope import Scope
 from stages import FixedKeeper
 
 LATER = timedelta(hours=1)

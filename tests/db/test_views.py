@@ -8,12 +8,13 @@ import entities as given
 import make
 import rows
 from horai.core.calls import instance_key, slot_key
+from horai.core.outcome import Bury, Retry
 from horai.core.refresh import Status
-from horai.core.settlement import Bury, Retry
 from horai.core.states import State
-from horai.db import claims, entities, schedules
+from horai.db import claims, schedules
 from horai.db.pool import Dedicated
 from horai.db.schedules import Cursor
+from horai.features.refresh import store as entities
 
 SEED = {
     "job_definition": "job_id tenant_id cron timezone status priority retry_policy created_at",

@@ -12,14 +12,14 @@ import pytest
 import make
 import rows
 from harness import FAST
-from horai.accept.scope import Scope
+from horai.core.health import Vitals
 from horai.core.settings import SHARDS
 from horai.core.shards import EVERY_ROLE, Duty, Role
-from horai.core.vitals import Vitals
 from horai.db import nodes, shards
 from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
-from horai.engine.engine import Engine
+from horai.operations.scope import Scope
+from horai.stages import Engine
 from stages import Recorder, workbench
 
 ALWAYS = {"herald", "listener"}

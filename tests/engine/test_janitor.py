@@ -2,22 +2,25 @@
 
 from datetime import timedelta
 
-import pytest
-import structlog
-
 import make
+import pytest
 import rows
-from horai.accept import jobs as accepted
-from horai.core.settlement import Retry
+import structlog
+from stages import Workbench, workbench
+
+from horai.core.outcome import Retry
 from horai.core.states import State
 from horai.db import claims, jobs, nodes
 from horai.db.pool import Dedicated
 from horai.engine.janitor import JOBS_AT_ONCE, Janitor
-from stages import Workbench, workbench
+from horai.features.registry import JOB_HOOKS
+from horai.operations import jobs as accepted
 
 
 def janitor(bench: Workbench) -> Janitor:
-    return Janitor(bench.line("janitor"), bench.scope.wakeups, bench.vitals, bench.settings, bench.clock.now())
+    return Janitor(
+        bench.line("janitor"), bench.scope.wakeups, bench.vitals, bench.settings, bench.clock.now(), JOB_HOOKS
+    )
 
 
 async def test_rows_that_a_pause_has_left_behind_are_moved(url: str):

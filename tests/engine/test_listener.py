@@ -10,17 +10,17 @@ import pytest
 
 from ears import ear
 from faults.proxy import Proxy
-from horai.core.vitals import Vitals
+from horai.core.health import Vitals
 from horai.core.wakes import EverywhereWake, LaneWake, RelaneWake, ScheduleWake, Wake, beat_text, to_text
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
-from horai.db.line import Line
 from horai.db.notify import notify
 from horai.db.pool import Connection, Dedicated
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
-from horai.engine.herald import Herald
 from horai.engine.listener import Listener
+from horai.engine.notifier import Herald
 from rows import until
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
-from horai.core.vitals import Vitals
+from horai.core.health import Vitals
 from horai.db.clock import DatabaseClock
-from horai.db.line import Line
+from horai.db.stage_connection import Line
 from horai.engine import loop
 
 HOUR = timedelta(hours=1)

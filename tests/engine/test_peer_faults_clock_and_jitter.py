@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import horai
-from horai.core import spread
 from horai.core.errors import Invalid
 from horai.testing import store
+from horai.time import jitter as spread
 from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Timeline, timeline
 
 pytestmark = pytest.mark.usefixtures("horai_server")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import make
-from horai.accept import instances
-from horai.accept.declarations import Applied, Declared, declare
-from horai.core import spread
-from horai.core.definition import JobStatus
-from horai.core.schedule import CronSchedule, fires_between
+from horai.core.job import JobStatus
+from horai.operations import instances
+from horai.operations.declarations import Applied, Declared, declare
+from horai.time import jitter as spread
+from horai.time.schedule import CronSchedule, fires_between
 from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Timeline, timeline
 
 pytestmark = pytest.mark.usefixtures("horai_server")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horai.core.schedule import CronSchedule
+from horai.time.schedule import CronSchedule
 from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Skip, timeline
 
 pytestmark = pytest.mark.usefixtures("horai_server")

@@ -5,8 +5,8 @@ from datetime import timedelta
 import make
 import rows
 from faults.outside import violations
+from horai.core.outcome import Complete
 from horai.core.settings import SHARDS
-from horai.core.settlement import Complete
 from horai.db import nodes
 from horai.engine.settler import Settlement
 from stages import workbench

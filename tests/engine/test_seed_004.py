@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 import make
 import rows
 from harness import FAST
+from horai.core.health import Vitals
 from horai.core.settings import SHARDS
-from horai.core.vitals import Vitals
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
-from horai.engine.dispatcher import Dispatcher
-from horai.engine.engine import Engine
+from horai.engine.dispatch.dispatcher import Dispatcher
 from horai.engine.loop import Stage
+from horai.stages import Engine
 from stages import Recorder, Workbench, workbench
 
 SECOND = timedelta(seconds=1)

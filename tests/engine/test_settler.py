@@ -10,14 +10,14 @@ import pytest
 
 import make
 import rows
+from horai.core.outcome import Bury, Complete, Decision, Release, Retry
 from horai.core.settings import SHARDS
-from horai.core.settlement import Bury, Complete, Decision, Release, Retry
 from horai.core.states import State
 from horai.db import claims, queues, settlements
 from horai.db.claims import ClaimedBy, Held, Position
-from horai.db.line import Line
 from horai.db.pool import GONE, LOOP_LOCK_TIMEOUT, Dedicated
 from horai.db.settlements import Applied
+from horai.db.stage_connection import Line
 from horai.engine.settler import LOCK_TIMEOUT, UNSTORABLE, Settlement, Settler
 from stages import Workbench, workbench
 

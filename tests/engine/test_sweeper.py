@@ -8,18 +8,18 @@ import pytest
 
 import make
 import rows
-from horai.accept import queues as accepted
-from horai.core.minutes import MINUTE, Gauges, minute_of
-from horai.core.queues import QueueSettings
+from horai.core.minute_stats import MINUTE, Gauges, minute_of
+from horai.core.outcome import Retry
+from horai.core.queue import QueueSettings
 from horai.core.settings import SHARDS
-from horai.core.settlement import Retry
 from horai.core.states import State
-from horai.db import claims, minutes, nodes, queues
+from horai.db import claims, minute_stats, nodes, queues
 from horai.db.claims import LeftBehind, Position
 from horai.db.jobs import JobRow
 from horai.db.pool import Dedicated
 from horai.engine import sweeper as stage
 from horai.engine.sweeper import PAGE, Sweeper
+from horai.operations import queues as accepted
 from stages import Workbench, workbench
 
 SECOND = timedelta(seconds=1)
@@ -500,9 +500,9 @@ async def test_how_much_waits_is_written_down_once_a_minute_by_whoever_comes_fir
             await second.step(now)
             await bench.connection.execute("delete from horai.instance_live where id = $1", held.id)
 
-        taken = await minutes.gauges_since(bench.connection, noon)
+        taken = await minute_stats.gauges_since(bench.connection, noon)
         assert taken == {noon: at_noon, noon + MINUTE: later}
-        assert not await minutes.gauges_since(bench.connection, noon + 2 * MINUTE)
+        assert not await minute_stats.gauges_since(bench.connection, noon + 2 * MINUTE)
 
 
 async def test_while_nothing_begins_how_much_waits_is_looked_at_every_five_minutes(url: str):
@@ -513,7 +513,11 @@ async def test_while_nothing_begins_how_much_waits_is_looked_at_every_five_minut
         for number in range(12):
             await sweeper.step(noon + number * MINUTE)
 
-        assert [*await minutes.gauges_since(bench.connection, noon)] == [noon, noon + 5 * MINUTE, noon + 10 * MINUTE]
+        assert [*await minute_stats.gauges_since(bench.connection, noon)] == [
+            noon,
+            noon + 5 * MINUTE,
+            noon + 10 * MINUTE,
+        ]
 
 
 async def test_a_gauge_that_cannot_be_taken_does_not_keep_the_sweep_from_its_rest(
@@ -525,7 +529,7 @@ async def test_a_gauge_that_cannot_be_taken_does_not_keep_the_sweep_from_its_res
         async def fails(*_: object) -> None:
             raise ConnectionResetError("gone")
 
-        monkeypatch.setattr(minutes, "take_gauges", fails)
+        monkeypatch.setattr(minute_stats, "take_gauges", fails)
         now = bench.clock.now() + SWEEP
         with pytest.raises(ConnectionResetError):
             await sweeper.step(now)

@@ -8,12 +8,12 @@ import pytest
 
 import make
 import rows
-from horai.accept import jobs as accepted
-from horai.core.schedule import EverySchedule, fires_between, next_after
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
 from horai.db import schedules
 from horai.db.schedules import Cursor, Made, Step
+from horai.operations import jobs as accepted
+from horai.time.schedule import EverySchedule, fires_between, next_after
 from stages import Workbench, workbench
 
 MINUTE = timedelta(minutes=1)

@@ -12,15 +12,16 @@ from structlog.testing import capture_logs
 import make
 import rows
 from horai import Horai
-from horai.core import zones
-from horai.core.rezone import mark_before
-from horai.core.schedule import CronSchedule, wall_of
 from horai.core.settings import SHARDS
-from horai.db import rezone, schedules
-from horai.db.rezone import Move
+from horai.db import schedules
+from horai.db import zone_change as rezone
 from horai.db.schedules import Cursor, Step
-from horai.engine import rezoning
-from horai.engine.rezoning import Rezoning, rezone_now
+from horai.db.zone_change import Move
+from horai.engine import zone_change as rezoning
+from horai.engine.zone_change import Rezoning, rezone_now
+from horai.time import zones
+from horai.time.schedule import CronSchedule, wall_of
+from horai.time.zone_change import mark_before
 from stages import Workbench, workbench
 from zone_rules import HOUR, Clock, Edition, at
 

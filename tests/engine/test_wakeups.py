@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 import make
-from horai.accept import jobs
+from horai.operations import jobs
 
 
 async def test_a_relane_that_does_not_fit_into_an_answer_is_asked_of_the_engine(
     url: str, monkeypatch: pytest.MonkeyPatch, runner: asyncio.Runner
 ):
-    monkeypatch.setattr("horai.accept.relanes.BATCH", 2)
+    monkeypatch.setattr("horai.operations.move_waiting.BATCH", 2)
     async with make.scope(url) as scope:
         asked = list[None]()
         scope.wakeups.listen_to_relanes(lambda: asked.append(None))

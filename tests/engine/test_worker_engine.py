@@ -9,14 +9,14 @@ from datetime import timedelta
 import make
 import rows
 from harness import FAST
-from horai.accept import instances
-from horai.accept.scope import Scope
+from horai.core.health import Vitals
 from horai.core.shards import Role
-from horai.core.vitals import Vitals
-from horai.db import notes
+from horai.db import progress
 from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
-from horai.engine.engine import Engine
+from horai.operations import instances
+from horai.operations.scope import Scope
+from horai.stages import Engine
 from stages import Recorder
 
 TARGET = {"type": "worker", "handler": "publish"}
@@ -67,12 +67,12 @@ async def test_what_a_function_says_is_there_while_it_runs_and_its_last_words_wh
         worker.scribe.note(call, 0.5, "half")
 
         async def is_kept() -> bool:
-            return len(await notes.notes_of(connection, row.id, 10)) == 1
+            return len(await progress.notes_of(connection, row.id, 10)) == 1
 
         await rows.until(is_kept)
         worker.scribe.note(call, 1.0, "goodbye")
 
-    kept = await notes.notes_of(connection, row.id, 10)
+    kept = await progress.notes_of(connection, row.id, 10)
     assert [(note.fence, note.message) for note in kept] == [(call.fence, "half"), (call.fence, "goodbye")]
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import asyncpg
 
-from horai.core.reschedule import Verdict
-from horai.core.settlement import NODE_LOST, Bury, Complete, Decision, Release, Retry
+from horai.core.outcome import NODE_LOST, Bury, Complete, Decision, Release, Retry
+from horai.core.put import Verdict
 from horai.db.claims import Claimed, Held
 from horai.db.pool import Dedicated
 

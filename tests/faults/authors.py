@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from faults.accountant import Accountant, Acknowledged
 from harness import Client
-from horai.core.reschedule import Verdict
+from horai.core.put import Verdict
 
 CLIENTS = 3
 SAID = ((-900, -600), (-350, -50), (-150, 1_100))

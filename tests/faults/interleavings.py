@@ -10,24 +10,24 @@ from typing import Any
 
 import make
 from faults.accountant import Accountant, Acknowledged, Claim
-from horai.accept import instances
-from horai.accept.puts import Put, put_all
-from horai.accept.scope import Scope
 from horai.core.errors import NotFound
-from horai.core.reschedule import Intent, Verdict
+from horai.core.health import Vitals
+from horai.core.outcome import Bury, Complete, Decision, Release, Retry
+from horai.core.put import Intent, Verdict
 from horai.core.settings import SHARDS, EngineSettings
-from horai.core.settlement import Bury, Complete, Decision, Release, Retry
-from horai.core.vitals import Vitals
 from horai.db import claims, nodes, settlements
 from horai.db.claims import Claimed, ClaimedBy, Held, Position
 from horai.db.jobs import JobRow
-from horai.db.line import Line
 from horai.db.pool import LOOP_LOCK_TIMEOUT, Dedicated, connect, retrying
+from horai.db.stage_connection import Line
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
-from horai.engine.holdings import Holdings
+from horai.engine.dispatch.in_flight import Holdings
 from horai.engine.rescuer import Rescuer
 from horai.engine.settler import LOCK_TIMEOUT, Settlement, Settler
+from horai.operations import instances
+from horai.operations.put import Put, put_all
+from horai.operations.scope import Scope
 from stages import FixedKeeper
 
 LANES_WIDE = 8

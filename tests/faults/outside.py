@@ -15,11 +15,11 @@ from typing import Any
 
 import asyncpg
 
-from horai.db.embedded import url_of
-from horai.db.embedded.area import Area
-from horai.db.embedded.postmaster import read_pid_file
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
+from horai.embedded import url_of
+from horai.embedded.area import Area
+from horai.embedded.postmaster import read_pid_file
 from sizes import IS_LONG
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from faults.outside import until
-from horai.db.embedded.account import account_for
+from horai.embedded.account import account_for
 from sizes import IS_LONG
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")

@@ -14,11 +14,11 @@ import asyncpg
 
 from faults.outside import until
 from faults.proxy import Proxy
-from horai.db.embedded.account import Account, account_for
-from horai.db.embedded.area import Area
-from horai.db.embedded.binaries import binaries_for
 from horai.db.migrate import migrate
 from horai.db.pool import Dedicated, connect
+from horai.embedded.account import Account, account_for
+from horai.embedded.area import Area
+from horai.embedded.binaries import binaries_for
 
 USER = "horai"
 SETTINGS = """

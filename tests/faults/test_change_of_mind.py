@@ -18,8 +18,8 @@ from faults.authors import CLIENTS, SAID, Author, wishes
 from faults.cluster import cluster
 from faults.outside import LOOK_EVERY, LoggedHit, ReceiverProcess, job_document, receiving, until, violations
 from harness import Client
-from horai.core.reschedule import Verdict
-from horai.core.settlement import Complete
+from horai.core.outcome import Complete
+from horai.core.put import Verdict
 from horai.db.claims import Held
 from horai.db.pool import Dedicated, connect
 from sizes import IS_LONG

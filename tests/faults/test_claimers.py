@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import make
+from horai.core.outcome import Complete
 from horai.core.settings import SHARDS
-from horai.core.settlement import Complete
 from horai.db import claims, settlements
 from horai.db.claims import ClaimedBy, Held, Position
 from horai.db.pool import Dedicated, connect

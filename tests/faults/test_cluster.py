@@ -12,8 +12,8 @@ from faults.load import load
 from faults.outside import database, kill_postmaster, receiving, until
 from faults.reckoning import reckon
 from harness import HoraiProcess, NodeProcess
-from horai.db.embedded import url_of
 from horai.db.pool import Dedicated
+from horai.embedded import url_of
 from sizes import IS_LONG
 
 NODES = ("one", "two", "three")

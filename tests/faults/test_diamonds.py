@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import flows
 import make
-from horai.accept.runs import advance_runs, start_run
-from horai.accept.scope import Scope
-from horai.core.settlement import Complete
-from horai.db import claims, runs
+from horai.core.outcome import Complete
+from horai.db import claims
 from horai.db.claims import Claimed
 from horai.db.pool import Dedicated, connect
-from horai.db.runs import Start
 from horai.db.verify import verify
+from horai.features.workflow import run_store
+from horai.features.workflow.run_store import Start
+from horai.features.workflow.runs import advance_runs, start_run
+from horai.operations.scope import Scope
 
 DIAMONDS = 1_000
 ACTORS = 8
@@ -38,7 +39,7 @@ async def settle_and_ask(connection: Dedicated, rows: Sequence[Claimed]) -> Coun
         batch = rows[at : at + 20]
         done = await claims.finish_if_free(connection, [(row.held, Complete()) for row in batch])
         assert len(done) == len(batch)
-        asked = await runs.runs_of(connection, done)
+        asked = await run_store.runs_of(connection, done)
         while asked:
             advanced = await advance_runs(connection, asked)
             let_go.update(row.id for row in advanced.woken)

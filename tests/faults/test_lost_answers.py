@@ -14,8 +14,8 @@ import harness
 from faults.outside import LOOK_EVERY, job_document, until, violations
 from faults.proxy import Proxy
 from harness import Client
-from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.pool import Dedicated
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from receiver import Answer, Receiver
 
 SILENCE_SECONDS = 5.0

@@ -16,22 +16,22 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-import pytest
-
 import harness
-from faults.proxy import Proxy
+import pytest
+from callers import KINDS, Opening
 from harness import Client
+from sizes import IS_LONG
+from working import working
+
+from faults.proxy import Proxy
 from horai import Horai
-from horai.core.reschedule import Intent
+from horai.core.put import Intent
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.wakes import is_beat
-from horai.db import within
+from horai.db import caller_transaction
 from horai.db.pool import Dedicated
 from horai.sdk.job import Job
-from sdk.callers import KINDS, Opening
-from sdk.working import working
-from sizes import IS_LONG
 
 OFFSETS = (5.5, 17.0, 29.0, 33.0, 45.0, 62.0, 90.0, 120.0) if IS_LONG else (5.5, 14.0, 28.0, 32.0, 35.0, 38.0)
 """Seconds from now to the due times of one path's rows. Rows due later than 30 s are sent without a notification by SQL."""
@@ -145,7 +145,7 @@ def add_within(url: str, kind: str, opening: Opening) -> None:
             for offset in OFFSETS:
                 caller.begin()
                 job = named(f"conn= {kind}", ear)
-                caller.ask(within.put(job, f"key-{offset}", soon(offset), None, Intent()))
+                caller.ask(caller_transaction.put(job, f"key-{offset}", soon(offset), None, Intent()))
                 caller.commit()
 
 

@@ -4,17 +4,17 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import make
-from horai.accept import instances, jobs, relanes
-from horai.core.reschedule import Verdict
+from horai.core.outcome import Bury, Complete
+from horai.core.put import Verdict
 from horai.core.settings import EngineSettings
-from horai.core.settlement import Bury, Complete
 from horai.db import jobs as job_rows
 from horai.db import nodes, settlements
-from horai.db.line import Line
 from horai.db.pool import Dedicated, connect
+from horai.db.stage_connection import Line
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
 from horai.engine.rescuer import Rescuer
+from horai.operations import instances, jobs, move_waiting
 from stages import FixedKeeper
 
 LATER = timedelta(hours=1)
@@ -114,7 +114,7 @@ async def test_a_pause_that_is_still_moving_rows_does_not_park_those_of_a_resume
         (stale,) = await job_rows.jobs_to_relane(connection, 1, only=[job.id])
         await jobs.resume_job(scope, "publish", None)
 
-        await relanes.relane_some(connection, stale)
+        await move_waiting.relane_some(connection, stale, scope.hooks)
 
         assert await connection.fetchval("select lane from horai.instance_live") == job.lane_id
         assert await broken(connection) == []

@@ -19,7 +19,7 @@ import pytest
 from faults.attacks import ATTACKS, PREPARATION
 from faults.outside import job_document
 from harness import Client, HoraiProcess
-from horai.api.tally import WINDOW
+from horai.api.abuse_log import WINDOW
 from receiver import Receiver
 from sizes import IS_LONG
 

@@ -14,8 +14,8 @@ import harness
 from faults.outside import BUSY, violations
 from faults.proxy import Proxy
 from harness import Client, Reply
-from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.db.pool import Dedicated
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 
 MOST_SECONDS = 5.0 + BUSY
 LATER = {"executeTime": "2100-01-01T00:00:00Z"}

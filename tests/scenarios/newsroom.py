@@ -17,7 +17,7 @@ import aiohttp
 import asyncpg
 
 from harness import Client, HoraiProcess
-from horai.db.embedded import url_of
+from horai.embedded import url_of
 
 ROOT = Path(__file__).parents[2]
 READY = "Articles are served: "

@@ -17,7 +17,7 @@ import pytest
 from ears import Ear, ear
 from harness import HoraiProcess
 from horai.core.wakes import LaneWake
-from horai.db.embedded import url_of
+from horai.embedded import url_of
 
 ROOT = Path(__file__).parents[2]
 APP = "examples.exhibition.jobs:app"

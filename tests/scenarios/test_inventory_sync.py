@@ -12,8 +12,8 @@ import asyncpg
 import pytest
 from examples import stage
 
-from horai.accept.queues import set_queue
-from horai.core.queues import QueueSettings, Rate
+from horai.core.queue import QueueSettings, Rate
+from horai.operations.queues import set_queue
 from horai.testing import Harness
 
 products: Any = importlib.import_module("examples.inventory_sync.products")

@@ -8,7 +8,7 @@ from working import working
 
 from harness import node
 from horai import BackfillPlan, Horai, Instance
-from horai.core.backfills import BackfillStatus
+from horai.core.backfill_status import BackfillStatus
 from horai.core.errors import AlreadyFinal, Duplicate, Invalid
 
 START = datetime(2026, 1, 10, tzinfo=UTC)

@@ -6,7 +6,8 @@ from typing import Any, cast
 import pytest
 
 from horai import Horai, Instance, Invalid, Node, Retry
-from horai.accept import jobs, workflows
+from horai.features.workflow import service as workflows
+from horai.operations import jobs
 from horai.testing import Harness
 
 START = datetime(2026, 11, 15, 8, tzinfo=UTC)

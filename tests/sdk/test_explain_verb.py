@@ -7,7 +7,7 @@ from working import working
 
 from horai import Horai
 from horai.core.errors import Invalid
-from horai.core.explain import Verdict
+from horai.features.explain import Verdict
 
 
 async def test_a_job_explains_its_slots(url: str):

@@ -12,15 +12,7 @@ import pytest
 
 from horai import Cancelled, Instance, RetryLater, Unrecoverable
 from horai.core.calls import Call, WorkerTarget
-from horai.core.settlement import (
-    FailedRetryable,
-    FailedUnrecoverable,
-    NotSent,
-    Outcome,
-    Postponed,
-    Succeeded,
-    outcome_of,
-)
+from horai.core.outcome import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded, outcome_of
 from horai.sdk.functions import AsyncFunction, Crew, ThreadedFunction, executor_of
 from horai.sdk.payloads import signature_of
 

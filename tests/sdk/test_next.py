@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from horai import Horai, Invalid, Misfire
-from horai.core import misfire
-from horai.core.overlap import Overlap
-from horai.core.schedule import CronSchedule
 from horai.testing import Harness
+from horai.time import misfire
+from horai.time.overlap import Overlap
+from horai.time.schedule import CronSchedule
 
 AFTER = datetime(2026, 3, 28, 12, tzinfo=UTC)
 NOWHERE = "postgresql://127.0.0.1:1/none"

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from horai import Horai
-from horai.db.places import NoDatabase
+from horai.db.database_location import NoDatabase
 from horai.db.pool import Dedicated
 from horai.sdk.client import NotMigrated
 from terminal import clean_environment

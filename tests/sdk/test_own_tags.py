@@ -3,8 +3,8 @@
 import pytest
 
 from horai import Unrecoverable
-from horai.core.settlement import FailedUnrecoverable
-from horai.sdk.isolation import frames
+from horai.core.outcome import FailedUnrecoverable
+from horai.isolation import frames
 from horai.sdk.outcomes import outcome_of_error
 
 

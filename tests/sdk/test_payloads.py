@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
 from horai.core.errors import Invalid, TooLarge
+from horai.core.outcome import RESULT_LIMIT
 from horai.core.settings import NESTING_LIMIT, PAYLOAD_LIMIT
-from horai.core.settlement import RESULT_LIMIT
 from horai.sdk.instance import Instance
 from horai.sdk.payloads import (
     Form,

@@ -10,8 +10,8 @@ from working import working
 from harness import node
 from horai import Horai
 from horai.core.settings import EngineSettings
-from horai.db.embedded import EmbeddedPostgres
 from horai.db.pool import Dedicated
+from horai.embedded import EmbeddedPostgres
 from rows import until
 
 SECOND = timedelta(seconds=1)

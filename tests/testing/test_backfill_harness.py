@@ -3,9 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 from horai import Horai
-from horai.accept import backfills
-from horai.core.backfills import BackfillStatus, Wish
-from horai.core.queues import parse_rate
+from horai.core.backfill_status import BackfillStatus
+from horai.core.queue import parse_rate
+from horai.features.backfill import service as backfills
+from horai.features.backfill.rules import Wish
 from horai.testing import Harness
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from horai import Horai, Instance, InstanceFailed, Retry, RetryLater, Unrecoverable
-from horai.core.reschedule import Verdict
+from horai.core.put import Verdict
 from horai.testing import Harness, NotEnded, Stuck
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)

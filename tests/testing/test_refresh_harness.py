@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from horai import Horai, Instance, Refresh, Retry
-from horai.accept.queues import set_queue
 from horai.core.errors import Invalid
-from horai.core.queues import QueueSettings, Rate
+from horai.core.queue import QueueSettings, Rate
+from horai.operations.queues import set_queue
 from horai.testing import Harness
 
 START = datetime(2023, 6, 1, 12, tzinfo=UTC)

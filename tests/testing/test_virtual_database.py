@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 
 from horai import Horai, Instance
-from horai.accept import jobs, queues
-from horai.core.queues import QueueSettings, parse_rate
+from horai.core.queue import QueueSettings, parse_rate
 from horai.db.verify import verify
+from horai.operations import jobs, queues
 from horai.testing import Harness
 from horai.testing.server import Server
 

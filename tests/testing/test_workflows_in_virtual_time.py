@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from horai import Horai, Instance, Unrecoverable
-from horai.accept import workflows
-from horai.accept.workflows import WrittenWorkflow
-from horai.core.workflow import Node
+from horai.features.workflow import service as workflows
+from horai.features.workflow.definition import Node
+from horai.features.workflow.service import WrittenWorkflow
 from horai.testing import Harness
 
 START = datetime(2026, 11, 15, 8, tzinfo=UTC)

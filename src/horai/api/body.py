@@ -10,14 +10,14 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from horai.accept.scope import require_job
 from horai.api.context import keyless_scope
-from horai.api.shapes import misshapen
+from horai.api.shape_errors import misshapen
 from horai.core.errors import FieldError, Invalid, TooLarge
 from horai.core.jsontext import JsonError, parse_json
 from horai.core.settings import BATCH_BODY_LIMIT, BODY_LIMIT, PAYLOAD_LIMIT
-from horai.core.wording import Hint, Refused, Wrong, told_by
 from horai.db.pool import acquire
+from horai.operations.scope import require_job
+from horai.text import Hint, Refused, Wrong, told_by
 
 Shape = TypeVar("Shape", bound=BaseModel)
 

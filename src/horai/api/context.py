@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
+from pydantic import BaseModel
 
-from horai.accept.keyed import Keyed
-from horai.accept.requests import Once
-from horai.accept.scope import Scope
 from horai.core.errors import IdempotencyKeyRequired, Invalid
-from horai.core.vitals import Vitals
-from horai.core.wording import Hint, Refused, Wrong
+from horai.core.health import Vitals
 from horai.db.pool import Pool
 from horai.db.wakeups import Wakeups
+from horai.operations.idempotency import Keyed
+from horai.operations.job_hooks import JobHooks
+from horai.operations.request_keys import Once
+from horai.operations.scope import Scope
+from horai.text import Hint, Refused, Wrong
+from horai.wire.health import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Context:
     vitals: Vitals
     tenant_id: int
     tenant: str
+    hooks: tuple[JobHooks, ...]
     notices: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
 
@@ -38,7 +42,9 @@ async def context_of(request: Request) -> Context:
 
 def keyless_scope(context: Context) -> Scope:
     """Return the caller's tenant outside the transaction of an Idempotency-Key, for checks before the body is read."""
-    return Scope(context.pool, context.wakeups, context.tenant_id, context.tenant, sources=context.sources)
+    return Scope(
+        context.pool, context.wakeups, context.tenant_id, context.tenant, context.hooks, sources=context.sources
+    )
 
 
 async def scope_of(request: Request, context: Annotated[Context, Depends(context_of)]) -> Scope:
@@ -79,7 +85,21 @@ VersionDep = Annotated[int | None, Depends(version_of)]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
 
 
-def takes(model: Any, *, required: bool = True) -> dict[str, Any]:
-    """The OpenAPI of a body that `body_of` reads."""
+_TAKEN: dict[str, type[BaseModel]] = {"Problem": Problem}
+
+
+def takes(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """Return the OpenAPI of a body that `body_of` reads, and add the body's shape to the document."""
+    describe(model)
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def describe(model: type[BaseModel]) -> None:
+    """Add a shape to the OpenAPI document that no route names as its response."""
+    _TAKEN[model.__name__] = model
+
+
+def shapes_taken() -> tuple[type[BaseModel], ...]:
+    """Return every shape that routes read or `describe` named."""
+    return tuple(_TAKEN.values())

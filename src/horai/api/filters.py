@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from horai.accept.scope import Scope, require_job
 from horai.core.errors import Invalid
 from horai.core.states import State, filter_words, states_named
-from horai.core.wording import Hint, Wrong
 from horai.db import nodes
-from horai.db.lists import InstanceFilter, PayloadField
+from horai.db.instance_lists import InstanceFilter, PayloadField
 from horai.db.pool import acquire
+from horai.operations.scope import Scope, require_job
+from horai.text import Hint, Wrong
 from horai.wire.instances import Narrowed
 
 DEEPEST = 10

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from horai.api.problems import problem, told
 from horai.core.errors import Forbidden, HoraiError, Malformed
-from horai.core.wording import Hint, Refused
+from horai.text import Hint, Refused
 
 LOOPBACK = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\]")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.\-]{1,128}")

@@ -12,10 +12,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from horai.api.body import invalid_shape
-from horai.api.said import said
+from horai.api.sentence_json import said
 from horai.core.errors import FieldError, HoraiError, Invalid, NotFound
-from horai.core.wording import Hint, Refused
 from horai.db.pool import GONE, RETRIED, unavailable
+from horai.text import Hint, Refused
 
 log = structlog.get_logger(__name__)
 

@@ -11,11 +11,11 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from horai.api.door import Door, Held
+from horai.api.abuse_log import Abuse
+from horai.api.connection_limits import Door, Held
 from horai.api.problems import problem
-from horai.api.tally import Abuse
 from horai.core.errors import Busy, HeadersTooLarge, HoraiError, Malformed, TooSlow
-from horai.core.wording import Hint, Refused
+from horai.text import Hint, Refused
 
 PIECE = 16 * 1024
 """Bytes given to the parser at a time: limits are checked in between."""

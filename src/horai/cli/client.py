@@ -19,7 +19,7 @@ import msgspec
 from horai import __version__
 from horai.cli.errors import BadUsage, CommandFailed, NotThere
 from horai.cli.hints import hint_of
-from horai.db.places import secret
+from horai.db.database_location import secret
 
 TIMEOUT = 30.0
 LONGEST_PAGE = 500

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from horai.cli.errors import CommandFailed
-from horai.db.embedded.area import Area
-from horai.db.embedded.visit import directory_of, running
+from horai.db.database_location import Place
 from horai.db.migrate import Migration, migrate, pending_migrations
-from horai.db.places import Place
 from horai.db.pool import GONE, Dedicated, opened
 from horai.db.verify import Finding, verify
+from horai.embedded.area import Area
+from horai.embedded.visit import directory_of, running
 from horai.logs import write_to_stderr
 
 

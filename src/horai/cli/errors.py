@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import typer
 
 from horai.core.errors import HoraiError
-from horai.db.places import BadPlace, NoDatabase
+from horai.db.database_location import BadPlace, NoDatabase
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SUGGESTION = re.compile(r"(?P<what>.*?) (?:(?P<meant>Did you mean .*\?)|\(Possible options: (?P<options>.*)\))")

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from horai.cli.errors import refuse_flag
-from horai.core.durations import parse_duration
+from horai.time.durations import parse_duration
 
 DEFAULT_SERVER = "http://127.0.0.1:8470"
 

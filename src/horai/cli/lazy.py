@@ -14,7 +14,7 @@ def new_app(about: str | None = None) -> typer.Typer:
 
 def load(name: str) -> Any:
     """The command `name`, from the module of that name."""
-    command = typer.main.get_command(import_module(f"horai.cli.{name}").app)
+    command = typer.main.get_command(import_module(f"horai.cli.commands.{name}").app)
     command.name = name
     return command
 

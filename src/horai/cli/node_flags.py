@@ -13,7 +13,7 @@ from horai.cli.flags import duration, setting, words
 from horai.core.addresses import Network, parse_networks
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role, roles_of
-from horai.db.places import secret
+from horai.db.database_location import secret
 from horai.db.urls import plain_url
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import structlog
 
-from horai.cli.serving import SLACK
+from horai.cli.serve import SLACK
 
 log = structlog.get_logger(__name__)
 

@@ -28,7 +28,7 @@ from urllib.parse import quote, urlsplit
 
 import horai
 from horai.core.calls import Call, HttpTarget
-from horai.core.settlement import (
+from horai.core.outcome import (
     MESSAGE_LIMIT,
     RESULT_LIMIT,
     Accepted,
@@ -38,7 +38,7 @@ from horai.core.settlement import (
     Succeeded,
 )
 from horai.core.tags import own_tags
-from horai.core.wording import Wrong
+from horai.text import Wrong
 
 METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
 URL_LIMIT = 2_000

@@ -26,8 +26,8 @@ They are translated once at each boundary: to problem+json in api/problems.py, t
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from horai.core.phrase import Joined, Phrase
-from horai.core.wording import Title, Wrong
+from horai.text import Title, Wrong
+from horai.text.phrase import Joined, Phrase
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import Any, cast
 
 from horai.core.settings import NESTING_LIMIT
-from horai.core.wording import Wrong
+from horai.text import Wrong
 
 NUMBER_LIMIT = 400
 _INTEGER_LIMIT = 10**NUMBER_LIMIT

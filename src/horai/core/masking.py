@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from horai.core.faults import Faults
-from horai.core.wording import Hint, Wrong
+from horai.core.validation import Faults
+from horai.text import Hint, Wrong
 
 HIDDEN = "***"
 

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from horai.core.durations import format_duration, parse_duration
-from horai.core.faults import Faults
-from horai.core.wording import Hint, Wrong
+from horai.core.validation import Faults
+from horai.text import Hint, Wrong
+from horai.time.durations import format_duration, parse_duration
 
 REFRESH_HANDLER = "horai:refresh"
 TICKS = ":refresh"

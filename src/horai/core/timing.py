@@ -6,13 +6,15 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from horai.core import cron, exclusions
-from horai.core.cron import Dialect, DstPolicy
-from horai.core.durations import parse_duration
-from horai.core.faults import Faults
-from horai.core.misfire import DEFAULT, Misfire
-from horai.core.overlap import Overlap
-from horai.core.schedule import (
+from horai.core.validation import Faults
+from horai.text import Hint, Wrong
+from horai.time import cron, exclusions
+from horai.time.cron import Dialect, DstPolicy
+from horai.time.durations import parse_duration
+from horai.time.jitter import LONGEST_JITTER
+from horai.time.misfire import DEFAULT, Misfire
+from horai.time.overlap import Overlap
+from horai.time.schedule import (
     EPOCH,
     CronSchedule,
     EverySchedule,
@@ -24,9 +26,7 @@ from horai.core.schedule import (
     next_from,
     to_spec,
 )
-from horai.core.spread import LONGEST_JITTER
-from horai.core.wording import Hint, Wrong
-from horai.core.zones import zone
+from horai.time.zones import zone
 
 SCHEDULE_FIELDS = ("cron", "every", "at", "delay")
 INSTANT_FIELDS = ("at", "anchor", "startAt", "endAt")

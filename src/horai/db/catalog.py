@@ -1,4 +1,4 @@
-"""The named statements of `sql/*.sql`.
+"""The named statements of `db/sql/*.sql` and `features/*/*.sql`.
 
 A statement starts at `-- name: x`; a line `-- moves: A | B -> C` says which state changes it makes, and a test holds
 these lines against `core.states.MOVES`. A line `-- reversed: y` defines a second statement y: the same list in ascending
@@ -6,8 +6,10 @@ order.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _MOVES = re.compile(r"^-- moves: (.+)$", re.MULTILINE)
@@ -40,14 +42,19 @@ def _upwards(body: str) -> str:
     return body.replace("(fire_time, id) < (", "(fire_time, id) > (").replace(" desc", "")
 
 
+def _files() -> Iterator[Traversable]:
+    root = resources.files("horai")
+    folders = [root / "db" / "sql", *(folder for folder in (root / "features").iterdir() if folder.is_dir())]
+    return (file for folder in folders for file in folder.iterdir() if file.name.endswith(".sql"))
+
+
 def _load() -> dict[str, Statement]:
     catalog: dict[str, Statement] = {}
-    for file in sorted(resources.files("horai.db").joinpath("sql").iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".sql"):
-            for name, statement in _parse(file.name, file.read_text("utf-8")).items():
-                if name in catalog:
-                    raise ValueError(f"statement {name} stands in {catalog[name].file} and in {file.name}")
-                catalog[name] = statement
+    for file in _files():
+        for name, statement in _parse(str(file), file.read_text("utf-8")).items():
+            if name in catalog:
+                raise ValueError(f"statement {name} stands in {catalog[name].file} and in {file}")
+            catalog[name] = statement
     return catalog
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from horai.core.fingerprints import fingerprint_of
+from horai.core.outcome import Bury, Complete, Release, Retry
 from horai.core.settings import SHARDS
-from horai.core.settlement import Bury, Complete, Release, Retry
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 

@@ -10,15 +10,15 @@ from typing import Any
 import asyncpg
 import structlog
 
-from horai.core.definition import HOUSE, Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
 from horai.core.errors import HoraiError
-from horai.core.queues import QueueSettings, Rate
+from horai.core.job import HOUSE, Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
+from horai.core.queue import QueueSettings, Rate
 from horai.core.refresh import ticks_name
 from horai.core.settings import LISTED_PAYLOAD_BYTES
 from horai.core.timing import Timing
 from horai.db.catalog import sql
+from horai.db.instance_queries import size_of
 from horai.db.pool import Connection
-from horai.db.reads import size_of
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from horai.core.news import Mark
+from horai.core.change_marks import Mark
 from horai.core.shards import EVERY_ROLE, Duty, Peer, Role, ShardLease, roles_of
 from horai.db.catalog import sql
 from horai.db.pool import Connection

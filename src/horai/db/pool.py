@@ -12,11 +12,11 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from horai.core.errors import DatabaseUnavailable, HoraiError
-from horai.core.wording import Hint, Refused
 from horai.db.catalog import sql
 from horai.db.dial import dial
 from horai.db.patience import Watch, unwatch, watch_over
 from horai.db.route import Dedicated, ServerUnfit
+from horai.text import Hint, Refused
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
@@ -264,3 +264,8 @@ async def retrying(attempt: Callable[[], Awaitable[T]], times: int = 5) -> T:
             if left == 0:
                 raise
     raise AssertionError("times is at least one")
+
+
+async def limit_lock_wait(connection: Connection, patience: timedelta) -> None:
+    """Wait at most this long for each lock, for the rest of the transaction."""
+    await connection.fetchval(sql("limit_lock_wait"), f"{int(patience.total_seconds() * 1000)}ms")

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
-from horai.core.definition import Priority
-from horai.core.queues import QueueSettings, Rate
+from horai.core.job import Priority
+from horai.core.queue import QueueSettings, Rate
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.claims import Claimed, ClaimedBy, Position, claimed_rows, columns

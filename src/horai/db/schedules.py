@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from horai.core.rezone import Mark, mark_at, mark_before
-from horai.core.schedule import Schedule
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
-from horai.core.zones import version
 from horai.db.catalog import sql
 from horai.db.pool import Connection
+from horai.time.schedule import Schedule
+from horai.time.zone_change import Mark, mark_at, mark_before
+from horai.time.zones import version
 
 
 @dataclass(frozen=True, slots=True)

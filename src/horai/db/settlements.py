@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from horai.core.settlement import Bury, Complete, Decision, Release, Retry
+from horai.core.outcome import Bury, Complete, Decision, Release, Retry
 from horai.db import claims
 from horai.db.claims import Held, Woken
 from horai.db.pool import Connection

@@ -1,17 +1,19 @@
 """The chores: partitions ahead of time, rows that have to change lanes, keys nobody repeats any more, slow counts."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import structlog
 
-from horai.accept.relanes import relane_some
+from horai.core.health import Vitals
 from horai.core.settings import EngineSettings
-from horai.core.vitals import Vitals
-from horai.db import idempotency, jobs, minutes, nodes, reads
-from horai.db.line import Line
+from horai.db import idempotency, instance_queries, jobs, minute_stats, nodes
 from horai.db.pool import Dedicated
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
+from horai.operations.job_hooks import JobHooks
+from horai.operations.move_waiting import relane_some
 
 log = structlog.get_logger(__name__)
 
@@ -27,13 +29,22 @@ class Janitor:
 
     name = "janitor"
 
-    def __init__(self, line: Line, wakeups: Wakeups, vitals: Vitals, settings: EngineSettings, now: datetime) -> None:
+    def __init__(
+        self,
+        line: Line,
+        wakeups: Wakeups,
+        vitals: Vitals,
+        settings: EngineSettings,
+        now: datetime,
+        hooks: Sequence[JobHooks],
+    ) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._wakeups = wakeups
         self._vitals = vitals
         self._settings = settings
         self._seldom_at = now
+        self._hooks = hooks
 
     async def step(self, now: datetime) -> datetime:
         """Moves rows of paused, resumed and deleted jobs; now and then the rest."""
@@ -49,7 +60,7 @@ class Janitor:
         after = 0
         while waiting := await jobs.jobs_to_relane(connection, JOBS_AT_ONCE, after=after):
             for relane in waiting:
-                self._wakeups.announce(await relane_some(connection, relane))
+                self._wakeups.announce(await relane_some(connection, relane, self._hooks))
             after = waiting[-1].job_id
         return after > 0
 
@@ -60,5 +71,5 @@ class Janitor:
         while await idempotency.forget_keys(connection, self._settings.idempotency_keep, KEYS_AT_ONCE) == KEYS_AT_ONCE:
             pass  # a short transaction each: no long lock, and no long list of dead rows at once
         await idempotency.count_keys(connection)
-        await minutes.forget_minutes(connection, MINUTES_KEPT)
-        self._vitals.retry_backlog = await reads.retry_backlog(connection)
+        await minute_stats.forget_minutes(connection, MINUTES_KEPT)
+        self._vitals.retry_backlog = await instance_queries.retry_backlog(connection)

@@ -15,11 +15,11 @@ from typing import Any
 import structlog
 
 from horai.core.wakes import EverywhereWake, beat_text, from_text, is_beat
-from horai.db.line import Line
 from horai.db.notify import listen
 from horai.db.pool import Dedicated
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
-from horai.engine.herald import Herald
+from horai.engine.notifier import Herald
 
 log = structlog.get_logger(__name__)
 

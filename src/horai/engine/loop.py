@@ -11,9 +11,9 @@ from typing import Protocol
 
 import structlog
 
-from horai.core.vitals import Vitals
+from horai.core.health import Vitals
 from horai.db.clock import DatabaseClock
-from horai.db.line import Line
+from horai.db.stage_connection import Line
 
 log = structlog.get_logger(__name__)
 

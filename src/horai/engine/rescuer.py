@@ -15,19 +15,19 @@ from datetime import datetime
 
 import structlog
 
-from horai.accept.failure_log import Origin, failures, trace_of
+from horai.core.outcome import Bury, Decision, Retry, plan_loss
 from horai.core.retry import RetryPolicy
 from horai.core.settings import SHARDS, EngineSettings
-from horai.core.settlement import Bury, Decision, Retry, plan_loss
 from horai.core.shards import Duty
 from horai.db import claims, nodes, queues, settlements
 from horai.db.claims import Held, RunningRow
 from horai.db.jobs import Runnable
-from horai.db.line import Line
 from horai.db.pool import Dedicated
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
-from horai.engine.jobbook import JobBook
-from horai.engine.keeper import Keeper
+from horai.engine.dispatch.job_cache import JobBook
+from horai.engine.lease import Keeper
+from horai.operations.failure_log import Origin, failures, trace_of
 
 log = structlog.get_logger(__name__)
 

@@ -15,16 +15,16 @@ from typing import NamedTuple
 import asyncpg
 import structlog
 
-from horai.accept.failure_log import Origin, failures
+from horai.core.health import Vitals
+from horai.core.outcome import Bury, Complete, Decision, Release, Retry
 from horai.core.settings import EngineSettings
-from horai.core.settlement import Bury, Complete, Decision, Release, Retry
-from horai.core.vitals import Vitals
 from horai.db import claims, queues, settlements
 from horai.db.claims import Held, LateResult, Woken
-from horai.db.line import Line
 from horai.db.pool import GONE, Dedicated
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
-from horai.engine.holdings import Holdings
+from horai.engine.dispatch.in_flight import Holdings
+from horai.operations.failure_log import Origin, failures
 
 log = structlog.get_logger(__name__)
 

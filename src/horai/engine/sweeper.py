@@ -14,16 +14,16 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from horai.core.minutes import MINUTE, minute_of
-from horai.core.settlement import Release
+from horai.core.minute_stats import MINUTE, minute_of
+from horai.core.outcome import Release
 from horai.core.wakes import OutcomeWake
-from horai.db import claims, jobs, minutes, queues
+from horai.db import claims, jobs, minute_stats, queues
 from horai.db.claims import LeftBehind, Position
-from horai.db.line import Line
 from horai.db.pool import Dedicated
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
-from horai.engine.dispatcher import Dispatcher
-from horai.engine.lanes import BEFORE_ALL, START, Place
+from horai.engine.dispatch.dispatcher import Dispatcher
+from horai.engine.dispatch.scans import BEFORE_ALL, START, Place
 from horai.engine.settler import Settlement, Settler
 
 SLICE = 1_000
@@ -169,7 +169,7 @@ class Sweeper:
         started = self._bench.vitals.started
         pause = MINUTE if started != self._started_by_then else QUIET_GAUGE
         if self._gauged is None or minute >= self._gauged + pause:
-            await minutes.take_gauges(connection, minute)
+            await minute_stats.take_gauges(connection, minute)
             self._gauged, self._started_by_then = minute, started
 
     async def _free_slots(self, connection: Dedicated) -> None:

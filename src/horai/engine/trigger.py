@@ -18,21 +18,21 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from horai.accept.catchups import reason_of
-from horai.core.misfire import CatchUp, catch_up
-from horai.core.rezone import next_undone
-from horai.core.schedule import next_after, next_from
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
-from horai.core.wheel import Wheel
-from horai.db import catchups, schedules
-from horai.db.line import Line
+from horai.db import catch_ups, schedules
 from horai.db.pool import Dedicated
 from horai.db.schedules import Cursor, LockedSchedule, Made, SkippedRange, Step
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
-from horai.engine.keeper import Keeper
-from horai.engine.lanes import START, TICK, to_millis
-from horai.engine.rezoning import Rezoning, rezone_now
+from horai.engine.dispatch.scans import START, TICK, to_millis
+from horai.engine.lease import Keeper
+from horai.engine.zone_change import Rezoning, rezone_now
+from horai.operations.catch_ups import reason_of
+from horai.time.misfire import CatchUp, catch_up
+from horai.time.schedule import next_after, next_from
+from horai.time.wheel import Wheel
+from horai.time.zone_change import next_undone
 
 log = structlog.get_logger(__name__)
 
@@ -220,7 +220,7 @@ async def _leave_behind(connection: Dedicated, way: _Way) -> None:
     """Late slots that are not made here: deferred, or kept as skipped."""
     schedule_id, plan = way.row.cursor.schedule_id, way.plan
     if way.is_deferred and plan.made is not None:
-        await catchups.defer_slots(connection, schedule_id, plan.made.first, plan.made.last)
+        await catch_ups.defer_slots(connection, schedule_id, plan.made.first, plan.made.last)
     if plan.made is not None:
         await _defer_last_slots(connection, way, plan.made.last)
     if plan.skipped is not None:
@@ -233,10 +233,10 @@ async def _leave_behind(connection: Dedicated, way: _Way) -> None:
 async def _defer_last_slots(connection: Dedicated, way: _Way, last: datetime) -> None:
     """Jobs that ended among the late slots: the policy speaks of those that they had, not of the schedule's last."""
     cursor, rhythm = way.row.cursor, way.row.rhythm
-    for job in await catchups.ended_meanwhile(connection, cursor.schedule_id, cursor.fire_time, last):
+    for job in await catch_ups.ended_meanwhile(connection, cursor.schedule_id, cursor.fire_time, last):
         first = next_from(rhythm.schedule, job.first)
         if first is not None and first <= job.end_at:
             own = catch_up(rhythm.schedule, rhythm.misfire, first, way.row.now, until=job.end_at)
             if own.made is not None:
                 place = (cursor.schedule_id, own.made.first, own.made.last)
-                await catchups.defer_slots_of_job(connection, job.job_id, *place)
+                await catch_ups.defer_slots_of_job(connection, job.job_id, *place)

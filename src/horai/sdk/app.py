@@ -9,22 +9,22 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self, TypeVar, Unpack, overload
 from weakref import WeakKeyDictionary
 
-from horai.accept import declarations
-from horai.accept.declarations import Applied, Declared, Owner
-from horai.accept.scope import Scope
-from horai.accept.workflow_declarations import compare_workflows, declare_workflows
-from horai.accept.workflows import WrittenWorkflow
 from horai.core.errors import Invalid
 from horai.db import jobs as stored_jobs
-from horai.db.places import Place, choose_database
+from horai.db.database_location import Place, choose_database
+from horai.db.instance_queries import Ended
 from horai.db.pool import acquire
-from horai.db.reads import Ended
+from horai.features.workflow.declare import compare_workflows, declare_workflows
+from horai.features.workflow.service import WrittenWorkflow
+from horai.operations import declarations
+from horai.operations.declarations import Applied, Declared, Owner
+from horai.operations.scope import Scope
 from horai.sdk.client import Client, open_client
 from horai.sdk.declaration import Options, declaration_of
-from horai.sdk.facade import PORTAL
 from horai.sdk.job import Job
-from horai.sdk.reconciling import Source, bind_declared, comparison_of
-from horai.sdk.verbs import Verbs
+from horai.sdk.job_api import Verbs
+from horai.sdk.reconcile import Source, bind_declared, comparison_of
+from horai.sdk.sync import PORTAL
 from horai.sdk.workflow import Node, Workflow
 
 R = TypeVar("R")

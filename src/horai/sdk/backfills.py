@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from horai.accept import backfills
-from horai.accept.backfills import Survey
-from horai.accept.scope import Scope
-from horai.core.backfills import BackfillStatus, Mode, Wish, checked
+from horai.core.backfill_status import BackfillStatus
 from horai.core.errors import Invalid
-from horai.db.backfills import BackfillRow
+from horai.features.backfill import service as backfills
+from horai.features.backfill.rules import Mode, Wish, checked
+from horai.features.backfill.service import Survey
+from horai.features.backfill.store import BackfillRow
+from horai.operations.scope import Scope
 from horai.sdk.outcomes import seconds_of
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0

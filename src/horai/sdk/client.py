@@ -6,26 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
-from horai.accept import enqueues, instances, refreshes
-from horai.accept.puts import Put
-from horai.accept.requests import Once
-from horai.accept.scope import Scope
 from horai.core.errors import Duplicate, HoraiError, NotFound
-from horai.core.reschedule import Intent, Verdict, check_key
-from horai.core.vitals import Vitals
-from horai.db import jobs, nodes, reads
+from horai.core.health import Vitals
+from horai.core.put import Intent, Verdict, check_key
+from horai.db import instance_queries, jobs, nodes
 from horai.db.clock import DatabaseClock
-from horai.db.embedded.visit import require_url
-from horai.db.line import Line
+from horai.db.database_location import Place
+from horai.db.instance_queries import Ended
 from horai.db.migrate import pending_migrations
-from horai.db.places import Place
 from horai.db.pool import Plans, Pool, acquire, close_pool, open_pool, opened
-from horai.db.reads import Ended
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
+from horai.embedded.visit import require_url
 from horai.engine import loop
-from horai.engine.herald import Herald
-from horai.sdk.inserts import Inserts
+from horai.engine.notifier import Herald
+from horai.features.refresh import service as refreshes
+from horai.features.registry import JOB_HOOKS
+from horai.operations import enqueue as enqueues
+from horai.operations import instances
+from horai.operations.put import Put
+from horai.operations.request_keys import Once
+from horai.operations.scope import Scope
+from horai.sdk.enqueue_batcher import Inserts
 from horai.sdk.results import Results
 
 When = datetime | timedelta | None
@@ -122,7 +125,7 @@ class Client:
     async def standing(self, instance_id: int) -> str:
         """Describe the state of the instance now, for a message."""
         async with acquire(self.scope.pool) as connection:
-            row = await reads.instance_by_id(connection, self.scope.tenant_id, instance_id)
+            row = await instance_queries.instance_by_id(connection, self.scope.tenant_id, instance_id)
         if row is None:
             return "it is not in the database; if it was added with conn=, commit that transaction first"
         if row.attempt == 0:
@@ -143,7 +146,7 @@ async def open_client(place: Place) -> Client:
         pool = await open_pool(url, "horai client", CONNECTIONS)
         stack.push_async_callback(close_pool, pool)
         wakeups = Wakeups()
-        scope = Scope(pool, wakeups, await tenant_id(pool), TENANT)
+        scope = Scope(pool, wakeups, await tenant_id(pool), TENANT, JOB_HOOKS)
         clock = await _send_wakes(stack, url, wakeups)
         results = Results(pool, scope.tenant_id)
         stack.push_async_callback(results.close)

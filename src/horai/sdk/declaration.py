@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, cast
 
-from horai.core.definition import checked
-from horai.core.durations import format_duration
 from horai.core.errors import Invalid
+from horai.core.job import checked
 from horai.core.refresh import DEFAULT_LIMIT
 from horai.core.timing import Timing
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import Shape, Signature, result_shape_of, signature_of
+from horai.time.durations import format_duration
 
 Duration = float | str | timedelta
 """Seconds, text such as "10m", or a timedelta."""

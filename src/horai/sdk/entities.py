@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeAlias, cast
 
 from horai.core.errors import Invalid
-from horai.core.reschedule import check_key
+from horai.core.put import check_key
 from horai.sdk.client import Client
 from horai.sdk.declaration import Declaration
 from horai.sdk.transaction import CallersTransaction

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from horai.accept.explanations import Explained, explain_slot
-from horai.accept.scope import Scope
-from horai.core.explain import Skip, Verdict
+from horai.features.explain import Skip, Verdict
+from horai.features.explain.service import Explained, explain_slot
+from horai.operations.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)

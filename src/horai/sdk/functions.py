@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from horai.core.calls import Call
-from horai.core.settlement import SUCCESS, NotSent, Outcome
+from horai.core.outcome import SUCCESS, NotSent, Outcome
 from horai.core.shares import Shares
 from horai.logs import running
 from horai.sdk.eager import Waiting, first_step

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Generic, Protocol, TypeVar, overload
 
 from horai.core.errors import HoraiError
-from horai.core.reschedule import Verdict
+from horai.core.put import Verdict
 from horai.core.states import State
-from horai.db.reads import Ended
+from horai.db.instance_queries import Ended
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import Shape
 

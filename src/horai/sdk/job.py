@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from horai.sdk.declaration import Declaration
 from horai.sdk.django import with_fresh_connections
-from horai.sdk.facade import SyncVerbs
 from horai.sdk.functions import AsyncFunction, Crew, ThreadedFunction, executor_of
-from horai.sdk.verbs import Home, Verbs
+from horai.sdk.job_api import Home, Verbs
+from horai.sdk.sync import SyncVerbs
 
 R = TypeVar("R")
 

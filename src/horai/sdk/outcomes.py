@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from horai.core.callbacks import clean_text
-from horai.core.durations import format_duration, parse_duration
-from horai.core.settlement import (
+from horai.core.outcome import (
     MESSAGE_LIMIT,
     SUCCESS,
     TIMEOUT,
@@ -24,6 +23,7 @@ from horai.core.settlement import (
 )
 from horai.core.tags import own_tags
 from horai.sdk.payloads import PayloadMismatch, ResultInvalid, encode_result
+from horai.time.durations import format_duration, parse_duration
 
 CODE_LIMIT = 128
 TRACEBACK_LIMIT = 32_000

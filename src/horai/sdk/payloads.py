@@ -12,18 +12,10 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 import msgspec
 
 from horai.core.errors import Invalid
-from horai.core.settlement import RESULT_LIMIT
-from horai.sdk.annotations import is_pydantics
+from horai.core.outcome import RESULT_LIMIT
+from horai.sdk.codec_choice import is_pydantics
+from horai.sdk.codecs import UNTYPED, Misfit, PayloadMismatch, Shape, codec_of_msgspec, codec_of_pydantic, json_text
 from horai.sdk.instance import Instance
-from horai.sdk.shapes import (
-    UNTYPED,
-    Misfit,
-    PayloadMismatch,
-    Shape,
-    codec_of_msgspec,
-    codec_of_pydantic,
-    json_text,
-)
 
 __all__ = [
     "Form",

@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import structlog
 
-from horai.db import reads
+from horai.db import instance_queries
+from horai.db.instance_queries import Ended
 from horai.db.pool import Plans, Pool, acquire
-from horai.db.reads import Ended
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +65,9 @@ class Results:
             async with acquire(self._pool, Plans.KEPT) as connection:
                 ids = list(self._awaited)
                 for first in range(0, len(ids), ASKED_AT_ONCE):
-                    for ended in await reads.ended(connection, self._tenant_id, ids[first : first + ASKED_AT_ONCE]):
+                    for ended in await instance_queries.ended(
+                        connection, self._tenant_id, ids[first : first + ASKED_AT_ONCE]
+                    ):
                         self._tell(ended)
         except Exception as error:  # they go on waiting: each has its own patience
             log.warning("results could not be read", waiting=len(self._awaited), error=repr(error))

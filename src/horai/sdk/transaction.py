@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from horai.core.reschedule import Intent, Verdict, check_key
-from horai.db import within
-from horai.sdk import connections
+from horai.core.put import Intent, Verdict, check_key
+from horai.db import caller_transaction
+from horai.sdk import drivers
 from horai.sdk.client import When
 
 
@@ -19,38 +19,38 @@ class CallersTransaction:
     async def enqueue(self, job: str, when: When, payload: str | None) -> int:
         """The id of one new instance."""
         item = (await self._moment(when), payload)
-        return (await connections.fetch(self._conn, within.enqueue(job, item))).instance_id
+        return (await drivers.fetch(self._conn, caller_transaction.enqueue(job, item))).instance_id
 
     async def enqueue_many(self, job: str, when: When, payloads: Iterable[Sequence[str | None]]) -> list[int]:
         """All of them or none: their ids, in their order."""
         at, made = await self._moment(when), list[int]()
         items = [(at, payload) for batch in payloads for payload in batch]
         if items:
-            made += await connections.fetch(self._conn, within.enqueue_many(job, items))
+            made += await drivers.fetch(self._conn, caller_transaction.enqueue_many(job, items))
         return made
 
     async def put(
         self, job: str, key: str, when: When, payload: str | None, intent: Intent, needs_payload: bool
     ) -> tuple[Verdict, int]:
         """Put a key; return the decision and the instance. Raises `PayloadMissing` if a new instance would lack its payload."""
-        wish = within.put(job, check_key(key), await self._moment(when), payload, intent, needs_payload)
-        answer = await connections.fetch(self._conn, wish)
+        wish = caller_transaction.put(job, check_key(key), await self._moment(when), payload, intent, needs_payload)
+        answer = await drivers.fetch(self._conn, wish)
         return answer.verdict, answer.instance_id
 
     async def cancel(self, job: str, key: str) -> bool:
         """Cancels the live instance of a key; False when it has none."""
-        return await connections.fetch(self._conn, within.cancel(job, check_key(key))) is not None
+        return await drivers.fetch(self._conn, caller_transaction.cancel(job, check_key(key))) is not None
 
     async def add_entities(self, job: str, items: Mapping[str, str | None]) -> int:
         """Adds entities with their payloads; how many are new."""
-        return await connections.fetch(self._conn, within.add_entities(job, items))
+        return await drivers.fetch(self._conn, caller_transaction.add_entities(job, items))
 
     async def remove_entity(self, job: str, key: str) -> bool:
         """Takes an entity away; whether it was one."""
-        return await connections.fetch(self._conn, within.remove_entity(job, key))
+        return await drivers.fetch(self._conn, caller_transaction.remove_entity(job, key))
 
     async def _moment(self, when: When) -> datetime | None:
         """A delay counts from now, by the database's clock."""
         if isinstance(when, timedelta):
-            return await connections.fetch(self._conn, within.now()) + when
+            return await drivers.fetch(self._conn, caller_transaction.now()) + when
         return when

@@ -11,26 +11,27 @@ from typing import Any
 
 import structlog
 
-from horai.accept.declarations import Applied
-from horai.accept.scope import Scope
 from horai.core.calls import Call
 from horai.core.errors import Invalid
+from horai.core.health import Vitals
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.shares import Shares
-from horai.core.vitals import Vitals
-from horai.db.embedded.visit import require_url
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
-from horai.engine.attempts import Executor
-from horai.engine.engine import Engine
-from horai.engine.lanes import Reach
+from horai.embedded.visit import require_url
+from horai.engine.dispatch.attempts import Executor
+from horai.engine.dispatch.scans import Reach
+from horai.features.registry import JOB_HOOKS
+from horai.isolation.pool import IsolatedFunctions
+from horai.operations.declarations import Applied
+from horai.operations.scope import Scope
 from horai.process import pool, prepare, until_stopped
 from horai.sdk.app import Horai
 from horai.sdk.client import TENANT, tenant_id
 from horai.sdk.functions import Crew
-from horai.sdk.isolation.pool import IsolatedFunctions
 from horai.sdk.job import Job
+from horai.stages import Engine
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +74,7 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         await stack.enter_async_context(watched(url))
         connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
         wakeups = Wakeups()
-        scope = Scope(connections, wakeups, await tenant_id(connections), TENANT)
+        scope = Scope(connections, wakeups, await tenant_id(connections), TENANT, JOB_HOOKS)
         report(await app.declare_to(scope, may_be_unnamed=settings.may_be_unnamed))
         engine = await stack.enter_async_context(working(url, app, settings, scope))
         # Others heard nothing of what was declared: only now is there somebody who tells them. Even when nothing was: a start

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from horai.accept import instances
-from horai.accept.requests import Once
-from horai.accept.workflows import WrittenWorkflow
-from horai.core import workflow
-from horai.core.definition import checked
 from horai.core.errors import Invalid
-from horai.core.workflow import checked_nodes, house_document
+from horai.core.job import checked
+from horai.features.workflow import definition as workflow
+from horai.features.workflow.definition import checked_nodes, house_document
+from horai.features.workflow.service import WrittenWorkflow
+from horai.operations import instances
+from horai.operations.request_keys import Once
 from horai.sdk.declaration import Options, fields_of, refuse_unknown
+from horai.sdk.job_api import Home, Verbs
 from horai.sdk.payloads import shape_of
-from horai.sdk.verbs import Home, Verbs
 
 NOT_FOR_WORKFLOWS = ("name", "retry", "timeout", "isolation")
 

@@ -6,16 +6,17 @@ from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from typing import Protocol
 
-from horai.accept.scope import Scope
 from horai.core.wakes import Wake
-from horai.db import reads
+from horai.db import instance_queries
 from horai.db.clock import DatabaseClock
-from horai.db.line import Line
+from horai.db.instance_queries import Ended
 from horai.db.pool import acquire, close_pool, open_pool
-from horai.db.reads import Ended
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
+from horai.features.registry import JOB_HOOKS
+from horai.operations.scope import Scope
 from horai.sdk.client import CONNECTIONS, TENANT, Client, tenant_id
-from horai.sdk.inserts import Inserts
+from horai.sdk.enqueue_batcher import Inserts
 from horai.sdk.results import Results
 
 
@@ -55,10 +56,10 @@ class VirtualClient(Client):
             return await super().ended(instance_id)
         await self.drive.drain()
         async with acquire(self.scope.pool) as connection:
-            found = await reads.ended(connection, self.scope.tenant_id, [instance_id])
+            found = await instance_queries.ended(connection, self.scope.tenant_id, [instance_id])
             if found:
                 return found[0]
-            row = await reads.instance_by_id(connection, self.scope.tenant_id, instance_id)
+            row = await instance_queries.instance_by_id(connection, self.scope.tenant_id, instance_id)
         state = f"is {row.state.name}, wanted for {row.execute_time.isoformat()}" if row else "is not there"
         raise NotEnded(f"The instance {instance_id} {state}; it is {self.drive.now.isoformat()}: advance the time.")
 
@@ -86,7 +87,7 @@ class Clients:
             pool = await open_pool(self._url, "horai test client", CONNECTIONS)
             stack.push_async_callback(close_pool, pool)
             wakeups = self._wakeups if loop is self._home else self._passing_on()
-            scope = Scope(pool, wakeups, await tenant_id(pool), TENANT)
+            scope = Scope(pool, wakeups, await tenant_id(pool), TENANT, JOB_HOOKS)
             results = Results(pool, scope.tenant_id)
             stack.push_async_callback(results.close)
             inserts = Inserts(Line(self._url, "horai test inserts"), wakeups, scope.tenant_id)

@@ -7,8 +7,8 @@ from types import TracebackType
 
 from horai.sdk.app import Horai
 from horai.sdk.declaration import Duration
-from horai.sdk.facade import PORTAL
 from horai.sdk.outcomes import seconds_of
+from horai.sdk.sync import PORTAL
 from horai.testing.clients import Clients
 from horai.testing.clock import VirtualClock, moment_of, present_moment
 from horai.testing.server import SERVER

@@ -6,7 +6,7 @@ from dataclasses import replace
 from horai.core.retry import Jitter
 from horai.db.jobs import Runnable
 from horai.db.pool import Connection
-from horai.engine.jobbook import JobBook
+from horai.engine.dispatch.job_cache import JobBook
 
 
 class FreshJobs(JobBook):

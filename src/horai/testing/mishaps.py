@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from horai.core.calls import Call
+from horai.core.health import Vitals
+from horai.core.outcome import Accepted, NotSent, Outcome, outcome_of
 from horai.core.settings import EngineSettings
-from horai.core.settlement import Accepted, NotSent, Outcome, outcome_of
-from horai.core.vitals import Vitals
-from horai.db.line import Line
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
-from horai.engine.attempts import Executor
-from horai.engine.holdings import Holdings
+from horai.engine.dispatch.attempts import Executor
+from horai.engine.dispatch.in_flight import Holdings
 from horai.engine.settler import Settlement, Settler
 from horai.sdk.outcomes import outcome_of_error
 from horai.testing.journal import Journal

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.db.database_location import secret
 from horai.db.migrate import migrate
-from horai.db.places import secret
 from horai.db.pool import Dedicated
 from horai.db.urls import plain_url
-from horai.sdk.facade import Portal
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.sdk.sync import Portal
 from horai.testing.store import script, show_virtual_time
 
 ENVIRONMENT = "HORAI_TEST_DATABASE_URL"

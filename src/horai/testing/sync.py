@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from horai.sdk.declaration import Duration
-from horai.sdk.facade import PORTAL
-from horai.sdk.verbs import Verbs
+from horai.sdk.job_api import Verbs
+from horai.sdk.sync import PORTAL
 from horai.testing.journal import Fired
 from horai.testing.mishaps import Moment
 from horai.testing.virtual_time import VirtualTime

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from horai.sdk.declaration import Duration
+from horai.sdk.job_api import Verbs
 from horai.sdk.outcomes import seconds_of
-from horai.sdk.verbs import Verbs
 from horai.testing.clock import moment_of
 from horai.testing.journal import Fired
 from horai.testing.mishaps import Crash, Failure, Moment

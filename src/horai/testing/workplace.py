@@ -13,34 +13,35 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from horai import __version__
-from horai.core.definition import HOUSE
+from horai.core.health import Vitals
+from horai.core.job import HOUSE
 from horai.core.refresh import REFRESH_HANDLER
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.states import FINAL, State
-from horai.core.vitals import Vitals
-from horai.core.workflow import WORKFLOW_HANDLER
 from horai.db import idempotency, jobs, nodes
-from horai.db.line import Line
 from horai.db.pool import Connection
+from horai.db.stage_connection import Line
 from horai.db.wakeups import Wakeups
-from horai.engine.attempts import Attempts, Executor
-from horai.engine.backfiller import Backfiller
-from horai.engine.catcher import Catcher
-from horai.engine.claimer import Claimer
-from horai.engine.conductor import Conductor
-from horai.engine.dispatcher import Bench, Dispatcher
-from horai.engine.executors.refresh import RefreshExecutor
-from horai.engine.executors.workflow import WorkflowExecutor
-from horai.engine.gatekeeper import Gatekeeper
-from horai.engine.handout import Handout
-from horai.engine.holdings import Holdings
+from horai.engine.catch_up import Catcher
+from horai.engine.dispatch.admission import Handout
+from horai.engine.dispatch.attempts import Attempts, Executor
+from horai.engine.dispatch.claimer import Claimer
+from horai.engine.dispatch.dispatcher import Bench, Dispatcher
+from horai.engine.dispatch.in_flight import Holdings
+from horai.engine.dispatch.scans import Lanes
 from horai.engine.janitor import KEYS_AT_ONCE, Janitor
-from horai.engine.keeper import Keeper
-from horai.engine.lanes import Lanes
+from horai.engine.lease import Keeper
+from horai.engine.overlap_gate import Gatekeeper
+from horai.engine.progress_writer import Scribe
 from horai.engine.rescuer import Rescuer
-from horai.engine.scribe import Scribe
 from horai.engine.trigger import Trigger
+from horai.features.backfill.stage import Backfiller
+from horai.features.refresh.executor import RefreshExecutor
+from horai.features.registry import JOB_HOOKS
+from horai.features.workflow.definition import WORKFLOW_HANDLER
+from horai.features.workflow.executor import WorkflowExecutor
+from horai.features.workflow.stage import Conductor
 from horai.sdk.app import Horai
 from horai.sdk.functions import Crew
 from horai.testing import store
@@ -116,9 +117,9 @@ class Workplace:
         self._dispatcher = Dispatcher(self._line, self._bench(keeper, self._executors(app)))
         self._trigger = Trigger(self._line, keeper, self.wakeups, SETTINGS, clock.now())
         self._rescuer = FreshRescuer(self._line, keeper, self.wakeups)
-        self._janitor = Janitor(self._line, self.wakeups, Vitals(), SETTINGS, NEVER)
+        self._janitor = Janitor(self._line, self.wakeups, Vitals(), SETTINGS, NEVER, JOB_HOOKS)
         self._catcher = Catcher(self._line, keeper, self.wakeups, SETTINGS)
-        self._backfiller = Backfiller(self._line, keeper, self.wakeups, SETTINGS)
+        self._backfiller = Backfiller(self._line, keeper, self.wakeups, SETTINGS, JOB_HOOKS)
         self._gatekeeper = Gatekeeper(self._line, keeper, self.wakeups, SETTINGS, clock.now())
         self._conductor = Conductor(self._line, keeper, self.wakeups, SETTINGS, clock.now())
         self._listen()

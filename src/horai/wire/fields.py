@@ -44,3 +44,9 @@ class Model(BaseModel):
     """A public shape: camelCase, unknown fields refused, strict about types."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", strict=True, frozen=True)
+
+
+class DiscardIn(Model):
+    """`POST /api/v1/dlq/{letter}/discard` and `POST /api/v1/parked-events/{event}/discard`."""
+
+    reason: Note | None = None

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Response
 
 from horai import __version__
 from horai.api.context import Context, ContextDep
-from horai.api.present import answer, lost_node_json, nodes_json, shard_json
-from horai.api.said import said
+from horai.api.json import answer, lost_node_json, nodes_json, shard_json
+from horai.api.sentence_json import said
+from horai.core.health import merged, reading_from
 from horai.core.shards import Duty
-from horai.core.vitals import merged, reading_from
-from horai.db import nodes, reads, shards
+from horai.db import instance_queries, nodes, shards
 from horai.db.nodes import NodeInfo, NodeVitals
 from horai.db.pool import acquire, unavailable
 from horai.wire.health import HealthOut, NodeList, ShardList
@@ -31,7 +31,7 @@ async def scheduler_health(context: ContextDep) -> Response:
         live = await nodes.live_nodes(connection)
         others = await nodes.vitals_of_nodes(connection, context.vitals.incarnation)
         leases = await shards.shard_leases(connection)
-        letters = await reads.dead_letters_since(connection, context.tenant_id, timedelta(minutes=1))
+        letters = await instance_queries.dead_letters_since(connection, context.tenant_id, timedelta(minutes=1))
     return answer(
         {
             **_health(context, live, others),

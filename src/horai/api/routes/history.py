@@ -4,16 +4,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
-from horai.accept.scope import require_job
 from horai.api.context import ScopeDep
+from horai.api.json import answer, chain_cursor, chain_page
 from horai.api.paging import PageQuery
-from horai.api.present import answer, chain_cursor, chain_page
 from horai.core.errors import NotFound
-from horai.core.reschedule import check_key
+from horai.core.put import check_key
 from horai.core.settings import KEY_LIMIT
-from horai.core.wording import Hint, Refused
-from horai.db.chains import FIRST, chain_of_key
+from horai.db.key_history import FIRST, chain_of_key
 from horai.db.pool import acquire
+from horai.operations.scope import require_job
+from horai.text import Hint, Refused
 from horai.wire.history import HistoryList
 
 router = APIRouter(prefix="/api/v1", tags=["instances"])

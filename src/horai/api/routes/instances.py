@@ -5,32 +5,30 @@ from typing import Annotated, Literal
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from horai.accept import instances
-from horai.accept.explanations import explain_instance
-from horai.accept.instances import Item
-from horai.accept.outcomes import report_outcome
-from horai.accept.puts import Put
-from horai.accept.scope import Scope
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, required_once, takes
-from horai.api.details import instance_detail, known_of
 from horai.api.filters import Meant, instances_meant, states_of
+from horai.api.idempotency import RepeatSafe
+from horai.api.instance_detail import instance_detail, known_of
+from horai.api.instance_id import instance_id_of
+from horai.api.json import answer, instance_cursor, instance_json, instance_page
 from horai.api.paging import PageQuery
-from horai.api.present import answer, instance_cursor, instance_json, instance_page
-from horai.api.repeats import RepeatSafe
-from horai.api.said import said
 from horai.core.callbacks import clean_text, output_text
-from horai.core.errors import Invalid, NotFound
-from horai.core.reschedule import Intent, Verdict, check_key
+from horai.core.errors import Invalid
+from horai.core.outcome import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
+from horai.core.put import Intent, Verdict, check_key
 from horai.core.settings import KEY_LIMIT
-from horai.core.settlement import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
 from horai.core.states import State
 from horai.core.tags import own_tags
-from horai.core.wording import Hint, Refused, Wrong
-from horai.db import lists, nodes
-from horai.db.lists import Start
+from horai.db import instance_lists, nodes
+from horai.db.instance_lists import Start
 from horai.db.pool import Plans, acquire
-from horai.wire.explain import WhyOut
+from horai.operations import instances
+from horai.operations.instances import Item
+from horai.operations.outcome import report_outcome
+from horai.operations.put import Put
+from horai.operations.scope import Scope
+from horai.text import Hint, Wrong
 from horai.wire.fields import Text
 from horai.wire.instances import (
     BatchAnswer,
@@ -68,14 +66,8 @@ async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response
     states = frozenset(State) if query.state is None else states_of(query.state)
     only = await instances_meant(scope, query, Meant(states, job))
     async with acquire(scope.pool) as connection:
-        page = await lists.list_instances(connection, scope.tenant_id, start, query.limit, only)
+        page = await instance_lists.list_instances(connection, scope.tenant_id, start, query.limit, only)
     return answer(instance_page(page))
-
-
-def _instance_id(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise NotFound(Refused.NO_INSTANCE_NAMED(instance=text[:40]), Hint.LISTED_AT(path="/api/v1/instances"))
-    return int(text)
 
 
 @router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
@@ -97,18 +89,9 @@ async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Que
 async def get_instance(scope: ScopeDep, instance: str) -> Response:
     """Read one instance with its attempts, what their functions said, and its timeline."""
     async with acquire(scope.pool) as connection:
-        row = await instances.read_one(connection, scope, _instance_id(instance))
+        row = await instances.read_one(connection, scope, instance_id_of(instance))
         known = await known_of(connection, row)
     return answer(instance_detail(row, known))
-
-
-@router.get("/instances/{instance}/why", responses={200: {"model": WhyOut}})
-async def get_why(scope: ScopeDep, instance: str) -> Response:
-    """Say why an instance does not run: all that is in its way. Of one that runs or has ended, what became of it."""
-    told = await explain_instance(scope, _instance_id(instance))
-    holds = [{"kind": hold.kind.value, **said("detail", hold.words.sentence())} for hold in told.holds]
-    shown = {"verdict": told.verdict.value, **said("why", told.why), "holds": holds}
-    return answer({"instance": instance_json(told.instance), **shown})
 
 
 @router.post(
@@ -186,7 +169,7 @@ async def delete_instance(scope: ScopeDep, job: str, key: KeyPath) -> Response:
 @router.post("/instances/{instance}/cancel", responses={200: {"model": InstanceAnswer}})
 async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
     """Cancel a live instance. What it has sent stays sent."""
-    return answer({"instance": instance_json(await instances.cancel_by_id(scope, _instance_id(instance)))})
+    return answer({"instance": instance_json(await instances.cancel_by_id(scope, instance_id_of(instance)))})
 
 
 @router.post(
@@ -196,7 +179,7 @@ async def post_outcome(
     scope: ScopeDep, instance: str, body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))]
 ) -> Response:
     """Report what came of an attempt that was answered with 202."""
-    row = await report_outcome(scope, _instance_id(instance), body.shape.fence, _outcome(body.shape))
+    row = await report_outcome(scope, instance_id_of(instance), body.shape.fence, _outcome(body.shape))
     return answer({"instance": instance_json(row)})
 
 

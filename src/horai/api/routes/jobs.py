@@ -6,22 +6,22 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
-from horai.accept import job_sweeps, jobs
-from horai.accept.definitions import Written
-from horai.accept.jobs import Change
-from horai.accept.next_fires import next_fires
-from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.idempotency import RepeatSafe
+from horai.api.json import answer, glimpse_json, job_cursor, job_json, job_page
 from horai.api.paging import PageQuery
-from horai.api.present import answer, glimpse_json, job_cursor, job_json, job_page
-from horai.api.repeats import RepeatSafe
-from horai.core.definition import JobStatus
 from horai.core.errors import Invalid
-from horai.core.wording import Hint, Refused
-from horai.db import lists
+from horai.core.job import JobStatus
+from horai.db import instance_lists
 from horai.db.jobs import JobFilter, JobRow, list_jobs
 from horai.db.pool import Connection, acquire
+from horai.operations import jobs, pause_matching
+from horai.operations.job_rows import Written
+from horai.operations.jobs import Change
+from horai.operations.scope import Scope, require_job
+from horai.operations.upcoming import next_fires
+from horai.text import Hint, Refused
 from horai.wire.fields import Text
 from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, JobSweepAnswer, JobSweepIn, Noted, StatusName
 
@@ -77,8 +77,8 @@ async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Resp
 
 async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int) -> list[dict[str, Any]]:
     ids = [row.id for row in rows]
-    recent = await lists.recent_of_jobs(connection, ids, count)
-    coming, waiting = await next_fires(connection, rows), await lists.waiting_of_jobs(connection, ids)
+    recent = await instance_lists.recent_of_jobs(connection, ids, count)
+    coming, waiting = await next_fires(connection, rows), await instance_lists.waiting_of_jobs(connection, ids)
     return [
         {
             "recent": [glimpse_json(one) for one in recent.get(row.id, ())],
@@ -114,20 +114,20 @@ async def delete_job(scope: ScopeDep, job: str, if_version: VersionDep) -> Respo
 @router.post("/pause", responses={200: {"model": JobSweepAnswer}}, openapi_extra=takes(JobSweepIn))
 async def pause_jobs(scope: ScopeDep, body: Annotated[Body[JobSweepIn], Depends(body_of(JobSweepIn))]) -> Response:
     """Pause all active jobs that match, at most `limit`, oldest first. Repeat the request while `more` is true."""
-    return await _changed(scope, job_sweeps.pausing(body.shape.note), body.shape)
+    return await _changed(scope, pause_matching.pausing(body.shape.note), body.shape)
 
 
 @router.post("/resume", responses={200: {"model": JobSweepAnswer}}, openapi_extra=takes(JobSweepIn))
 async def resume_jobs(scope: ScopeDep, body: Annotated[Body[JobSweepIn], Depends(body_of(JobSweepIn))]) -> Response:
     """Resume all paused jobs that match, at most `limit`, oldest first. Repeat the request while `more` is true."""
-    return await _changed(scope, job_sweeps.resuming(body.shape.note), body.shape)
+    return await _changed(scope, pause_matching.resuming(body.shape.note), body.shape)
 
 
-async def _changed(scope: Scope, verb: job_sweeps.Verb, wish: JobSweepIn) -> Response:
+async def _changed(scope: Scope, verb: pause_matching.Verb, wish: JobSweepIn) -> Response:
     only = JobFilter(wish.names, wish.tag, queue=wish.queue, name_contains=wish.name_contains)
     if only == JobFilter():
         raise Invalid(Refused.CHANGES_EVERY_JOB(), Hint.NARROW_JOBS())
-    done = await job_sweeps.change_matching(scope, verb, only, wish.limit, dry_run=wish.dry_run)
+    done = await pause_matching.change_matching(scope, verb, only, wish.limit, dry_run=wish.dry_run)
     told = {"matched": done.matched, "changed": done.changed, "held": done.held, "more": done.more}
     return answer({**told, "dryRun": wish.dry_run})
 

@@ -4,16 +4,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from horai.accept import queues
-from horai.accept.scope import Scope
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
+from horai.api.idempotency import RepeatSafe
+from horai.api.json import answer, job_cursor, queue_json, queue_page
 from horai.api.paging import PageQuery
-from horai.api.present import answer, job_cursor, queue_json, queue_page
-from horai.api.repeats import RepeatSafe
-from horai.core.queues import checked
+from horai.core.queue import checked
 from horai.db.pool import acquire
 from horai.db.queues import QueueLoad, QueueRow, list_queues, loads_of_queues
+from horai.operations import queues
+from horai.operations.scope import Scope
 from horai.wire.queues import QueueIn, QueueList, QueueOut
 
 router = APIRouter(prefix="/api/v1/queues", tags=["queues"], route_class=RepeatSafe)

@@ -7,24 +7,24 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import ConfigDict, Field
 
-from horai.accept.scope import Scope, require_job
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
-from horai.api.present import answer
-from horai.api.repeats import RepeatSafe
-from horai.api.said import said
-from horai.core.coming import Fire, FireNotes, after_each_run, coming, told
-from horai.core.definition import JobStatus
+from horai.api.idempotency import RepeatSafe
+from horai.api.json import answer
+from horai.api.sentence_json import said
 from horai.core.errors import Invalid
-from horai.core.faults import Faults
-from horai.core.phrase import Joined, Phrase
-from horai.core.spread import offset
+from horai.core.job import JobStatus
 from horai.core.timing import Timing, read_timing
-from horai.core.wording import Hint, Wrong
+from horai.core.upcoming import Fire, FireNotes, after_each_run, coming, told
+from horai.core.validation import Faults
 from horai.db import nodes
-from horai.db.coming import waiting_slot
 from horai.db.jobs import JobRow, definition_of, ticks_of
 from horai.db.pool import Connection, acquire
+from horai.db.upcoming import waiting_slot
+from horai.operations.scope import Scope, require_job
+from horai.text import Hint, Wrong
+from horai.text.phrase import Joined, Phrase
+from horai.time.jitter import offset
 from horai.wire.fields import Instant, Model
 from horai.wire.schedules import FEW, Count, FiresOut, PreviewIn
 

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
-from horai.accept import signing_secrets
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
-from horai.api.present import answer
-from horai.api.repeats import RepeatSafe
+from horai.api.idempotency import RepeatSafe
+from horai.api.json import answer
 from horai.db.signing_secrets import SigningSecret
+from horai.operations import signing_secrets
 from horai.wire.signing_secrets import RotateIn, SigningSecretList
 
 router = APIRouter(prefix="/api/v1/signing-secrets", tags=["signing-secrets"], route_class=RepeatSafe)

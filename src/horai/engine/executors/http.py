@@ -20,14 +20,7 @@ from yarl import URL
 from horai.core.addresses import AddressPolicy
 from horai.core.callbacks import ANSWER_LIMIT, Answer, body_of, check_target, clean_text, headers_of, outcome_of
 from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
-from horai.core.settlement import (
-    TIMEOUT,
-    Accepted,
-    FailedRetryable,
-    FailedUnrecoverable,
-    NotSent,
-    Outcome,
-)
+from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.executors.bulkhead import Bulkhead
 from horai.engine.executors.dial import AddressRefused, callback_session
 

@@ -1,0 +1,81 @@
+"""Idempotency-Key on every route that writes: the first request of a key takes effect, a repeat gets its answer again."""
+
+import hashlib
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from horai.api.problems import problem
+from horai.core.errors import HoraiError
+from horai.db.idempotency import KeptAnswer
+from horai.operations.idempotency import Keyed, Repeated
+from horai.operations.request_keys import Once, check_request_key
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+WRITES = frozenset({"PUT", "POST", "PATCH", "DELETE"})
+KEPT_HEADERS = ("content-type", "cache-control", "etag", "location")
+LONGEST_VERB = 300
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class RepeatSafe(APIRoute):
+    """A route whose writes take a key. One that declares the header takes the key itself: a create or a trigger."""
+
+    def get_route_handler(self) -> Handler:
+        """Wrap the handler of a write."""
+        handle = super().get_route_handler()
+        takes_it = any(header.alias == HEADER for header in self.dependant.header_params)
+        if takes_it or not WRITES.intersection(self.methods or ()):
+            return handle
+
+        async def answer(request: Request) -> Response:
+            key = request.headers.get(HEADER)
+            return await handle(request) if key is None else await _once(request, key, handle)
+
+        return answer
+
+
+async def _once(request: Request, key: str, handle: Handler) -> Response:
+    check_request_key(key)
+    keyed = request.state.keyed = Keyed(_verb(request), lambda: _sent(request, key))
+    try:
+        async with keyed:
+            answered = await _answered(request, handle)
+            await keyed.keep(_kept(answered))
+            return answered
+    except Repeated as repeated:
+        first = repeated.answer
+        return Response(first.body, first.status, {**first.headers, REPLAYED: "true"})
+
+
+async def _answered(request: Request, handle: Handler) -> Response:
+    """The answer to keep. A refusal is kept only if it has written something: another may be corrected and sent again."""
+    try:
+        return await handle(request)
+    except HoraiError as error:
+        if not error.took_effect:
+            raise
+        return problem(error)
+
+
+def _kept(answered: Response) -> KeptAnswer:
+    headers = {name: answered.headers[name] for name in KEPT_HEADERS if name in answered.headers}
+    return KeptAnswer(answered.status_code, headers, bytes(answered.body))
+
+
+def _verb(request: Request) -> str:
+    """The method and the address as it was sent; the same key at another address is another key."""
+    path = request.scope["raw_path"].decode("latin-1")
+    text = f"{request.method} {path}"
+    return text if len(text) <= LONGEST_VERB else f"{text[:100]} sha256={hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _sent(request: Request, key: str) -> Once | None:
+    """The key with the query and the body, as far as the route reads one; None for a dry run."""
+    if getattr(request.state, "is_dry_run", False):
+        return None
+    return Once(key, request.scope["query_string"] + b"\n" + getattr(request.state, "body", b""))

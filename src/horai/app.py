@@ -1,0 +1,103 @@
+"""The application: routes, problems, guard, and the OpenAPI that describes them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from horai import __version__
+from horai.api import problems, reference
+from horai.api.connection_limits import Door
+from horai.api.console import Console
+from horai.api.context import Context, shapes_taken
+from horai.api.guard import Guard
+from horai.api.idempotency import HEADER, WRITES
+from horai.api.routes import health, history, instances, jobs, queues, schedules, signing_secrets
+from horai.core.settings import ServerLimits
+from horai.features.registry import FEATURES
+from horai.operations.request_keys import KEY_LIMIT
+
+KEY_SAYS = (
+    "Names the request: it takes effect once, however often it is sent within 7 days. A repeat gets the answer of the first "
+    "request with the header Idempotency-Replayed; of a create or a trigger 409 with the id and the state of what it made."
+)
+
+KERNEL = (jobs, instances, history, queues, health, schedules, signing_secrets)
+
+
+def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
+    """The REST surface over a context."""
+    limits = limits or ServerLimits()
+    app = FastAPI(
+        title="Horai",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.context = context
+    app.state.limits = limits
+    app.state.door = Door(limits)
+    app.state.closing = list[Callable[[], None]]()
+    for module in (*KERNEL, *(feature.module(name) for feature in FEATURES for name in feature.routes)):
+        app.include_router(module.router)
+        if hasattr(module, "prepare"):
+            module.prepare(app)
+    app.include_router(reference.router)
+    app.router.default = Console(otherwise=app.router.not_found)
+    problems.install(app)
+    app.add_middleware(Guard)
+    app.openapi = lambda: openapi_of(app)
+    return app
+
+
+def openapi_of(app: FastAPI) -> dict[str, Any]:
+    """The document at /openapi.json: bodies are read by hand, so their shapes are added here."""
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, routes=app.routes, description=__doc__)
+        _, shapes = models_json_schema(
+            [(body, "validation") for body in shapes_taken()], ref_template="#/components/schemas/{model}"
+        )
+        components = document.setdefault("components", {}).setdefault("schemas", {})
+        for name, shape in shapes["$defs"].items():
+            components.setdefault(name, shape)
+        _describe_problems(document)
+        _describe_parameters(document)
+        _describe_keys(document)
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+def _describe_problems(document: dict[str, Any]) -> None:
+    problem = {
+        "description": "What went wrong, to what, and what to do.",
+        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["responses"]["default"] = problem
+            operation["responses"].pop("422", None)
+
+
+def _describe_parameters(document: dict[str, Any]) -> None:
+    """No parameter is null: an address has no word for it, and a client that wrote one would ask for the text "null"."""
+    operations = (operation for path in document["paths"].values() for operation in path.values())
+    for parameter in (parameter for operation in operations for parameter in operation.get("parameters", ())):
+        schema = parameter["schema"]
+        kinds = [kind for kind in schema.pop("anyOf", ()) if kind != {"type": "null"}]
+        parameter["schema"] = (
+            {"anyOf": kinds, **schema} if len(kinds) > 1 else {**schema, **(kinds[0] if kinds else {})}
+        )
+
+
+def _describe_keys(document: dict[str, Any]) -> None:
+    """Every write takes a key. A trigger without one is a problem of its own (400), so its route takes it as optional."""
+    schema = {"type": "string", "minLength": 1, "maxLength": KEY_LIMIT}
+    for name, path in document["paths"].items():
+        for method in path.keys() & {write.lower() for write in WRITES}:
+            others = [one for one in path[method].get("parameters", ()) if one["name"] != HEADER]
+            described = {"name": HEADER, "in": "header", "description": KEY_SAYS, "schema": schema}
+            path[method]["parameters"] = [*others, described | {"required": name.endswith(("/trigger", "/run"))}]

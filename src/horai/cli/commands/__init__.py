@@ -1,0 +1,1 @@
+"""One module per command; a module NAME_VERB serves `horai NAME VERB`."""

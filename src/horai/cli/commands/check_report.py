@@ -1,0 +1,77 @@
+"""What `horai check` prints."""
+
+import json
+from dataclasses import asdict
+from itertools import chain
+
+import typer
+
+from horai.cli.commands.check_survey import Findings, WorkflowFound
+from horai.cli.errors import CommandFailed
+from horai.cli.show import console, say, table
+from horai.operations.declarations import Applied
+
+COLUMNS = ("JOB", "SCHEDULE", "QUEUE", "FUNCTION", "PAYLOAD")
+
+
+def report(findings: Findings, *, as_json: bool) -> None:
+    """The findings, on stdout; problems end the command with 1."""
+    if as_json:
+        print(json.dumps(_document(findings)))
+        if findings.problems:
+            raise typer.Exit(1)
+        return
+    _print_jobs(findings)
+    if findings.problems:
+        first, *others = findings.problems
+        raise CommandFailed(first, findings.hint, others)
+    _say_what_was_compared(findings)
+
+
+def _document(findings: Findings) -> dict[str, object]:
+    deploy = None if findings.deploy is None else {fate: list(names) for fate, names in _fates(findings.deploy).items()}
+    return {
+        "application": findings.application,
+        "jobs": [asdict(job) for job in findings.jobs],
+        "workflows": [asdict(workflow) for workflow in findings.workflows],
+        "problems": list(findings.problems),
+        "migrations": list(findings.migrations),
+        "deploy": deploy,
+    }
+
+
+def _fates(deploy: Applied) -> dict[str, tuple[str, ...]]:
+    return {
+        "create": deploy.created,
+        "change": deploy.changed,
+        "leave": deploy.unchanged,
+        "notInCode": deploy.removed,
+    }
+
+
+def _print_jobs(findings: Findings) -> None:
+    rows = [(job.name, job.schedule, job.queue, job.function, job.payload) for job in findings.jobs]
+    rows += [(each.name, each.schedule, each.queue, _nodes(each), "any") for each in findings.workflows]
+    if not rows:
+        return
+    if findings.deploy is None:
+        console().print(table(COLUMNS, rows))
+        return
+    fate_of = {name: fate for fate, names in _fates(findings.deploy).items() for name in names}
+    judged = ((*row, fate_of[row[0]]) for row in rows)
+    gone = ((name, *("" for _ in COLUMNS[1:]), "not in the code") for name in findings.deploy.removed)
+    console().print(table((*COLUMNS, "DEPLOY"), chain(judged, gone)))
+
+
+def _nodes(workflow: WorkflowFound) -> str:
+    count = len(workflow.nodes)
+    return f"workflow of {count} node{'' if count == 1 else 's'}"
+
+
+def _say_what_was_compared(findings: Findings) -> None:
+    if findings.migrations:
+        say(f"The database lacks {len(findings.migrations)} migrations: the deploy applies them.")
+    elif findings.deploy is None:
+        say("Compared with no database: none is named, and no `horai up` runs here.")
+    elif findings.deploy.removed:
+        say("What is not in the code stays as it is: horai jobs delete removes it.")

@@ -1,0 +1,129 @@
+"""What `horai check` finds: the jobs and workflows of an application, what is wrong with them, what a deploy would do to a database."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+from horai.core.errors import Invalid
+from horai.db.migrate import migrations, pending_migrations
+from horai.db.pool import close_pool, open_pool, opened
+from horai.db.wakeups import Wakeups
+from horai.features.registry import JOB_HOOKS
+from horai.operations.declarations import Applied
+from horai.operations.scope import Scope
+from horai.sdk.app import NAME_IT, UNNAMED, Horai
+from horai.sdk.client import TENANT, tenant_id
+from horai.sdk.job import Job
+from horai.sdk.payloads import Form
+from horai.sdk.workflow import Workflow
+
+ON_DEMAND = "on demand"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFound:
+    """A job as its code has it, in its own words."""
+
+    name: str
+    schedule: str
+    queue: str
+    function: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowFound:
+    """A workflow as its code has it; `nodes` by name."""
+
+    name: str
+    schedule: str
+    queue: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Without `deploy`, nothing was compared. `migrations` are those that the database lacks."""
+
+    application: str | None
+    jobs: tuple[JobFound, ...]
+    workflows: tuple[WorkflowFound, ...] = ()
+    problems: tuple[str, ...] = ()
+    hint: str | None = None
+    deploy: Applied | None = None
+    migrations: tuple[str, ...] = field(default=())
+
+
+async def survey(app: Horai, url: str | None) -> Findings:
+    """Looks the application over, and compares it with the database of the URL; writes nothing."""
+    jobs = tuple(described(job) for job in app.jobs.values())
+    found = Findings(app.name, jobs, tuple(_workflow(workflow) for workflow in app.workflows.values()))
+    if not found.jobs and not found.workflows:
+        return replace(found, problems=(f"No job is declared in {app.title}.",), hint="Declare one: @app.job.")
+    if app.name is None:
+        return replace(found, problems=(UNNAMED,), hint=NAME_IT)
+    if url is None:
+        return found
+    try:
+        lacking, deploy = await _compared(app, url)
+    except Invalid as error:
+        faults = tuple(f"{fault.field}: {fault.message}" for fault in error.errors) or (error.detail,)
+        return replace(found, problems=faults, hint=error.hint)
+    return replace(found, deploy=deploy, migrations=lacking)
+
+
+async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], Applied | None]:
+    """The migrations that are missing, and what a deploy would do; None where a database of an older version hides it."""
+    async with opened(url, "horai check") as connection:
+        lacking = await pending_migrations(connection)
+    if lacking:
+        is_empty = len(lacking) == len(migrations())
+        names = tuple(f"{migration.number:04d}_{migration.name}" for migration in lacking)
+        return names, Applied(created=(*app.jobs, *app.workflows)) if is_empty else None
+    pool = await open_pool(url, "horai check", 1)
+    try:
+        scope = Scope(pool, Wakeups(), await tenant_id(pool), TENANT, JOB_HOOKS)
+        return (), await app.compare_to(scope)
+    finally:
+        await close_pool(pool)
+
+
+def described(job: Job[Any]) -> JobFound:
+    """A job in a few words."""
+    document = job.declaration.document
+    return JobFound(job.name, _schedule(document), document.get("queue", "default"), _function(job), _payload_type(job))
+
+
+def _workflow(workflow: Workflow) -> WorkflowFound:
+    document, nodes = workflow.written.document, workflow.written.nodes
+    queue = document.get("queue", "default")
+    return WorkflowFound(workflow.name, _schedule(document), queue, tuple(node.name for node in nodes))
+
+
+def _schedule(document: Mapping[str, Any]) -> str:
+    if (cron := document.get("cron")) is not None:
+        return f"{cron} ({document.get('timezone', 'UTC')})"
+    if (every := document.get("every")) is not None:
+        return f"every {every}"
+    return ON_DEMAND
+
+
+def _function(job: Job[Any]) -> str:
+    """How it is called: `async (instance)`, `() in a process`."""
+    signature = job.declaration.signature
+    takes = {Form.nothing: "()", Form.instance: "(instance)", Form.payload: "(payload)"}[signature.form]
+    kind = "async " if signature.is_async else ""
+    place = " in a process" if job.declaration.isolation else ""
+    most = f", {job.declaration.concurrency} at once" if job.declaration.concurrency else ""
+    return f"{kind}{takes}{place}{most}"
+
+
+def _payload_type(job: Job[Any]) -> str:
+    """As its module calls it; `any` where nothing is said."""
+    signature = job.declaration.signature
+    if signature.shape.schema is None:
+        return "any"
+    (parameter,) = inspect.signature(job, eval_str=True).parameters.values()
+    annotation = get_args(parameter.annotation)[0] if signature.form is Form.instance else parameter.annotation
+    return inspect.formatannotation(annotation, base_module=job.__module__)

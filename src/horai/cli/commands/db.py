@@ -1,0 +1,50 @@
+"""`horai db`: its URL, and whether its invariants hold."""
+
+import asyncio
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from horai.cli.flags import DatabaseUrl, DataDir, setting
+from horai.cli.lazy import new_app
+from horai.db.database_location import choose_database
+
+app = new_app("Look at the database itself.")
+COLUMNS = ("INVARIANT", "VIOLATIONS", "WHAT MUST HOLD", "EXAMPLES")
+
+
+@app.command()
+def url(
+    data_dir: Annotated[
+        Path | None, setting("--data-dir", about="Directory of the embedded database.", metavar="DIR")
+    ] = None,
+) -> None:
+    """Print the URL of an embedded database that runs."""
+    from horai.embedded import default_data_dir, url_of  # noqa: PLC0415
+
+    print(url_of(data_dir or default_data_dir()))
+
+
+@app.command()
+def verify(
+    database_url: DatabaseUrl = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, setting("--json", about="Print the findings as JSON.")] = False,
+) -> None:
+    """Check every invariant in the database; 1 when one is violated."""
+    from horai.cli.database import find_violations  # noqa: PLC0415
+    from horai.cli.show import console, table  # noqa: PLC0415
+
+    findings = asyncio.run(find_violations(choose_database(database_url, data_dir, os.environ)))
+    holds = not any(finding.violations for finding in findings)
+    if as_json:
+        print(json.dumps({"holds": holds, "findings": [asdict(finding) for finding in findings]}))
+    else:
+        rows = ((f.invariant, str(f.violations), f.title, ", ".join(f.examples)) for f in findings)
+        console().print(table(COLUMNS, rows))
+    if not holds:
+        raise typer.Exit(1)

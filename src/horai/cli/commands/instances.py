@@ -1,0 +1,137 @@
+"""`horai instances`: list, show, put, cancel, history."""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from horai.cli import views
+from horai.cli.client import client_of, path_of
+from horai.cli.commands.instances_history import history
+from horai.cli.documents import payload_of
+from horai.cli.errors import BadUsage
+from horai.cli.flags import (
+    DEFAULT_SERVER,
+    ApiKey,
+    AsJson,
+    Everything,
+    Limit,
+    Payload,
+    Server,
+    duration,
+    flag,
+    words,
+)
+from horai.cli.lazy import new_app
+from horai.cli.show import console, fields, print_json, say, show_list, table
+
+app = new_app("Instances: the planned and past executions of jobs.")
+app.command()(history)
+
+Text = str | None
+JobFlag = Annotated[Text, flag("--job", about="Name or id of its job.", metavar="JOB")]
+KeyFlag = Annotated[Text, flag("--key", about="Its business key.", metavar="KEY")]
+
+
+@app.command("list")
+def list_instances(
+    job: JobFlag = None,
+    state: Annotated[list[str] | None, flag("--state", about="Repeatable; INIT, RUNNING, FAILED, …")] = None,
+    key: KeyFlag = None,
+    queue: Annotated[Text, flag("--queue", about="Only of this queue.", metavar="QUEUE")] = None,
+    tag: Annotated[Text, flag("--tag", about="Only of jobs with this tag.", metavar="TAG")] = None,
+    since: Annotated[Text, flag("--from", about="First fire time, with an offset.", metavar="TIME")] = None,
+    until: Annotated[Text, flag("--to", about="Fire times before this one.", metavar="TIME")] = None,
+    limit: Limit = None,
+    everything: Everything = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """List instances, live and finished, newest fire time first."""
+    states = ",".join(words(state)) or None
+    only = {"job": job, "state": states, "key": key, "queue": queue, "tag": tag}
+    only |= {"from": since, "to": until}
+    answer = client_of(server, api_key).page(path_of("instances"), {**only, "limit": limit}, everything)
+    show_list(answer, as_json, views.INSTANCE_COLUMNS, views.instance_row)
+
+
+@app.command()
+def show(
+    instance: Annotated[str, typer.Argument(help="An instance's id.")],
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Show one instance with its attempts, what their functions said, and its timeline."""
+    answer = client_of(server, api_key).call("GET", path_of("instances", instance))
+    if as_json:
+        print_json(answer)
+        return
+    found, out = json.loads(answer), console()
+    out.print(fields(views.instance_fields(found)))
+    if found["attempts"]:
+        out.print()
+        out.print(table(views.ATTEMPT_COLUMNS, map(views.attempt_row, found["attempts"])))
+    if lines := views.log_rows(found["attempts"]):
+        out.print()
+        out.print(table(views.LOG_COLUMNS, lines))
+    if found["timeline"]:
+        out.print()
+        out.print(table(views.EVENT_COLUMNS, map(views.event_row, found["timeline"])))
+
+
+@app.command()
+def put(
+    job: Annotated[str, typer.Argument(help="A job's name or id.")],
+    key: Annotated[str, typer.Argument(help="The business key, such as article:42.")],
+    at: Annotated[Text, flag("--at", about="When, such as 2026-11-15T09:00:00+08:00 (now).", metavar="TIME")] = None,
+    delay: Annotated[Text, flag("--in", about="When, by this machine's clock from now.", metavar="DURATION")] = None,
+    payload: Payload = None,
+    version: Annotated[
+        int | None,
+        flag("--version", about="A lower one than before is IGNORED.", metavar="N"),
+    ] = None,
+    again: Annotated[bool, flag("--again", about="Run a key once more after its success.")] = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Create or reschedule the instance of a key."""
+    if at is not None and delay is not None:
+        raise BadUsage("--at and --in both say when.", "Give one of them, or none for now.")
+    if delay is not None:
+        at = (datetime.now(UTC) + duration("--in", delay)).isoformat()
+    body: dict[str, Any] = {"executeTime": at, "version": version, "again": again, **payload_of(payload)}
+    answer = client_of(server, api_key).call("PUT", path_of("jobs", job, "instances", key), body)
+    if as_json:
+        print_json(answer)
+    else:
+        made = json.loads(answer)
+        console().print(fields([("decision", made["decision"]), *views.instance_fields(made["instance"])]))
+
+
+@app.command()
+def cancel(
+    instance: Annotated[Text, typer.Argument(help="An instance's id; or use --job and --key.")] = None,
+    job: JobFlag = None,
+    key: KeyFlag = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Cancel a live instance. What it has sent stays sent."""
+    client = client_of(server, api_key)
+    match instance, job, key:
+        case str(), None, None:
+            answer = client.call("POST", path_of("instances", instance, "cancel"))
+        case None, str(), str():
+            answer = client.call("DELETE", path_of("jobs", job, "instances", key))
+        case _:
+            raise BadUsage("Which instance?", "Give its id, or --job and --key.")
+    if as_json:
+        print_json(answer)
+    else:
+        cancelled = json.loads(answer)["instance"]
+        say(f"Cancelled instance {cancelled['id']} of {cancelled['job']}.")

@@ -1,0 +1,137 @@
+"""`horai jobs`: list, show, create, next, explain, pause, resume, trigger, backfill, delete."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from horai.cli import views
+from horai.cli.client import Client, client_of, path_of
+from horai.cli.commands.jobs_backfill import backfill
+from horai.cli.commands.jobs_create import create
+from horai.cli.commands.jobs_explain import explain
+from horai.cli.commands.jobs_next import next_fires
+from horai.cli.commands.jobs_trigger import trigger
+from horai.cli.errors import BadUsage
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
+from horai.cli.lazy import new_app
+from horai.cli.show import console, fields, print_json, say, show_list
+
+app = new_app("Jobs: what to do, and when.")
+
+Job = Annotated[str, typer.Argument(help="A job's name or id.")]
+OneJob = Annotated[str | None, typer.Argument(help="A job's name or id.", show_default=False)]
+EachTag = Annotated[str | None, flag("--tag", about="All jobs with this tag.", metavar="TAG")]
+EachQueue = Annotated[str | None, flag("--queue", about="All jobs of this queue.", metavar="QUEUE")]
+Note = Annotated[str | None, flag("--note", about="Why; shown with the job.", metavar="TEXT")]
+
+
+@app.command("list")
+def list_jobs(
+    name: Annotated[str | None, flag("--name", about="Only the job of this name.", metavar="NAME")] = None,
+    tag: Annotated[str | None, flag("--tag", about="Only jobs with this tag.", metavar="TAG")] = None,
+    status: Annotated[str | None, flag("--status", about="ACTIVE or PAUSED.", metavar="STATUS")] = None,
+    queue: Annotated[str | None, flag("--queue", about="Only jobs of this queue.", metavar="QUEUE")] = None,
+    refresh: Annotated[bool, flag("--refresh", about="Only refresh jobs.")] = False,
+    limit: Limit = None,
+    everything: Everything = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """List jobs, oldest first."""
+    only = {"name": name, "tag": tag, "status": status and status.upper(), "queue": queue, "limit": limit}
+    only["refresh"] = "true" if refresh else None
+    answer = client_of(server, api_key).page(path_of("jobs"), only, everything)
+    show_list(answer, as_json, views.JOB_COLUMNS, views.job_row)
+
+
+@app.command()
+def show(job: Job, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Show one job."""
+    _print_job(client_of(server, api_key).call("GET", path_of("jobs", job)), as_json)
+
+
+app.command()(create)
+app.command()(trigger)
+app.command()(backfill)
+app.command("next")(next_fires)
+app.command()(explain)
+
+
+@app.command()
+def pause(
+    job: OneJob = None,
+    tag: EachTag = None,
+    queue: EachQueue = None,
+    note: Note = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Hold a job, or all jobs with a tag or of a queue: no new slots, and what waits stays waiting."""
+    _change("pause", client_of(server, api_key), job, {"tag": tag, "queue": queue, "note": note}, as_json)
+
+
+@app.command()
+def resume(
+    job: OneJob = None,
+    tag: EachTag = None,
+    queue: EachQueue = None,
+    note: Note = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Let a held job go on, or all held jobs with a tag or of a queue."""
+    _change("resume", client_of(server, api_key), job, {"tag": tag, "queue": queue, "note": note}, as_json)
+
+
+def _change(verb: str, client: Client, job: str | None, body: dict[str, str | None], as_json: bool) -> None:
+    has_filter = bool(body["tag"] or body["queue"])
+    if (job is None) != has_filter:
+        raise BadUsage(f"horai jobs {verb} takes a job, or --tag and --queue.", f"Try: horai jobs {verb} --tag nightly")
+    if job is not None:
+        _print_job(client.call("POST", path_of("jobs", job, verb), {"note": body["note"]}), as_json)
+        return
+    changed, held, is_done = 0, 0, False
+    while not is_done:
+        answer = json.loads(client.call("POST", path_of("jobs", verb), body))
+        changed, held = changed + answer["changed"], answer["held"]
+        is_done = not (answer["more"] and answer["changed"])
+    if as_json:
+        print_json(json.dumps({"changed": changed, "held": held}).encode())
+    else:
+        say(
+            f"Jobs {verb}d: {changed}."
+            + (f" Not {verb}d, as another request was changing them: {held}." if held else "")
+        )
+
+
+@app.command()
+def delete(
+    job: Job,
+    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask.")] = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Remove a job: what waits is cancelled, what runs finishes, history stays."""
+    client = client_of(server, api_key)
+    if not yes:
+        _ask(job)
+    client.call("DELETE", path_of("jobs", job))
+    say(f"Deleted {job}.")
+
+
+def _ask(job: str) -> None:
+    if not sys.stdin.isatty():
+        raise BadUsage(f"Deleting {job} needs a yes, and nobody is here to ask.", "Add --yes.")
+    typer.confirm(f"Delete the job {job} and cancel what waits?", abort=True, err=True)
+
+
+def _print_job(answer: bytes, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        console().print(fields(views.job_fields(json.loads(answer))))

@@ -1,0 +1,50 @@
+"""`horai node`: one more process on a database that others may work on too."""
+
+import os
+from socket import gethostname
+from typing import Annotated
+
+from horai.cli import node_flags
+from horai.cli.errors import BadUsage
+from horai.cli.flags import DatabaseUrl, setting, words
+from horai.cli.lazy import new_app
+from horai.db.database_location import choose_database
+
+app = new_app()
+
+
+@app.command()
+def node(
+    database_url: DatabaseUrl = None,
+    name: node_flags.Name = None,
+    port: node_flags.Port = 8470,
+    host: node_flags.Host = "127.0.0.1",
+    roles: Annotated[
+        str, setting("--roles", about="What it is there for; without `api` it does not listen.", metavar="ROLES")
+    ] = "api,scheduler,executor",
+    lease_ttl: node_flags.LeaseTtl = "8s",
+    grace: node_flags.Grace = "10s",
+    callback_allow: node_flags.CallbackAllow = None,
+    source: node_flags.Sources = None,
+    until_stdin_ends: node_flags.UntilStdinEnds = False,
+    log_level: node_flags.LogLevel = None,
+    log_format: node_flags.LogFormat = None,
+) -> None:
+    """Run one node of a cluster.
+
+    Nodes are equal: any number of them may work on one database, and share its shards among themselves. Prints a line when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
+    """
+    node_flags.set_log(log_level, log_format)
+    chosen = node_flags.chosen_roles(roles)
+    engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
+    sources = node_flags.chosen_sources(source, os.environ)
+    url = choose_database(database_url, None, os.environ).url
+    if url is None:
+        raise BadUsage("A node needs a database.", "Give --database-url, or set HORAI_DATABASE_URL.")
+
+    from horai.cli.commands.up_processes import serve_node  # noqa: PLC0415
+    from horai.embedded import default_data_dir  # noqa: PLC0415
+    from horai.node import NodeSettings  # noqa: PLC0415
+
+    settings = NodeSettings(default_data_dir(), host, port, url, name or gethostname(), engine, chosen, sources=sources)
+    serve_node(settings, until_stdin_ends=until_stdin_ends)

@@ -1,0 +1,71 @@
+"""`horai up`: everything in one process, or with further ones for scheduling, dispatch and an application's functions."""
+
+import os
+from ipaddress import ip_address
+from socket import gethostname
+from typing import Annotated
+
+from horai.cli import node_flags
+from horai.cli.flags import DatabaseUrl, DataDir, setting, words
+from horai.cli.lazy import new_app
+from horai.cli.references import parse_reference, require_module
+from horai.db.database_location import choose_database
+
+app = new_app()
+
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+
+
+@app.command()
+def up(
+    port: node_flags.Port = 8470,
+    host: node_flags.Host = "127.0.0.1",
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    callback_allow: node_flags.CallbackAllow = None,
+    source: node_flags.Sources = None,
+    lease_ttl: node_flags.LeaseTtl = "8s",
+    grace: node_flags.Grace = "10s",
+    name: node_flags.Name = None,
+    processes: Annotated[
+        int, setting("--processes", about="How many share the work: this one and further nodes.", limits=(1, 64))
+    ] = 1,
+    application: Annotated[
+        str | None,
+        setting("--app", about="Run this application's functions too, in as many processes.", metavar="MODULE:APP"),
+    ] = None,
+    log_level: node_flags.LogLevel = None,
+    log_format: node_flags.LogFormat = None,
+) -> None:
+    """Run everything in one process.
+
+    That is: embedded database (unless there is a URL), migrations, API, scheduler and HTTP executor; an application's functions run in processes of their own. Prints the console's address when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
+    """
+    node_flags.set_log(log_level, log_format)
+    place = choose_database(database_url, data_dir, os.environ)
+    engine = node_flags.engine_settings(
+        lease_ttl, grace, [*words(callback_allow), *(LOOPBACK if _is_loopback(host) else ())]
+    )
+    sources = node_flags.chosen_sources(source, os.environ)
+
+    from horai.cli.commands.up_processes import further_nodes, serve_node, workers  # noqa: PLC0415
+    from horai.embedded import default_data_dir  # noqa: PLC0415
+    from horai.node import NodeSettings  # noqa: PLC0415
+
+    called = name or gethostname()
+    settings = NodeSettings(
+        place.data_dir or default_data_dir(), host, port, place.url, called, engine, sources=sources
+    )
+    company = list(further_nodes(settings, processes - 1))
+    if application is not None:
+        require_module(reference := parse_reference(application))
+        company += workers(str(reference), settings, processes)
+    serve_node(settings, company)
+
+
+def _is_loopback(host: str) -> bool:
+    """Where the services of a laptop are: callbacks may reach them when nobody else reaches us."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

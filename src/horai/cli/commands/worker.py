@@ -1,0 +1,91 @@
+"""`horai worker`: a process that runs an application's functions, several of them, or one that follows the code."""
+
+import os
+from pathlib import Path
+from socket import gethostname
+from typing import Annotated
+
+from horai.cli.errors import BadUsage, refuse_flag
+from horai.cli.flags import DatabaseUrl, DataDir, setting, words
+from horai.cli.lazy import new_app
+from horai.cli.node_flags import (
+    Application,
+    Grace,
+    LeaseTtl,
+    LogFormat,
+    LogLevel,
+    MayBeUnnamed,
+    Name,
+    UntilStdinEnds,
+    engine_settings,
+    set_log,
+)
+from horai.cli.references import parse_reference, require_module
+from horai.core.job import QUEUE
+from horai.db.database_location import choose_database
+
+app = new_app()
+
+
+@app.command()
+def worker(
+    application: Application,
+    database_url: DatabaseUrl = None,
+    data_dir: DataDir = None,
+    concurrency: Annotated[
+        int, setting("--concurrency", about="How many functions run at once, per process.", limits=(1, 4000))
+    ] = 100,
+    queues: Annotated[
+        list[str] | None, setting("--queues", about="Run only what is in these queues; repeatable.", metavar="QUEUES")
+    ] = None,
+    isolated: Annotated[
+        int | None,
+        setting("--isolated", about='Processes for functions of isolation="process" (one per core).', limits=(1, 256)),
+    ] = None,
+    processes: Annotated[int, setting("--processes", about="How many processes share the work.", limits=(1, 64))] = 1,
+    reload: Annotated[bool, setting("--reload", about="Start again when code in this directory changes.")] = False,
+    name: Name = None,
+    lease_ttl: LeaseTtl = "8s",
+    grace: Grace = "10s",
+    until_stdin_ends: UntilStdinEnds = False,
+    may_be_unnamed: MayBeUnnamed = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+) -> None:
+    """Run the functions of an application.
+
+    Makes its jobs what the code says, and claims their instances: from the database of the URL, or that of a running `horai up`. Prints a line when it is ready. On Ctrl-C and SIGTERM it takes nothing new and lets what runs end.
+    """
+    set_log(log_level, log_format)
+    engine, chosen, called = engine_settings(lease_ttl, grace, []), _queues(queues), name or gethostname()
+    require_module(reference := parse_reference(application))
+    if reload and processes > 1:
+        raise BadUsage("--reload keeps one process, not several.", "Leave out --processes while the code changes.")
+
+    from horai.cli.serve import SLACK, serve  # noqa: PLC0415
+
+    patience = engine.grace + SLACK if until_stdin_ends else None
+    if reload:
+        from horai.cli.reload import following  # noqa: PLC0415
+
+        return serve(following(called, engine.grace, Path.cwd()), until_stdin_ends=patience)
+
+    from horai.cli.commands.worker_service import application_on, sharing, working  # noqa: PLC0415
+    from horai.sdk.worker import WorkerSettings  # noqa: PLC0415
+
+    is_told = database_url is not None or data_dir is not None
+    place = choose_database(database_url, data_dir, os.environ) if is_told else None
+    found, url = application_on(place, reference)
+    if processes > 1:
+        return serve(sharing(called, engine.grace, processes, url), until_stdin_ends=patience)
+    own = isolated or os.cpu_count() or 1
+    settings = WorkerSettings(concurrency, chosen, own, str(reference), called, engine, may_be_unnamed)
+    return serve(working(found, settings), until_stdin_ends=patience)
+
+
+def _queues(given: list[str] | None) -> frozenset[str] | None:
+    """None for any."""
+    chosen = words(given)
+    if wrong := next((name for name in chosen if not QUEUE.fullmatch(name)), None):
+        refuse_flag("--queues", f"{wrong[:80]!r} is no name of a queue")
+    return frozenset(chosen) or None

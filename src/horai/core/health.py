@@ -1,0 +1,234 @@
+"""How the engine is doing: delays, outcomes and the age of each loop's last success, over sliding windows.
+
+Pure accumulators: `now` is a monotonic time in seconds, given by the caller. A process tells the others how it is doing
+by a `Reading`, and the readings of all make the cluster's.
+"""
+
+import json
+import math
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from horai.text import Degraded
+from horai.text.phrase import Phrase
+
+BUCKET_SECONDS = 10.0
+BOUNDS = tuple(0.0005 * 1.25**step for step in range(70))
+"""Upper bounds of the delay classes in seconds: half a millisecond to 40 minutes, each a quarter above the last."""
+CLASSES = len(BOUNDS) + 1
+MOST_HANDLERS = 100
+"""So many functions are named with every beat."""
+
+
+class Window:
+    """Counts per class over the last `span` seconds. One thread counts, any may ask."""
+
+    def __init__(self, span: float, classes: int) -> None:
+        self._span = span
+        self._classes = classes
+        self._buckets: deque[tuple[float, list[int]]] = deque()
+
+    def count(self, now: float, which: int, more: int = 1) -> None:
+        """So many more in class `which`."""
+        if not self._buckets or now - self._buckets[-1][0] >= BUCKET_SECONDS:
+            while self._buckets and self._buckets[0][0] < now - self._span:
+                self._buckets.popleft()
+            self._buckets.append((now, [0] * self._classes))
+        self._buckets[-1][1][which] += more
+
+    def totals(self, now: float) -> list[int]:
+        """The counts of what lies inside the span."""
+        totals = [0] * self._classes
+        for at, counts in tuple(self._buckets):  # a copy: the keeper's thread asks while the loop counts
+            if at >= now - self._span:
+                for which, count in enumerate(counts):
+                    totals[which] += count
+        return totals
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one process is doing, or all of them together, at one moment. `delays` are pairs of class and count."""
+
+    delays: tuple[tuple[int, int], ...] = ()
+    failed: int = 0
+    succeeded: int = 0
+    in_flight: int = 0
+    unsettled: int = 0
+    late_results: int = 0
+    released_claims: int = 0
+    retry_backlog: int = 0
+    overdue: tuple[str, ...] = ()
+    slots: int = 0
+    """How many instances may run at once; 0 when nobody has said."""
+    handlers: tuple[str, ...] | None = None
+    """What functions it has; None when it has not said, or they are too many to name."""
+    unknown_schema: int = 0
+    """The number of the database's newest migration where this version does not know it; 0 otherwise."""
+    clock_behind: int = 0
+    """Seconds by which the database's clock is behind the latest time it has told; 0 while it is not."""
+
+    def delay_quantile(self, share: float) -> float:
+        """The delay in seconds that `share` of the recent attempts did not exceed; 0 without any."""
+        wanted = math.ceil(sum(count for _, count in self.delays) * share)
+        seen = 0
+        for which, count in sorted(self.delays):
+            seen += count
+            if wanted and seen >= wanted:
+                return BOUNDS[min(which, len(BOUNDS) - 1)]
+        return 0.0
+
+    def reasons(self) -> list[Phrase]:
+        """Why it is degraded although its loops run."""
+        schema = [Degraded.SCHEMA_NEWER(number=self.unknown_schema)] if self.unknown_schema else []
+        return schema + ([Degraded.CLOCK_BEHIND(seconds=self.clock_behind)] if self.clock_behind else [])
+
+    def success_rate(self) -> float:
+        """The share of recent attempts that succeeded; 1 without any."""
+        settled = self.failed + self.succeeded
+        return self.succeeded / settled if settled else 1.0
+
+    def to_text(self) -> str:
+        """As JSON, for the other processes."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+def reading_from(text: str, name: str) -> Reading:
+    """What another process told of itself; its overdue loops with its `name`. A word it does not know counts nothing."""
+    told: dict[str, Any] = json.loads(text)
+    numbers = ("failed", "succeeded", "in_flight", "unsettled", "late_results", "released_claims", "retry_backlog")
+    numbers += ("unknown_schema", "clock_behind")
+    handlers = told.get("handlers")
+    return Reading(
+        delays=tuple((which, count) for which, count in told.get("delays", ()) if 0 <= which < CLASSES),
+        overdue=tuple(f"{name}: {loop}" for loop in told.get("overdue", ())),
+        slots=told.get("slots", 0),
+        handlers=None if handlers is None else tuple(handlers),
+        **{number: told.get(number, 0) for number in numbers},
+    )
+
+
+def merged(readings: Sequence[Reading]) -> Reading:
+    """All processes as one. Each counts the retries that wait in the whole table now and then: the most is the closest."""
+    return Reading(
+        delays=_added(pair for reading in readings for pair in reading.delays),
+        failed=sum(reading.failed for reading in readings),
+        succeeded=sum(reading.succeeded for reading in readings),
+        in_flight=sum(reading.in_flight for reading in readings),
+        unsettled=sum(reading.unsettled for reading in readings),
+        late_results=sum(reading.late_results for reading in readings),
+        released_claims=sum(reading.released_claims for reading in readings),
+        retry_backlog=max((reading.retry_backlog for reading in readings), default=0),
+        overdue=tuple(loop for reading in readings for loop in reading.overdue),
+        slots=sum(reading.slots for reading in readings),
+        handlers=all_handlers(readings),
+        unknown_schema=max((reading.unknown_schema for reading in readings), default=0),
+        clock_behind=max((reading.clock_behind for reading in readings), default=0),
+    )
+
+
+def all_handlers(readings: Sequence[Reading]) -> tuple[str, ...] | None:
+    """What functions all of them have together; None when one of them has not said, or nobody is there."""
+    if not readings or any(reading.handlers is None for reading in readings):
+        return None
+    return tuple(sorted({name for reading in readings for name in reading.handlers or ()}))
+
+
+def _added(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    total: dict[int, int] = {}
+    for which, count in pairs:
+        total[which] = total.get(which, 0) + count
+    return tuple(sorted(total.items()))
+
+
+@dataclass(slots=True)
+class Vitals:
+    """What health is told from. One per process."""
+
+    delays: Window = field(default_factory=lambda: Window(300.0, CLASSES))
+    outcomes: Window = field(default_factory=lambda: Window(600.0, 2))
+    beats: dict[str, float] = field(default_factory=dict[str, float])
+    patience: dict[str, float] = field(default_factory=dict[str, float])
+    started: int = 0
+    settled: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    dead: int = 0
+    delays_ever: list[int] = field(default_factory=lambda: [0] * CLASSES)
+    """Like `delays`, from the beginning on."""
+    late_results: int = 0
+    released_claims: int = 0
+    retry_backlog: int = 0
+    in_flight: int = 0
+    unsettled: int = 0
+    trusted_until: float = 0.0
+    """Until when this node trusts its lease; past it, it claims nothing."""
+    incarnation: int = 0
+    """Which node this process is at the moment; 0 before its first lease."""
+    slots: int = 0
+    handlers: tuple[str, ...] | None = None
+    unknown_schema: int = 0
+    clock_behind: int = 0
+
+    def holds_lease(self, now: float) -> bool:
+        """Whether this node may claim."""
+        return now < self.trusted_until
+
+    def observe_delays(self, now: float, seconds: Iterable[float]) -> None:
+        """Attempts began so many `seconds` after their execute times."""
+        for which, count in Counter(bisect_right(BOUNDS, late) for late in seconds).items():
+            self.started += count
+            self.delays_ever[which] += count
+            self.delays.count(now, which, count)
+
+    def observe_outcomes(self, now: float, *, failed: int, succeeded: int, dead: int = 0) -> None:
+        """Attempts were settled; of those that failed, so many were the last of their instance."""
+        self.settled += failed + succeeded
+        self.succeeded += succeeded
+        self.failed += failed
+        self.dead += dead
+        self.outcomes.count(now, 0, failed)
+        self.outcomes.count(now, 1, succeeded)
+
+    def reading(self, now: float) -> Reading:
+        """All of it at one moment."""
+        failed, succeeded = self.outcomes.totals(now)
+        return Reading(
+            delays=tuple((which, count) for which, count in enumerate(self.delays.totals(now)) if count),
+            failed=failed,
+            succeeded=succeeded,
+            in_flight=self.in_flight,
+            unsettled=self.unsettled,
+            late_results=self.late_results,
+            released_claims=self.released_claims,
+            retry_backlog=self.retry_backlog,
+            overdue=tuple(self.overdue(now)),
+            slots=self.slots,
+            handlers=self.handlers if self.handlers is None or len(self.handlers) <= MOST_HANDLERS else None,
+            unknown_schema=self.unknown_schema,
+            clock_behind=self.clock_behind,
+        )
+
+    def delay_quantile(self, now: float, share: float) -> float:
+        """The delay in seconds that `share` of the recent attempts did not exceed; 0 without any."""
+        return self.reading(now).delay_quantile(share)
+
+    def success_rate(self, now: float) -> float:
+        """The share of recent attempts that succeeded; 1 without any."""
+        return self.reading(now).success_rate()
+
+    def beat(self, loop: str, now: float, patience: float) -> None:
+        """A loop has just succeeded, and should again within `patience` seconds."""
+        self.beats[loop] = now
+        self.patience[loop] = patience
+
+    def overdue(self, now: float) -> list[str]:
+        """Loops whose last success is older than they promised: stuck, or failing."""
+        return [loop for loop, at in tuple(self.beats.items()) if now - at > self.patience[loop]]
+
+    def is_well(self, now: float) -> bool:
+        """Whether it may claim, no loop is stuck, and schedules do not wait for the database's clock."""
+        return self.holds_lease(now) and not self.overdue(now) and not self.clock_behind

@@ -1,0 +1,284 @@
+"""What a job is: a checked definition, made of the JSON document people write and giving it back.
+
+`checked` finds every fault at once, each at its field. The document is what is stored and shown: what the user wrote,
+with the defaults filled in.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from typing import Any
+
+from horai.core.callbacks import check_headers, check_url
+from horai.core.calls import HTTP_TIMEOUT, HttpTarget, Target, WorkerTarget
+from horai.core.errors import Invalid
+from horai.core.refresh import Refresh, read_refresh, refresh_document
+from horai.core.retry import Jitter, RetryPolicy
+from horai.core.settings import MAX_LOST_LIMIT, MAX_RETRY_LIMIT
+from horai.core.tags import TAG
+from horai.core.timing import (
+    BESIDE_BOTH,
+    BESIDE_CRON,
+    BESIDE_EVERY,
+    INSTANT_FIELDS,
+    SCHEDULE_FIELDS,
+    Timing,
+    read_timing,
+)
+from horai.core.validation import Faults
+from horai.text import Hint, Wrong
+from horai.time.durations import format_duration, parse_duration
+from horai.time.schedule import CronSchedule
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
+HANDLER = re.compile(r"(?:horai:[a-z]{1,32}|[A-Za-z0-9][A-Za-z0-9_.\-]{0,127})")
+"""What runs a job: a function that a worker has, or one of Horai's own."""
+HOUSE = "horai:"
+"""Handlers of Horai itself begin with it; nobody else's can."""
+QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
+DEFAULT_QUEUE = "default"
+KEPT_FIELDS = (*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, "payloadSchema", "declaredBy")
+"""What is stored as it was written, and only where it was. The last two are code's to say: REST takes neither."""
+LONGEST_TIMEOUT = timedelta(hours=24)
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+
+
+class Priority(IntEnum):
+    """Smaller is served first."""
+
+    core = 0
+    high = 1
+    normal = 2
+    low = 3
+
+
+class JobStatus(IntEnum):
+    """A paused job makes no slots, and its waiting instances are held."""
+
+    ACTIVE = 0
+    PAUSED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A job without a fault. `at` and `delay` make one instance at creation; a `timing` with a schedule makes slots.
+
+    Without a `priority` of its own it has its queue's.
+    """
+
+    name: str
+    timing: Timing
+    at: datetime | None
+    delay: timedelta | None
+    target: Target
+    queue: str
+    priority: Priority | None
+    retry: RetryPolicy
+    timeout: timedelta | None
+    tags: tuple[str, ...]
+    status: JobStatus
+    refresh: Refresh | None = None
+    """Of a job that has entities: its schedule is then that of its ticks, which another job makes."""
+
+    @property
+    def handler(self) -> str:
+        """The handler part of its lane: empty for HTTP."""
+        return self.target.handler if isinstance(self.target, WorkerTarget) else ""
+
+    @property
+    def own_timing(self) -> Timing:
+        """When it has slots of its own: never, where its schedule is that of its ticks."""
+        return self.timing if self.refresh is None else Timing()
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What it takes to run a job's instances; the same object for every job that says the same."""
+
+    target: Target
+    retry: RetryPolicy
+    timeout: timedelta | None
+    handler: str
+    """Who can run it: a worker that has this handler; empty for HTTP."""
+
+
+def checked(document: Mapping[str, Any]) -> Definition:
+    """The definition that `document` describes; `Invalid` names every wrong field."""
+    faults = Faults()
+    target, timeout = _target(document, faults)
+    definition = Definition(
+        name=_matching("name", document.get("name", ""), NAME, faults),
+        timing=read_timing(document, faults),
+        at=document.get("at"),
+        delay=_duration(document, "delay", faults),
+        target=target,
+        queue=_matching("queue", document.get("queue", DEFAULT_QUEUE), QUEUE, faults),
+        priority=_priority(document, faults),
+        retry=_retry(document.get("retry") or {}, faults),
+        timeout=timeout,
+        tags=tuple(_matching("tags", tag, TAG, faults) for tag in document.get("tags") or ()),
+        status=JobStatus[document.get("status") or "ACTIVE"],
+        refresh=read_refresh(document, faults),
+    )
+    if definition.name.isdigit():
+        faults.add("name", Wrong.ALL_DIGITS(), Hint.ADD_A_LETTER())
+    faults.raise_if_any()
+    return definition
+
+
+def is_house(document: Mapping[str, Any]) -> bool:
+    """Whether Horai itself runs the job of this document: a workflow, a refresh, a reconciler."""
+    target: Mapping[str, Any] = document.get("target") or {}
+    return str(target.get("handler") or "").startswith(HOUSE)
+
+
+def refuse_house(document: Mapping[str, Any]) -> None:
+    """`Invalid` for a job that only Horai itself may make or change."""
+    if is_house(document):
+        raise Invalid.field(
+            "target.handler",
+            Wrong.OURS(),
+            Hint.CHANGE_ITS_OWNER(),
+        )
+
+
+def recipe_of(document: Mapping[str, Any]) -> Recipe:
+    """How a stored job is run; `Invalid` names every wrong field."""
+    faults = Faults()
+    target, timeout = _target(document, faults)
+    handler = target.handler if isinstance(target, WorkerTarget) else ""
+    recipe = Recipe(target, _retry(document.get("retry") or {}, faults), timeout, handler)
+    faults.raise_if_any()
+    return recipe
+
+
+def _matching(field: str, value: str, pattern: re.Pattern[str], faults: Faults) -> str:
+    if not pattern.fullmatch(value):
+        faults.add(field, Wrong.NO_MATCH(value=value[:40], pattern=pattern.pattern))
+    return value
+
+
+def _priority(document: Mapping[str, Any], faults: Faults) -> Priority | None:
+    word = document.get("priority")
+    if word is not None and word not in Priority.__members__:
+        faults.add("priority", Wrong.NOT_ONE_OF(value=word, allowed=", ".join(Priority.__members__)))
+        return None
+    return None if word is None else Priority[word]
+
+
+def _duration(
+    document: Mapping[str, Any], field: str, faults: Faults, default: timedelta | None = None
+) -> timedelta | None:
+    text = document.get(field)
+    return default if text is None else faults.reading(field, lambda: parse_duration(text), default)
+
+
+def _target(document: Mapping[str, Any], faults: Faults) -> tuple[Target, timedelta | None]:
+    target: Mapping[str, Any] = document.get("target") or {"type": "worker"}
+    if target["type"] == "worker":
+        for field in ("url", "method", "headers"):
+            if target.get(field) is not None:
+                faults.add(f"target.{field}", Wrong.OF_HTTP_TARGET())
+        handler = _matching("target.handler", target.get("handler") or document.get("name", ""), HANDLER, faults)
+        return WorkerTarget(handler), _timeout(document, None, faults)
+    if target.get("handler") is not None:
+        faults.add("target.handler", Wrong.OF_WORKER_TARGET())
+    return _http(target, faults), _timeout(document, HTTP_TIMEOUT, faults)
+
+
+def _http(target: Mapping[str, Any], faults: Faults) -> HttpTarget:
+    url, method = target.get("url"), target.get("method") or "POST"
+    headers: Mapping[str, str] = target.get("headers") or {}
+    if not url:
+        faults.add("target.url", Wrong.MISSING(), Hint.GIVE_TARGET())
+    else:
+        faults.reading("target.url", lambda: check_url(url), None)
+    if method not in METHODS:
+        faults.add("target.method", Wrong.NOT_ONE_OF(value=method[:20], allowed=", ".join(sorted(METHODS))))
+    faults.reading("target.headers", lambda: check_headers(headers), None)
+    return HttpTarget(url or "", method, headers)
+
+
+def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: Faults) -> timedelta | None:
+    timeout = _duration(document, "timeout", faults, default)
+    if timeout is not None and not timedelta(milliseconds=1) <= timeout <= LONGEST_TIMEOUT:
+        faults.add("timeout", Wrong.NOT_BETWEEN(low="1ms", high="24h"))
+    return timeout
+
+
+def _retry(document: Mapping[str, Any], faults: Faults) -> RetryPolicy:
+    default = RetryPolicy()
+    max_retry = document.get("maxRetry")
+    max_retry = default.max_retry if max_retry is None else max_retry
+    if not 0 <= max_retry <= MAX_RETRY_LIMIT:
+        faults.add("retry.maxRetry", Wrong.NOT_BETWEEN(low=0, high=MAX_RETRY_LIMIT))
+    max_lost = document.get("maxLost")
+    max_lost = default.max_lost if max_lost is None else max_lost
+    if not 0 <= max_lost <= MAX_LOST_LIMIT:
+        faults.add("retry.maxLost", Wrong.NOT_BETWEEN(low=0, high=MAX_LOST_LIMIT))
+    jitter = document.get("jitter") or default.jitter.value
+    if jitter not in tuple(Jitter):
+        faults.add("retry.jitter", Wrong.NOT_ONE_OF(value=jitter[:20], allowed=", ".join(Jitter)))
+        jitter = default.jitter.value
+    base = document.get("base")
+    cap = document.get("cap")
+    return RetryPolicy(
+        max_retry,
+        default.base if base is None else faults.reading("retry.base", lambda: parse_duration(base), default.base),
+        default.cap if cap is None else faults.reading("retry.cap", lambda: parse_duration(cap), default.cap),
+        Jitter(jitter),
+        max_lost,
+    )
+
+
+def retry_document(policy: RetryPolicy) -> dict[str, Any]:
+    """A retry policy as people write it."""
+    return {
+        "maxRetry": policy.max_retry,
+        "base": format_duration(policy.base),
+        "cap": format_duration(policy.cap),
+        "jitter": policy.jitter.value,
+        "maxLost": policy.max_lost,
+    }
+
+
+def target_document(target: Target) -> dict[str, Any]:
+    """A target as people write it."""
+    match target:
+        case HttpTarget(url, method, headers):
+            return {"type": "http", "url": url, "method": method, "headers": dict(headers)}
+        case WorkerTarget(handler):
+            return {"type": "worker", "handler": handler}
+
+
+def with_instants(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A stored document with its instants as such, the way `checked` takes them."""
+    stored = [field for field in INSTANT_FIELDS if document.get(field) is not None]
+    return {**document, **{field: _instant(document[field]) for field in stored}} if stored else document
+
+
+def _instant(value: datetime | str) -> datetime:
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored form: what was `written`, with every default spelled out; a priority that is the queue's to say is not."""
+    kept = {field: written[field] for field in KEPT_FIELDS if written.get(field) is not None}
+    kept |= {field: _instant(kept[field]).astimezone(UTC).isoformat() for field in INSTANT_FIELDS if field in kept}
+    if isinstance(definition.timing.schedule, CronSchedule):
+        kept["timezone"] = definition.timing.schedule.timezone
+    if definition.refresh is not None:
+        kept["refresh"] = refresh_document(definition.refresh)
+    if definition.priority is not None:
+        kept["priority"] = definition.priority.name
+    return {
+        "name": definition.name,
+        **kept,
+        "target": target_document(definition.target),
+        "queue": definition.queue,
+        "retry": retry_document(definition.retry),
+        "timeout": None if definition.timeout is None else format_duration(definition.timeout),
+        "tags": list(definition.tags),
+    }

@@ -1,0 +1,46 @@
+"""What a PATCH makes of a stored definition."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from horai.core.errors import Invalid
+from horai.core.job import JobStatus
+from horai.core.timing import BESIDE_BOTH, BESIDE_CRON, BESIDE_EVERY, SCHEDULE_FIELDS
+from horai.text import Hint, Wrong
+
+NESTED = ("retry", "dst", "refresh")
+"""Fields whose members a PATCH changes one by one. A target is one value: its headers may hold what only its URL may see."""
+
+
+def amended(document: Mapping[str, Any], status: JobStatus, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored document with `fields` laid over it; a new schedule field takes the place of the old one.
+
+    What stands beside a cron or an every goes with it.
+    """
+    if "name" in fields and fields["name"] != document["name"]:
+        raise Invalid.field("name", Wrong.NEVER_CHANGES(), Hint.CREATE_ANOTHER())
+    for field in ("at", "delay"):
+        if field in fields:
+            raise Invalid.field(field, Wrong.CANNOT_CHANGE(), Hint.CANCEL_AND_CREATE())
+    takes_over = next((field for field in SCHEDULE_FIELDS if fields.get(field) is not None), None)
+    kept = {name: value for name, value in document.items() if not (takes_over and name in SCHEDULE_FIELDS)}
+    given = {name: _laid_over(kept.get(name), value) if name in NESTED else value for name, value in fields.items()}
+    merged = {**kept, "status": status.name, **given}
+    outlived = {name for name in _outlived(merged) if fields.get(name) is None}
+    return {name: value for name, value in merged.items() if value is not None and name not in outlived}
+
+
+def _outlived(merged: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields that mean nothing beside the schedule there is now."""
+    if merged.get("cron") is not None:
+        return BESIDE_EVERY
+    if merged.get("every") is not None:
+        return BESIDE_CRON if merged.get("calendar") else (*BESIDE_CRON, "timezone")
+    return (*BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH)
+
+
+def _laid_over(stored: Any, given: Any) -> Any:
+    """Member by member; null takes one away."""
+    if stored is None or given is None:
+        return given
+    return {name: value for name, value in {**stored, **given}.items() if value is not None}

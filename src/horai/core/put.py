@@ -1,0 +1,103 @@
+"""What a `put` of a key means, given what that key has now (seed 000).
+
+A put changes the future intent and never undoes the past: what can be moved is moved, what runs is left to finish
+and replaced, what succeeded is left alone. The caller holds the live row locked while it decides, so that the state
+decided on is the state written.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from horai.core.errors import Invalid
+from horai.core.jsontext import JsonError, check_text
+from horai.core.settings import KEY_LIMIT
+from horai.core.states import State
+from horai.text import Wrong, told_by
+from horai.text.phrase import Phrase
+
+
+def check_key(key: str) -> str:
+    """A key as it may be stored; `Invalid` otherwise."""
+    if not 0 < len(key) <= KEY_LIMIT:
+        raise Invalid.field("key", Wrong.LENGTH(most=KEY_LIMIT))
+    try:
+        return check_text(key)
+    except JsonError as error:
+        told = told_by(error)
+        raise Invalid.field("key", Phrase.of(told.removeprefix("a string "), told.code, told.params)) from error
+
+
+class Verdict(StrEnum):
+    """The `decision` a put answers with."""
+
+    INSERTED = "INSERTED"
+    UPDATED = "UPDATED"
+    SUPERSEDED = "SUPERSEDED"
+    IGNORED = "IGNORED"
+
+
+class PayloadMissing(Exception):
+    """A put would create an instance without the payload that its job requires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What the caller wants: `version` orders events that may arrive out of order, `again` reruns after a success."""
+
+    version: int | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What history knows of the key: whether it ever succeeded, and the highest version it accepted.
+
+    `repeated`: the put asks for what the last instance had.
+    """
+
+    succeeded: bool = False
+    version: int | None = None
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The version, the time and the payload (JSON text) that a put asks for, or that an instance has."""
+
+    version: int | None
+    at: datetime
+    payload: str | None
+
+
+def is_repeat(asked: Plan, known: Plan) -> bool:
+    """Whether a put asks for what is there: an equal version, time and payload. One without a payload has none to differ."""
+    is_equal = asked.version is not None and (asked.version, asked.at) == (known.version, known.at)
+    return is_equal and asked.payload in (None, known.payload)
+
+
+def is_outdated(intent: Intent, accepted: int | None) -> bool:
+    """A version lower than the last accepted one says nothing new; an equal one may bring another time or payload."""
+    return intent.version is not None and accepted is not None and intent.version < accepted
+
+
+def decide_live(state: State, accepted: int | None, intent: Intent, *, repeats: bool = False) -> Verdict:
+    """The verdict on a key whose live instance is in `state` and has accepted version `accepted`."""
+    if repeats or is_outdated(intent, accepted):
+        return Verdict.IGNORED
+    match state:
+        case State.INIT | State.FAIL | State.BLOCKED:
+            return Verdict.UPDATED
+        case State.RUNNING:
+            return Verdict.SUPERSEDED
+        case State.SUCCESS | State.DEAD | State.CANCELLED:
+            raise ValueError(f"{state.name} is final: no live instance is in it")
+
+
+def decide_past(past: Past, intent: Intent) -> Verdict:
+    """The verdict on a key without a live instance. CANCELLED, DEAD and unknown mean a new intent, unless it is repeated."""
+    if is_outdated(intent, past.version):
+        return Verdict.IGNORED
+    if (past.succeeded or past.repeated) and not intent.again:
+        return Verdict.IGNORED
+    return Verdict.INSERTED

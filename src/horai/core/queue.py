@@ -1,0 +1,119 @@
+"""What a queue allows: its priority, how many run at once, how many start in a time, and whether anything starts at all."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from horai.core.errors import FieldError, Invalid
+from horai.core.job import QUEUE, Priority
+from horai.text import Hint, Wrong, told_by
+from horai.text.phrase import Joined, Phrase
+
+DEFAULT_PRIORITY = Priority.normal
+MAX_CONCURRENCY = 10_000
+MAX_RATE = 1_000_000
+
+BURST = timedelta(milliseconds=100)
+"""An idle bucket holds what this long brings, at least one token."""
+
+_PERIODS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
+_RATE = re.compile(r"([0-9]{1,9})/([smh])")
+RATE_HINT = Hint.WRITE_RATE()
+LIMIT_HINT = Hint.WRITE_LIMIT(most=MAX_CONCURRENCY)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many starts in a period."""
+
+    count: int
+    per: timedelta
+
+    def __str__(self) -> str:
+        """As people write it."""
+        unit = next(unit for unit, period in _PERIODS.items() if period == self.per)
+        return f"{self.count}/{unit}"
+
+    @property
+    def per_second(self) -> float:
+        """Tokens that a second brings."""
+        return self.count / self.per.total_seconds()
+
+    @property
+    def burst(self) -> float:
+        """The most tokens that an idle bucket holds."""
+        return max(1.0, self.per_second * BURST.total_seconds())
+
+    def offset(self, number: int) -> timedelta:
+        """How long after the first one the start with this number comes, counted from 0, when they are spaced evenly."""
+        return self.per * number / self.count
+
+    def wait(self, tokens: float) -> timedelta:
+        """How long a bucket with `tokens` in it takes to have a whole one; rounded up, so that a wait is never in vain."""
+        missing = max(0.0, 1.0 - tokens) / self.per_second
+        return timedelta(0) if missing == 0 else timedelta(seconds=missing) + timedelta(microseconds=1)
+
+
+def parse_rate(written: str | int) -> Rate:
+    """The rate that `written` says; ValueError for anything else."""
+    text = f"{written}/s" if isinstance(written, int) else written
+    found = _RATE.fullmatch(text)
+    if found is None:
+        raise ValueError(Wrong.NOT_A_RATE(text=str(written)[:40]))
+    if not 1 <= int(found[1]) <= MAX_RATE:
+        raise ValueError(Wrong.RATE_RANGE(most=MAX_RATE))
+    return Rate(int(found[1]), _PERIODS[found[2]])
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """What a queue is set to; without anything it lets all through."""
+
+    priority: Priority | None = None
+    max_concurrency: int | None = None
+    rate: Rate | None = None
+    paused: bool = False
+
+    @property
+    def priority_in_force(self) -> Priority:
+        """What its jobs have that state none."""
+        return DEFAULT_PRIORITY if self.priority is None else self.priority
+
+
+def checked_name(name: str) -> str:
+    """The name, if a queue can have it."""
+    if not QUEUE.fullmatch(name):
+        raise Invalid.field("name", Wrong.NO_MATCH(value=name[:40], pattern=QUEUE.pattern))
+    return name
+
+
+def checked(document: Mapping[str, Any]) -> QueueSettings:
+    """The settings that `document` describes, missing or null fields at their defaults; `Invalid` names every wrong one."""
+    errors: list[FieldError] = []
+    hints: list[Phrase] = []
+    priority = document.get("priority")
+    if priority is not None and priority not in Priority.__members__:
+        errors.append(FieldError("priority", Wrong.NOT_ONE_OF(value=priority, allowed=", ".join(Priority.__members__))))
+    limit, rate = read_limits(document, errors, hints)
+    if errors:
+        raise Invalid.fields(errors, Joined.THEN.all(hints) if hints else None)
+    return QueueSettings(Priority[priority] if priority else None, limit, rate, bool(document.get("paused")))
+
+
+def read_limits(
+    document: Mapping[str, Any], errors: list[FieldError], hints: list[Phrase]
+) -> tuple[int | None, Rate | None]:
+    """`maxConcurrency` and `rate` as people write them; what is wrong with them is added to `errors` and `hints`."""
+    limit = document.get("maxConcurrency")
+    if limit is not None and not 1 <= limit <= MAX_CONCURRENCY:
+        errors.append(FieldError("maxConcurrency", Wrong.NOT_BETWEEN(low=1, high=MAX_CONCURRENCY)))
+        hints.append(LIMIT_HINT)
+    rate = None
+    try:
+        rate = None if document.get("rate") is None else parse_rate(document["rate"])
+    except ValueError as error:
+        errors.append(FieldError("rate", told_by(error)))
+        hints.append(RATE_HINT)
+    return limit, rate

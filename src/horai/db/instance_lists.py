@@ -1,0 +1,175 @@
+"""Lists of instances: one function per statement of sql/lists.sql, and the page that they make together."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from heapq import merge
+
+from horai.core.settings import LISTED_PAYLOAD_BYTES, PAGE_BYTES
+from horai.core.states import FINAL, LIVE, State
+from horai.db.catalog import sql
+from horai.db.instance_queries import FIRST, LAST, InstanceRow, instance_of
+from horai.db.pool import Connection
+
+Position = tuple[datetime, int]
+
+LOOKED_AT = 20_000
+"""So many rows of each table are looked at for one page."""
+PAYLOADS_LOOKED_AT = 2_000
+"""So many where their payloads are: each is read from where large values lie, and parsed."""
+_RARE = {LIVE: frozenset({State.FAIL}), FINAL: FINAL - {State.SUCCESS}}
+"""States whose rows an index of their own has, on either side."""
+_STATEMENTS = {
+    (LIVE, False): ("list_live", "end_of_live"),
+    (FINAL, False): ("list_history", "end_of_history"),
+    (LIVE, True): ("list_live_upwards", "end_of_live_upwards"),
+    (FINAL, True): ("list_history_upwards", "end_of_history_upwards"),
+}
+_BEGUN = frozenset({State.RUNNING})
+_BEHIND_ALL = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadField:
+    """A member of a payload, by the names on the way to it, and its value as text."""
+
+    path: tuple[str, ...]
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFilter:
+    """What a list of instances is narrowed to. Of `ids` there are no more than a page."""
+
+    states: frozenset[State] = field(default_factory=lambda: LIVE | FINAL)
+    job_id: int | None = None
+    key: str | None = None
+    from_time: datetime | None = None
+    to_time: datetime | None = None
+    queue: str | None = None
+    tag: str | None = None
+    error_code: str | None = None
+    key_prefix: str | None = None
+    payload: PayloadField | None = None
+    ids: tuple[int, ...] | None = None
+
+    @property
+    def looked_at(self) -> int:
+        """How many rows of each table may be looked at for one page."""
+        return LOOKED_AT if self.payload is None else PAYLOADS_LOOKED_AT
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows in their order, and where the next page begins: None when there is none."""
+
+    rows: Sequence[InstanceRow]
+    next: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a page begins, and which way it goes: `upwards` the oldest fire time comes first."""
+
+    at: Position
+    upwards: bool = False
+
+    @classmethod
+    def of_all(cls, *, upwards: bool) -> "Start":
+        """Where the first page begins."""
+        return cls(FIRST if upwards else LAST, upwards)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What one table has: all that match as far as `reached`, or to the table's end."""
+
+    rows: Sequence[InstanceRow]
+    reached: Position | None
+
+
+async def list_instances(
+    connection: Connection, tenant_id: int, start: Start, limit: int, only: InstanceFilter
+) -> Page:
+    """A page by fire time that starts behind `start`; live and finished ones merged."""
+    live, past = only.states & LIVE, only.states & FINAL
+    sides = [await _side(connection, tenant_id, start, limit, only, LIVE)] if live else []
+    sides += [await _side(connection, tenant_id, start, limit, only, FINAL)] if past else []
+    seen: dict[int, InstanceRow] = {}
+    for row in merge(*(side.rows for side in sides), key=_position, reverse=not start.upwards):
+        seen[row.id] = row  # a row that moved between the two looks counts once, as finished
+    ends = [side.reached for side in sides if side.reached is not None]
+    reached = None if not ends else min(ends) if start.upwards else max(ends)
+    within = [row for row in seen.values() if reached is None or _is_within(_position(row), reached, start)]
+    rows = _that_fit(within[:limit])
+    return Page(rows, _position(rows[-1]) if len(rows) == limit or len(rows) < len(within) else reached)
+
+
+def _that_fit(rows: Sequence[InstanceRow]) -> Sequence[InstanceRow]:
+    """The first rows whose bytes together are within a page's, at least one."""
+    total = 0
+    for count, row in enumerate(rows):
+        total += row.bytes
+        if total > PAGE_BYTES and count:
+            return rows[:count]
+    return rows
+
+
+def _position(row: InstanceRow) -> Position:
+    return row.fire_time, row.id
+
+
+def _is_within(position: Position, reached: Position, start: Start) -> bool:
+    return position <= reached if start.upwards else position >= reached
+
+
+async def _side(
+    connection: Connection, tenant_id: int, start: Start, limit: int, only: InstanceFilter, side: frozenset[State]
+) -> _Side:
+    states = only.states & side
+    is_rare = states <= _RARE[side] or only.error_code is not None  # only what has failed has one
+    listing, ending = _STATEMENTS[side, start.upwards]
+    prefix = (only.key_prefix, None if only.key_prefix is None else only.key_prefix + _BEHIND_ALL)
+    times = (only.from_time, only.to_time)
+    narrowed = ([int(state) for state in states], only.job_id, only.key, *times, only.queue, only.tag, only.error_code)
+    field_ = (None, None) if only.payload is None else (list(only.payload.path), only.payload.value)
+    begun = (states == _BEGUN,) if side is LIVE else ()
+    begin = (tenant_id, *start.at)
+    rare = (only.looked_at, *prefix, is_rare)
+    sizes = (LISTED_PAYLOAD_BYTES, PAGE_BYTES)
+    rows = await connection.fetch(sql(listing), *begin, limit, *narrowed, *rare, *field_, only.ids, *begun, *sizes)
+    found = [instance_of(row) for row in rows]
+    if len(found) == limit or sum(row.bytes for row in found) >= PAGE_BYTES:
+        return _Side(found, _position(found[-1]))
+    if only.ids is not None:
+        return _Side(found, None)  # there are no more of them than one look sees
+    bounds = (only.looked_at, only.job_id, *times, is_rare, only.key, *prefix)
+    end = await connection.fetchrow(sql(ending), *begin, *bounds, *begun)
+    return _Side(found, None if end is None else (end["fire_time"], end["id"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """An instance as a mark in a row of many."""
+
+    id: int
+    state: State
+    fire_time: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+async def recent_of_jobs(connection: Connection, job_ids: Sequence[int], count: int) -> dict[int, list[Glimpse]]:
+    """The last instances of jobs whose time has come, newest first."""
+    found: defaultdict[int, list[Glimpse]] = defaultdict(list)
+    for job_id, id_, state, *times in await connection.fetch(sql("recent_of_jobs"), list(job_ids), count):
+        found[job_id].append(Glimpse(id_, State(state), *times))
+    for glimpses in found.values():
+        glimpses.sort(key=lambda glimpse: (glimpse.fire_time, glimpse.id), reverse=True)
+    return found
+
+
+async def waiting_of_jobs(connection: Connection, job_ids: Sequence[int]) -> dict[int, datetime]:
+    """The next fire time of what waits for it already, by job."""
+    return {row["id"]: row["fire_time"] for row in await connection.fetch(sql("waiting_of_jobs"), list(job_ids))}

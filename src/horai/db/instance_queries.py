@@ -1,0 +1,180 @@
+"""What people ask of instances: one function per statement of sql/reads.sql."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+
+from horai.core.calls import instance_key, slot_key
+from horai.core.job import Priority
+from horai.core.states import CancelReason, State
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+
+LAST = (datetime(9999, 12, 31, tzinfo=UTC), 2**63 - 1)
+"""Where a list that starts with the newest begins."""
+FIRST = (datetime(1970, 1, 1, tzinfo=UTC), 0)
+"""And one that starts with the oldest."""
+ATTEMPTS_SHOWN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """An instance, live or finished. In a list `payload` is None beyond `LISTED_PAYLOAD_BYTES`; `payload_size` is its bytes.
+
+    `bytes`: about how many bytes it takes in a list.
+    """
+
+    id: int
+    job_id: int
+    job: str
+    key: str | None
+    state: State
+    reason: CancelReason | None
+    fire_time: datetime
+    execute_time: datetime
+    due: datetime | None
+    attempt: int
+    retry_count: int
+    fence: int
+    node: str | None
+    incarnation: int | None
+    version: int | None
+    supersedes: int | None
+    replay_of: int | None
+    queue: str
+    priority: Priority
+    payload: str | None
+    payload_size: int | None
+    result: str | None
+    error_code: str | None
+    error_msg: str | None
+    created_at: datetime
+    claimed_at: datetime | None
+    finished_at: datetime | None
+    idem_key: str
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One failed or late attempt."""
+
+    attempt: int
+    fence: int
+    node: int | None
+    started_at: datetime | None
+    finished_at: datetime
+    late: bool
+    outcome: str
+    error_code: str | None
+    error_msg: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One event of an instance."""
+
+    seq: int | None
+    at: datetime
+    kind: str
+    data: str | None
+
+
+def instance_of(row: asyncpg.Record) -> InstanceRow:
+    """A row of any statement with all of an instance's columns."""
+    slot, job_id = row["slot"], row["job_id"]
+    idem = slot_key(job_id, row["fire_time"], slot) if slot >= 0 else instance_key(job_id, row["born_for"], row["id"])
+    return InstanceRow(
+        id=row["id"],
+        job_id=job_id,
+        job=row["job"],
+        key=row["key"],
+        state=State(row["state"]),
+        reason=None if row["reason"] is None else CancelReason(row["reason"]),
+        fire_time=row["fire_time"],
+        execute_time=row["execute_time"],
+        due=row["due"],
+        attempt=row["attempt"],
+        retry_count=row["retry_count"],
+        fence=row["fence"],
+        node=row["node_name"],
+        incarnation=row["node"],
+        version=row["version"],
+        supersedes=row["supersedes"],
+        replay_of=row["replay_of"],
+        queue=row["queue"],
+        priority=Priority(row["priority"]),
+        payload=row["payload"],
+        payload_size=row.get("payload_size", size_of(row["payload"])),
+        result=row["result"],
+        error_code=row["error_code"],
+        error_msg=row["error_msg"],
+        created_at=row["created_at"],
+        claimed_at=row["claimed_at"],
+        finished_at=row["finished_at"],
+        idem_key=idem,
+        bytes=row.get("bytes", 0),
+    )
+
+
+def size_of(payload: str | None) -> int | None:
+    """The bytes of a payload."""
+    return None if payload is None else len(payload.encode())
+
+
+async def instance_by_id(connection: Connection, tenant_id: int, instance_id: int) -> InstanceRow | None:
+    """One instance, wherever it lives. Asked twice: one look at two tables can miss a row that moves between them."""
+    for _ in range(2):
+        if row := await connection.fetchrow(sql("instance_by_id"), tenant_id, instance_id):
+            return instance_of(row)
+    return None
+
+
+async def made_just_now(connection: Connection, instance_id: int) -> InstanceRow:
+    """An instance that the caller's own transaction has made."""
+    row = await connection.fetchrow(sql("live_by_id"), instance_id)
+    assert row is not None  # noqa: S101 — nobody else can have touched it yet
+    return instance_of(row)
+
+
+async def attempts_of(connection: Connection, instance_id: int) -> Sequence[AttemptRow]:
+    """The failed and late attempts of an instance, in order; the first `ATTEMPTS_SHOWN` of them."""
+    rows = await connection.fetch(sql("attempts_of"), instance_id, ATTEMPTS_SHOWN)
+    return [AttemptRow(*row.values()) for row in rows]
+
+
+async def timeline_of(connection: Connection, instance_id: int) -> Sequence[EventRow]:
+    """The events of an instance, in order."""
+    return [EventRow(*row.values()) for row in await connection.fetch(sql("timeline_of"), instance_id)]
+
+
+async def dead_letters_since(connection: Connection, tenant_id: int, span: timedelta) -> int:
+    """How many dead letters came in the last `span`."""
+    return await connection.fetchval(sql("dead_letters_since"), tenant_id, span)
+
+
+async def retry_backlog(connection: Connection) -> int:
+    """How many instances wait for a retry; counts, so ask rarely."""
+    return await connection.fetchval(sql("retry_backlog"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What an instance came to."""
+
+    id: int
+    state: State
+    reason: CancelReason | None
+    result: str | None
+    error_code: str | None
+    error_msg: str | None
+
+
+async def ended(connection: Connection, tenant_id: int, instance_ids: Sequence[int]) -> list[Ended]:
+    """Those of the instances that are final."""
+    return [
+        Ended(id_, State(state), None if reason is None else CancelReason(reason), *rest)
+        for id_, state, reason, *rest in await connection.fetch(sql("ended"), tenant_id, list(instance_ids))
+    ]

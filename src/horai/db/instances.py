@@ -1,0 +1,265 @@
+"""Instances before they run: one function per statement of sql/plans.sql."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from horai.core.put import Past
+from horai.core.settings import SHARDS
+from horai.core.states import CancelReason, State
+from horai.db.catalog import sql
+from horai.db.claims import Woken
+from horai.db.pool import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where new instances go: their job, its tenant, the lane, and the payload of those that bring none."""
+
+    job_id: int
+    tenant_id: int
+    lane: int
+    payload: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOfKey:
+    """The live instance of a key, locked."""
+
+    id: int
+    state: State
+    version: int | None
+    fence: int
+    execute_time: datetime
+    lane: int
+    due: datetime
+    payload: str | None
+    fire_time: datetime
+    """The time of the last put; retries leave it alone."""
+
+    @property
+    def woken(self) -> Woken:
+        """While it was locked, a claimer may have passed it over: its lane has to look again."""
+        return Woken(self.id, self.lane, self.due)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a put asks for a key; `supersedes` and `fence` continue the chain of the instance it replaces."""
+
+    key: str
+    at: datetime
+    payload: str | None
+    version: int | None
+    supersedes: int | None = None
+    fence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPast:
+    """What history knows of a key: its highest fence, the ids of its dead instances and of the last one that finished."""
+
+    past: Past = field(default_factory=Past)
+    fence: int = 0
+    dead: tuple[int, ...] = ()
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelledRow:
+    """An instance that was cancelled, and the fence of the claim that this ended: None when it did not run."""
+
+    id: int
+    fence: int | None
+
+
+async def live_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, LiveOfKey]:
+    """Locks and returns the live instances of keys."""
+    rows = await connection.fetch(sql("live_of_keys"), job_id, list(keys))
+    return {
+        row["key"]: LiveOfKey(
+            row["id"],
+            State(row["state"]),
+            row["version"],
+            row["fence"],
+            row["execute_time"],
+            row["lane"],
+            row["due"],
+            row["payload"],
+            row["fire_time"],
+        )
+        for row in rows
+    }
+
+
+async def move_planned(connection: Connection, moves: Sequence[tuple[LiveOfKey, Wish]]) -> dict[int, Woken]:
+    """Moves what has not started to another time; what has started meanwhile is absent."""
+    rows = await connection.fetch(
+        sql("move_planned"),
+        [live.id for live, _ in moves],
+        [wish.at for _, wish in moves],
+        [wish.payload for _, wish in moves],
+        [wish.version for _, wish in moves],
+        [live.execute_time for live, _ in moves],
+    )
+    return {row["id"]: Woken(row["id"], row["lane"], row["due"]) for row in rows}
+
+
+async def supersede_running(connection: Connection, moves: Sequence[tuple[LiveOfKey, Wish]]) -> set[int]:
+    """RUNNING → CANCELLED (SUPERSEDED); the ids that were."""
+    rows = await connection.fetch(
+        sql("supersede_running"), [live.id for live, _ in moves], [wish.at for _, wish in moves]
+    )
+    return {row["id"] for row in rows}
+
+
+async def insert_keyed(connection: Connection, place: Place, wishes: Sequence[Wish]) -> dict[str, Woken]:
+    """Makes live instances of keys; a key that somebody else has made one of is absent."""
+    rows = await connection.fetch(
+        sql("insert_keyed"),
+        place.job_id,
+        place.tenant_id,
+        place.lane,
+        SHARDS,
+        [wish.key for wish in wishes],
+        [wish.at for wish in wishes],
+        [wish.payload for wish in wishes],
+        [wish.version for wish in wishes],
+        [wish.supersedes for wish in wishes],
+        [wish.fence for wish in wishes],
+        place.payload,
+    )
+    return {row["key"]: Woken(row["id"], row["lane"], row["due"]) for row in rows}
+
+
+async def insert_many(
+    connection: Connection, place: Place, items: Sequence[tuple[datetime | None, str | None]]
+) -> list[Woken]:
+    """Makes an instance without a key per (time, payload), in their order; a time of None means now."""
+    rows = await connection.fetch(
+        sql("insert_many"),
+        place.job_id,
+        place.tenant_id,
+        place.lane,
+        SHARDS,
+        [at for at, _ in items],
+        [payload for _, payload in items],
+        place.payload,
+    )
+    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+
+
+async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> Mapping[str, KeyPast]:
+    """What history knows of keys. Ask in a later statement than the one that saw no live row."""
+    rows = await connection.fetch(sql("past_of_keys"), job_id, list(keys))
+    return {
+        row["key"]: KeyPast(Past(row["succeeded"], row["version"]), row["fence"], tuple(row["dead"]), row["last"])
+        for row in rows
+    }
+
+
+async def repeated_keys(connection: Connection, job_id: int, wishes: Sequence[Wish]) -> list[str]:
+    """The keys whose last finished instance has the version, the time and the payload that is wished for."""
+    keys, times = [wish.key for wish in wishes], [wish.at for wish in wishes]
+    payloads, versions = [wish.payload for wish in wishes], [wish.version for wish in wishes]
+    rows = await connection.fetch(sql("repeated_keys"), job_id, keys, times, payloads, versions)
+    return [row["key"] for row in rows]
+
+
+async def inherit(connection: Connection, pasts: Mapping[int, KeyPast]) -> None:
+    """Gives rows this transaction has just inserted what they have from the past of their keys."""
+    versions, fences = [known.past.version for known in pasts.values()], [known.fence for known in pasts.values()]
+    await connection.execute(sql("inherit"), list(pasts), versions, fences)
+
+
+async def take_back(connection: Connection, instance_ids: Sequence[int]) -> None:
+    """Removes rows this transaction has just inserted."""
+    await connection.execute(sql("take_back"), list(instance_ids))
+
+
+async def supersede_dead_letters(connection: Connection, instance_ids: Sequence[int]) -> None:
+    """A new intent makes the replay of these dead letters needless."""
+    await connection.execute(sql("supersede_dead_letters"), list(instance_ids))
+
+
+async def cancel_live(
+    connection: Connection, instance_ids: Sequence[int], reason: CancelReason, *, running: bool
+) -> list[CancelledRow]:
+    """Cancels live instances, RUNNING ones only when `running`; those that were."""
+    rows = await connection.fetch(sql("cancel_live"), list(instance_ids), int(reason), running, reason.name)
+    return [CancelledRow(row["id"], row["fence"]) for row in rows]
+
+
+async def lock_waiting(connection: Connection, job_id: int, limit: int) -> list[int]:
+    """Locks a batch of a job's live instances that have not started."""
+    return [row["id"] for row in await connection.fetch(sql("lock_waiting"), job_id, limit)]
+
+
+async def has_waiting(connection: Connection, job_id: int) -> bool:
+    """Whether a job has live instances that have not started."""
+    return await connection.fetchval(sql("has_waiting"), job_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Where a job's waiting rows belong: its own, and what a backfill has made. `is_gated`: parked slots stay for its gate."""
+
+    own: int
+    backfilled: int
+    is_gated: bool = False
+
+
+async def move_to_lane(connection: Connection, job_id: int, lanes: Lanes, limit: int) -> list[Woken]:
+    """Moves up to `limit` waiting rows of a job to where they belong."""
+    rows = await connection.fetch(sql("move_to_lane"), job_id, lanes.own, limit, lanes.is_gated, lanes.backfilled)
+    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+
+
+async def has_waiting_elsewhere(connection: Connection, job_id: int, lanes: Lanes) -> bool:
+    """Whether waiting rows of a job are not where they belong."""
+    return await connection.fetchval(sql("has_waiting_elsewhere"), job_id, lanes.own, lanes.is_gated, lanes.backfilled)
+
+
+Unkeyed = tuple[datetime | None, str | None]
+"""An instance without a key: when (None: now), and with which payload (None: the job's)."""
+
+
+async def enqueue(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Woken]:
+    """Makes an instance of the named job for each item, in their order; none when there is no such job."""
+    rows = await connection.fetch(
+        sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], [payload for _, payload in items]
+    )
+    return [Woken(id_, lane, due) for id_, lane, due in rows]
+
+
+async def enqueue_one(connection: Connection, tenant_id: int, job: str, item: Unkeyed) -> Woken | None:
+    """Makes one instance of the named job; None when there is no such job."""
+    row = await connection.fetchrow(sql("enqueue_one"), job, tenant_id, SHARDS, *item)
+    return None if row is None else Woken(*row)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Instances of one job, in the order they were asked for; their lane, and when the first may be claimed."""
+
+    ids: Sequence[int]
+    lane: int
+    due: datetime
+
+
+async def enqueue_many(
+    connection: Connection, tenant_id: int, job: str, at: datetime | None, payloads: Sequence[str | None]
+) -> Made | None:
+    """Makes an instance of the named job for each payload, all at one time (None: now); None when there is no such job."""
+    row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, payloads)
+    return None if row is None else Made(*row)
+
+
+async def job_of(connection: Connection, instance_id: int) -> int:
+    """The job of an instance that the caller's transaction has just made."""
+    return await connection.fetchval(sql("job_of"), instance_id)
+
+
+async def accept_version(connection: Connection, versions: Mapping[int, int | None]) -> None:
+    """Gives live instances, which the caller holds, the version of what is about to end them; None leaves theirs."""
+    await connection.execute(sql("accept_version"), list(versions), list(versions.values()))

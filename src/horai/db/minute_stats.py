@@ -1,0 +1,74 @@
+"""What was done in each minute, and how many instances there are: one function per statement of sql/minutes.sql."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import asyncpg
+import msgspec
+
+from horai.core.minute_stats import Gauges, Tally
+from horai.core.states import State
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+
+COUNTED = 10_000
+"""Up to so many live instances are counted one by one; of more, about as many are looked at."""
+GAUGED = 100_000
+"""So far a gauge goes."""
+
+
+async def write_minute(connection: Connection, at: datetime, node: int, tally: Tally) -> None:
+    """What a node has done in a minute so far."""
+    counts = (tally.started, tally.succeeded, tally.failed, tally.dead)
+    await connection.execute(sql("write_minute"), at, node, *counts, json.dumps(tally.delays))
+
+
+async def minutes_since(connection: Connection, since: datetime) -> list[tuple[datetime, Tally]]:
+    """What was done in each minute from then on, by every process."""
+    found: list[tuple[datetime, Tally]] = []
+    for at, started, succeeded, failed, dead, delays in await connection.fetch(sql("minutes_since"), since):
+        pairs = msgspec.json.decode(delays, type=tuple[tuple[int, int], ...])
+        found.append((at, Tally(started, succeeded, failed, dead, pairs)))
+    return found
+
+
+async def take_gauges(connection: Connection, at: datetime) -> None:
+    """Writes down how much waits now as that of the minute `at`, unless some process has done so."""
+    await connection.execute(sql("take_gauges"), at, GAUGED)
+
+
+async def gauges_since(connection: Connection, since: datetime) -> dict[datetime, Gauges]:
+    """By minute; one in which nobody looked has none."""
+    return {at: Gauges(*counts) for at, *counts in await connection.fetch(sql("gauges_since"), since)}
+
+
+async def forget_minutes(connection: Connection, after: timedelta) -> None:
+    """Those that are older."""
+    await connection.execute(sql("forget_minutes"), after)
+
+
+@dataclass(frozen=True, slots=True)
+class StateCounts:
+    """Count the live instances of each state, and those in INIT whose time has come; estimated unless `is_exact`."""
+
+    instances: dict[State, int]
+    overdue: int
+    is_exact: bool
+
+
+def _counted(rows: Sequence[asyncpg.Record], factor: float, *, is_exact: bool) -> StateCounts:
+    instances = {State(row["state"]): round(row["instances"] * factor) for row in rows}
+    return StateCounts(instances, round(sum(row["overdue"] for row in rows) * factor), is_exact)
+
+
+async def count_states(connection: Connection, tenant_id: int) -> StateCounts:
+    """Of few all are counted, of many a sample; the cost is about the same, whatever there is."""
+    rows = await connection.fetch(sql("count_states"), tenant_id, COUNTED + 1)
+    if sum(row["instances"] for row in rows) <= COUNTED:
+        return _counted(rows, 1.0, is_exact=True)
+    estimate: int = await connection.fetchval(sql("live_estimate"))
+    percent = min(max(100.0 * COUNTED / max(estimate, COUNTED), 0.001), 100.0)
+    rows = await connection.fetch(sql("sample_states"), tenant_id, percent)
+    return _counted(rows, 100 / percent, is_exact=False)

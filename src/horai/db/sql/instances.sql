@@ -1,0 +1,209 @@
+-- How instances come to be, are moved and are cancelled before they run. Whatever becomes claimable is due now or later,
+-- never in the past: a claimer's cursor has passed the past.
+
+-- name: live_of_keys
+-- Locks the live instances of keys, in the order of their ids, so that the state decided on is the state written.
+-- `id + 0` sorts by id but not by the primary key, which the planner would otherwise read from end to end for its order.
+select id, key, state, version, fence, lane, execute_time, due, payload, fire_time from horai.instance_live
+where job_id = $1 and key = any ($2::text[]) order by id + 0 for update;
+
+-- name: move_planned
+-- moves: INIT -> INIT, FAIL -> FAIL
+-- Changes the time (and payload) of what has not started; a RUNNING row never matches. BLOCKED rows stay where they are.
+with wish as (
+    select * from unnest($1::bigint[], $2::timestamptz[], $3::json[], $4::bigint[], $5::timestamptz[]) as w(id, at, payload, version, was)
+), moved as (
+    update horai.instance_live live
+    set execute_time = wish.at, due = greatest(wish.at, clock_timestamp()), fire_time = wish.at, payload = coalesce(wish.payload, live.payload),
+        version = coalesce(wish.version, live.version), events = live.events + 1, updated_at = clock_timestamp()
+    from wish where live.id = any (array[wish.id]) and live.state in (0, 3, 6)
+    returning live.*, wish.was
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events, 'INSTANCE_RESCHEDULED',
+        json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'executeTime', execute_time, 'was', was, 'version', version) from moved
+)
+select id, lane, due from moved;
+
+-- name: supersede_running
+-- moves: RUNNING -> CANCELLED
+-- The old run is left to finish and loses its say; its successor is inserted in the same transaction.
+with gone as (
+    delete from horai.instance_live live using unnest($1::bigint[], $2::timestamptz[]) as wish(id, at)
+    where live.id = any (array[wish.id]) and live.state = 1 returning live.*, wish.at as wished
+), kept as (
+    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
+    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events + 1, 5, 2, key, payload, error_code, error_msg
+    from gone
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', 'SUPERSEDED', 'executeTime', wished) from gone
+)
+select id from gone;
+
+-- name: cancel_live
+-- moves: INIT | FAIL | BLOCKED | RUNNING -> CANCELLED
+-- Ends live instances by id with the reason given. What a RUNNING one has sent stays sent; its outcome will be kept as late.
+with held as materialized (
+    select id from horai.instance_live where id = any ($1::bigint[]) and (state <> 1 or $3::boolean) order by id for update
+), gone as (
+    delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*
+), kept as (
+    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
+    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
+        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events + 1, 5, $2, key, payload, error_code, error_msg
+    from gone
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', $4::text) from gone
+)
+select id, case when state = 1 then fence end as fence from gone;
+
+-- name: insert_keyed
+-- moves: -> INIT
+-- A key that does not come back: another transaction has made a live instance of it meanwhile; decide again.
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, payload, version, supersedes, fence)
+select fresh.id, $1, $2, $3, fresh.id % $4, fresh.key, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()), -fresh.id,
+    coalesce(fresh.payload, $11::json), fresh.version, fresh.supersedes, fresh.fence
+from (
+    select nextval('horai.instance_id') as id, wish.*
+    from unnest($5::text[], $6::timestamptz[], $7::json[], $8::bigint[], $9::bigint[], $10::bigint[])
+        as wish(key, at, payload, version, supersedes, fence)
+    order by wish.key
+) fresh
+on conflict (job_id, key) where key is not null do nothing
+returning id, key, lane, due;
+
+-- name: insert_many
+-- moves: -> INIT
+-- Instances without a key; $5 execute times (null: now), $6 payloads (null: the job's). One row per input, in its order.
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+select fresh.id, $1, $2, $3, fresh.id % $4, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()), -fresh.id, fresh.payload
+from (
+    select nextval('horai.instance_id') as id, date_trunc('milliseconds', coalesce(item.at, clock_timestamp())) as at,
+        coalesce(item.payload, $7::json) as payload
+    from unnest($5::timestamptz[], $6::json[]) with ordinality as item(at, payload, position)
+    order by item.position
+) fresh
+returning id, lane, due;
+
+-- name: past_of_keys
+-- What history knows of keys. Asked in a later statement than the one that saw no live row: a row that moves from live
+-- to history is seen by neither half of a statement that reads both.
+-- Ids do not tell which came last: each connection takes them from a stock of its own.
+select key, bool_or(state = 2) as succeeded, max(version) as version, max(fence) as fence,
+    coalesce(array_agg(id) filter (where state = 4), '{}') as dead, (array_agg(id order by finished_at desc))[1] as last
+from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
+
+-- name: repeated_keys
+-- Keys whose last finished instance is what is wished for: the version, the time, and the payload as it was written. The time
+-- is that of the put, which retries leave alone.
+select wish.key from unnest($2::text[], $3::timestamptz[], $4::json[], $5::bigint[]) as wish(key, at, payload, version)
+cross join lateral (
+    select version, fire_time, payload from horai.instance_history past
+    where past.job_id = $1 and past.key = wish.key order by finished_at desc limit 1
+) last
+where last.version = wish.version and last.fire_time = wish.at and (wish.payload is null or last.payload::text = wish.payload::text);
+
+-- name: inherit
+-- What the row this transaction has just inserted has from its key's past: the fence goes on growing along the unit, and a
+-- put without a version leaves the last accepted one in force.
+update horai.instance_live live set version = coalesce(live.version, past.version), fence = greatest(live.fence, past.fence)
+from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as past(id, version, fence) where live.id = any (array[past.id]);
+
+-- name: take_back
+-- Removes the rows this very transaction inserted, when history says that their keys have succeeded.
+delete from horai.instance_live where id = any ($1::bigint[]) and state = 0 and attempt = 0;
+
+-- name: supersede_dead_letters
+-- A new intent for a dead key: its letter needs no replay any more.
+update horai.dead_letter set replay_status = 'SUPERSEDED' where instance_id = any ($1::bigint[]) and replay_status = 'NEW';
+
+-- name: lock_waiting
+-- A batch of a job's live instances that have not started, locked; what somebody holds is left for the next round.
+select id from horai.instance_live where job_id = $1 and state <> 1 order by id limit $2 for update skip locked;
+
+-- name: move_to_lane
+-- Moves a job's waiting rows to another lane, a batch at a time; what becomes claimable is due now or later. $4: the job has
+-- a gate, which lets its parked slots go. $5: the lane of those that a backfill has made, which pass no gate.
+with chosen as materialized (
+    select live.id, case when own.instance_id is null then $2::integer else $5::integer end as lane
+    from horai.instance_live live left join horai.backfill_instance own on own.instance_id = live.id
+    where live.job_id = $1 and live.lane <> case when own.instance_id is null then $2::integer else $5::integer end and live.state in (0, 3)
+        and not ($4 and live.lane = 0 and live.slot >= 0 and own.instance_id is null)
+    order by live.id limit $3 for update of live skip locked
+)
+update horai.instance_live live set lane = chosen.lane, due = greatest(live.due, clock_timestamp()), updated_at = clock_timestamp()
+from chosen where live.id = chosen.id
+returning live.id, live.lane, live.due;
+
+-- name: has_waiting_elsewhere
+select exists (
+    select from horai.instance_live live left join horai.backfill_instance own on own.instance_id = live.id
+    where live.job_id = $1 and live.lane <> case when own.instance_id is null then $2::integer else $4::integer end and live.state in (0, 3)
+        and not ($3 and live.lane = 0 and live.slot >= 0 and own.instance_id is null));
+
+-- name: has_waiting
+select exists (select from horai.instance_live where job_id = $1 and state <> 1);
+
+-- name: enqueue
+-- moves: -> INIT
+-- Instances of one job by its name, in one statement: $2 its tenant, $4 execute times (null: now), $5 payloads (null: the
+-- job's). One row per input, in its order; none at all when there is no such job. The lock orders it against a pause.
+with job as materialized (
+    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
+    where tenant_id = $2 and name = $1 and deleted_at is null for key share
+)
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+select fresh.id, job.id, job.tenant_id, job.lane, fresh.id % $3, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()),
+    -fresh.id, coalesce(fresh.payload, job.payload)
+from job cross join (
+    select nextval('horai.instance_id') as id, date_trunc('milliseconds', coalesce(item.at, clock_timestamp())) as at, item.payload
+    from unnest($4::timestamptz[], $5::json[]) with ordinality as item(at, payload, position)
+    order by item.position
+) fresh
+returning id, lane, due;
+
+-- name: enqueue_one
+-- moves: -> INIT
+-- The same for a lone caller, who waits for it: a quarter quicker without the array.
+insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+select fresh.id, fresh.job_id, fresh.tenant_id, fresh.lane, fresh.id % $3, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()),
+    -fresh.id, fresh.payload
+from (
+    select nextval('horai.instance_id') as id, job.id as job_id, job.tenant_id, case when job.status = 0 then job.lane_id else 0 end as lane,
+        date_trunc('milliseconds', coalesce($4::timestamptz, clock_timestamp())) as at, coalesce($5::json, job.payload) as payload
+    from horai.job where job.tenant_id = $2 and job.name = $1 and job.deleted_at is null for key share
+) fresh
+returning id, lane, due;
+
+-- name: enqueue_many
+-- moves: -> INIT
+-- The same for many at one time ($4, null: now): their ids in the order of the payloads, as one row; none without the job.
+-- A connection's ids only grow, so that their order is that of the payloads.
+with job as materialized (
+    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
+    where tenant_id = $2 and name = $1 and deleted_at is null for key share
+), made as (
+    insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+    select fresh.id, job.id, job.tenant_id, job.lane, fresh.id % $3, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()),
+        -fresh.id, coalesce(fresh.payload, job.payload)
+    from job cross join (
+        select nextval('horai.instance_id') as id, date_trunc('milliseconds', coalesce($4::timestamptz, clock_timestamp())) as at, item.payload
+        from unnest($5::json[]) with ordinality as item(payload, position)
+        order by item.position
+    ) fresh
+    returning id, lane, due
+)
+select array_agg(id order by id) as ids, lane, min(due) as due from made group by lane;
+
+-- name: job_of
+select job_id from horai.instance_live where id = $1;
+
+-- name: accept_version
+-- A cancel has a version too: what it ends bears it, so that a put which is older than the cancel stays ignored.
+update horai.instance_live live set version = wish.version
+from unnest($1::bigint[], $2::bigint[]) as wish(id, version) where live.id = wish.id and wish.version is not null;

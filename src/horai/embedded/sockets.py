@@ -1,0 +1,73 @@
+"""The private directory of the unix socket, and the URL that leads there.
+
+Its mode is the access control: whoever may enter it is trusted, and nothing listens anywhere else.
+"""
+
+import os
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+from horai.embedded.account import Account
+from horai.embedded.area import Area
+from horai.embedded.errors import GIVE_OTHER_DIRECTORY, DirectoryNotOurs
+
+SUPERUSER = "horai"
+DATABASE = "horai"
+LONGEST_PATH = 90
+"""Bytes. The kernels' limits are 104 and 108, and some clients build longer names."""
+SHORT_ROOT = Path("/tmp")  # noqa: S108 - sticky; our directory in it is 0700 and its owner is checked
+
+
+def choose_directory(area: Area, port: int) -> Path:
+    """Inside the area; where that is too long, or has the comma that clients read as a list, a short one."""
+    if len(os.fsencode(_socket(area.sockets, port))) <= LONGEST_PATH and "," not in str(area.sockets):
+        return area.sockets
+    name = sha256(os.fsencode(area.root)).hexdigest()[:16]
+    return SHORT_ROOT / f"horai-{name}"
+
+
+def prepare_directory(directory: Path, account: Account, port: int) -> None:
+    """Make it 0700 and `account`'s, without what a dead server left. One of a stranger, or a symlink, is refused."""
+    with suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise _not_ours(directory) from error
+    try:
+        if os.fstat(descriptor).st_uid not in {account.uid, os.geteuid()}:
+            raise _not_ours(directory)
+        if account.is_other:
+            os.fchown(descriptor, account.uid, account.gid)
+        os.fchmod(descriptor, 0o700)
+    finally:
+        os.close(descriptor)
+    socket = _socket(directory, port)
+    for stale in (socket, socket.with_name(f"{socket.name}.lock")):
+        # A lock file of a dead server would stop the new one if its process id is in use again.
+        stale.unlink(missing_ok=True)
+
+
+def forget_directory(directory: Path, area: Area) -> None:
+    """Leave nothing behind outside the area."""
+    if directory != area.sockets:
+        with suppress(OSError):
+            directory.rmdir()
+
+
+def url(directory: Path, port: int, database: str = DATABASE) -> str:
+    """As asyncpg and libpq read it."""
+    return f"postgresql://{SUPERUSER}@/{database}?host={quote(str(directory))}&port={port}"
+
+
+def _socket(directory: Path, port: int) -> Path:
+    return directory / f".s.PGSQL.{port}"
+
+
+def _not_ours(directory: Path) -> DirectoryNotOurs:
+    return DirectoryNotOurs(
+        f"{directory}, the place for the database's socket, is a symlink or belongs to somebody else.",
+        f"Remove it. Or: {GIVE_OTHER_DIRECTORY} With a path under 60 bytes the socket lies inside.",
+    )

@@ -1,0 +1,146 @@
+"""Makes late slots bit by bit, after a downtime or a pause.
+
+Each lane is given as many as it works off in a moment, so that fresh work beside them keeps its pace and the hot table
+stays small however long the downtime was. Slots that may not overlap are made one after the other: the next when the
+last has ended. What was made is in the table, how far each job has come too: a crash loses nothing and repeats nothing.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+import structlog
+
+from horai.core.catch_up_pace import Portions
+from horai.core.settings import EngineSettings
+from horai.core.shards import Duty
+from horai.db import catch_ups
+from horai.db.catch_ups import Catchup, LateSlot
+from horai.db.pool import Dedicated
+from horai.db.stage_connection import Line
+from horai.db.wakeups import Wakeups
+from horai.engine.lease import Keeper
+from horai.time.schedule import Schedule, next_after, next_from
+
+log = structlog.get_logger(__name__)
+
+PAGE = 1_000
+LOOK = timedelta(milliseconds=200)
+IDLE = timedelta(minutes=2)
+"""Whoever leaves late slots behind says so; this is for a word that was lost."""
+
+
+class Catcher:
+    """The stage that catches up."""
+
+    name = "catcher"
+
+    def __init__(self, line: Line, keeper: Keeper, wakeups: Wakeups, settings: EngineSettings) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._keeper = keeper
+        self._wakeups = wakeups
+        self._settings = settings
+        self._after = 0
+        self._portions: dict[int, Portions] = {}
+        self._lanes: dict[int, set[int]] = {}
+        """The late slots of each lane that nobody has begun, as of the last look."""
+        self._gated: dict[int, int] = {}
+        """The late slot of each job that may not overlap and whose last one has not ended."""
+        self._unreadable: set[int] = set()
+
+    async def step(self, now: datetime) -> datetime:
+        """Makes one portion for each lane that has worked off its last one."""
+        shards = self._keeper.shards(Duty.trigger)
+        if not self._keeper.holds() or not shards:
+            return now + self._settings.sweep
+        connection = await self.line.get()
+        if not await catch_ups.has_catchups(connection):
+            return now + IDLE
+        await self._look(connection)
+        async with connection.transaction():
+            page = await catch_ups.take_catchups(connection, self._after, PAGE, shards)
+            slots, steps = self._choose(page)
+            made = await catch_ups.make_late_slots(connection, slots) if slots else []
+            if steps:
+                await catch_ups.move_catchups(connection, steps)
+        self._note(page, made)
+        is_last = len(page) < PAGE
+        is_done = is_last and not page and self._after == 0
+        self._after = 0 if is_last else page[-1].id
+        return now + (self._settings.sweep if is_done else LOOK if is_last else timedelta(0))
+
+    async def _look(self, connection: Dedicated) -> None:
+        """What of the slots made before is still there."""
+        known = [i for ids in self._lanes.values() for i in ids] + [*self._gated.values()]
+        left = await catch_ups.late_slots_left(connection, known) if known else {}
+        self._lanes = {
+            lane: still for lane, ids in self._lanes.items() if (still := {i for i in ids if left.get(i, False)})
+        }
+        self._gated = {job: i for job, i in self._gated.items() if i in left}
+
+    def _choose(self, page: Sequence[Catchup]) -> tuple[list[tuple[int, datetime]], list[tuple[int, datetime | None]]]:
+        """The slots to make now, job by job, and how far each has come then."""
+        now = time.monotonic()
+        shares = Counter(catchup.lane for catchup in page)
+        room = {
+            lane: self._portions.setdefault(lane, Portions()).next(len(self._lanes.get(lane, ())), now)
+            for lane in shares
+        }
+        slots: list[tuple[int, datetime]] = []
+        steps: list[tuple[int, datetime | None]] = []
+        for catchup in page:
+            share = min(room[catchup.lane], max(1, room[catchup.lane] // shares[catchup.lane]))
+            shares[catchup.lane] -= 1
+            if catchup.is_gated:
+                share = 0 if catchup.job_id in self._gated else min(share, 1)
+            if share:
+                try:
+                    chosen, next_time = _slots(catchup, share)
+                except ValueError as error:  # in a zone that our rules lack: the others do not wait for it
+                    self._leave(catchup, error)
+                    continue
+                room[catchup.lane] -= len(chosen)
+                slots += [(catchup.job_id, fire) for fire in chosen]
+                steps.append((catchup.id, next_time))
+        return slots, steps
+
+    def _leave(self, catchup: Catchup, error: ValueError) -> None:
+        """Said once: it is met again at every look."""
+        if catchup.id not in self._unreadable:
+            self._unreadable.add(catchup.id)
+            log.error("schedule cannot be read; its late slots wait", job=catchup.job_id, error=str(error))
+
+    def _note(self, page: Sequence[Catchup], made: Sequence[LateSlot]) -> None:
+        """After the commit: remembers what was made, and tells whoever runs or decides on it."""
+        lane_of = {catchup.job_id: catchup.lane for catchup in page}
+        now = time.monotonic()
+        for slot in made:
+            if slot.woken.lane:
+                self._lanes.setdefault(slot.woken.lane, set()).add(slot.woken.id)
+            else:
+                self._gated[slot.job_id] = slot.woken.id
+            self._portions[lane_of[slot.job_id]].given(now)
+        self._wakeups.announce(slot.woken for slot in made)
+        self._wakeups.gates_asked([slot.job_id for slot in made if not slot.woken.lane])
+
+
+def _slots(catchup: Catchup, most: int) -> tuple[list[datetime], datetime | None]:
+    """Up to so many of its next slots, and the one after them; None when there is none."""
+    chosen: list[datetime] = []
+    fire = next_from(catchup.schedule, catchup.next_time)
+    while fire is not None and fire <= catchup.until_time:
+        if len(chosen) == most:
+            return chosen, fire
+        chosen.append(fire)
+        fire = _next_after(catchup.schedule, fire)
+    return chosen, None
+
+
+@lru_cache(maxsize=10_000)
+def _next_after(schedule: Schedule, after: datetime) -> datetime | None:
+    """Remembered: thousands of jobs catch up on the same slots."""
+    return next_after(schedule, after)

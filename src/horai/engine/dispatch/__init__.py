@@ -1,0 +1,1 @@
+"""Claim due instances, admit them, and run their attempts."""

@@ -1,0 +1,267 @@
+"""Claims what is due and hands it out: the stage that picks whose turn it is.
+
+Timers and wakes say which places have something due; turns say who of them is next; one statement claims; and what a
+place has next is asked for when it has run dry. Never more is claimed than there is room for.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from horai.core.fairness import Company, Standing, Turns
+from horai.core.health import Vitals
+from horai.core.settings import EngineSettings
+from horai.core.shards import Duty
+from horai.db import claims, jobs
+from horai.db.clock import DatabaseClock
+from horai.db.pool import Dedicated
+from horai.db.stage_connection import Line
+from horai.engine.dispatch.admission import Handout
+from horai.engine.dispatch.attempts import Attempts
+from horai.engine.dispatch.claimer import Claimer, Harvest, Pick
+from horai.engine.dispatch.in_flight import Holdings
+from horai.engine.dispatch.scans import BEFORE_ALL, HTTP, Lanes, Place
+from horai.engine.lease import Keeper
+
+log = structlog.get_logger(__name__)
+
+NOT_TRUSTED_PAUSE = timedelta(milliseconds=200)
+IDLE = timedelta(seconds=60)
+PLACES_AT_ONCE = 256
+ASKED_AT_ONCE = 1_000
+ASK_EVERY = 0.02
+"""Seconds for which claims go on before places that have run dry are asked what they have next."""
+CLAIMS_A_STEP = 50
+RELEARN = timedelta(seconds=1)
+SHORTEST_BARREN = timedelta(milliseconds=1)
+LONGEST_BARREN = timedelta(milliseconds=500)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a dispatcher works with."""
+
+    keeper: Keeper
+    attempts: Attempts
+    handout: Handout
+    claimer: Claimer
+    lanes: Lanes
+    holdings: Holdings
+    clock: DatabaseClock
+    vitals: Vitals
+    settings: EngineSettings
+
+
+class Dispatcher:
+    """The stage that claims."""
+
+    name = "dispatcher"
+
+    def __init__(self, line: Line, bench: Bench) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self.bench = bench
+        self._lanes = bench.lanes
+        self._settings = bench.settings
+        bench.holdings.freed = self.signal
+        self._turns: Turns[Place] = Turns(time.monotonic())
+        self._barren: dict[Place, int] = {}
+        self._held_back: dict[str, dict[Place, None]] = {}
+        """Places that have something due and whose handler has no room, by handler."""
+        self._company = Company()
+        self._is_lanes_stale = True
+        self._learnt_at: datetime | None = None
+        self._stepping = asyncio.Lock()
+        self.is_draining = False
+        self.is_active = False
+        """Whether something was claimed since the last look at this; the sweeper's to take back."""
+
+    def wake(self, shard: int | None, lane: int, due: datetime, after: int = BEFORE_ALL) -> None:
+        """A row of this lane, with an id above `after`, is claimable from `due` on."""
+        is_new = not self._lanes.knows(lane)
+        self._is_lanes_stale = self._is_lanes_stale or is_new
+        if self._lanes.wake(shard, lane, due, after) or is_new:
+            self.signal.set()
+
+    def wake_queue(self, queue_id: int) -> None:
+        """A queue has other limits, or a free slot. What it allows is read again; the row decides until then."""
+        self._is_lanes_stale = True
+        for place in self._lanes.places_of_queue(queue_id):
+            self._barren.pop(place, None)
+            self._lanes.arm(place, self.bench.clock.now())
+        self.signal.set()
+
+    def look_everywhere(self) -> None:
+        """Wakes were lost: every place is asked what it has next."""
+        self._is_lanes_stale = True
+        self._lanes.ask(place for place in self._lanes.places() if not self.is_ready(place))
+        self.signal.set()
+
+    def learn(self, lanes: Iterable[jobs.Lane]) -> None:
+        """Takes note of the lanes as somebody has just read them."""
+        self._lanes.learn(lanes)
+        self._learnt_at = self.bench.clock.now()
+        if self._lanes.unknown:
+            self.signal.set()
+
+    def is_ready(self, place: Place) -> bool:
+        """Whether this place is in line to be claimed from, or will be as soon as its handler has room."""
+        return place in self._turns or any(place in places for places in self._held_back.values())
+
+    async def step(self, now: datetime) -> datetime:
+        """Claims all that is due, as far as there is room."""
+        if self.is_draining or not self.bench.keeper.holds():
+            return now + NOT_TRUSTED_PAUSE
+        async with self._stepping:
+            connection = await self.line.get()
+            await self._look_around(connection, now)
+            asked_at = -math.inf
+            for _ in range(CLAIMS_A_STEP):
+                self._line_up()
+                if not self._turns or time.monotonic() >= asked_at + ASK_EVERY:
+                    await self._ask(connection)
+                    self._line_up()
+                    asked_at = time.monotonic()
+                if not self._turns or self.bench.holdings.room <= 0 or self.is_draining:
+                    break
+                if not self.bench.keeper.holds():
+                    return now + NOT_TRUSTED_PAUSE
+                await self._serve(connection)
+            return self._next_look()
+
+    def _next_look(self) -> datetime:
+        """With no room the signal of `Holdings` comes first; otherwise the next timer."""
+        now = self.bench.clock.now()
+        looks = [now + IDLE]
+        if self.bench.holdings.room > 0:
+            if self._turns or self._lanes.unknown:
+                return now
+            if (due := self._lanes.next_at()) is not None:
+                looks.append(due)
+        if self._is_lanes_stale and self._learnt_at is not None:
+            looks.append(self._learnt_at + RELEARN)
+        return min(looks)
+
+    async def _look_around(self, connection: Dedicated, now: datetime) -> None:
+        """Shards that came or went, claims whose answer was lost, lanes that are new or have other limits."""
+        for place in self._lanes.own(self.bench.keeper.shards(Duty.dispatch)):
+            self._turns.discard(place)
+            self._held_back.get(HTTP, {}).pop(place, None)
+        if self.bench.claimer.is_answer_lost:
+            await self.bench.claimer.release_lost(connection)
+        if self._is_lanes_stale and (self._learnt_at is None or now >= self._learnt_at + RELEARN):
+            await self._relearn(connection)
+
+    async def _relearn(self, connection: Dedicated) -> None:
+        self._is_lanes_stale = False  # before the look: what changes during it is looked at again
+        try:
+            self.learn(await jobs.lanes(connection))
+        except BaseException:
+            self._is_lanes_stale = True
+            raise
+
+    async def _ask(self, connection: Dedicated) -> None:
+        """Sets the timers of places whose next due is not known."""
+        while unknown := [*self._lanes.unknown][:ASKED_AT_ONCE]:
+            for place in unknown:  # before the question: what becomes unknown during it is asked again
+                del self._lanes.unknown[place]
+            open_ones = [place for place in unknown if not self._lanes[place.lane].limits.paused]
+            try:
+                found = await claims.next_due(connection, [self._lanes.position(place) for place in open_ones])
+            except BaseException:
+                self._lanes.ask(unknown)
+                raise
+            now = self.bench.clock.now()
+            for shard, lane, due in found:
+                place = Place(shard, lane)
+                self._lanes.arm(place, max(due, now + self._barren_pause(place)))
+
+    def _barren_pause(self, place: Place) -> timedelta:
+        """What is due and yet was not claimed is locked, or its queue is full: soon again, and ever less soon."""
+        times = self._barren.get(place)
+        return timedelta(0) if times is None else min(SHORTEST_BARREN * 4 ** min(times, 8), LONGEST_BARREN)
+
+    def _line_up(self) -> None:
+        """Queue the scans whose timers are due, and those held back for a handler that has room now."""
+        now, due = time.monotonic(), self._lanes.take_due(self.bench.clock.now())
+        for handler in [name for name in self._held_back if self.bench.holdings.room_of(name) > 0]:
+            due += self._held_back.pop(handler)
+        for place in due:
+            lane = self._lanes[place.lane]
+            if not self._lanes.is_ours(place) or lane.limits.paused:
+                continue
+            if lane.handler in self._held_back:
+                self._held_back[lane.handler][place] = None
+                continue
+            self._lanes.unknown.pop(place, None)  # a claim finds out, and asks when the place has run dry
+            self._company.meet(int(lane.priority), lane.tenant_id, now)
+            self._turns.ready(place, Standing(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
+
+    async def _serve(self, connection: Dedicated) -> None:
+        """One claim: pick, claim, hand out, and sort the places by what came of them."""
+        batch = self._settings.shared_batch if self._company.is_mixed(time.monotonic()) else self._settings.claim_batch
+        budget = min(batch, self.bench.holdings.room)
+        picks = self._within_shares(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE))
+        if not picks:
+            return
+        picks = _in_polls(picks, self._settings.poll_batch)
+        try:
+            harvest = await self.bench.claimer.claim(connection, picks)
+        except BaseException:
+            self._lanes.ask(place for place, _ in picks)
+            raise
+        self.is_active = self.is_active or bool(harvest.rows)
+        self._sort(picks, harvest)
+        await self.bench.handout.start(connection, harvest.rows, self.bench.clock.now())
+
+    def _within_shares(self, picks: Sequence[Pick]) -> list[Pick]:
+        """Cut the picks to the room of their handlers. Places of a handler without room wait until it has some."""
+        room: dict[str, int] = {}
+        kept: list[Pick] = []
+        for place, rows in picks:
+            handler = self._lanes.handler_of(place.lane)
+            left = room[handler] if handler in room else self.bench.holdings.room_of(handler)
+            if left > 0:
+                kept.append((place, min(rows, left)))
+            else:
+                self._held_back.setdefault(handler, {})[place] = None
+            room[handler] = left - rows
+        return kept
+
+    def _sort(self, picks: Sequence[Pick], harvest: Harvest) -> None:
+        """Whoever gave all it was asked for is in line again, whoever did not has run dry for now."""
+        now = self.bench.clock.now()
+        for place, rows in picks:
+            count = harvest.found.get(place, 0)
+            if count:
+                self._barren.pop(place, None)
+            if place in harvest.wait_until:
+                self._lanes.arm(place, harvest.wait_until[place])
+            elif count >= rows or place in harvest.passed_over:
+                self._lanes.arm(place, now)
+            else:
+                if not count:
+                    self._barren[place] = self._barren.get(place, -1) + 1
+                self._lanes.ask((place,))
+
+    async def stop(self, grace: timedelta) -> None:
+        """Claims nothing more, waits for what runs, and settles what does not end in time as failed."""
+        self.is_draining = True
+        try:
+            async with asyncio.timeout(grace.total_seconds()):
+                async with self._stepping:  # a claim under way is handed out first
+                    pass
+                await self.bench.holdings.emptied()
+        except TimeoutError:
+            await self.bench.attempts.break_off()
+
+
+def _in_polls(picks: list[Pick], most: int) -> list[Pick]:
+    """The same shares with no place giving more than `most` rows."""
+    largest = max(rows for _, rows in picks)
+    return picks if largest <= most else [(place, max(rows * most // largest, 1)) for place, rows in picks]

@@ -1,0 +1,273 @@
+"""Keeps this node's lease and its shards: a thread and a connection of its own, so that a busy event loop misses no beat.
+
+A beat is one statement that renews the node and all its shards, and brings back what there is to know of the others.
+From that follows what to take (free, or its owner was silent for a lease) and what to give back (another live node
+should own it), and whether live rows may be new, of which no wake was heard. The node trusts its leases for less time than the database does, counted from when the renewal was
+*sent*, and distrusts a shard before it gives it back: no two nodes trust one shard at the same moment. A node that has
+been fenced takes a new incarnation; what the old one held is rescued like anybody's.
+"""
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import structlog
+
+from horai import __version__
+from horai.core.change_marks import News
+from horai.core.health import Vitals
+from horai.core.shards import EVERY_ROLE, Duty, Holding, Peer, Role, next_expiry, rebalance
+from horai.db import nodes, shards
+from horai.db.clock import DatabaseClock
+from horai.db.migrate import newest_known
+from horai.db.nodes import Renewal
+from horai.db.stage_connection import Line
+
+log = structlog.get_logger(__name__)
+
+TRUST = 0.75
+"""The share of the lease for which the node trusts it."""
+AFTER_EXPIRY = 0.005
+"""Seconds by which a beat comes after the end of another node's lease."""
+SHORTEST_PAUSE = 0.05
+"""Seconds between two beats, however often others nudge: anybody who may connect to the database may notify."""
+PAUSE_AFTER_ERROR = 0.2
+CLOCK_TOLERANCE = timedelta(seconds=2)
+"""By how much the database's clock may go back without a report."""
+LONGEST_PAUSE = 2.7
+"""Seconds between two beats, however long the lease: rows that no wake announced are found by the next one."""
+
+
+class Keeper:
+    """The node's incarnation, its right to claim, and the shards that are its to look after."""
+
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        lease: timedelta,
+        clock: DatabaseClock,
+        vitals: Vitals,
+        roles: frozenset[Role] = EVERY_ROLE,
+    ) -> None:
+        self.on_change: list[Callable[[], None]] = []
+        """Called in the event loop of `start` when the incarnation or any set of shards has changed."""
+        self.on_lost_node: list[Callable[[], None]] = []
+        """Called there when a beat saw a node that is expired, fenced or stopped, and not rescued yet."""
+        self.on_news: list[Callable[[], None]] = []
+        """Called there when live rows may have been added or moved since the last beat, by any process."""
+        self._news = News()
+        self._newest_known = newest_known()
+        self._latest: datetime | None = None
+        """The latest time that the database has told, here or to the nodes before this one."""
+        self._line = Line(url, "horai keeper", lease / 3)  # an answer that takes longer is as good as none
+        self._name = name
+        self._lease = lease
+        self._clock = clock
+        self._vitals = vitals
+        self._roles = roles
+        self._held: dict[Holding, int] = {}  # with its epoch
+        self._owned = _by_duty({})  # the same for other threads: replaced, never changed
+        self._doubts = 0
+        """How often somebody was told that the lease is not trusted; counted in the engine's thread alone."""
+        self._doubts_answered = 0
+        self._is_draining = False
+        self._is_stopping = False
+        self._engine_loop: asyncio.AbstractEventLoop | None = None
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._nudged = asyncio.Event()
+        self._registered = asyncio.Event()
+        self._handed_over = asyncio.Event()
+        self._thread = threading.Thread(target=self._work, name="horai-keeper", daemon=True)
+
+    @property
+    def incarnation(self) -> int:
+        """Changes when the node was fenced: claims remember the one they were made under."""
+        return self._vitals.incarnation
+
+    @property
+    def trusted_until(self) -> float:
+        """The monotonic time until which the lease is trusted, as far as is known now."""
+        return self._vitals.trusted_until
+
+    def holds(self) -> bool:
+        """Whether this node may claim. Whoever is told that it may not hears when it may, by `on_change`."""
+        if self._is_trusted():
+            return True
+        self._doubts += 1
+        return False
+
+    def _is_trusted(self) -> bool:
+        return not self._is_stopping and self._vitals.holds_lease(time.monotonic())
+
+    def shards(self, duty: Duty) -> frozenset[int]:
+        """The shards of a duty that are this node's to look after now; none while its lease is not trusted."""
+        return self._owned[duty] if self.holds() and not self._is_draining else frozenset()
+
+    async def start(self) -> None:
+        """Returns when the node is registered, its lease is being kept, and it has taken what is free and its own."""
+        self._engine_loop = asyncio.get_running_loop()
+        self._thread.start()
+        try:
+            await self._registered.wait()
+        except BaseException:
+            self._is_stopping = True
+            self.nudge()
+            raise
+
+    async def hand_over(self) -> None:
+        """Gives every shard back and keeps the node's own lease: for a node that finishes what it has begun.
+
+        Returns when the others may take them; when the database does not answer, as soon as the lease is not trusted
+        any more: then they run out by themselves.
+        """
+        self._is_draining = True
+        self.nudge()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(self._vitals.trusted_until - time.monotonic(), 0.0)):
+                await self._handed_over.wait()
+
+    async def stop(self) -> None:
+        """Gives lease and shards back: the node claims nothing from here on."""
+        self._is_stopping = True
+        self.nudge()
+        await asyncio.to_thread(self._thread.join)
+        self._vitals.trusted_until = 0.0
+
+    def nudge(self) -> None:
+        """Asks for a beat now, from any thread: another node has come or gone."""
+        _call_in(self._own_loop, [self._nudged.set])
+
+    def _work(self) -> None:
+        asyncio.run(self._keep())
+
+    async def _keep(self) -> None:
+        self._own_loop = asyncio.get_running_loop()
+        while not self._is_stopping:
+            try:
+                wait = await self._beat()
+            except Exception as error:
+                self._line.drop()
+                wait = min(self._lease.total_seconds() / 3, PAUSE_AFTER_ERROR)
+                log.warning("lease not renewed", node=self._name, error=repr(error))
+            await self._pause(wait)
+        await self._resign()
+
+    async def _pause(self, seconds: float) -> None:
+        """Until the next beat is due, or somebody nudges, which counts again only after the shortest pause."""
+        begun = time.monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._nudged.wait()
+        self._nudged.clear()
+        soonest = min(seconds, SHORTEST_PAUSE) - (time.monotonic() - begun)
+        if soonest > 0 and not self._is_stopping:
+            await asyncio.sleep(soonest)
+
+    async def _beat(self) -> float:
+        """Renews, rebalances, tells; the seconds until the next one."""
+        sent, is_draining = time.monotonic(), self._is_draining
+        renewal = await self._renew(is_draining)
+        if renewal is None:
+            await self._register()
+            sent = time.monotonic()
+            renewal = await self._renew(is_draining)
+            if renewal is None:
+                raise RuntimeError("fenced as soon as registered")
+        self._compare(renewal)
+        was_held, was_trusted = self._held, self._is_trusted()
+        try:
+            await self._rebalance(renewal, sent, is_draining)
+        finally:
+            doubts = self._doubts  # a lease that lapsed after our look and before its renewal, seen by others alone
+            if self._held != was_held or not was_trusted or doubts != self._doubts_answered:
+                self._doubts_answered = doubts
+                self._tell(self.on_change)
+        if any(peer.is_lost for peer in renewal.others):
+            self._tell(self.on_lost_node)
+        if self._news.is_look_due(renewal.mark):
+            self._tell(self.on_news)
+        self._tell([self._registered.set, *([self._handed_over.set] if is_draining else [])])
+        pause = min(self._lease.total_seconds() / 3, LONGEST_PAUSE)
+        expiry = next_expiry(self.incarnation, renewal.others, renewal.leases)
+        return pause if expiry is None else min(pause, expiry + AFTER_EXPIRY)
+
+    def _compare(self, renewal: Renewal) -> None:
+        """Note for health whether the database has a newer schema than this version knows, and a clock that was set back."""
+        is_newer = renewal.schema_number > self._newest_known
+        if is_newer and not self._vitals.unknown_schema:
+            log.error("the database has a newer schema than this version knows", migration=renewal.schema_number)
+        self._vitals.unknown_schema = renewal.schema_number if is_newer else 0
+        self._latest = max(self._latest or renewal.now, renewal.now)
+        behind = self._latest - renewal.now
+        if behind > CLOCK_TOLERANCE and not self._vitals.clock_behind:
+            log.error("the clock of the database was set back: schedules wait until it catches up", by=str(behind))
+        self._vitals.clock_behind = round(behind.total_seconds()) if behind > CLOCK_TOLERANCE else 0
+
+    async def _renew(self, is_draining: bool) -> Renewal | None:
+        if not self.incarnation:
+            return None
+        told = self._vitals.reading(time.monotonic()).to_text()
+        connection = await self._line.get()
+        return await nodes.renew_node(connection, self.incarnation, self._lease, told, is_draining=is_draining)
+
+    async def _register(self) -> None:
+        """A new incarnation, which holds nothing yet."""
+        self._vitals.trusted_until = 0.0
+        self._hold({})
+        if self.incarnation:
+            log.warning("fenced: taking a new incarnation", node=self._name, incarnation=self.incarnation)
+        connection = await self._line.get()
+        self._vitals.incarnation, latest = await nodes.register_node(
+            connection, self._name, socket.gethostname(), os.getpid(), __version__, self._lease, self._roles
+        )
+        self._latest = max(filter(None, (self._latest, latest)), default=None)
+
+    async def _rebalance(self, renewal: Renewal, sent: float, is_draining: bool) -> None:
+        """Trusts what was renewed, but for what has to go; gives that back, then takes what is free and its own."""
+        me = Peer(self.incarnation, self._roles, is_draining=is_draining)
+        moves = rebalance(me.incarnation, (me, *renewal.others), renewal.leases)
+        going = {(lease.duty, lease.shard) for lease in moves.give}
+        staying = renewal.kept - going
+        self._hold({place: lease.epoch for lease in renewal.leases if (place := (lease.duty, lease.shard)) in staying})
+        self._clock.observe(renewal.now)
+        self._vitals.trusted_until = sent + self._lease.total_seconds() * TRUST
+        connection = await self._line.get()
+        if moves.give:
+            await shards.give_back_shards(connection, me.incarnation, moves.give)
+        if moves.take:
+            self._hold(self._held | await shards.take_shards(connection, me.incarnation, moves.take))
+        if moves.give or moves.take:
+            log.info("shards changed hands", node=self._name, given=len(moves.give), held=len(self._held))
+
+    def _hold(self, held: dict[Holding, int]) -> None:
+        self._held, self._owned = held, _by_duty(held)
+
+    async def _resign(self) -> None:
+        try:
+            await nodes.stop_node(await self._line.get(), self.incarnation)
+        except Exception as error:
+            log.warning("lease not given back", node=self._name, error=repr(error))
+        await self._line.close()
+
+    def _tell(self, listeners: Iterable[Callable[[], None]]) -> None:
+        _call_in(self._engine_loop, listeners)
+
+
+def _by_duty(held: Iterable[Holding]) -> dict[Duty, frozenset[int]]:
+    places = tuple(held)
+    return {duty: frozenset(shard for each, shard in places if each is duty) for duty in Duty}
+
+
+def _call_in(loop: asyncio.AbstractEventLoop | None, listeners: Iterable[Callable[[], None]]) -> None:
+    """Calls them in another thread's loop; one that is not there yet, or any more, needs to hear nothing."""
+    if loop is None:
+        return
+    with suppress(RuntimeError):
+        for listener in tuple(listeners):
+            loop.call_soon_threadsafe(listener)

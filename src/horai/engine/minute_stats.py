@@ -1,0 +1,45 @@
+"""Writes down what this process did in each minute, for the charts of all.
+
+A statement every ten seconds while there is something new, none otherwise. What a crash takes away is ten seconds of a
+statistic.
+"""
+
+import asyncio
+from datetime import datetime, timedelta
+
+from horai.core.health import Vitals
+from horai.core.minute_stats import MINUTE, NOTHING, minute_of, totals_of
+from horai.db.minute_stats import write_minute
+from horai.db.stage_connection import Line
+
+OFTEN = timedelta(seconds=10)
+
+
+class Chronicler:
+    """The stage that keeps the minutes."""
+
+    name = "chronicler"
+
+    def __init__(self, line: Line, vitals: Vitals, now: datetime) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._vitals = vitals
+        self._minute = minute_of(now)
+        self._node = vitals.incarnation
+        self._before = totals_of(vitals)
+        self._written = NOTHING
+
+    async def step(self, now: datetime) -> datetime:
+        """Writes what the minute has come to, if that is more than what is written; then goes on to the next."""
+        await self.flush()
+        if minute_of(now) != self._minute:
+            self._before = self._before.and_(self._written)
+            self._minute, self._node, self._written = minute_of(now), self._vitals.incarnation, NOTHING
+        return min(now + OFTEN, minute_of(now) + MINUTE)
+
+    async def flush(self) -> None:
+        """Writes what has not been written."""
+        tally = totals_of(self._vitals).since(self._before)
+        if tally != self._written:
+            await write_minute(await self.line.get(), self._minute, self._node, tally)
+            self._written = tally

@@ -1,0 +1,107 @@
+"""Writes down what functions say of their work, a batch at a time.
+
+Whoever has something to say only leaves a note, from whatever thread, and waits for nothing; neither does the settlement
+of its attempt. With the database away notes are kept as long as there is room for them, and written when it is back.
+"""
+
+import asyncio
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import structlog
+
+from horai.core.calls import Call
+from horai.core.progress import Note, Notebook
+from horai.db import progress as notes
+from horai.db.clock import DatabaseClock
+from horai.db.stage_connection import Line
+
+log = structlog.get_logger(__name__)
+
+IDLE = timedelta(minutes=1)
+PAUSE = timedelta(milliseconds=200)
+"""From one batch to the next: of the steps that an attempt reports meanwhile, the last is written."""
+BATCH = 1_000
+
+
+class Scribe:
+    """The stage that keeps notes. Without any it asks nothing of the database."""
+
+    name = "scribe"
+
+    def __init__(self, line: Line, clock: DatabaseClock) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._clock = clock
+        self._notebook = Notebook()
+        self._lock = threading.RLock()  # garbage that says something while it is collected may come in between
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_roused = False
+        self._rests_until = datetime.min.replace(tzinfo=UTC)
+        self._refused = 0
+        self._told_dropped = 0
+
+    @property
+    def dropped(self) -> int:
+        """Notes that there was no room for, or that the database refused."""
+        return self._notebook.dropped + self._refused
+
+    def note(self, call: Call, progress: float | None, message: str | None) -> None:
+        """Leaves a note: how far this attempt has come (from 0 to 1), a line of its log, or both. From any thread, at once."""
+        at = self._clock.now()
+        with self._lock:
+            self._notebook.add(call, at, progress, message)
+            if self._is_roused or self._loop is None:
+                return
+            self._is_roused, loop = True, self._loop
+        with suppress(RuntimeError):  # the loop is closed: nobody writes any more
+            loop.call_soon_threadsafe(self.signal.set)
+
+    async def step(self, now: datetime) -> datetime:
+        """Writes what waits, unless it has just done so."""
+        self._loop = asyncio.get_running_loop()
+        self._rests_until = min(self._rests_until, now + PAUSE)  # a clock that was set back must not lengthen it
+        if now < self._rests_until:
+            return self._rests_until
+        if len(self._notebook):
+            await self.flush()
+            self._rests_until = now + PAUSE
+        return now + IDLE
+
+    async def flush(self) -> None:
+        """Writes what waits now; what could not be written waits on."""
+        self._say_what_was_dropped()
+        while batch := self._take():
+            try:
+                await self._write(batch)
+            except BaseException:
+                with self._lock:
+                    self._notebook.put_back(batch)
+                raise
+            if len(batch) < BATCH:
+                return
+
+    def _take(self) -> list[Note]:
+        with self._lock:
+            self._is_roused = False
+            return self._notebook.take(BATCH)
+
+    async def _write(self, batch: list[Note]) -> None:
+        """One that the database refuses does not fail the others."""
+        try:
+            await notes.insert_notes(await self.line.get(), batch)
+        except asyncpg.DataError as error:
+            if len(batch) > 1:
+                for note in batch:
+                    await self._write([note])
+            else:
+                self._refused += 1
+                log.error("a note cannot be stored", instance=batch[0].instance_id, error=repr(error))
+
+    def _say_what_was_dropped(self) -> None:
+        dropped = self._notebook.dropped
+        if dropped > self._told_dropped:
+            log.warning("more notes than can wait were left", dropped=dropped - self._told_dropped)
+            self._told_dropped = dropped

@@ -1,0 +1,93 @@
+"""Brings the schedules of a node's shards to the zone rules that the node computes by.
+
+Rules change with the package `tzdata`, so with the start of a process; and nodes of one cluster may differ for the
+time of a deployment. Whoever takes shards therefore looks for cursors that were computed by other rules, and the
+trigger does not make a slot of one before it has been computed anew. Nodes that do this at once, or in turns with
+different rules, are harmless: a cursor is guarded as in the trigger, and by its mark no slot comes twice.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+import structlog
+
+from horai.core.timing import Rhythm
+from horai.db import zone_change
+from horai.db.pool import Dedicated
+from horai.db.zone_change import Move, StaleSchedule
+from horai.time.zone_change import recomputed
+from horai.time.zones import version
+
+log = structlog.get_logger(__name__)
+
+BATCH = 500
+HELD_PAUSE = timedelta(seconds=1)
+"""How long after a pass that met locked rows the next one comes."""
+
+
+class Rezoning:
+    """A pass over the schedules of some shards, one batch a step: a table of millions keeps no fire waiting."""
+
+    def __init__(self) -> None:
+        self.next_at: datetime | None = None
+        """When it wants its next step; None when every schedule is computed by our rules."""
+        self._behind = 0
+        self._is_anything_held = False
+        self._moved = 0
+
+    def begin(self, now: datetime) -> None:
+        """Shards have been taken: looks at all of their schedules."""
+        self.next_at = now
+        self._behind, self._is_anything_held, self._moved = 0, False, 0
+
+    async def step(self, connection: Dedicated, shards: Collection[int], now: datetime) -> dict[int, datetime]:
+        """One batch, where it is time for one: the schedules that have moved, and where they stand."""
+        if self.next_at is None or now < self.next_at:
+            return {}
+        ids = await zone_change.stale_schedules(connection, self._behind, shards, BATCH)
+        moves = list[Move]()
+        if ids:
+            async with connection.transaction():
+                stale = await zone_change.lock_stale_schedules(connection, ids)
+                moves = await _move(connection, stale)
+            self._is_anything_held |= len(stale) < len(ids)
+            self._behind = ids[-1]
+        moved = _places([move for move in moves if move.next_fire != move.cursor.fire_time])
+        self._moved += len(moved)
+        if len(ids) < BATCH:
+            self._end(now)
+        return moved
+
+    def _end(self, now: datetime) -> None:
+        if self._moved:
+            log.info("schedules follow other zone rules", tzdata=version(), moved=self._moved)
+        is_anything_held = self._is_anything_held
+        self.begin(now + HELD_PAUSE)
+        if not is_anything_held:
+            self.next_at = None
+
+
+async def rezone_now(connection: Dedicated, ids: Sequence[int]) -> dict[int, datetime]:
+    """For schedules that the caller holds in its transaction: where they stand by our rules, those that ever fire."""
+    return _places(await _move(connection, await zone_change.lock_stale_schedules(connection, ids)))
+
+
+async def _move(connection: Dedicated, stale: Sequence[StaleSchedule]) -> list[Move]:
+    """Writes where each stands; those that were written."""
+    moves = [move for each in stale if (move := _recomputed(each)) is not None]
+    done = await zone_change.rezone_schedules(connection, moves) if moves else set[int]()
+    return [move for move in moves if move.cursor.schedule_id in done]
+
+
+def _recomputed(stale: StaleSchedule) -> Move | None:
+    """None for a schedule that says nothing here, such as one in a zone that these rules lack: it is left as it is."""
+    try:
+        schedule = Rhythm.from_spec(stale.spec).schedule
+        return Move(stale.cursor, recomputed(schedule, stale.cursor.fire_time, stale.mark))
+    except ValueError as error:
+        log.warning("schedule not computed anew", schedule=stale.cursor.schedule_id, error=str(error), tzdata=version())
+        return None
+
+
+def _places(moves: Sequence[Move]) -> dict[int, datetime]:
+    return {move.cursor.schedule_id: move.next_fire for move in moves if move.next_fire is not None}

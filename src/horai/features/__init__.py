@@ -1,0 +1,1 @@
+"""Capabilities on top of the kernel, one folder each. `FEATURES` lists them."""

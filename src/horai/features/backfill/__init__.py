@@ -1,0 +1,6 @@
+"""Backfill: run slots of a job's past."""
+
+from horai.features.backfill.hooks import HOOKS
+from horai.features.feature import Feature
+
+FEATURE = Feature("backfill", routes=("routes",), stage="stage", on_job=HOOKS)

@@ -1,0 +1,214 @@
+"""Backfills by request: counted, begun, looked at, paused, resumed, cancelled. What makes their slots is engine/backfiller.py."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from horai.core.errors import AlreadyFinal, NotFound
+from horai.core.states import CancelReason
+from horai.core.timing import Timing
+from horai.db import instances, jobs, nodes
+from horai.db.idempotency import RequestKey
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, acquire, transaction
+from horai.features.backfill import store as backfills
+from horai.features.backfill.rules import (
+    MOST_SLOTS,
+    OPEN,
+    BackfillStatus,
+    Wish,
+    bounds,
+    check_range,
+    choose,
+    is_too_many,
+    too_many,
+)
+from horai.features.backfill.store import BackfillRow, BackfillWrite
+from horai.operations import request_keys
+from horai.operations.request_keys import Once
+from horai.operations.scope import Scope, job_not_found, require_job
+from horai.text import Hint, Refused
+from horai.time.fires_between import are_more_than, slots_from
+from horai.time.schedule import Schedule
+
+PAGE = 5_000
+
+_EVENTS = {
+    BackfillStatus.RUNNING: "BACKFILL_RESUMED",
+    BackfillStatus.PAUSED: "BACKFILL_PAUSED",
+    BackfillStatus.CANCELLED: "BACKFILL_CANCELLED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a backfill comes to, as things are now: the range's slots, how many of them would be run, the first and last of
+    those that would.
+    """
+
+    job: JobRow
+    timing: Timing
+    schedule: Schedule
+    wish: Wish
+    until: datetime
+    slots: int = 0
+    total: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+async def survey_backfill(scope: Scope, reference: str, wish: Wish) -> Survey:
+    """Counts what would be run, to the slot, and writes nothing."""
+    async with acquire(scope.pool) as connection:
+        job = await require_job(connection, scope, reference)
+        now = await nodes.database_time(connection)
+    return await _survey(scope, job, wish, now)
+
+
+async def _survey(scope: Scope, job: JobRow, wish: Wish, now: datetime) -> Survey:
+    timing = jobs.definition_of(job.document).own_timing
+    schedule = check_range(wish, timing, now)
+    until = wish.until or now
+    first_instant, end = bounds(timing, wish.since, until)
+    if is_too_many(schedule, first_instant, end) or are_more_than(MOST_SLOTS, schedule, first_instant, end):
+        raise too_many()
+    walk = slots_from(schedule, first_instant, end)
+    slots = total = 0
+    first = last = None
+    while page := await asyncio.to_thread(lambda: [*islice(walk, PAGE)]):  # rare days are far to seek
+        slots += len(page)
+        if slots > MOST_SLOTS:
+            raise too_many()
+        async with acquire(scope.pool) as connection:
+            coming = await backfills.coming_slots(connection, job.id)
+            known = await backfills.known_slots(connection, job.id, page[0], page[-1])
+        if chosen := choose(wish.mode, page, known, coming, len(page)).chosen:
+            total += len(chosen)
+            first, last = first or chosen[0][0], chosen[-1][0]
+    return Survey(job, timing, schedule, wish, until, slots, total, first, last)
+
+
+async def start_backfill(
+    scope: Scope, reference: str, wish: Wish, once: Once | None = None, note: str | None = None
+) -> BackfillRow:
+    """A new backfill, which the engine works off; a repeated request gets the first one. Durable when it returns."""
+    async with acquire(scope.pool) as connection:
+        job = await require_job(connection, scope, reference)
+        request = request_keys.request_key(scope, f"backfill:{job.id}", once) if once else None
+        made = await _made_by(connection, job, request) if request else None
+        now = await nodes.database_time(connection)
+    if made is None:
+        made = await _insert(scope, await _survey(scope, job, wish, now), request, note)
+        scope.wakeups.relane_asked()
+    return await read_backfill(scope, made)
+
+
+async def _made_by(connection: Connection, job: JobRow, request: RequestKey) -> int | None:
+    """The backfill that the first request of this key made."""
+    found = await backfills.backfill_of_request(connection, job.tenant_id, job.id, request.key)
+    if found is not None and found[1] != request.digest:
+        raise request_keys.another_body(request)
+    return None if found is None else found[0]
+
+
+async def _insert(scope: Scope, survey: Survey, request: RequestKey | None, note: str | None) -> int:
+    wish, job = survey.wish, survey.job
+    first, end = bounds(survey.timing, wish.since, survey.until)
+    write = BackfillWrite(
+        survey.schedule,
+        wish.since,
+        survey.until,
+        first if survey.slots else None,
+        end,
+        wish.mode,
+        wish.concurrency_of(survey.timing),
+        wish.rate,
+        survey.slots,
+        survey.total,
+        note,
+        request.key if request else None,
+        request.digest if request else None,
+    )
+    async with transaction(scope.pool) as connection:
+        if await jobs.share_job(connection, job.id) is None:
+            raise job_not_found(job.name)
+        made = await backfills.insert_backfill(connection, scope.tenant_id, job.id, write)
+        if made is not None:
+            await jobs.insert_event(connection, scope.tenant_id, job.id, "BACKFILL_STARTED", _told(made, survey, write))
+            return made
+    assert request is not None  # noqa: S101 — only a request's key can be there already
+    async with acquire(scope.pool) as connection:
+        first_made = await _made_by(connection, job, request)
+    assert first_made is not None  # noqa: S101 — backfills are never deleted
+    return first_made
+
+
+def _told(backfill_id: int, survey: Survey, write: BackfillWrite) -> dict[str, object]:
+    return {
+        "backfillId": str(backfill_id),
+        "from": write.since.isoformat(),
+        "to": write.until.isoformat(),
+        "mode": write.mode.name,
+        "slots": survey.slots,
+        "total": survey.total,
+        "rate": str(write.rate) if write.rate else None,
+        "maxConcurrency": write.max_concurrency,
+    }
+
+
+async def read_backfill(scope: Scope, backfill_id: int) -> BackfillRow:
+    """One backfill of this tenant, with its progress."""
+    async with acquire(scope.pool) as connection:
+        found = await backfills.find_backfill(connection, scope.tenant_id, backfill_id)
+    if found is None:
+        raise backfill_not_found(str(backfill_id))
+    return found
+
+
+def backfill_not_found(reference: str) -> NotFound:
+    """One answer for a backfill that never was, or is somebody else's."""
+    return NotFound(Refused.NO_BACKFILL(backfill=reference[:40]), Hint.LISTED_AT(path="/api/v1/backfills"))
+
+
+async def pause_backfill(scope: Scope, backfill_id: int, note: str | None = None) -> BackfillRow:
+    """No further slots; those that were made go on."""
+    return await _change(scope, backfill_id, BackfillStatus.PAUSED, note)
+
+
+async def resume_backfill(scope: Scope, backfill_id: int, note: str | None = None) -> BackfillRow:
+    """Goes on where it stopped."""
+    return await _change(scope, backfill_id, BackfillStatus.RUNNING, note)
+
+
+async def cancel_backfill(scope: Scope, backfill_id: int, note: str | None = None) -> BackfillRow:
+    """No further slots, and what it has made that does not run is cancelled; what runs is left to finish."""
+    return await _change(scope, backfill_id, BackfillStatus.CANCELLED, note)
+
+
+async def _change(scope: Scope, backfill_id: int, status: BackfillStatus, note: str | None) -> BackfillRow:
+    """A change that is there already changes only the note; one that is over cannot be changed."""
+    async with transaction(scope.pool) as connection:
+        backfill = await backfills.lock_backfill(connection, scope.tenant_id, backfill_id)
+        if backfill is None:
+            raise backfill_not_found(str(backfill_id))
+        if backfill.status is not status:
+            _require_open(backfill)
+            data = {"backfillId": str(backfill.id), "note": note}
+            await jobs.insert_event(connection, scope.tenant_id, backfill.job_id, _EVENTS[status], data)
+        if backfill.status is not status or note is not None:
+            await backfills.set_backfill_status(connection, backfill.id, status, note)
+        if status is BackfillStatus.CANCELLED:
+            waiting = await backfills.waiting_of_backfill(connection, backfill.id)
+            await instances.cancel_live(connection, waiting, CancelReason.USER, running=False)
+    scope.wakeups.relane_asked()
+    return await read_backfill(scope, backfill_id)
+
+
+def _require_open(backfill: BackfillRow) -> None:
+    if backfill.status not in OPEN:
+        raise AlreadyFinal(
+            Refused.BACKFILL_FINAL(backfill=backfill.id, status=backfill.status.name),
+            Hint.START_ANOTHER(),
+            extra={"backfillId": str(backfill.id), "state": backfill.status.name},
+        )

@@ -1,0 +1,231 @@
+"""Makes the slots of backfills: few at a time, beside the work of now.
+
+Whoever takes a step holds the backfill and its job, counts what of it has ended, makes the next slots where its cap and
+its rate leave room, and writes how far it has come, all in one transaction: a crash loses nothing and repeats nothing,
+and two nodes that work on one backfill never make more than its cap allows. Its instances lie in the lane of low
+priority beside the job's own, so that nothing of now waits behind more than the cap.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+import structlog
+
+from horai.core.backfill_status import BackfillStatus
+from horai.core.settings import EngineSettings
+from horai.core.shards import Duty, Role
+from horai.db import instances, jobs
+from horai.db.claims import Woken
+from horai.db.pool import Dedicated
+from horai.db.stage_connection import Line
+from horai.db.wakeups import Wakeups
+from horai.engine.lease import Keeper
+from horai.engine.loop import Stage
+from horai.features.backfill import store as backfills
+from horai.features.backfill.rules import OPEN, Choice, Progress, after, choose, smoothed, starts
+from horai.features.backfill.store import BackfillRow, BackfillStep, Ends, SlotToMake, Taken
+from horai.features.parts import StageParts
+from horai.operations.job_hooks import JobHooks
+from horai.time.fires_between import slots_from
+
+log = structlog.get_logger(__name__)
+
+FEW, PAGE = 50, 1_000
+"""Slots looked at in one step: few at first, more when none of them is to be run."""
+PORTION = 100
+"""Slots made in one step: what is due now waits for no more of them than that, whatever the cap."""
+QUICK, SLOW, LONGEST = timedelta(milliseconds=10), timedelta(seconds=1), timedelta(seconds=30)
+"""How soon to look again: quickly while something ends at each look, slowly while nothing does. Without any end, as when no
+worker runs the job, the pause grows to 30 s."""
+GROWTH = 1.25
+"""By how much a pause of `SLOW` and longer grows: an end is noticed within a quarter of the time that was waited for it."""
+IDLE = timedelta(minutes=2)
+"""Whoever starts a backfill says so; this is for a word that was lost."""
+JOB_DELETED = "the job was deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a step came to. `goes_on`: there is room for more at once."""
+
+    woken: list[Woken] = field(default_factory=list[Woken])
+    is_moved: bool = False
+    goes_on: bool = False
+
+
+class Backfiller:
+    """The stage that works off backfills."""
+
+    name = "backfiller"
+
+    def __init__(
+        self, line: Line, keeper: Keeper, wakeups: Wakeups, settings: EngineSettings, hooks: Sequence[JobHooks]
+    ) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._keeper = keeper
+        self._wakeups = wakeups
+        self._settings = settings
+        self._hooks = hooks
+        self._pause = QUICK
+        self._pages: dict[int, int] = {}
+        self._unreadable: set[int] = set()
+
+    def hear(self) -> None:
+        """Look now, and soon again: a backfill was started or changed, or a process has come that may run its slots."""
+        self._pause = QUICK
+        self.signal.set()
+
+    async def step(self, now: datetime) -> datetime:
+        """Looks after each backfill of our shards once."""
+        shards = self._keeper.shards(Duty.trigger)
+        if not self._keeper.holds() or not shards:
+            return now + self._settings.sweep
+        connection = await self.line.get()
+        open_ones = await backfills.open_backfills(connection, shards)
+        self._pages = {i: size for i, size in self._pages.items() if i in open_ones}
+        made = [await self._advance_readable(connection, backfill_id) for backfill_id in open_ones]
+        if not made:
+            self._pause = QUICK
+            return now + IDLE
+        is_moved = any(each.is_moved for each in made)
+        self._pause = max(QUICK, min(self._pause, SLOW) / 2) if is_moved else _longer(self._pause)
+        return now if any(each.goes_on for each in made) else now + self._pause
+
+    async def _advance_readable(self, connection: Dedicated, backfill_id: int) -> Made:
+        """One whose zone or calendar our rules lack does not keep the others waiting."""
+        try:
+            return await self._advance(connection, backfill_id)
+        except ValueError as error:
+            if backfill_id not in self._unreadable:
+                log.error("backfill cannot be read; its slots wait", backfill=backfill_id, error=str(error))
+            self._unreadable.add(backfill_id)
+            return Made()
+
+    async def _advance(self, connection: Dedicated, backfill_id: int) -> Made:
+        async with connection.transaction():
+            taken = await backfills.take_backfill(connection, backfill_id)
+            if taken is None:
+                return Made()
+            ends = await backfills.settle_backfill(connection, taken.row)
+            look = await self._look(connection, taken, ends)
+            if look.is_changed(ends):
+                await self._write(connection, taken, ends, look)
+        self._wakeups.announce(look.woken)
+        return Made(look.woken, look.is_changed(ends), look.goes_on)
+
+    async def _look(self, connection: Dedicated, taken: Taken, ends: Ends) -> "_Look":
+        """Makes as many slots as there is room for now."""
+        row = taken.row
+        if row.status is not BackfillStatus.RUNNING or taken.is_job_paused or taken.is_job_deleted:
+            return _Look(row, row.next_time, row.next_start, row.status if not taken.is_job_deleted else _ended(row))
+        room = row.max_concurrency - row.progress.running + ends.count
+        begin_at = starts(row.rate, row.next_start, row.now, min(room, PORTION))
+        if row.next_time is None or not begin_at:
+            return _Look(row, row.next_time, row.next_start)
+        size = max(self._pages.get(row.id, FEW), len(begin_at))
+        page = await asyncio.to_thread(_page, row, row.next_time, size + 1)
+        page, following = page[:size], page[size] if len(page) > size else None
+        choice, woken = await self._make(connection, row, page, begin_at)
+        self._pages[row.id] = FEW if choice.chosen else min(2 * size, PAGE)
+        next_time = choice.stopped_at or following
+        skipped = choice.skipped + len(choice.chosen) - len(woken)
+        next_start = after(row.rate, begin_at[: len(choice.chosen)], row.next_start)
+        has_room = len(choice.chosen) < len(begin_at) or len(begin_at) == PORTION < room
+        goes_on = next_time is not None and has_room
+        return _Look(row, next_time, next_start, row.status, woken, skipped, goes_on)
+
+    async def _make(
+        self, connection: Dedicated, row: BackfillRow, page: list[datetime], begin_at: list[datetime]
+    ) -> tuple[Choice, list[Woken]]:
+        """What comes by itself is asked for first: what has come until then is known."""
+        if not page:
+            return Choice((), 0), []
+        coming = await backfills.coming_slots(connection, row.job_id)
+        known = await backfills.known_slots(connection, row.job_id, page[0], page[-1])
+        choice = choose(row.mode, page, known, coming, len(begin_at))
+        if not choice.chosen:
+            return choice, []
+        dead = [known[slot].dead for slot, generation in choice.chosen if generation]
+        if letters := [instance_id for instance_id in dead if instance_id is not None]:
+            await instances.supersede_dead_letters(connection, letters)
+            for hooks in self._hooks:
+                if hooks.replaced is not None:
+                    await hooks.replaced(connection, letters)
+        lane = await backfills.low_lane(connection, row.job_id)
+        slots = [
+            SlotToMake(slot, generation, at) for (slot, generation), at in zip(choice.chosen, begin_at, strict=False)
+        ]
+        return choice, await backfills.make_backfill_slots(connection, row, lane, slots)
+
+    async def _write(self, connection: Dedicated, taken: Taken, ends: Ends, look: "_Look") -> None:
+        row, progress = taken.row, look.progress(ends)
+        is_over = progress.running == 0 and (look.next_time is None or look.status is BackfillStatus.CANCELLED)
+        status = BackfillStatus.DONE if is_over and look.status in OPEN else look.status
+        note = JOB_DELETED if taken.is_job_deleted and row.status in OPEN else None
+        step = BackfillStep(look.next_time, look.next_start, progress, status, note, is_finished=is_over)
+        await backfills.write_backfill(connection, row.id, step)
+        if status is not row.status:
+            data = {"backfillId": str(row.id), "made": progress.made, "skipped": progress.skipped, "note": note}
+            await jobs.insert_event(connection, taken.row.tenant_id, row.job_id, f"BACKFILL_{status.name}", data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a look came to: how far the backfill is, what was made, and how many slots were passed over."""
+
+    row: BackfillRow
+    next_time: datetime | None
+    next_start: datetime | None
+    status: BackfillStatus = BackfillStatus.RUNNING
+    woken: list[Woken] = field(default_factory=list[Woken])
+    skipped: int = 0
+    goes_on: bool = False
+
+    def is_changed(self, ends: Ends) -> bool:
+        """Whether there is something to write."""
+        is_over = self.row.progress.running == 0 and (self.next_time is None or self.status not in OPEN)
+        return bool(ends.count or self.woken or self.skipped) or self.status is not self.row.status or is_over
+
+    def progress(self, ends: Ends) -> Progress:
+        """With what has ended and what was made."""
+        before = self.row.progress
+        pace = before.pace
+        if self.row.status is BackfillStatus.RUNNING:
+            pace = smoothed(pace, ends.count, self.row.now - self.row.looked_at)
+        return replace(
+            before,
+            made=before.made + len(self.woken),
+            skipped=before.skipped + self.skipped,
+            succeeded=before.succeeded + ends.succeeded,
+            failed=before.failed + ends.failed,
+            cancelled=before.cancelled + ends.cancelled,
+            pace=pace,
+        )
+
+
+def _longer(pause: timedelta) -> timedelta:
+    """The pause after one in which nothing ended."""
+    return min(SLOW, pause * 2) if pause < SLOW else min(LONGEST, pause * GROWTH)
+
+
+def _ended(row: BackfillRow) -> BackfillStatus:
+    """What a backfill is whose job is deleted."""
+    return BackfillStatus.CANCELLED if row.status in OPEN else row.status
+
+
+def _page(row: BackfillRow, first: datetime, size: int) -> list[datetime]:
+    return [*islice(slots_from(row.schedule, first, row.end), size)]
+
+
+def stages(parts: StageParts) -> list[Stage]:
+    """Build the stage, on schedulers."""
+    if Role.scheduler not in parts.roles:
+        return []
+    backfiller = Backfiller(parts.line("backfiller"), parts.lease, parts.wakeups, parts.settings, parts.hooks)
+    parts.wakeups.listen_to_relanes(backfiller.hear)
+    parts.lease.on_change.append(backfiller.hear)
+    return [backfiller]

@@ -1,0 +1,48 @@
+"""Discards many dead letters: the oldest first, in batches, each a transaction of its own.
+
+A crash in between leaves the rest as it was; the same request again discards what is left.
+"""
+
+import time
+from dataclasses import dataclass
+
+from horai.db import nodes
+from horai.db.pool import Plans, acquire, transaction
+from horai.features.dead_letters import store as dead_letters
+from horai.features.dead_letters.replay import BATCH, until
+from horai.features.dead_letters.store import LetterFilter
+from horai.operations.scope import Scope
+
+
+@dataclass(slots=True)
+class Discarded:
+    """What came of it; `more`: there are others that match, or somebody is at work on them."""
+
+    matched: int = 0
+    discarded: int = 0
+    more: bool = False
+
+
+async def count_matching(scope: Scope, only: LetterFilter, limit: int) -> Discarded:
+    """What a discard would take now; nothing is written."""
+    async with acquire(scope.pool) as connection:
+        meant = until(only, await nodes.database_time(connection))
+        found = await dead_letters.count_open(connection, scope.tenant_id, meant, limit + 1)
+    return Discarded(min(found, limit), more=found > limit)
+
+
+async def discard_matching(scope: Scope, only: LetterFilter, limit: int, reason: str) -> Discarded:
+    """Discards what matches and was dead when it began, at most `limit`."""
+    told, ends_at = Discarded(), time.monotonic() + scope.longest
+    async with acquire(scope.pool) as connection:
+        meant = until(only, await nodes.database_time(connection))
+    while (left := limit - told.discarded) > 0 and time.monotonic() < ends_at:
+        async with transaction(scope.pool, Plans.FRESH) as connection:
+            done = await dead_letters.discard_open(connection, scope.tenant_id, meant, min(left, BATCH), reason)
+        told.discarded += done
+        if done < min(left, BATCH):
+            break
+    async with acquire(scope.pool) as connection:
+        told.more = await dead_letters.count_open(connection, scope.tenant_id, meant, 1) > 0
+    told.matched = told.discarded
+    return told

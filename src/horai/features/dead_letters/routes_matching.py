@@ -1,0 +1,76 @@
+"""Many instances at once: cancelled or replayed by what they have in common."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+
+from horai.api.body import Body, body_of
+from horai.api.context import ScopeDep, takes
+from horai.api.filters import Meant, instances_meant, states_of
+from horai.api.idempotency import RepeatSafe
+from horai.api.json import answer, cursor_after, instance_cursor
+from horai.core.errors import Invalid
+from horai.core.states import LIVE, State
+from horai.db.instance_lists import InstanceFilter
+from horai.features.dead_letters import replay_matching
+from horai.operations import cancel_matching
+from horai.operations.scope import Scope
+from horai.text import Hint, Refused, Wrong
+from horai.wire.instances import ReplaySweepAnswer, ReplaySweepIn, SweepAnswer, SweepIn
+
+router = APIRouter(prefix="/api/v1/instances", tags=["instances"], route_class=RepeatSafe)
+
+WAITING = LIVE - {State.RUNNING}
+DEAD = frozenset({State.DEAD})
+ANYTHING = ("job", "state", "queue", "tag", "key", "key_prefix", "error_code", "payload", "ids", "from_", "to")
+
+
+@router.post("/cancel", responses={200: {"model": SweepAnswer}}, openapi_extra=takes(SweepIn))
+async def cancel_instances(scope: ScopeDep, body: Annotated[Body[SweepIn], Depends(body_of(SweepIn))]) -> Response:
+    """Cancel all live instances that match, at most `limit`; what runs only where `state` names RUNNING.
+
+    Done in portions. The same request again goes on with what is left, as long as `more` is true.
+    """
+    wish = body.shape
+    _refuse_everything(wish, Refused.CANCELS_EVERYTHING)
+    states = WAITING if wish.state is None else states_of(wish.state) & LIVE
+    if not states:
+        raise Invalid.field("state", Wrong.STATE_FINAL(), Hint.LIVE_STATES())
+    swept = await cancel_matching.cancel_matching(
+        scope, await _filter(scope, wish, states), wish.limit, dry_run=wish.dry_run
+    )
+    told = {"matched": swept.matched, "cancelled": swept.cancelled, "held": swept.held, "more": swept.more}
+    return answer({**told, "dryRun": wish.dry_run})
+
+
+@router.post("/replay", responses={200: {"model": ReplaySweepAnswer}}, openapi_extra=takes(ReplaySweepIn))
+async def replay_instances(
+    scope: ScopeDep, body: Annotated[Body[ReplaySweepIn], Depends(body_of(ReplaySweepIn))]
+) -> Response:
+    """Replay the dead instances that match and whose letters are open, at most `limit`, newest fire time first.
+
+    The same request again replays nothing that was replayed before; with `cursor` it goes on behind them.
+    """
+    wish = body.shape
+    _refuse_everything(wish, Refused.REPLAYS_EVERYTHING)
+    if wish.state is not None and not states_of(wish.state) & DEAD:
+        raise Invalid.field("state", Wrong.NOT_DEAD(), Hint.NAME_DEAD())
+    only = await _filter(scope, wish, DEAD)
+    before = instance_cursor(wish.cursor)
+    swept = await replay_matching.replay_matching(scope, only, before, wish.limit, dry_run=wish.dry_run)
+    told = {"matched": swept.matched, "replayed": swept.replayed, "superseded": swept.superseded, "held": swept.held}
+    cursor = None if swept.reached is None else cursor_after(*swept.reached)
+    return answer({**told, "nextCursor": cursor, "dryRun": wish.dry_run})
+
+
+def _refuse_everything(wish: SweepIn, says: Refused) -> None:
+    if all(getattr(wish, name) in (None, "") for name in ANYTHING):
+        raise Invalid(
+            says(),
+            Hint.GIVE_A_FILTER(),
+        )
+
+
+async def _filter(scope: Scope, wish: SweepIn, states: frozenset[State]) -> InstanceFilter:
+    ids = None if wish.ids is None else tuple(int(id_) for id_ in wish.ids)
+    return await instances_meant(scope, wish, Meant(states, wish.job, ids))

@@ -1,0 +1,103 @@
+"""One dead letter: read, replayed, discarded. Both verbs may be repeated: the first one stands."""
+
+from dataclasses import dataclass
+
+from horai.core.errors import AlreadyFinal, NotFound
+from horai.db import instance_queries, nodes
+from horai.db.instance_queries import InstanceRow
+from horai.db.pool import Connection, acquire, limit_lock_wait, transaction
+from horai.features.dead_letters import store as dead_letters
+from horai.features.dead_letters.replay import Replayed, replay_locked
+from horai.features.dead_letters.store import LetterRow, ReplayStatus
+from horai.operations.bulk import HELD_UP, PATIENCE
+from horai.operations.instances import read_instance
+from horai.operations.scope import Scope
+from horai.text import Hint, Refused
+
+LOOKS = 20
+"""How often a replay gives way to whoever has its key, before it gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A letter as it is now, whether this call replayed it, and what it was replayed as, by this call or an earlier one."""
+
+    letter: LetterRow
+    replayed: bool
+    instance: InstanceRow | None
+
+
+async def read_letter(scope: Scope, letter_id: int) -> LetterRow:
+    """One letter of this tenant."""
+    async with acquire(scope.pool) as connection:
+        letter = await dead_letters.letter_by_id(connection, scope.tenant_id, letter_id)
+    if letter is None:
+        raise _not_found(letter_id)
+    return letter
+
+
+async def replay_letter(scope: Scope, letter_id: int) -> Answer:
+    """Runs a dead instance once more, as a new one; a letter that was replayed before tells as what."""
+    done = await _replay(scope, letter_id)
+    scope.wakeups.announce(done.made.values())
+    scope.wakeups.runs_asked([woken.id for woken in done.made.values()])
+    letter = await read_letter(scope, letter_id)
+    if letter.replay_status is ReplayStatus.DISCARDED:
+        raise _settled(letter, Refused.LETTER_NOT_REPLAYED)
+    if letter.replay_status is ReplayStatus.NEW:
+        raise AlreadyFinal(
+            Refused.LETTER_JOB_GONE(job=letter.job, letter=letter.id),
+            Hint.DISCARD(letter=letter.id),
+        )
+    instance = None if letter.replayed_as is None else await read_instance(scope, letter.replayed_as)
+    return Answer(letter, bool(done.made), instance)
+
+
+async def _replay(scope: Scope, letter_id: int) -> Replayed:
+    for left in reversed(range(LOOKS)):
+        try:
+            async with transaction(scope.pool) as connection:
+                return await _replay_within(connection, scope, letter_id)
+        except HELD_UP:
+            if left == 0:
+                raise
+    raise AssertionError("there is at least one look")
+
+
+async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -> Replayed:
+    locked = await dead_letters.lock_letter(connection, scope.tenant_id, letter_id)
+    if locked is None:
+        raise _not_found(letter_id)
+    if locked.replay_status is not ReplayStatus.NEW:
+        return Replayed()
+    if await instance_queries.instance_by_id(connection, scope.tenant_id, locked.instance_id) is None:
+        raise AlreadyFinal(
+            Refused.LETTER_INSTANCE_GONE(letter=letter_id),
+            Hint.DISCARD(letter=letter_id),
+        )
+    now = await nodes.database_time(connection)
+    await limit_lock_wait(connection, PATIENCE)
+    return await replay_locked(connection, [(locked, now)])
+
+
+async def discard_letter(scope: Scope, letter_id: int, reason: str | None) -> LetterRow:
+    """Nobody replays it from now on; discarding it again changes nothing, its first reason stays."""
+    async with transaction(scope.pool) as connection:
+        if await dead_letters.lock_letter(connection, scope.tenant_id, letter_id) is None:
+            raise _not_found(letter_id)
+        await dead_letters.discard_letter(connection, letter_id, reason)
+    letter = await read_letter(scope, letter_id)
+    if letter.replay_status is not ReplayStatus.DISCARDED:
+        raise _settled(letter, Refused.LETTER_NOT_DISCARDED)
+    return letter
+
+
+def _settled(letter: LetterRow, says: Refused) -> AlreadyFinal:
+    return AlreadyFinal(
+        says(letter=letter.id, status=letter.replay_status),
+        extra={"instanceId": str(letter.replayed_as or letter.instance_id), "state": letter.replay_status},
+    )
+
+
+def _not_found(letter_id: int) -> NotFound:
+    return NotFound(Refused.NO_LETTER(letter=letter_id), Hint.LISTED_AT(path="/api/v1/dlq"))

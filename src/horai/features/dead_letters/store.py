@@ -1,0 +1,236 @@
+"""Dead letters: one function per statement of sql/dead_letters.sql."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import asyncpg
+
+from horai.core.settings import SHARDS
+from horai.db.catalog import sql
+from horai.db.claims import Woken
+from horai.db.pool import Connection
+
+
+class ReplayStatus(StrEnum):
+    """What has become of a letter; all but NEW are final."""
+
+    NEW = "NEW"
+    REPLAYED = "REPLAYED"
+    SUPERSEDED = "SUPERSEDED"
+    """Its key has been run otherwise since."""
+    DISCARDED = "DISCARDED"
+
+
+@dataclass(frozen=True, slots=True)
+class LetterRow:
+    """A dead letter, with the key of its instance as far as that is still kept."""
+
+    id: int
+    instance_id: int
+    job_id: int
+    job: str
+    is_job_deleted: bool
+    key: str | None
+    error_code: str
+    error_msg: str | None
+    tags: tuple[str, ...]
+    fingerprint: str | None
+    replay_status: ReplayStatus
+    replayed_as: int | None
+    reason: str | None
+    created_at: datetime
+    changed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFilter:
+    """Which letters are meant; what is None is not asked for. `until` is the first instant that is not meant."""
+
+    job_id: int | None = None
+    tag: str | None = None
+    error_code: str | None = None
+    fingerprint: str | None = None
+    status: ReplayStatus | None = None
+    instance_id: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """As the statements take them, after the tenant."""
+        words = (self.tag, self.error_code, self.fingerprint, self.status)
+        return (self.job_id, *words, self.instance_id, self.since, self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """A letter that this transaction holds."""
+
+    id: int
+    instance_id: int
+    job_id: int
+    created_at: datetime
+    replay_status: ReplayStatus = ReplayStatus.NEW
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """Letters of one fault: how many, since when, the last of them, and how many of the last day came how many hours ago."""
+
+    fingerprint: str | None
+    job_id: int
+    job: str
+    error_code: str
+    error_msg: str | None
+    letters: int
+    first_at: datetime
+    last_at: datetime
+    last_id: int
+    looked_at: int
+    hours: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPast:
+    """What history knows of the key of a replay: whether it has succeeded since the death, and its highest fence."""
+
+    succeeded: bool
+    version: int | None
+    fence: int
+
+
+def _letter(row: asyncpg.Record) -> LetterRow:
+    return LetterRow(
+        id=row["id"],
+        instance_id=row["instance_id"],
+        job_id=row["job_id"],
+        job=row["job"],
+        is_job_deleted=row["is_job_deleted"],
+        key=row["key"],
+        error_code=row["error_code"],
+        error_msg=row["error_msg"],
+        tags=tuple(row["tags"]),
+        fingerprint=row["fingerprint"],
+        replay_status=ReplayStatus(row["replay_status"]),
+        replayed_as=row["replayed_as"],
+        reason=row["reason"],
+        created_at=row["created_at"],
+        changed_at=row["changed_at"],
+    )
+
+
+async def letter_by_id(connection: Connection, tenant_id: int, letter_id: int) -> LetterRow | None:
+    """One letter of a tenant."""
+    row = await connection.fetchrow(sql("letter_by_id"), tenant_id, letter_id)
+    return None if row is None else _letter(row)
+
+
+async def list_letters(
+    connection: Connection, tenant_id: int, before: tuple[datetime, int], limit: int, only: LetterFilter
+) -> list[LetterRow]:
+    """A page, newest first, that starts after `before`."""
+    return [
+        _letter(row) for row in await connection.fetch(sql("list_letters"), tenant_id, *only.values, *before, limit)
+    ]
+
+
+async def group_letters(
+    connection: Connection, tenant_id: int, only: LetterFilter, look_at: int, limit: int
+) -> list[FaultRow]:
+    """The most frequent faults among the newest `look_at` letters that match."""
+    rows = await connection.fetch(sql("group_letters"), tenant_id, *only.values, look_at, limit)
+    return [_fault(row) for row in rows]
+
+
+def _fault(row: asyncpg.Record) -> FaultRow:
+    told: dict[str, Any] = dict(row)
+    counted: dict[str, int] = {} if told["hours"] is None else json.loads(told["hours"])
+    told["hours"] = {int(ago): letters for ago, letters in counted.items()}
+    return FaultRow(**told)
+
+
+async def count_replayable(connection: Connection, tenant_id: int, only: LetterFilter, up_to: int) -> int:
+    """How many letters a replay of these would take, counted up to a limit. `until` must be given."""
+    return await connection.fetchval(sql("count_replayable"), tenant_id, *only.values, up_to)
+
+
+async def lock_replayable(
+    connection: Connection, tenant_id: int, only: LetterFilter, after: tuple[datetime, int], limit: int
+) -> list[Locked]:
+    """The oldest letters after `after` that may be replayed and that nobody holds. `until` must be given."""
+    rows = await connection.fetch(sql("lock_replayable"), tenant_id, *only.values, *after, limit)
+    return [Locked(*row.values()) for row in rows]
+
+
+async def count_open_of(connection: Connection, instance_ids: Sequence[int]) -> int:
+    """How many of these dead instances a replay would take."""
+    return await connection.fetchval(sql("count_open_of"), list(instance_ids))
+
+
+async def lock_open_of(connection: Connection, instance_ids: Sequence[int]) -> list[Locked]:
+    """The letters of these dead instances that may be replayed, waited for as long as lock_timeout allows."""
+    return [Locked(*row.values()) for row in await connection.fetch(sql("lock_open_of"), list(instance_ids))]
+
+
+async def lock_letter(connection: Connection, tenant_id: int, letter_id: int) -> Locked | None:
+    """One letter, waited for as long as lock_timeout allows."""
+    row = await connection.fetchrow(sql("lock_letter"), tenant_id, letter_id)
+    if row is None:
+        return None
+    *found, status = row.values()
+    return Locked(*found, replay_status=ReplayStatus(status))
+
+
+async def share_lanes(connection: Connection, job_ids: Collection[int]) -> dict[int, int]:
+    """Where new instances of each job go, held against a pause; a deleted job is absent."""
+    return {row["id"]: row["lane"] for row in await connection.fetch(sql("share_lanes"), list(job_ids))}
+
+
+async def insert_replays(
+    connection: Connection, dead: Sequence[tuple[int, datetime]], lanes: Mapping[int, int]
+) -> dict[int, Woken]:
+    """A new instance of each dead one, at its time, by the dead one's id; one whose key is live is absent."""
+    rows = await connection.fetch(
+        sql("insert_replays"),
+        [instance_id for instance_id, _ in dead],
+        [at for _, at in dead],
+        list(lanes),
+        list(lanes.values()),
+        SHARDS,
+    )
+    return {row["replay_of"]: Woken(row["id"], row["lane"], row["due"]) for row in rows}
+
+
+async def pasts_of_replays(connection: Connection, instance_ids: Sequence[int]) -> dict[int, ReplayPast]:
+    """What history knows of the keys of replays that this transaction has made; those without a key are absent."""
+    rows = await connection.fetch(sql("pasts_of_replays"), list(instance_ids))
+    return {row["id"]: ReplayPast(row["succeeded"], row["version"], row["fence"]) for row in rows}
+
+
+async def mark_replayed(connection: Connection, made: Mapping[int, int]) -> None:
+    """NEW → REPLAYED, by letter the instance that was made; with its event."""
+    await connection.execute(sql("mark_replayed"), list(made), list(made.values()))
+
+
+async def mark_superseded(connection: Connection, letter_ids: Sequence[int]) -> None:
+    """NEW → SUPERSEDED: the keys of these letters have been run otherwise."""
+    await connection.execute(sql("mark_superseded"), list(letter_ids))
+
+
+async def discard_letter(connection: Connection, letter_id: int, reason: str | None) -> bool:
+    """NEW → DISCARDED, with its event; False when it is not NEW."""
+    return await connection.fetchval(sql("discard_letter"), letter_id, reason) is not None
+
+
+async def count_open(connection: Connection, tenant_id: int, only: LetterFilter, up_to: int) -> int:
+    """How many letters a discard of these would take, counted up to a limit. `until` must be given."""
+    return await connection.fetchval(sql("count_open"), tenant_id, *only.values, up_to)
+
+
+async def discard_open(connection: Connection, tenant_id: int, only: LetterFilter, limit: int, reason: str) -> int:
+    """NEW → DISCARDED, the oldest first, with their events; how many. `until` must be given."""
+    return await connection.fetchval(sql("discard_open"), tenant_id, *only.values, limit, reason)

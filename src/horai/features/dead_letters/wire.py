@@ -1,0 +1,138 @@
+"""Dead letters on the wire."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from horai.wire.fields import Id, Instant, Model, Note, Text
+from horai.wire.instances import InstanceOut
+
+ReplayStatusName = Literal["NEW", "REPLAYED", "SUPERSEDED", "DISCARDED"]
+Word = Annotated[Text, Field(max_length=200)]
+RateText = Annotated[Text | int, Field(json_schema_extra={"examples": ["100/s", "30/m", "1000/h", 5]})]
+
+
+class LettersIn(Model):
+    """Which letters a request is about: what is given narrows it down; oldest first, at most `limit`."""
+
+    job: Text | None = None
+    tag: Word | None = None
+    error_code: Word | None = None
+    fingerprint: Word | None = None
+    instance: Id | None = None
+    from_: Annotated[Instant | None, Field(alias="from")] = None
+    to: Instant | None = None
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 1_000
+    dry_run: bool = False
+
+
+class ReplayIn(LettersIn):
+    """`POST /api/v1/dlq/replay`: what is given narrows it down; oldest first, at most `limit`, starting at `rate`."""
+
+    rate: RateText | None = None
+
+
+class DiscardManyIn(LettersIn):
+    """`POST /api/v1/dlq/discard`: what is given narrows it down, and something must; oldest first, at most `limit`.
+
+    Only a dry run goes without a reason.
+    """
+
+    reason: Note | None = None
+
+
+class DiscardAnswer(Model):
+    """What a discard by filter came to. `more`: there are further letters that match."""
+
+    matched: int
+    discarded: int
+    more: bool
+    dry_run: bool
+
+
+class LetterOut(Model):
+    """A dead letter: why an instance died, and what has become of it since.
+
+    `fingerprint` is the same for the same fault of a job. `payloadRef` says where the payload is kept: with the instance,
+    whose `key` is null when it has none or is no longer kept. `replayedAs` is the instance that a replay made, `reason`
+    why it was discarded.
+    """
+
+    id: Id
+    job: str
+    job_id: Id
+    instance_id: Id
+    key: str | None
+    error_code: str
+    error_msg: str | None
+    tags: list[str]
+    fingerprint: str | None
+    payload_ref: str
+    replay_status: ReplayStatusName
+    replayed_as: Id | None
+    reason: str | None
+    created_at: datetime
+    changed_at: datetime | None
+
+
+class LetterDetail(LetterOut):
+    """The same, with the instance that died, as long as it is kept."""
+
+    instance: InstanceOut | None
+
+
+class LetterList(Model):
+    """A page of dead letters, newest first."""
+
+    items: list[LetterOut]
+    next_cursor: str | None
+
+
+class FaultOut(Model):
+    """Dead letters of one fault: how many, from when to when, and the last of them.
+
+    `lastDay` are those of the last 24 hours, hour by hour, the last hour last.
+    """
+
+    fingerprint: str | None
+    job: str
+    job_id: Id
+    error_code: str
+    error_msg: str | None
+    letters: int
+    first_at: datetime
+    last_at: datetime
+    last_letter: Id
+    last_day: list[int]
+
+
+class FaultList(Model):
+    """The most frequent faults. `more`: there are older letters that were not counted."""
+
+    items: list[FaultOut]
+    letters: int
+    more: bool
+
+
+class ReplayAnswer(Model):
+    """What a replay by filter came to.
+
+    `superseded` letters were not run: their keys are live, or have succeeded since. `held` ones are NEW still: somebody
+    was at work on their keys. `more`: there are further letters that match.
+    """
+
+    matched: int
+    replayed: int
+    superseded: int
+    held: int
+    more: bool
+    dry_run: bool
+
+
+class LetterAnswer(Model):
+    """A letter and what it was replayed as; `replayed` is false when this request did not do it."""
+
+    replayed: bool
+    letter: LetterOut
+    instance: InstanceOut | None

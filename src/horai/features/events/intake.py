@@ -1,0 +1,121 @@
+"""Takes changes from a source, has them accepted, and tells the source what became of them: never before the commit."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import assert_never
+
+import asyncpg
+import structlog
+
+from horai.core.errors import DatabaseUnavailable
+from horai.db.pool import GONE, acquire
+from horai.features.events import store as sources
+from horai.features.events.change import read_change
+from horai.features.events.service import Applied, Arrival, Fate, NotNow, PutAside, Repeated, accept_changes
+from horai.features.events.source import Message, Source, SourceUnavailable
+from horai.operations.scope import Scope
+
+log = structlog.get_logger(__name__)
+
+REMEMBERED = timedelta(days=7)
+FORGOTTEN_AT_ONCE = 10_000
+TIDY_EVERY = timedelta(minutes=10)
+FIRST_DELAY = timedelta(seconds=1)
+LONGEST_DELAY = timedelta(minutes=1)
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeSettings:
+    """`job`: whose changes the source brings; None when each event says so itself."""
+
+    job: str | None = None
+    batch: int = 500
+
+
+class Intake:
+    """One source, read until it ends or somebody says stop."""
+
+    def __init__(self, scope: Scope, source: Source, settings: IntakeSettings | None = None) -> None:
+        self._scope = scope
+        self._source = source
+        self._settings = settings or IntakeSettings()
+        self._failures = 0
+        self._tidied_at: float | None = None
+        self.counts: Counter[str] = Counter()
+        """How many messages came to what: the effects of changes, REPEATED, PARKED, and DELAYED for those put off."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Returns when the source has ended, or soon after `stop`: what was received is accepted first."""
+        while not stop.is_set():
+            try:
+                is_open = await self.step()
+                self._failures = 0 if is_open is not None else self._failures + 1
+            except (SourceUnavailable, DatabaseUnavailable, asyncpg.PostgresError, *GONE) as error:
+                self._failures += 1
+                log.warning("the source waits", source=self._source.name, error=str(error), failures=self._failures)
+                is_open = None
+            if is_open is False:
+                return
+            if is_open is None:
+                await _pause(stop, min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE))
+
+    async def step(self) -> bool | None:
+        """One batch: True to go on, None to go on after a pause, False when the source has ended."""
+        await self._tidy()
+        messages = await self._source.receive(self._settings.batch)
+        if messages is None:
+            return False
+        fates = await accept_changes(self._scope, self._source.name, [self._read(message) for message in messages])
+        for message, fate in zip(messages, fates, strict=True):
+            await self._settle(message, fate)
+        is_stuck = bool(fates) and all(isinstance(fate, NotNow) for fate in fates)
+        return None if is_stuck else True
+
+    def _read(self, message: Message) -> Arrival:
+        read = read_change(message.body, message.headers, self._settings.job)
+        return Arrival(message.place, message.subject, message.headers, message.body, read)
+
+    async def _settle(self, message: Message, fate: Fate) -> None:
+        self.counts[fate.word] += 1
+        match fate:
+            case Applied() | Repeated():
+                await self._source.ack(message)
+            case PutAside(reason):
+                log.warning("an event was parked", source=self._source.name, place=message.place, reason=reason)
+                await self._source.park(message)
+            case NotNow(reason):
+                log.info("an event waits", source=self._source.name, place=message.place, reason=reason)
+                await self._source.nak(message, delay_of(message.deliveries))
+            case _:
+                assert_never(fate)
+
+    async def _tidy(self) -> None:
+        """Forgets what nobody repeats any more, now and then and a batch at a time."""
+        now = asyncio.get_running_loop().time()
+        if self._tidied_at is not None and now < self._tidied_at + TIDY_EVERY.total_seconds():
+            return
+        async with acquire(self._scope.pool) as connection:
+            await sources.forget_events(connection, REMEMBERED, FORGOTTEN_AT_ONCE)
+        self._tidied_at = now
+
+
+def delay_of(deliveries: int) -> timedelta:
+    """How long a message that could not be accepted stays away: longer each time, up to a minute."""
+    return min(FIRST_DELAY * 2 ** min(deliveries - 1, 10), LONGEST_DELAY)
+
+
+def told(counts: Mapping[str, int]) -> str:
+    """What came of some messages, in words."""
+    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "nothing came"
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()

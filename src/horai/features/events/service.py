@@ -1,0 +1,232 @@
+"""Changes that event sources bring: many in one transaction, each of them once, by the same rules as `put`.
+
+An event's id is taken in the transaction of its change. A crash before the commit leaves neither, one after it both: then the
+event comes again, and is known. What can never take effect is parked in the same transaction and holds up nobody.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import groupby
+from typing import ClassVar, TypeAlias
+
+import asyncpg
+
+from horai.core.errors import DatabaseUnavailable, NotFound
+from horai.core.put import Intent
+from horai.db.instances import Place
+from horai.db.pool import GONE, Connection, retrying, transaction
+from horai.features.events import store as sources
+from horai.features.events.change import Change, Effect
+from horai.features.events.cloudevents import Poison
+from horai.features.events.store import Bound, Event, Unreadable
+from horai.operations.cancel import Cancel, Cancelled, cancel_all
+from horai.operations.instances import find_place, tell
+from horai.operations.put import Answer, Put, put_all
+from horai.operations.scope import Scope
+
+LOCK_PATIENCE = timedelta(milliseconds=500)
+UNACCEPTABLE = ("22", "23", "54")
+"""Classes of SQLSTATE that say that a value, not the moment, is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message as it came, and what could be read in it. `place` is where it stands in its source, whenever it comes."""
+
+    place: str
+    subject: str
+    headers: Mapping[str, str]
+    body: bytes
+    read: Change | Poison
+
+    def event_of(self, change: Change, job_id: int) -> Event:
+        """By which it is told from others: what it says of itself, else its place."""
+        return job_id, change.identity or f"place:{self.place}"
+
+    def unreadable(self, poison: Poison) -> Unreadable:
+        """As it is put aside."""
+        return Unreadable(self.place, self.subject, self.headers, self.body, poison.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The change is committed."""
+
+    effect: Effect
+    instance_id: int | None
+
+    @property
+    def word(self) -> str:
+        """What it is counted as; so with every fate."""
+        return self.effect.value
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The event has taken effect before: nothing was done."""
+
+    word: ClassVar[str] = "REPEATED"
+
+
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    """The message is parked, with its reason."""
+
+    reason: str
+    word: ClassVar[str] = "PARKED"
+
+
+@dataclass(frozen=True, slots=True)
+class NotNow:
+    """Nothing was done: the database, or whoever holds the key, did not let us. To be tried again."""
+
+    reason: str
+    word: ClassVar[str] = "DELAYED"
+
+
+Fate: TypeAlias = Applied | Repeated | PutAside | NotNow
+
+
+async def accept_changes(scope: Scope, source: str, arrivals: Sequence[Arrival]) -> list[Fate]:
+    """What became of each arrival, in their order; when this returns, it is committed.
+
+    One that the database refuses does not take the others with it: they are tried by halves until it stands alone.
+    """
+    if not arrivals:
+        return []
+    try:
+        return await retrying(lambda: _attempt(scope, source, arrivals))
+    except (DatabaseUnavailable, *GONE) as error:
+        return [NotNow(type(error).__name__)] * len(arrivals)
+    except asyncpg.PostgresError as error:
+        if len(arrivals) == 1:
+            return [await _refused(scope, source, arrivals[0], error)]
+    half = len(arrivals) // 2
+    first = await accept_changes(scope, source, arrivals[:half])
+    delayed = {_unit(one) for one, fate in zip(arrivals[:half], first, strict=True) if isinstance(fate, NotNow)}
+    rest = [one for one in arrivals[half:] if _unit(one) not in delayed]
+    fates = iter(await accept_changes(scope, source, rest))
+    behind = NotNow("an earlier change of the same key waits")
+    return first + [behind if _unit(one) in delayed else next(fates) for one in arrivals[half:]]
+
+
+def _unit(arrival: Arrival) -> tuple[str | None, str] | None:
+    return (arrival.read.job, arrival.read.key) if isinstance(arrival.read, Change) else None
+
+
+async def _refused(scope: Scope, source: str, arrival: Arrival, error: asyncpg.PostgresError) -> Fate:
+    if not (error.sqlstate or "").startswith(UNACCEPTABLE):
+        return NotNow(type(error).__name__)
+    poison = Poison(f"the database refused it: {error}")
+    try:
+        async with transaction(scope.pool) as connection:
+            await sources.park_events(connection, scope.tenant_id, source, [arrival.unreadable(poison)])
+    except (DatabaseUnavailable, asyncpg.PostgresError, *GONE) as failure:
+        return NotNow(type(failure).__name__)
+    return PutAside(poison.words)
+
+
+async def _attempt(scope: Scope, source: str, arrivals: Sequence[Arrival]) -> list[Fate]:
+    async with transaction(scope.pool) as connection:
+        await sources.wait_briefly(connection, LOCK_PATIENCE)
+        batch = _Batch(connection, scope, source)
+        fates = await batch.accept(arrivals)
+    tell(scope, batch.answers)
+    return fates
+
+
+@dataclass(slots=True)
+class _Batch:
+    """One transaction, and what is to be told after it."""
+
+    connection: Connection
+    scope: Scope
+    source: str
+    answers: list[Answer | Cancelled] = field(default_factory=list[Answer | Cancelled])
+
+    async def accept(self, arrivals: Sequence[Arrival]) -> list[Fate]:
+        places, unknown = await self._places(arrivals)
+        bad = {n: one.read for n, one in enumerate(arrivals) if isinstance(one.read, Poison)}
+        bad |= {n: unknown[c.job] for n, c in _changes(arrivals) if c.job in unknown}
+        if bad:
+            put_aside = [arrivals[n].unreadable(poison) for n, poison in bad.items()]
+            await sources.park_events(self.connection, self.scope.tenant_id, self.source, put_aside)
+        events: dict[Event, Change] = {}
+        first: dict[int, Event] = {}
+        for n, change in _changes(arrivals):
+            if n not in bad and (event := arrivals[n].event_of(change, places[change.job].job_id)) not in events:
+                events[event], first[n] = change, event
+        applied = await self._apply(await self._new(events), places)
+        return [
+            PutAside(bad[n].words) if n in bad else applied.get(first[n], Repeated()) if n in first else Repeated()
+            for n in range(len(arrivals))
+        ]
+
+    async def _new(self, events: Mapping[Event, Change]) -> dict[Event, Change]:
+        """Those that have not taken effect before, in their order."""
+        new = await sources.take_events(self.connection, self.source, events) if events else set[Event]()
+        return {event: change for event, change in events.items() if event in new}
+
+    async def _places(self, arrivals: Sequence[Arrival]) -> tuple[dict[str | None, Place], dict[str | None, Poison]]:
+        """Where the instances of each named job go, all held in one order; and why others have no place."""
+        places: dict[str | None, Place] = {}
+        unknown: dict[str | None, Poison] = {}
+        for job in sorted({change.job or "" for _, change in _changes(arrivals)}):
+            if not job:
+                unknown[None] = Poison("job: is missing", "Name it in the event, or start the source with --job.")
+                continue
+            try:
+                places[job] = await find_place(self.connection, self.scope, job)
+            except NotFound as error:
+                unknown[job] = Poison(error.detail.rstrip("."), "Create the job, then retry the parked event.")
+        return places, unknown
+
+    async def _apply(self, events: Mapping[Event, Change], places: Mapping[str | None, Place]) -> dict[Event, Applied]:
+        """A key's changes one after the other, those of different keys together."""
+        applied: dict[Event, Applied] = {}
+        for wave in _waves(events):
+            for job, group in groupby(sorted(wave, key=lambda one: one[1].job or ""), key=lambda one: one[1].job):
+                applied |= await self._apply_to(places[job], dict(group))
+        if applied:
+            bound = {event: Bound(one.effect, one.instance_id) for event, one in applied.items()}
+            await sources.bind_events(self.connection, self.source, bound)
+        return applied
+
+    async def _apply_to(self, place: Place, events: Mapping[Event, Change]) -> dict[Event, Applied]:
+        puts = {event: change for event, change in events.items() if change.execute_time is not None}
+        cancels = {event: change for event, change in events.items() if change.execute_time is None}
+        answers = await put_all(self.connection, place, [_put(change) for change in puts.values()])
+        wishes = [Cancel(change.key, change.version) for change in cancels.values()]
+        cancelled = await cancel_all(self.connection, place, wishes)
+        self.answers += [*answers, *cancelled.values()]
+        put = zip(puts, answers, strict=True)
+        applied = {event: Applied(Effect(answer.verdict.value), answer.instance_id) for event, answer in put}
+        return applied | {event: _applied(cancelled[change.key]) for event, change in cancels.items()}
+
+
+def _changes(arrivals: Sequence[Arrival]) -> Iterator[tuple[int, Change]]:
+    return ((n, one.read) for n, one in enumerate(arrivals) if isinstance(one.read, Change))
+
+
+def _put(change: Change) -> Put:
+    assert change.execute_time is not None  # noqa: S101 — those without one are cancels
+    return Put(change.key, change.execute_time, change.payload, Intent(change.version))
+
+
+def _applied(cancelled: Cancelled) -> Applied:
+    return Applied(Effect.CANCELLED if cancelled.took_effect else Effect.IGNORED, cancelled.instance_id)
+
+
+def _waves(events: Mapping[Event, Change]) -> list[list[tuple[Event, Change]]]:
+    """The first changes of all keys, then the second ones, …: each key occurs once in a wave."""
+    waves: list[list[tuple[Event, Change]]] = []
+    turns: Counter[tuple[int, str]] = Counter()
+    for event, change in events.items():
+        unit = (event[0], change.key)
+        if turns[unit] == len(waves):
+            waves.append([])
+        waves[turns[unit]].append((event, change))
+        turns[unit] += 1
+    return waves

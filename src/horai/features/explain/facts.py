@@ -1,0 +1,110 @@
+"""What an explanation is made of: all that the store knows of one job around one instant."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from horai.core.queue import QueueSettings
+from horai.core.shards import Role
+from horai.core.states import CancelReason, State
+from horai.core.timing import Timing
+from horai.core.workflow_neighbour import Parent
+from horai.time.misfire import Stretch
+from horai.time.zones import zone
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The job that is asked about. `paused_at` is None while it is active; an empty `handler` is HTTP."""
+
+    id: int
+    timing: Timing
+    created_at: datetime
+    active_from: datetime
+    paused_at: datetime | None = None
+    missed_from: datetime | None = None
+    """While it is paused: the first instant whose slot is not made for it."""
+    note: str | None = None
+    handler: str = ""
+
+    @property
+    def place(self) -> ZoneInfo:
+        """The zone in which its times are told."""
+        return zone("UTC" if self.timing.schedule is None else self.timing.schedule.timezone)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An instance with the fire time that was asked for. `is_parked`: it lies in the parking lane."""
+
+    id: int
+    state: State
+    is_slot: bool
+    execute_time: datetime
+    attempt: int = 0
+    is_parked: bool = False
+    key: str | None = None
+    reason: CancelReason | None = None
+    due: datetime | None = None
+    node: str | None = None
+    claimed_at: datetime | None = None
+    finished_at: datetime | None = None
+    error: str | None = None
+    is_lost: bool = False
+    """Its last attempt was lost with its node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another instance of the job that was under way at a moment."""
+
+    id: int
+    fire_time: datetime
+    is_slot: bool
+    is_parked: bool = False
+    claimed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The queue of an instance, and how many of its slots are taken where it has a limit."""
+
+    name: str
+    settings: QueueSettings
+    running: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A stored range of slots that were not made; `slots` is None where nobody counted that far."""
+
+    from_time: datetime
+    to_time: datetime
+    slots: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where the job's schedule stands: its coming slot (None: it sleeps), and the last job that slot was made for."""
+
+    fire_time: datetime | None
+    last_job: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All of it, of one moment. `others` were under way when the run was cancelled, or are so now; `roles` are alive."""
+
+    now: datetime
+    job: Job
+    run: Run | None = None
+    skip: Skip | None = None
+    catchup: Stretch | None = None
+    cursor: Cursor | None = None
+    queue: Queue | None = None
+    others: tuple[Other, ...] = ()
+    roles: frozenset[Role] = frozenset(Role)
+    handlers: frozenset[str] | None = None
+    """The functions that live nodes have; None when one of them has not said."""
+    parents: tuple[Parent, ...] = ()

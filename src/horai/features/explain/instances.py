@@ -1,0 +1,224 @@
+"""What there is to say of an instance: what it came to, where it runs, what it waits for or is held by."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from horai.core.job import HOUSE
+from horai.core.shards import Role
+from horai.core.states import CLAIMABLE, CancelReason, State
+from horai.features.explain.facts import Facts, Other, Queue, Run
+from horai.features.explain.phrases import RunWords as Say
+from horai.features.explain.phrases import name_of
+from horai.features.explain.verdicts import Hindrance, Hold, Told, Verdict
+from horai.features.explain.words import about, local
+from horai.text.phrase import Joined, Phrase
+from horai.time.overlap import MOST_QUEUED, Overlap
+
+SOON = timedelta(seconds=2)
+"""An instance that has been due for less is about to be claimed; for longer, something is in its way."""
+
+
+def story_of(facts: Facts, run: Run, at: datetime) -> Told:
+    """The verdict on an instance with the fire time `at`."""
+    match run.state:
+        case State.SUCCESS | State.DEAD:
+            return Told(Verdict.FIRED, _ended(run, at))
+        case State.CANCELLED:
+            return Told(Verdict.CANCELLED, _cancelled(facts, run, at))
+        case State.RUNNING:
+            return Told(Verdict.RUNNING, _running(facts, run))
+        case State.BLOCKED:
+            return Told(Verdict.WAITING, _blocked(facts, run))
+        case State.INIT | State.FAIL:
+            return _waiting(facts, run)
+
+
+def holds_of(facts: Facts, run: Run) -> list[Hold]:
+    """All that is in the way of an instance, the first thing first; nothing for what runs or has ended."""
+    if run.state is State.BLOCKED:
+        return [Hold(Hindrance.PARENTS, _parents(facts))]
+    if run.state not in CLAIMABLE:
+        return []
+    held = [*_holds(facts, run)]
+    due = run.due or run.execute_time
+    if due > facts.now:
+        held.append(Hold(Hindrance.NOT_DUE, Say.DUE_IN(duration=about(due - facts.now))))
+    elif facts.queue is not None and facts.queue.settings.rate is not None and facts.now - due >= SOON:
+        held.append(Hold(Hindrance.RATE, _rate_of(facts.queue)))
+    return held
+
+
+def _rate_of(queue: Queue) -> Phrase:
+    return Say.QUEUE_RATE(queue=queue.name, rate=str(queue.settings.rate))
+
+
+def _blocked(facts: Facts, run: Run) -> Phrase:
+    told = Say.BLOCKED(instance=run.id)
+    return Say.WITH_REASON(what=told, reason=_parents(facts)) if facts.parents else told
+
+
+def _parents(facts: Facts) -> Phrase:
+    waits = [parent for parent in facts.parents if parent.state is not State.SUCCESS]
+    if not waits:
+        return Say.PARENTS()
+    states = [Say.MOVING() if one.state is None else name_of(one.state) for one in waits]
+    return Joined.LISTED.all(
+        Say.PARENT(name=one.name, instance=one.instance_id, state=state)
+        for one, state in zip(waits, states, strict=True)
+    )
+
+
+def _ended(run: Run, at: datetime) -> Phrase:
+    started, ended = run.claimed_at or run.execute_time, run.finished_at or run.execute_time
+    died = Say.DIED_WITH(error=run.error) if run.error else Say.DIED()
+    return Say.FIRED(
+        instance=_named(run),
+        outcome=Say.SUCCEEDED() if run.state is State.SUCCESS else died,
+        attempt=Say.FIRST_ATTEMPT() if run.attempt == 1 else Say.NTH_ATTEMPT(attempt=run.attempt),
+        delay=about(started - at),
+        duration=about(ended - started),
+    )
+
+
+def _running(facts: Facts, run: Run) -> Phrase:
+    return Say.RUNS(
+        instance=_named(run),
+        node="" if run.node is None else Say.ON_NODE(node=run.node),
+        since="" if run.claimed_at is None else Say.SINCE(since=local(run.claimed_at, facts.job.place)),
+        attempt="" if run.attempt <= 1 else Say.IN_ATTEMPT(attempt=run.attempt),
+    )
+
+
+def _named(run: Run) -> Phrase:
+    return Say.INSTANCE(instance=run.id, key="" if run.key is None else Say.OF_KEY(key=run.key))
+
+
+def _cancelled(facts: Facts, run: Run, at: datetime) -> Phrase:
+    when = "" if run.finished_at is None else Say.AT(at=local(run.finished_at, facts.job.place))
+    told = Say.CANCELLED(instance=_named(run), at=when)
+    match run.reason:
+        case CancelReason.OVERLAP:
+            return Say.WITH_REASON(what=told, reason=_overlapped(facts, at))
+        case CancelReason.USER:
+            return Say.CANCELLED_BY_USER(instance=_named(run), at=when)
+        case CancelReason.SUPERSEDED:
+            return Say.WITH_REASON(what=told, reason=Say.SUPERSEDED())
+        case CancelReason.PARENT:
+            return Say.WITH_REASON(what=told, reason=Say.PARENT_FAILED())
+        case CancelReason.JOB_DELETED:
+            return Say.WITH_REASON(what=told, reason=Say.JOB_WAS_DELETED())
+        case None:
+            return told
+
+
+def _overlapped(facts: Facts, at: datetime) -> Phrase:
+    """Why a slot yielded to another run, as far as the policy of today tells."""
+    newer = [other for other in facts.others if other.is_slot and other.fire_time > at]
+    older = [other for other in facts.others if other.fire_time <= at or not other.is_slot]
+    match facts.job.timing.overlap:
+        case Overlap.replace if newer:
+            newest = max(newer, key=lambda other: (other.fire_time, other.id))
+            return Say.REPLACED_BY(slot=local(newest.fire_time, facts.job.place), instance=newest.id)
+        case Overlap.replace:
+            return Say.REPLACED()
+        case Overlap.queue:
+            return Say.TOO_MANY_QUEUED(most=MOST_QUEUED)
+        case Overlap.skip:
+            return Say.YIELDED(other=_under_way(older))
+        case Overlap.allow:
+            return Say.NOT_ALLOWED_THEN(other=_under_way(older))
+
+
+def _under_way(others: list[Other]) -> Phrase:
+    first = _first_begun(others)
+    return Say.ANOTHER_UNDER_WAY() if first is None else Say.UNDER_WAY(instance=first.id)
+
+
+def _first_begun(others: list[Other]) -> Other | None:
+    """The one that began first; those that have not begun come after all that have."""
+    return min(others, key=lambda other: (other.claimed_at is None, other.claimed_at or other.fire_time), default=None)
+
+
+def _waiting(facts: Facts, run: Run) -> Told:
+    """Held by the first thing in its way, or waiting for its time."""
+    held = next(_holds(facts, run), None)
+    if held is not None:
+        return Told(Verdict.HELD, Say.HELD(instance=_named(run), hold=held.words, failure=_failure(run)))
+    due = run.due or run.execute_time
+    if due > facts.now:
+        return Told(Verdict.WAITING, _until_due(facts, run, due))
+    return Told(Verdict.WAITING, _unclaimed(facts, run, facts.now - due))
+
+
+def _failure(run: Run) -> Phrase | str:
+    if run.state is not State.FAIL:
+        return ""
+    return (Say.AFTER_LOSS if run.is_lost else Say.AFTER_FAILURE)(attempt=run.attempt)
+
+
+def _holds(facts: Facts, run: Run) -> Iterator[Hold]:
+    job, queue = facts.job, facts.queue
+    if job.paused_at is not None:
+        yield Hold(Hindrance.JOB_PAUSED, pause_of(facts))
+    if run.is_parked and run.is_slot and job.timing.overlap is not Overlap.allow:
+        yield Hold(Hindrance.OVERLAP, _behind(facts))
+    if queue is not None and queue.settings.paused:
+        yield Hold(Hindrance.QUEUE_PAUSED, Say.QUEUE_PAUSED(queue=queue.name))
+    if (run.due or run.execute_time) > facts.now:
+        return
+    limit = None if queue is None else queue.settings.max_concurrency
+    if queue is not None and limit is not None and (running := queue.running or 0) >= limit:
+        yield Hold(Hindrance.CONCURRENCY, Say.QUEUE_FULL(queue=queue.name, running=running, limit=limit))
+    yield from _nobody_there(facts)
+
+
+def _nobody_there(facts: Facts) -> Iterator[Hold]:
+    handler = facts.job.handler
+    if not handler or handler.startswith(HOUSE):
+        if Role.executor not in facts.roles:
+            words = Say.NO_NODE_FOR(handler=handler) if handler else Say.NO_HTTP_NODE()
+            yield Hold(Hindrance.NO_EXECUTOR, words)
+    elif Role.worker not in facts.roles:
+        yield Hold(Hindrance.NO_WORKER, Say.NO_WORKER(handler=handler))
+    elif facts.handlers is not None and handler not in facts.handlers:
+        yield Hold(Hindrance.NO_HANDLER, Say.NO_HANDLER(handler=handler))
+
+
+def pause_of(facts: Facts) -> Phrase:
+    """Since when the job is paused, and what was noted."""
+    job = facts.job
+    return Say.PAUSED(
+        since="" if job.paused_at is None else Say.SINCE(since=local(job.paused_at, job.place)),
+        note=Say.NOTED(note=job.note) if job.note else "",
+    )
+
+
+def _behind(facts: Facts) -> Phrase:
+    before = _first_begun([other for other in facts.others if not other.is_parked])
+    overlap = facts.job.timing.overlap.name
+    return Say.TURN_COMES(overlap=overlap) if before is None else Say.BEHIND(overlap=overlap, instance=before.id)
+
+
+def _until_due(facts: Facts, run: Run, due: datetime) -> Phrase:
+    who, when = _named(run), local(due, facts.job.place)
+    if run.state is State.FAIL and run.is_lost:
+        return Say.BESIDE_A_CRASH(instance=who, attempt=run.attempt, at=when)
+    if run.state is State.FAIL and run.error:
+        return Say.FAILED_WITH(instance=who, attempt=run.attempt, error=run.error, at=when)
+    if run.state is State.FAIL:
+        return Say.FAILED(instance=who, attempt=run.attempt, at=when)
+    if run.is_slot and facts.job.timing.jitter:
+        return Say.WAITS_BY_JITTER(instance=who, at=when)
+    return Say.WAITS(instance=who, at=when)
+
+
+def _unclaimed(facts: Facts, run: Run, waited: timedelta) -> Phrase:
+    """What may keep an instance that nothing holds; nobody has told, so that it is said as a guess."""
+    if waited < SOON:
+        return Say.SOON_CLAIMED(instance=_named(run), duration=about(waited))
+    guesses = [Say.OTHERS_BEFORE()]
+    if facts.queue is not None and facts.queue.settings.rate is not None:
+        guesses.insert(0, _rate_of(facts.queue))
+    if facts.job.handler and facts.handlers is None:
+        guesses.append(Say.MAYBE_NO_HANDLER(handler=facts.job.handler))
+    return Say.UNCLAIMED(instance=_named(run), duration=about(waited), guess=Joined.EITHER.all(guesses))

@@ -1,0 +1,161 @@
+"""All that an explanation may say: of an instance, of a slot without one, of an instant that is no slot."""
+
+from horai.core.states import State
+from horai.text.phrase import Phrase, Phrasebook
+
+
+class RunWords(Phrasebook):
+    """Of an instance: what it came to, where it runs, what it waits for or is held by."""
+
+    INSTANCE = "instance {instance}{key}"
+    OF_KEY = " of the key {key!r}"
+    AT = " at {at}"
+    SINCE = " since {since}"
+    ON_NODE = " on node {node}"
+    NOTED = " ({note})"
+    IN_ATTEMPT = " (attempt {attempt})"
+    WITH_REASON = "{what}: {reason}"
+
+    FIRED = "fired as {instance}: {outcome} in {attempt}, which began {delay} after its time and took {duration}"
+    SUCCEEDED = "SUCCESS"
+    DIED = "DEAD"
+    DIED_WITH = "DEAD with {error}"
+    FIRST_ATTEMPT = "its first attempt"
+    NTH_ATTEMPT = "attempt {attempt}"
+    RUNS = "{instance} runs{node}{since}{attempt}"
+
+    CANCELLED = "{instance} was cancelled{at}"
+    CANCELLED_BY_USER = "{instance} was cancelled{at} by a user"
+    SUPERSEDED = "a later request for its key took its place"
+    PARENT_FAILED = "what it depends on in its workflow did not succeed"
+    JOB_WAS_DELETED = "its job was deleted"
+    REPLACED = "a newer slot took its place, by overlap replace"
+    REPLACED_BY = "the slot of {slot} (instance {instance}) took its place, by overlap replace"
+    TOO_MANY_QUEUED = "{most:,} slots waited before it, and overlap queue lets no more wait"
+    YIELDED = "{other}, and by overlap skip a slot yields to it"
+    NOT_ALLOWED_THEN = "{other}, which the job did not allow then"
+    ANOTHER_UNDER_WAY = "another run of the job was under way"
+    UNDER_WAY = "instance {instance} was still under way"
+
+    BLOCKED = "instance {instance} waits for what comes before it in its workflow"
+    PARENTS = "what comes before it in its workflow"
+    PARENT = "{name} (instance {instance}, {state})"
+    MOVING = "moving"
+
+    HELD = "{instance} is held: {hold}{failure}"
+    AFTER_FAILURE = "; it failed in attempt {attempt}"
+    AFTER_LOSS = "; in attempt {attempt} it ran beside a crash"
+    FAILED = "{instance} failed in attempt {attempt}: it is tried again at {at}"
+    FAILED_WITH = "{instance} failed in attempt {attempt} with {error}: it is tried again at {at}"
+    BESIDE_A_CRASH = "{instance} ran beside a crash in attempt {attempt}, which does not count as a failure: it is tried again at {at}"
+    WAITS = "{instance} waits until {at}"
+    WAITS_BY_JITTER = "{instance} waits until {at}: so far behind its slots the jitter puts this job"
+    SOON_CLAIMED = "{instance} has been due for {duration} and is about to be claimed"
+    UNCLAIMED = "{instance} has been due for {duration} and nobody has claimed it: {guess}"
+    OTHERS_BEFORE = "others may be before it"
+    MAYBE_NO_HANDLER = "no live worker may have its function {handler}"
+
+    DUE_IN = "its time comes in {duration}"
+    PAUSED = "the job is paused{since}{note}"
+    QUEUE_PAUSED = "its queue {queue} is paused"
+    QUEUE_FULL = "its queue {queue} runs {running} at once, and {limit} is its limit"
+    QUEUE_RATE = "its queue {queue} starts no more than {rate}"
+    TURN_COMES = "by overlap {overlap} slots wait for one another, and its turn is about to come"
+    BEHIND = "by overlap {overlap} it waits until instance {instance} has ended"
+    NO_HTTP_NODE = "no live node makes HTTP calls"
+    NO_NODE_FOR = "no live node runs {handler}"
+    NO_WORKER = "no worker is alive, and its function {handler} needs one"
+    NO_HANDLER = "no live worker has its function {handler}"
+
+
+class AbsenceWords(Phrasebook):
+    """Of a slot without an instance: skipped, late, held, coming, or gone without a trace."""
+
+    NO_TRACE = (
+        "the schedule has passed this slot, and there is neither an instance nor a skip on record: "
+        "its history was removed, or the job was another one then"
+    )
+    SKIPPED_PAUSED = "it was skipped with {slots}: the job was paused"
+    SKIPPED_LATE = "{cause}, and {policy}: skipped with {slots}"
+    SKIPPED_CHANGED = "it was late and still to be made when the job's schedule was changed: skipped with {slots}"
+    SKIPPED_FOR = "it was skipped with {slots} ({reason})"
+    NOT_IN_TIME = "no node made it in time"
+    WAS_PAUSED = "the job was paused"
+    BY_SKIP = "the misfire policy skip makes no late slots"
+    BY_ONCE = "the misfire policy once makes at most the last of the late slots"
+    BY_ALL = "the misfire policy all makes no late slots beyond its window and its maxCatchup"
+    STILL_BY_ALL = "the misfire policy all makes late slots, within its window and its maxCatchup"
+    ONE_SLOT = "this one slot of {at}"
+    SLOTS = "the slots from {first} to {last}"
+    COUNTED_SLOTS = "the {count:,} slots from {first} to {last}"
+
+    IN_LINE = "it is one of {count} late slots that are made bit by bit, in their order"
+    IN_LINE_PAUSED = "it is one of {count} late slots that are made bit by bit, in their order, but {pause}"
+    SOME = "some"
+    COUNT = "{count:,}"
+    MORE_THAN = "more than {count:,}"
+
+    NOT_CREATED = "the job was not there yet: it was created at {at}"
+    NOT_FOLLOWED = "the job follows this schedule since {at}, and had no such slot before"
+    UNLESS_RESUMED = "unless it is resumed before, this slot falls into the pause, and {then}"
+    RESUME_SKIP = "when it is resumed, the misfire policy skip leaves out the slots of the pause"
+    RESUME_ONCE = "when it is resumed, the misfire policy once makes only the last slot of the pause"
+    RESUME_ALL = "when it is resumed, the misfire policy all makes the slots of the pause{bounds}"
+    NEWEST = ", the newest {most:,} of them"
+    NONE_OLDER = ", none older than {window}"
+    NEWEST_NONE_OLDER = ", the newest {most:,} of them and none older than {window}"
+
+    ASLEEP = "its schedule is asleep: no active job followed it when it last came"
+    COMES_BY_JITTER = "its time comes in {duration}; the jitter makes it run at {at}"
+    LATE = "its time came {duration} ago, and it is not made yet{nobody}; {then}"
+    NOBODY_MAKES_SLOTS = ": no live node makes slots"
+    COUNTS_AS_IN_TIME = "for {after} it counts as in time"
+
+
+class SlotWords(Phrasebook):
+    """Of an instant that is no slot, and of a time that no clock showed."""
+
+    NO_LONGER = "By the job's present schedule this would be no slot."
+    NOT_THERE = "its schedule does not have this time"
+    NO_SCHEDULE = "the job has no schedule: it runs when it is told to, and nothing was wanted for this instant"
+    NO_FIXED_TIMES = (
+        "the job has no fixed times: each run comes {interval} after the one before has ended, and none came here"
+    )
+    BEFORE_START = "its schedule has this time, but the job begins at {at} (startAt)"
+    AFTER_END = "its schedule has this time, but the job ends at {at} (endAt)"
+    ALL_EXCLUDED = "its schedule has this time, but its excluded dates leave out every date around"
+    EXCLUDED = "its schedule has this time, but its calendar leaves out {day}"
+    EXCLUDED_BY = "its schedule has this time, but its calendar leaves out {day} ({entry})"
+    BETWEEN_INTERVALS = (
+        "the job fires every {interval} from {anchor} on, and {time} is {after} after its slot at {slot}"
+    )
+    CRON_DISALLOWS = "{cron} does not allow {time} on {day}: {reason}"
+    FIRST_OF_TWO = "{time} comes twice on {day}, and this is the first: by dst.overlap {overlap} the slot is at {slot}"
+    SECOND_OF_TWO = (
+        "{time} comes twice on {day}, and this is the second: by dst.overlap {overlap} the slot is at {slot}"
+    )
+
+    LOST = "{time} does not exist on {day}: the clock jumps from {lost_from} to {lost_until}"
+    LOST_MOVED = "{lost}, where its slot is"
+    LOST_SKIPPED = "{lost}, and by dst.gap skip it is left out"
+    LOST_NOTHING = "{lost}, and {cron} follows the real time, which lost nothing"
+    LOST_DISALLOWED = "{lost}, and {cron} does not allow it either: {reason}"
+    ON_DATE = "{time} on {day}"
+    DAYS = "{days} days"
+
+
+class StateName(Phrasebook):
+    """The states, by the names they have everywhere."""
+
+    STATE_INIT = "INIT"
+    STATE_BLOCKED = "BLOCKED"
+    STATE_RUNNING = "RUNNING"
+    STATE_FAIL = "FAIL"
+    STATE_SUCCESS = "SUCCESS"
+    STATE_DEAD = "DEAD"
+    STATE_CANCELLED = "CANCELLED"
+
+
+def name_of(state: State) -> Phrase:
+    """A state in words."""
+    return StateName[f"STATE_{state.name}"]()

@@ -1,0 +1,59 @@
+"""Why a slot fired, waits, was held or skipped."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from pydantic import ConfigDict, Field
+
+from horai.api.context import ScopeDep
+from horai.api.instance_id import instance_id_of
+from horai.api.json import answer, instance_json
+from horai.api.sentence_json import said
+from horai.features.explain import Skip
+from horai.features.explain.service import Explained, explain_instance, explain_slot
+from horai.features.explain.wire import ExplanationOut, WhyOut
+from horai.wire.fields import Model, Text
+
+router = APIRouter(prefix="/api/v1")
+
+
+class ExplainQuery(Model):
+    """What is asked: an instant, or without an offset a time by the clock of the job's zone."""
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
+
+    at: Annotated[Text, Field(max_length=100, examples=["2026-03-29T02:30", "2026-03-29T01:00:00Z"])]
+
+
+@router.get("/jobs/{job}/explain", tags=["jobs"], responses={200: {"model": ExplanationOut}})
+async def explain(scope: ScopeDep, job: str, query: Annotated[ExplainQuery, Query()]) -> Response:
+    """Say why a slot fired, is waiting, was held or skipped, or why there is none."""
+    told = await explain_slot(scope, job, query.at)
+    return answer({**_told(told), "also": None if told.also is None else _told(told.also)})
+
+
+@router.get("/instances/{instance}/why", tags=["instances"], responses={200: {"model": WhyOut}})
+async def get_why(scope: ScopeDep, instance: str) -> Response:
+    """Say why an instance does not run: all that is in its way. Of one that runs or has ended, what became of it."""
+    told = await explain_instance(scope, instance_id_of(instance))
+    holds = [{"kind": hold.kind.value, **said("detail", hold.words.sentence())} for hold in told.holds]
+    shown = {"verdict": told.verdict.value, **said("why", told.why), "holds": holds}
+    return answer({"instance": instance_json(told.instance), **shown})
+
+
+def _told(explained: Explained) -> dict[str, Any]:
+    told = explained.explanation
+    return {
+        "at": told.at,
+        "local": told.local,
+        "verdict": told.verdict.value,
+        **said("why", told.why),
+        "instance": None if explained.instance is None else instance_json(explained.instance),
+        "skip": None if told.skip is None else _skip_json(told.skip),
+        "previous": told.previous,
+        "next": told.next,
+    }
+
+
+def _skip_json(skip: Skip) -> dict[str, Any]:
+    return {"from": skip.from_time, "to": skip.to_time, "slots": skip.slots, "reason": skip.reason}

@@ -1,0 +1,227 @@
+"""Why a slot fired, waits, was held or skipped: gathers what is known of it, at one moment, and asks the core."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from horai.core.errors import Invalid
+from horai.core.health import all_handlers, reading_from
+from horai.core.job import JobStatus
+from horai.core.outcome import NODE_LOST
+from horai.core.shards import Role, roles_of
+from horai.core.states import CLAIMABLE, CancelReason, State
+from horai.db import instance_queries, instance_relations, jobs, nodes, queues
+from horai.db.instance_queries import InstanceRow
+from horai.db.jobs import JobRow
+from horai.db.nodes import NodeInfo
+from horai.db.pool import Connection, acquire
+from horai.features.explain import (
+    ACCEPTED,
+    Explanation,
+    Facts,
+    Hold,
+    Job,
+    Queue,
+    Run,
+    Verdict,
+    explanation_of,
+    gap_around,
+    holds_of,
+    is_slot,
+    lost_in_gap,
+    nothing_there,
+    occurrences,
+    read_moment,
+    story_of,
+)
+from horai.features.explain import store as explain
+from horai.features.explain.store import Found
+from horai.operations.instances import read_one
+from horai.operations.scope import Scope, require_job
+from horai.text import told_by
+from horai.text.phrase import Phrase
+
+ERROR_SHOWN = 160
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
+_SLACK = timedelta(days=1)
+"""A slot of a calendar is made when its time has come and ends after it; clocks that were set back may differ by this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An explanation with its instance; `also` is that of the other occurrence of a time that comes twice."""
+
+    explanation: Explanation
+    instance: InstanceRow | None = None
+    also: "Explained | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """One moment of the store, and the job that is asked about."""
+
+    connection: Connection
+    scope: Scope
+    row: JobRow
+    job: Job
+    now: datetime
+
+    async def explain(self, at: datetime, moved: Phrase | None = None) -> Explained:
+        found = await explain.instance_at(self.connection, self.row.id, at, self._ended_from(at))
+        instance = None if found is None else await self._instance(found)
+        facts = (
+            await self._facts_of_slot(at)
+            if found is None or instance is None or (not found.is_slot and is_slot(self.job.timing, at))
+            else await self.facts_of_run(_run(instance, found), instance)
+        )
+        explanation = explanation_of(facts, at, moved)
+        return Explained(explanation, instance if explanation.instance_id is not None else None)
+
+    def _ended_from(self, at: datetime) -> datetime:
+        """Nothing is known of when an instance ended that may have been cancelled long before its time."""
+        return at - _SLACK if is_slot(self.job.timing, at) else _BEGIN
+
+    async def _instance(self, found: Found) -> InstanceRow | None:
+        return await instance_queries.instance_by_id(self.connection, self.scope.tenant_id, found.id)
+
+    async def facts_of_run(self, run: Run, instance: InstanceRow) -> Facts:
+        """All there is to know of an instance and its surroundings."""
+        if run.reason is CancelReason.OVERLAP and run.finished_at is not None:
+            others = await explain.others_under_way(self.connection, self.row.id, run.finished_at, run.id)
+            return Facts(self.now, self.job, run, others=others)
+        if run.state is State.BLOCKED:
+            kin = await instance_relations.kin_of_instance(self.connection, run.id)
+            return Facts(self.now, self.job, run, parents=kin.parents)
+        if run.state not in CLAIMABLE:
+            return Facts(self.now, self.job, run)
+        live = await nodes.live_nodes(self.connection)
+        queue = await queues.find_queue(self.connection, self.scope.tenant_id, instance.queue)
+        return Facts(
+            self.now,
+            self.job,
+            run,
+            queue=None if queue is None else Queue(queue.name, queue.settings, queue.running),
+            others=await explain.others_under_way(self.connection, self.row.id, self.now, run.id),
+            roles=_roles(live),
+            handlers=_handlers(live),
+        )
+
+    async def _facts_of_slot(self, at: datetime) -> Facts:
+        if not is_slot(self.job.timing, at):
+            return Facts(self.now, self.job)
+        schedule_id = self.row.schedule_id
+        return Facts(
+            self.now,
+            self.job,
+            skip=await explain.skip_over(self.connection, self.row.id, schedule_id, at),
+            catchup=await explain.catchup_over(self.connection, self.row.id, at),
+            cursor=None if schedule_id is None else await explain.cursor_of_schedule(self.connection, schedule_id),
+            roles=_roles(await nodes.live_nodes(self.connection)),
+        )
+
+
+async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> Explained:
+    """What became of an instant of a job, or of a time on the wall of its zone (`asked` without an offset)."""
+    try:
+        moment = read_moment(asked)
+    except ValueError as error:
+        raise Invalid.field("at", told_by(error), ACCEPTED) from error
+    async with acquire(scope.pool) as connection:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            now = await nodes.database_time(connection)
+            row = await require_job(connection, scope, reference)
+            row = await jobs.ticks_of(connection, row.id) or row  # the slots of a refresh job are its ticks
+            return await _answer(_Asker(connection, scope, row, _job(row), now), moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why an instance is where it is, and all that keeps it from running."""
+
+    instance: InstanceRow
+    verdict: Verdict
+    why: Phrase
+    holds: Sequence[Hold]
+
+
+async def explain_instance(scope: Scope, instance_id: int) -> Why:
+    """Why an instance does not run, or what has become of it."""
+    async with acquire(scope.pool) as connection:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            now = await nodes.database_time(connection)
+            instance = await read_one(connection, scope, instance_id)
+            found = await explain.place_of_instance(connection, instance_id)
+            row = await jobs.job_even_deleted(connection, instance.job_id)
+            if found is None or row is None:
+                raise RuntimeError(f"the instance {instance_id} was there a moment ago, in the same snapshot")
+            run = _run(instance, found)
+            facts = await _Asker(connection, scope, row, _job(row), now).facts_of_run(run, instance)
+    told = story_of(facts, run, instance.fire_time)
+    return Why(instance, told.verdict, told.why.sentence(), holds_of(facts, run))
+
+
+async def _answer(asker: _Asker, moment: datetime) -> Explained:
+    job = asker.job
+    instants = occurrences(moment, job.place)
+    if not instants:
+        gap = gap_around(moment, job.place)
+        is_moved, why = lost_in_gap(job.timing.schedule, gap)
+        return await asker.explain(gap.end, why) if is_moved else Explained(nothing_there(job, gap, why))
+    told = [await asker.explain(at) for at in instants]
+    told.sort(
+        key=lambda each: each.explanation.verdict is Verdict.NOT_A_SLOT
+    )  # stable: the slot first, else the earlier
+    first, *others = told
+    return Explained(first.explanation, first.instance, others[0] if others else None)
+
+
+def _job(row: JobRow) -> Job:
+    definition = jobs.definition_of(row.document)
+    paused_at = (row.paused_at or row.updated_at) if row.status is JobStatus.PAUSED else None
+    missed_from = (row.missed_from or row.active_from) if paused_at else None
+    return Job(
+        row.id,
+        definition.timing,
+        row.created_at,
+        row.active_from,
+        paused_at,
+        missed_from,
+        row.note,
+        definition.handler,
+    )
+
+
+def _run(row: InstanceRow, found: Found) -> Run:
+    return Run(
+        id=row.id,
+        state=row.state,
+        is_slot=found.is_slot,
+        execute_time=row.execute_time,
+        attempt=row.attempt,
+        is_parked=found.is_parked,
+        key=row.key,
+        reason=row.reason,
+        due=row.due,
+        node=row.node,
+        claimed_at=row.claimed_at,
+        finished_at=row.finished_at,
+        error=_error(row),
+        is_lost=row.state is State.FAIL and row.error_code == NODE_LOST,
+    )
+
+
+def _error(row: InstanceRow) -> str | None:
+    """In one line, and not all of a long one: the instance has the rest."""
+    told = " ".join(": ".join(part for part in (row.error_code, row.error_msg) if part).split())
+    return f"{told[:ERROR_SHOWN]}…" if len(told) > ERROR_SHOWN else told or None
+
+
+def _roles(live: Sequence[NodeInfo]) -> frozenset[Role]:
+    return frozenset[Role]().union(*(roles_of(node.roles) for node in live))
+
+
+def _handlers(live: Sequence[NodeInfo]) -> frozenset[str] | None:
+    if any(node.vitals is None for node in live):
+        return None  # one that has just come has not said yet
+    named = all_handlers([reading_from(node.vitals or "{}", node.name) for node in live])
+    return None if named is None else frozenset(named)

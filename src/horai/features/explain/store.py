@@ -1,0 +1,67 @@
+"""What is known of one job around one instant: one function per statement of sql/explain.sql.
+
+They tell of one moment when they are asked in one REPEATABLE READ transaction.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+from horai.features.explain.facts import Cursor, Other, Skip
+from horai.time.misfire import Stretch
+
+OTHERS_LOOKED_AT = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An instance by its fire time; `is_parked`: it lies in the parking lane."""
+
+    id: int
+    is_slot: bool
+    is_parked: bool
+
+
+async def instance_at(connection: Connection, job_id: int, fire_time: datetime, ended_from: datetime) -> Found | None:
+    """The instance of a job with exactly this fire time, a slot if there is one; none that ended before `ended_from`."""
+    row = await connection.fetchrow(sql("instance_at"), job_id, fire_time, ended_from)
+    return None if row is None else Found(*row.values())
+
+
+async def others_under_way(connection: Connection, job_id: int, at: datetime, but: int) -> tuple[Other, ...]:
+    """What the job had under way at a moment beside the instance `but`, newest first; keyed ones do not count."""
+    rows = await connection.fetch(sql("others_under_way"), job_id, at, but, OTHERS_LOOKED_AT)
+    return tuple(Other(*row.values()) for row in rows)
+
+
+async def skip_over(connection: Connection, job_id: int, schedule_id: int | None, at: datetime) -> Skip | None:
+    """The stored range that covers `at`: of the job itself, or of every job of its schedule."""
+    of_job = await connection.fetchrow(sql("skip_of_job"), job_id, at)
+    if of_job is not None or schedule_id is None:
+        return _skip(of_job)
+    return _skip(await connection.fetchrow(sql("skip_of_schedule"), schedule_id, at))
+
+
+def _skip(row: asyncpg.Record | None) -> Skip | None:
+    return None if row is None else Skip(*row.values())
+
+
+async def catchup_over(connection: Connection, job_id: int, at: datetime) -> Stretch | None:
+    """The late slots of a job that are still to be made, if `at` is among them."""
+    row = await connection.fetchrow(sql("catchup_of_job"), job_id, at)
+    return None if row is None else Stretch(*row.values())
+
+
+async def cursor_of_schedule(connection: Connection, schedule_id: int) -> Cursor | None:
+    """Where a schedule stands."""
+    row = await connection.fetchrow(sql("cursor_of_schedule"), schedule_id)
+    return None if row is None else Cursor(*row.values())
+
+
+async def place_of_instance(connection: Connection, instance_id: int) -> Found | None:
+    """Where an instance lies."""
+    row = await connection.fetchrow(sql("place_of_instance"), instance_id)
+    return None if row is None else Found(instance_id, *row.values())

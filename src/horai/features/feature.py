@@ -1,0 +1,45 @@
+"""Feature: describe what a capability adds to the kernel."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from horai.operations.job_hooks import JobHooks
+from horai.text.phrase import Phrasebook
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """Describe what a capability adds to the kernel. Every field but the name is optional.
+
+    Modules are named and imported by the process that needs them: a worker imports no routes, a client no stages.
+    """
+
+    name: str
+    routes: tuple[str, ...] = ()
+    """Modules with a `router`; a function `prepare(app)`, if there is one, adds what their requests share."""
+    stage: str | None = None
+    """A module with `stages(parts: StageParts) -> list[Stage]`."""
+    executor: str | None = None
+    """A module with a `HANDLER` and a context manager `executor(parts: ExecutorParts)`."""
+    on_job: JobHooks | None = None
+    phrases: tuple[type[Phrasebook], ...] = ()
+
+    def module(self, name: str) -> Any:
+        """Import a module of the feature's folder."""
+        return import_module(f"horai.features.{self.name}.{name}")
+
+
+def stages_of(features: Sequence[Feature], parts: Any) -> list[Any]:
+    """Build the stages of all features for one process."""
+    return [stage for each in features if each.stage is not None for stage in each.module(each.stage).stages(parts)]
+
+
+@asynccontextmanager
+async def executors_of(features: Sequence[Feature], parts: Any) -> AsyncGenerator[Mapping[str, Any]]:
+    """Open the executors of all features, by handler."""
+    async with AsyncExitStack() as stack:
+        modules = [each.module(each.executor) for each in features if each.executor is not None]
+        yield {module.HANDLER: await stack.enter_async_context(module.executor(parts)) for module in modules}

@@ -1,0 +1,195 @@
+"""The forecast: what the schedules of all jobs will come to, minute by minute."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nlargest
+from itertools import islice
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, FastAPI, Query, Request, Response
+from pydantic import ConfigDict, Field
+
+from horai.api.cache import Answer, Kept
+from horai.api.context import ScopeDep
+from horai.api.sentence_json import said
+from horai.core.upcoming import FireNotes
+from horai.db import nodes
+from horai.db.pool import acquire
+from horai.features import forecast as core
+from horai.features.forecast import Forecast, HotSpot, Window, window_after
+from horai.features.forecast import store as db
+from horai.features.forecast.minutes import MINUTE
+from horai.features.forecast.peaks import SCHEDULES_TOLD
+from horai.features.forecast.store import BoundedFollowers, Followers
+from horai.features.forecast.wire import ForecastOut
+from horai.operations.scope import Scope
+from horai.text.phrase import Phrase
+from horai.time.durations import format_duration
+from horai.time.schedule import Schedule, to_spec
+from horai.wire.fields import Model
+
+router = APIRouter(prefix="/api/v1/forecast", tags=["forecast"])
+
+LONGEST = 7 * 24
+KEPT = 60.0
+"""Seconds for which an answer holds: definitions change faster than the picture they make."""
+BUSIEST = 20
+EXAMPLES = 3
+IDS_OF_EXAMPLES = 200
+
+
+class ForecastQuery(Model):
+    """How far to look."""
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
+
+    hours: Annotated[int, Field(ge=1, le=LONGEST)] = 24
+
+
+class Forecasts(Kept):
+    """The forecasts of the last minute, by tenant and hours."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(KEPT, monotonic)
+
+    def shown(self, answer: Answer) -> Response:
+        """An answer with how old it is."""
+        age = int(self.monotonic() - answer.made)
+        headers = {"Cache-Control": f"private, max-age={KEPT:.0f}", "Age": str(age)}
+        return Response(answer.body, headers=headers, media_type="application/json")
+
+
+@router.get("", responses={200: {"model": ForecastOut}})
+async def get_forecast(request: Request, scope: ScopeDep, query: Annotated[ForecastQuery, Query()]) -> Response:
+    """Expected fires per minute over the coming hours, the minutes that stand out, and the jitter that would level them.
+
+    An answer is kept for a minute; `Age` says how old it is, `computedAt` by whose definitions it was made.
+    """
+    forecasts: Forecasts = request.app.state.forecasts
+    return forecasts.shown(await forecasts.get((scope.tenant_id, query.hours), lambda: compute(scope, query.hours)))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one look at the database has found: all of it from the same snapshot."""
+
+    now: datetime
+    window: Window
+    followers: list[Followers]
+    bounded: list[BoundedFollowers]
+    after_finish: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What was reckoned, and what of it the answer tells."""
+
+    outlook: Forecast
+    busiest: list[tuple[Schedule, int]]
+    hot_spots: list[HotSpot]
+    ids: Mapping[int, Schedule]
+    """Of the schedules that are told, for their examples."""
+
+
+async def compute(scope: Scope, hours: int) -> bytes:
+    """The JSON of a forecast. The reckoning is done in a thread: the loop has other requests, and leases to renew."""
+    found = await look(scope, lambda now: window_after(now, hours * 60))
+    told = await asyncio.to_thread(_reckon, found)
+    async with acquire(scope.pool) as connection:
+        names = await db.examples(connection, scope.tenant_id, list(told.ids), EXAMPLES)
+    examples: dict[Schedule, list[str]] = {}
+    for schedule_id, schedule in told.ids.items():
+        examples[schedule] = [*examples.get(schedule, ()), *names.get(schedule_id, ())][:EXAMPLES]
+    more = {**said("note", _note(found.after_finish)), "computedAt": found.now}
+    return msgspec.json.encode({**_json(told, examples), **more})
+
+
+async def look(scope: Scope, choose: Callable[[datetime], Window]) -> Found:
+    """What a forecast of the window needs, that `choose` takes by the database's clock."""
+    async with (
+        acquire(scope.pool) as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        now = await nodes.database_time(connection)
+        window = choose(now)
+        followers = await db.followers(connection, scope.tenant_id)
+        since = window.at(0) - max((row.jitter for row in followers), default=0) * MINUTE
+        bounded = await db.bounded_followers(connection, scope.tenant_id, since, window.at(window.minutes))
+        after_finish = await db.count_after_finish(connection, scope.tenant_id)
+    return Found(now, window, followers, bounded, after_finish)
+
+
+def _reckon(found: Found) -> _Told:
+    schedules = db.schedules_of(found.followers)
+    outlook = core.forecast(db.crowds_of(schedules, found.followers, found.bounded), found.window)
+    busiest = nlargest(BUSIEST, outlook.fires.items(), key=lambda entry: entry[1])
+    spots = core.hot_spots(outlook)
+    wanted = {schedule for schedule, _ in busiest} | {
+        one.schedule for spot in spots for one in spot.concerned[:SCHEDULES_TOLD]
+    }
+    ids = islice(((key, schedule) for key, schedule in schedules.items() if schedule in wanted), IDS_OF_EXAMPLES)
+    return _Told(outlook, busiest, spots, dict(ids))
+
+
+def _json(told: _Told, examples: Mapping[Schedule, list[str]]) -> dict[str, Any]:
+    outlook = told.outlook
+    fires, window = outlook.per_minute, outlook.window
+    most = max(range(len(fires)), key=fires.__getitem__)
+
+    def entry(schedule: Schedule, jobs: int, count: int) -> dict[str, Any]:
+        return {
+            "schedule": schedule_json(schedule),
+            "jobs": jobs,
+            "fires": count,
+            "examples": examples.get(schedule, []),
+        }
+
+    return {
+        "from": window.at(0),
+        "minutes": window.minutes,
+        "total": sum(fires),
+        "perMinute": fires,
+        "peak": {"at": window.at(most), "fires": fires[most]} if fires[most] else None,
+        "average": round(outlook.average, 3),
+        "schedules": len(outlook.fires),
+        "jobs": outlook.jobs,
+        "busiest": [entry(schedule, outlook.followers[schedule], count) for schedule, count in told.busiest],
+        "hotSpots": [_hot_spot(spot, entry) for spot in told.hot_spots],
+    }
+
+
+def _hot_spot(spot: HotSpot, entry: Callable[[Schedule, int, int], dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "at": spot.at,
+        "fires": spot.fires,
+        "times": spot.times,
+        "schedules": [entry(one.schedule, one.jobs, one.fires) for one in spot.concerned[:SCHEDULES_TOLD]],
+        "concerned": {
+            "schedules": len(spot.concerned),
+            "jobs": sum(one.jobs for one in spot.concerned),
+            "fires": sum(one.fires for one in spot.concerned),
+        },
+        "suggestedJitter": None if spot.suggested_jitter is None else format_duration(spot.suggested_jitter),
+        "peakWithJitter": spot.peak_with_jitter,
+    }
+
+
+def schedule_json(schedule: Schedule) -> Mapping[str, Any]:
+    """When it fires, as it was written."""
+    spec = {"timezone": "UTC", **to_spec(schedule)}
+    return {name: spec[name] for name in ("cron", "dialect", "every", "timezone") if name in spec}
+
+
+def _note(after_finish: int) -> Phrase | None:
+    if after_finish == 1:
+        return FireNotes.ONE_NOT_FORECAST()
+    return FireNotes.SOME_NOT_FORECAST(count=after_finish) if after_finish else None
+
+
+def prepare(app: FastAPI) -> None:
+    """Keep forecasts between requests."""
+    app.state.forecasts = Forecasts()

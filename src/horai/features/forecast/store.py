@@ -1,0 +1,103 @@
+"""What a forecast counts: one function per statement of sql/forecast.sql, and the crowds their rows come to."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from horai.core.job import HOUSE
+from horai.core.timing import Rhythm
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+from horai.features.forecast import Crowd
+from horai.time.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Followers:
+    """How many jobs follow a schedule with that jitter, in minutes."""
+
+    schedule_id: int
+    spec: str
+    jitter: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedFollowers:
+    """How many of the followers have these bounds; `is_absent`: they have no slot in the time that was asked for."""
+
+    schedule_id: int
+    jitter: int
+    start_at: datetime | None
+    end_at: datetime | None
+    is_absent: bool
+    jobs: int
+
+
+async def followers(connection: Connection, tenant_id: int) -> list[Followers]:
+    """The tenant's active jobs, by schedule and jitter."""
+    return [Followers(*row.values()) for row in await connection.fetch(sql("followers"), tenant_id)]
+
+
+async def bounded_followers(
+    connection: Connection, tenant_id: int, since: datetime, until: datetime
+) -> list[BoundedFollowers]:
+    """Those of the followers that are not there all the time from `since` until `until`."""
+    rows = await connection.fetch(sql("bounded_followers"), tenant_id, since, until)
+    return [BoundedFollowers(*row.values()) for row in rows]
+
+
+async def count_after_finish(connection: Connection, tenant_id: int) -> int:
+    """How many active jobs of the tenant count from the end of their last run."""
+    return await connection.fetchval(sql("count_after_finish"), tenant_id)
+
+
+async def examples(
+    connection: Connection, tenant_id: int, schedule_ids: Sequence[int], most: int
+) -> Mapping[int, list[str]]:
+    """The names of at most so many jobs of each schedule."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for schedule_id, name in await connection.fetch(sql("examples"), tenant_id, schedule_ids, HOUSE, most):
+        found[schedule_id].append(name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A job of a schedule, by its name, and its jitter."""
+
+    name: str
+    jitter: timedelta
+
+
+async def jobs_of_schedules(
+    connection: Connection, tenant_id: int, schedule_ids: Sequence[int], most: int
+) -> Mapping[int, list[Follower]]:
+    """The first jobs of each schedule, at most so many."""
+    found: defaultdict[int, list[Follower]] = defaultdict(list)
+    for schedule_id, name, ms in await connection.fetch(sql("jobs_of_schedules"), tenant_id, schedule_ids, HOUSE, most):
+        found[schedule_id].append(Follower(name, timedelta(milliseconds=ms)))
+    return found
+
+
+def schedules_of(all_followers: Sequence[Followers]) -> dict[int, Schedule]:
+    """The schedules that are followed; several rows may mean the same one, and differ in what becomes of late slots."""
+    specs = {row.schedule_id: row.spec for row in all_followers}
+    return {schedule_id: Rhythm.from_spec(json.loads(spec)).schedule for schedule_id, spec in specs.items()}
+
+
+def crowds_of(
+    parsed: Mapping[int, Schedule], all_followers: Sequence[Followers], bounded: Sequence[BoundedFollowers]
+) -> list[Crowd]:
+    """Every job once: with its bounds where it has some, else with those that are always there."""
+    unbounded = {(row.schedule_id, row.jitter): row.jobs for row in all_followers}
+    for row in bounded:
+        unbounded[row.schedule_id, row.jitter] -= row.jobs
+    crowds = [Crowd(parsed[schedule_id], jobs, jitter) for (schedule_id, jitter), jobs in unbounded.items() if jobs]
+    return crowds + [
+        Crowd(parsed[row.schedule_id], row.jobs, row.jitter, row.start_at, row.end_at)
+        for row in bounded
+        if not row.is_absent
+    ]

@@ -1,0 +1,198 @@
+"""The overview: how the last hours went, and what needs somebody. One answer for all who ask within five seconds."""
+
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, FastAPI, Query, Request, Response
+from pydantic import ConfigDict, Field
+
+from horai.api.cache import Kept
+from horai.api.context import ScopeDep
+from horai.api.json import lost_node_json
+from horai.core.backfill_status import BackfillStatus
+from horai.core.minute_stats import MINUTE, Gauges, Tally, minute_of, series
+from horai.core.states import LIVE
+from horai.db import minute_stats, nodes
+from horai.db.pool import acquire
+from horai.features.overview import needs_attention
+from horai.features.overview.needs_attention import (
+    AilingJob,
+    Drift,
+    LateInstance,
+    OpenBackfill,
+    PausedJob,
+    StaleRefresh,
+)
+from horai.features.overview.wire import AttentionOut, StatsOut
+from horai.operations.scope import Scope
+from horai.time.durations import format_duration
+from horai.wire.fields import Model
+
+router = APIRouter(prefix="/api/v1/scheduler", tags=["overview"])
+
+KEPT = 5.0
+LONGEST = 24 * 60
+SHOWN = 10
+EXAMPLES = 5
+LATE_AFTER = timedelta(minutes=1)
+OF_LATE = timedelta(hours=1)
+LOOKED_AT = 10_000
+
+
+class StatsQuery(Model):
+    """How far to look back."""
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
+
+    minutes: Annotated[int, Field(ge=1, le=LONGEST)] = 60
+
+
+def prepare(app: FastAPI) -> None:
+    """Keep one answer for all requests."""
+    app.state.overviews = Kept(KEPT)
+
+
+@router.get("/stats", responses={200: {"model": StatsOut}})
+async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQuery, Query()]) -> Response:
+    """What was done in each of the last minutes by all nodes and workers, and how many live instances there are."""
+    about = ("stats", scope.tenant_id, query.minutes)
+    return await _kept(request, about, lambda: _stats(scope, query.minutes))
+
+
+@router.get("/attention", responses={200: {"model": AttentionOut}})
+async def get_attention(request: Request, scope: ScopeDep) -> Response:
+    """What needs somebody: failing jobs, late instances, lost nodes, what is paused, drift, stale entities."""
+    return await _kept(request, ("attention", scope.tenant_id), lambda: _attention(scope))
+
+
+async def _kept(request: Request, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Response:
+    kept: Kept = request.app.state.overviews
+    found = await kept.get(about, make)
+    headers = {"Cache-Control": f"private, max-age={KEPT:.0f}", "Age": str(int(kept.monotonic() - found.made))}
+    return Response(found.body, headers=headers, media_type="application/json")
+
+
+async def _stats(scope: Scope, count: int) -> bytes:
+    async with acquire(scope.pool) as connection:
+        now = await nodes.database_time(connection)
+        first = minute_of(now) - (count - 1) * MINUTE
+        found = await minute_stats.minutes_since(connection, first)
+        gauges = await minute_stats.gauges_since(connection, first)
+        live = await minute_stats.count_states(connection, scope.tenant_id)
+    done = series(found, first, count)
+    times = [first + number * MINUTE for number in range(count)]
+    return msgspec.json.encode(
+        {
+            "from": first,
+            "minutes": [_minute_json(at, tally, gauges.get(at)) for at, tally in zip(times, done, strict=True)],
+            "live": {state.name: live.instances.get(state, 0) for state in LIVE},
+            "overdue": live.overdue,
+            "liveExact": live.is_exact,
+            "computedAt": now,
+        }
+    )
+
+
+def _minute_json(at: datetime, tally: Tally, gauges: Gauges | None) -> dict[str, Any]:
+    return {
+        "at": at,
+        "started": tally.started,
+        "succeeded": tally.succeeded,
+        "failed": tally.failed,
+        "dead": tally.dead,
+        "delayP50Ms": round(tally.delay_quantile(0.50) * 1000, 3),
+        "delayP95Ms": round(tally.delay_quantile(0.95) * 1000, 3),
+        "delayP99Ms": round(tally.delay_quantile(0.99) * 1000, 3),
+        "retrying": None if gauges is None else gauges.retrying,
+        "deadLetters": None if gauges is None else gauges.dead_letters,
+        "parkedEvents": None if gauges is None else gauges.parked_events,
+    }
+
+
+async def _attention(scope: Scope) -> bytes:
+    tenant = scope.tenant_id
+    async with acquire(scope.pool) as connection:
+        now = await nodes.database_time(connection)
+        told = {
+            "dying": _ailing(await needs_attention.dying_jobs(connection, tenant, now - OF_LATE, SHOWN)),
+            "failing": _ailing(await needs_attention.failing_jobs(connection, tenant, SHOWN)),
+            "late": _late(await needs_attention.late_instances(connection, tenant, now - LATE_AFTER, EXAMPLES)),
+            "lostNodes": [lost_node_json(node) for node in await nodes.lost_nodes(connection, now - OF_LATE, SHOWN)],
+            "pausedJobs": _paused(await needs_attention.paused_jobs(connection, tenant, EXAMPLES)),
+            "pausedQueues": [
+                {"name": queue.name, "updatedAt": queue.updated_at}
+                for queue in await needs_attention.paused_queues(connection, tenant, SHOWN)
+            ],
+            "backfills": [
+                _backfill(each) for each in await needs_attention.backfills_under_way(connection, tenant, SHOWN)
+            ],
+            "drifts": [_drift(each) for each in await needs_attention.drifting_reconcilers(connection, tenant, SHOWN)],
+            "staleRefreshes": _stale(await needs_attention.refreshes(connection, tenant), now),
+            "computedAt": now,
+        }
+    return msgspec.json.encode(told)
+
+
+def _ailing(found: Sequence[AilingJob]) -> list[dict[str, Any]]:
+    return [
+        {
+            "job": one.job,
+            "jobId": str(one.job_id),
+            "instances": one.instances,
+            "lastAt": one.last_at,
+            "errorCode": one.error_code,
+        }
+        for one in found
+    ]
+
+
+def _late(found: Sequence[LateInstance]) -> dict[str, Any]:
+    count = found[0].instances if found else 0
+    examples = [
+        {"id": str(one.id), "job": one.job, "jobId": str(one.job_id), "key": one.key, "due": one.due} for one in found
+    ]
+    return {"count": count, "more": count >= LOOKED_AT, "examples": examples}
+
+
+def _paused(found: Sequence[PausedJob]) -> dict[str, Any]:
+    count = found[0].jobs if found else 0
+    examples = [{"id": str(job.id), "name": job.name, "note": job.note, "pausedAt": job.paused_at} for job in found]
+    return {"count": count, "more": count >= needs_attention.JOBS_LOOKED_AT, "examples": examples}
+
+
+def _backfill(backfill: OpenBackfill) -> dict[str, Any]:
+    return {
+        "id": str(backfill.id),
+        "job": backfill.job,
+        "jobId": str(backfill.job_id),
+        "status": BackfillStatus(backfill.status).name,
+        "total": backfill.total,
+        "made": backfill.made,
+        "ended": backfill.ended,
+    }
+
+
+def _drift(drift: Drift) -> dict[str, Any]:
+    return {
+        "id": str(drift.id),
+        "name": drift.name,
+        "reportId": str(drift.report_id),
+        "startedAt": drift.started_at,
+        "missing": drift.missing,
+        "created": drift.created,
+        "surplus": drift.surplus,
+        "faulty": drift.faulty,
+        "error": drift.error,
+    }
+
+
+def _stale(found: Sequence[StaleRefresh], now: datetime) -> list[dict[str, Any]]:
+    """Those a tenth beyond their window: a tick may come a while after an entity is due, and take a while."""
+    stale = [one for one in found if one.oldest is not None and now - one.oldest > one.window * 1.1]
+    stale.sort(key=lambda one: one.oldest or now)
+    return [
+        {"job": one.job, "jobId": str(one.job_id), "window": format_duration(one.window), "oldest": one.oldest}
+        for one in stale[:SHOWN]
+    ]

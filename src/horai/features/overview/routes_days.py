@@ -1,0 +1,58 @@
+"""How a job went, day by day."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from pydantic import ConfigDict, Field
+
+from horai.api.context import ScopeDep
+from horai.api.json import answer
+from horai.core.errors import Invalid
+from horai.db import nodes
+from horai.db.pool import acquire
+from horai.features.overview.days import Day, days_until
+from horai.features.overview.days_store import DayCounts, days_of_job
+from horai.features.overview.wire_days import DaysOut
+from horai.operations.scope import require_job
+from horai.text import Hint, told_by
+from horai.time import zones
+from horai.wire.fields import Model, Text
+
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+
+NOTHING = DayCounts(0, 0, 0, 0)
+
+
+class DaysQuery(Model):
+    """How many weeks, and whose days they are: the job's own, unless another zone is named."""
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
+
+    weeks: Annotated[int, Field(ge=1, le=13)] = 13
+    timezone: Text | None = None
+
+
+@router.get("/{job}/days", responses={200: {"model": DaysOut}})
+async def get_days(scope: ScopeDep, job: str, query: Annotated[DaysQuery, Query()]) -> Response:
+    """Count what the finished instances of a job came to on each of the last days."""
+    async with acquire(scope.pool) as connection:
+        found = await require_job(connection, scope, job)
+        zone = query.timezone or found.document.get("timezone") or "UTC"
+        try:
+            days = days_until(await nodes.database_time(connection), zones.zone(zone), 7 * query.weeks)
+        except ValueError as error:
+            raise Invalid.field("timezone", told_by(error), Hint.TAKE_ZONE()) from None
+        counts = await days_of_job(connection, found.id, days)
+    return answer({"timezone": zone, "days": [_day_json(day, counts.get(day, NOTHING)) for day in days]})
+
+
+def _day_json(day: Day, counts: DayCounts) -> dict[str, Any]:
+    return {
+        "date": day.date,
+        "from": day.since,
+        "to": day.until,
+        "succeeded": counts.succeeded,
+        "dead": counts.dead,
+        "cancelled": counts.cancelled,
+        "more": counts.is_full,
+    }

@@ -1,0 +1,37 @@
+"""Server-sent events: where to look again."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, FastAPI, Header, Request, Response
+
+from horai.api.context import describe
+from horai.features.overview.feed import Feed
+from horai.features.overview.stream import MEDIA_TYPE, Stream
+from horai.features.overview.wire_events import ChangeOut
+
+describe(ChangeOut)
+router = APIRouter(prefix="/api/v1/events", tags=["events"])
+
+EXAMPLE = 'event: change\nid: 3f9c1e52-17\ndata: {"topics":["instances","jobs"]}\n\n'
+SENT = {
+    "description": "Server-sent events.",
+    "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": EXAMPLE}},
+}
+
+
+@router.get("", response_class=Response, responses={200: SENT})
+async def get_events(request: Request, last_event_id: Annotated[str | None, Header()] = None) -> Response:
+    """Watch for changes: `event: change` names the topics (`ChangeOut`) of which there is news, once a second at most.
+
+    A comment comes after 15 seconds of silence. Who comes back with the `Last-Event-ID` of a message that was not the last
+    is told of every topic first. One server has room for 100 readers, 50 of them at one address.
+    """
+    feed: Feed = request.app.state.feed
+    address = request.client.host if request.client else ""
+    return Stream(feed, feed.enter(last_event_id, address))
+
+
+def prepare(app: FastAPI) -> None:
+    """Open the feed that all event streams read."""
+    app.state.feed = Feed(app.state.context, app.state.limits)
+    app.state.closing.append(app.state.feed.close)

@@ -1,0 +1,58 @@
+"""Search: from a few characters to a job, a workflow or an instance."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from pydantic import ConfigDict, Field
+
+from horai.api.context import ScopeDep
+from horai.api.json import answer
+from horai.db import instance_queries
+from horai.db.pool import acquire
+from horai.features.overview import search_store
+from horai.features.overview.search_store import FoundInstance
+from horai.features.overview.wire_search import SearchOut
+from horai.wire.fields import Model, Text
+
+router = APIRouter(prefix="/api/v1/search", tags=["search"])
+
+SHOWN = 8
+
+
+class SearchQuery(Model):
+    """What was typed."""
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
+
+    q: Annotated[Text, Field(min_length=1, max_length=200)]
+
+
+@router.get("", responses={200: {"model": SearchOut}})
+async def get_search(scope: ScopeDep, query: Annotated[SearchQuery, Query()]) -> Response:
+    """Find jobs and workflows by a part of their names, and instances by their id or the beginning of their key."""
+    tenant = scope.tenant_id
+    async with acquire(scope.pool) as connection:
+        jobs = await search_store.search_jobs(connection, tenant, query.q, SHOWN)
+        workflows = await search_store.search_workflows(connection, tenant, query.q, SHOWN)
+        keyed = await search_store.search_keys(connection, tenant, query.q, SHOWN)
+        is_id = query.q.isascii() and query.q.isdigit() and len(query.q) <= 18
+        one = await instance_queries.instance_by_id(connection, tenant, int(query.q)) if is_id else None
+    found = [] if one is None else [FoundInstance(one.id, one.job_id, one.job, one.key, one.state, one.fire_time)]
+    return answer(
+        {
+            "jobs": [{"id": str(job.id), "name": job.name, "status": job.status.name} for job in jobs],
+            "workflows": [{"id": str(workflow.id), "name": workflow.name} for workflow in workflows],
+            "instances": [_instance_json(each) for each in [*found, *keyed][:SHOWN]],
+        }
+    )
+
+
+def _instance_json(found: FoundInstance) -> dict[str, Any]:
+    return {
+        "id": str(found.id),
+        "job": found.job,
+        "jobId": str(found.job_id),
+        "key": found.key,
+        "state": found.state.name,
+        "fireTime": found.fire_time,
+    }

@@ -1,0 +1,62 @@
+"""What a few characters may mean: one function per statement of sql/search.sql."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from horai.core.job import HOUSE, JobStatus
+from horai.core.states import State
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+
+_BEHIND_ALL = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """A job by its name."""
+
+    id: int
+    name: str
+    status: JobStatus
+
+
+async def search_jobs(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundJob]:
+    """Jobs whose names contain it, the closest first."""
+    rows = await connection.fetch(sql("search_jobs"), tenant_id, text, text + _BEHIND_ALL, limit, HOUSE)
+    return [FoundJob(id_, name, JobStatus(status)) for id_, name, status in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWorkflow:
+    """A workflow by its name."""
+
+    id: int
+    name: str
+
+
+async def search_workflows(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundWorkflow]:
+    """Workflows whose names contain it, the closest first."""
+    return [
+        FoundWorkflow(*row.values()) for row in await connection.fetch(sql("search_workflows"), tenant_id, text, limit)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundInstance:
+    """An instance by its key, or by its id."""
+
+    id: int
+    job_id: int
+    job: str
+    key: str | None
+    state: State
+    fire_time: datetime
+
+
+async def search_keys(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundInstance]:
+    """Instances whose keys begin with it."""
+    rows = await connection.fetch(sql("search_keys"), tenant_id, text, text + _BEHIND_ALL, limit)
+    return [
+        FoundInstance(id_, job_id, job, key, State(state), fire_time)
+        for id_, job_id, job, key, state, fire_time in rows
+    ]

@@ -1,0 +1,64 @@
+"""The answer that does not end: server-sent events, for as long as both sides are there."""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from horai.features.overview.feed import Feed, Reader
+from horai.features.overview.topics import Topic
+
+MEDIA_TYPE = "text/event-stream"
+HEARTBEAT = 15.0
+"""Seconds of silence after which a comment is sent: proxies end what is silent for long."""
+PATIENCE = 20.0
+"""Seconds for which a reader may leave what was sent to it; then it is dropped, and may come again."""
+RETRY = b"retry: 2000\n\n"
+
+
+class Stream(Response):
+    """What a reader of the feed is sent."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, feed: Feed, reader: Reader, *, heartbeat: float = HEARTBEAT, patience: float = PATIENCE) -> None:
+        super().__init__(None, 200, {"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._feed = feed
+        self._reader = reader
+        self._heartbeat = heartbeat
+        self._patience = patience
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends until the reader goes, is too slow, or the server stops."""
+        leaving = asyncio.create_task(self._until_gone(receive))
+        try:
+            async with asyncio.timeout(self._patience):
+                await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await self._send(send, RETRY)
+            while (topics := await self._reader.news(self._heartbeat)) is not None:
+                await self._send(send, self._message(topics))
+            await self._send(send, b"", is_last=True)
+        except (TimeoutError, OSError):
+            return  # too slow, or gone: the server cuts an answer that is not complete
+        finally:
+            self._feed.leave(self._reader)
+            leaving.cancel()
+
+    def _message(self, topics: Iterable[Topic]) -> bytes:
+        named = sorted(topics)
+        if not named:
+            return b": still here\n\n"
+        data = msgspec.json.encode({"topics": named})
+        return b"event: change\nid: %b\ndata: %b\n\n" % (self._feed.id.encode(), data)
+
+    async def _send(self, send: Send, body: bytes, *, is_last: bool = False) -> None:
+        async with asyncio.timeout(self._patience):
+            await send({"type": "http.response.body", "body": body, "more_body": not is_last})
+
+    async def _until_gone(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._reader.end()

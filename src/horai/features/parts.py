@@ -1,0 +1,46 @@
+"""What the kernel hands to a feature that builds its stages or its executor."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from horai.core.settings import EngineSettings
+from horai.core.shards import Role
+from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans, Pool
+from horai.db.stage_connection import Line
+from horai.db.wakeups import Wakeups
+from horai.engine.lease import Keeper
+from horai.operations.job_hooks import JobHooks
+
+
+class OpenLine(Protocol):
+    """Create the connection of a stage."""
+
+    def __call__(self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT) -> Line:
+        """Return a connection that opens itself and is closed with the stage."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StageParts:
+    """What a stage of a feature is made of."""
+
+    line: OpenLine
+    lease: Keeper
+    wakeups: Wakeups
+    settings: EngineSettings
+    roles: frozenset[Role]
+    now: datetime
+    hooks: Sequence[JobHooks]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorParts:
+    """What an executor of a feature is made of."""
+
+    pool: Pool
+    wakeups: Wakeups
+    settings: EngineSettings
+    sources: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """URLs of the databases that reconcilers may read, by name."""

@@ -1,0 +1,33 @@
+"""Every phrasebook: the sentences that a translation has to cover."""
+
+from collections.abc import Iterator
+
+from horai.core.upcoming import FireNotes
+from horai.features.registry import FEATURES
+from horai.text import Degraded, Hint, Misshapen, Refused, Title, Wrong
+from horai.text.phrase import Joined, Phrasebook
+from horai.time.cron.phrases import CronFault, CronField, Mismatch, Month, Nth, Weekday
+
+BOOKS: tuple[type[Phrasebook], ...] = (
+    Joined,
+    *(book for feature in FEATURES for book in feature.phrases),
+    Mismatch,
+    Nth,
+    Month,
+    Weekday,
+    FireNotes,
+    CronFault,
+    CronField,
+    Wrong,
+    Misshapen,
+    Refused,
+    Degraded,
+    Hint,
+    Title,
+)
+
+
+def every_phrase() -> Iterator[Phrasebook]:
+    """Each sentence once."""
+    for book in BOOKS:
+        yield from book

@@ -1,0 +1,182 @@
+"""A run of a reconciler, page by page: what is missing is created, once, whoever else puts, finishes or deletes meanwhile.
+
+Each page is one transaction with the report that counts it, so that a run that is cut short goes on behind its last page. A
+newer attempt takes the report over, and an older one writes nothing any more; nor does one whose source was changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from horai.core.errors import HoraiError
+from horai.core.put import Past
+from horai.db import instances, jobs
+from horai.db.claims import Woken
+from horai.db.instances import KeyPast, Place, Wish
+from horai.db.pool import Connection, Pool, acquire, retrying, transaction
+from horai.db.wakeups import Wakeups
+from horai.features.reconcile import store as reconcilers
+from horai.features.reconcile.rules import REPORTS_KEPT, Choice, Row, Sorted, Tally, Wanted, choose, sort_rows, tally_of
+from horai.features.reconcile.store import ReconcilerRow, Report
+from horai.operations.scope import job_not_found
+
+HELD_FOR = timedelta(milliseconds=200)
+"""How long a key may be held by somebody's open transaction: then it is being put, and is not missing."""
+REPORTS_FORGOTTEN_AT_ONCE = 100
+"""By a run, as it begins: each adds one."""
+
+
+class Overtaken(HoraiError):
+    """Another attempt of the same run has the report now, the source is another one, or the run is over."""
+
+    code = "SCH_409_OVERTAKEN"
+    status = 409
+    title = "Overtaken"
+
+
+class Comparison:
+    """One attempt of one run. `begin` before the first page, `finish` after the last."""
+
+    def __init__(self, pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, report: Report) -> None:
+        self._pool = pool
+        self._wakeups = wakeups
+        self._reconciler = reconciler
+        self.report = report
+
+    async def take(self, rows: Sequence[Row], cursor: str | None) -> Tally:
+        """Creates what is missing of a page; `cursor` is where the next one begins, None when there is none."""
+        page = sort_rows(rows)
+        tally, woken = await retrying(lambda: self._take(page, cursor))
+        self._wakeups.announce(woken)
+        return tally
+
+    async def _take(self, page: Sorted, cursor: str | None) -> tuple[Tally, list[Woken]]:
+        async with transaction(self._pool) as connection:
+            report = await self._hold(connection)
+            place = await self._place(connection)
+            live = await reconcilers.live_keys(connection, place.job_id, page.keys)
+            choices = await _choices(connection, place, page.wanted, live)
+            made = await _create(connection, place, [page.wanted[k] for k, c in choices.items() if c is Choice.create])
+            met = await reconcilers.note_seen(connection, report, [*live.values(), *(one.id for one in made)])
+            tally = report.tally.plus(tally_of(page, choices, len(made)))
+            await reconcilers.write_report(connection, report, tally, cursor, met)
+        return tally, made
+
+    async def _hold(self, connection: Connection) -> Report:
+        held = await reconcilers.lock_report(connection, self.report)
+        if held is None:
+            raise Overtaken(f"The run {self.report.instance_id} is in other hands, or over.")
+        return held
+
+    async def _place(self, connection: Connection) -> Place:
+        job = await jobs.share_job(connection, self._reconciler.target_id)
+        if job is None:
+            raise job_not_found(self._reconciler.target)
+        return Place(job.id, job.tenant_id, job.lane_now, job.payload)
+
+    async def finish(self) -> Report:
+        """The whole source was read: what is there besides it is surplus. Tells of a drift, in the same transaction."""
+        async with transaction(self._pool) as connection:
+            report = await self._hold(connection)
+            surplus, keys = await self._surplus(connection, report)
+            report = await reconcilers.finish_report(connection, report, surplus, keys)
+            if report.tally.missing:
+                data = {"reconciler": self._reconciler.name, "reportId": str(report.id), **counts_of(report)}
+                target = self._reconciler
+                await jobs.insert_event(connection, target.tenant_id, target.target_id, "RECONCILE_DRIFT", data)
+            await reconcilers.forget_seen(connection, report)
+        return report
+
+    async def _surplus(self, connection: Connection, report: Report) -> tuple[int | None, list[str]]:
+        """None when what was met has been lost with a crash of the database: nobody knows then."""
+        if await reconcilers.count_seen(connection, report) != report.live:
+            return None, []
+        return await reconcilers.surplus_of(connection, self._reconciler.target_id, report)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt of an instance. `begins_anew`: its source is read from its beginning with every attempt."""
+
+    instance_id: int
+    attempt: int
+    begins_anew: bool = False
+
+
+async def begin(
+    pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, run: Run, kept: int = REPORTS_KEPT
+) -> Comparison:
+    """Takes a run over, where the attempt before has left it; `Overtaken` when a later one has it.
+
+    A source that was changed since is read from its beginning. A new run clears away what old ones have left.
+    """
+    async with transaction(pool) as connection:
+        report = await reconcilers.begin_report(connection, reconciler, run.instance_id, run.attempt)
+        if report is not None and _is_to_rewind(report, reconciler, run):
+            await reconcilers.forget_seen(connection, report)
+            report = await reconcilers.rewind_report(connection, report, reconciler.source_version)
+    if report is None:
+        raise Overtaken(f"The run {run.instance_id} is in the hands of a later attempt.")
+    if report.pages == 0:
+        async with acquire(pool) as connection:
+            await reconcilers.forget_seen_before(connection, report)
+            await reconcilers.forget_reports(connection, report, kept, REPORTS_FORGOTTEN_AT_ONCE)
+    return Comparison(pool, wakeups, reconciler, report)
+
+
+def _is_to_rewind(report: Report, reconciler: ReconcilerRow, run: Run) -> bool:
+    if report.finished_at is not None:
+        return False
+    return run.begins_anew or report.source_version != reconciler.source_version
+
+
+def counts_of(report: Report) -> dict[str, int | None]:
+    """What a run has come to, in public words."""
+    tally = report.tally
+    return {
+        "found": tally.found,
+        "missing": tally.missing,
+        "created": tally.created,
+        "surplus": report.surplus,
+        "leftAlone": tally.left_alone,
+        "faulty": tally.faulty,
+    }
+
+
+async def _choices(
+    connection: Connection, place: Place, wanted: Mapping[str, Wanted], live: Mapping[str, int]
+) -> dict[str, Choice]:
+    """What each key needs, as things are now. History is asked after the live rows: what moves is seen in one of them."""
+    absent = [key for key in wanted if key not in live]
+    ends = await reconcilers.ends_of_keys(connection, place.job_id, absent) if absent else {}
+    return {key: choose(one, is_live=key in live, ended=ends.get(key)) for key, one in wanted.items()}
+
+
+async def _create(connection: Connection, place: Place, missing: Sequence[Wanted]) -> list[Woken]:
+    """Inserts what is missing, and looks into history again after: with the key taken, whatever has ended is seen there."""
+    if not missing:
+        return []
+    made = await _insert(connection, place, missing)
+    ends = await reconcilers.ends_of_keys(connection, place.job_id, list(made)) if made else {}
+    wanted = {one.key: one for one in missing}
+    ended = {
+        key: end for key, end in ends.items() if choose(wanted[key], is_live=False, ended=end) is not Choice.create
+    }
+    if ended:
+        await instances.take_back(connection, [made[key].id for key in ended])
+    renewed = {
+        made[key].id: KeyPast(Past(version=end.version), end.fence) for key, end in ends.items() if key not in ended
+    }
+    if renewed:
+        await instances.inherit(connection, renewed)
+    return [woken for key, woken in made.items() if key not in ended]
+
+
+async def _insert(connection: Connection, place: Place, missing: Sequence[Wanted]) -> dict[str, Woken]:
+    """A key that somebody makes meanwhile is theirs; one that they have not committed yet is not waited for for long."""
+    wishes = [Wish(one.key, one.at, one.payload, one.version) for one in missing]
+    made = await reconcilers.insert_unless_held(connection, place, wishes, HELD_FOR)
+    if made is None:  # one of them is held: the others must not suffer for it
+        singly = [await reconcilers.insert_unless_held(connection, place, [wish], HELD_FOR) for wish in wishes]
+        made = {key: woken for one in singly for key, woken in (one or {}).items()}
+    return made

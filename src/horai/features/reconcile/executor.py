@@ -1,0 +1,234 @@
+"""The executor of reconcilers: reads a source page by page and has what is missing created.
+
+A run that takes long gives its turn back and goes on behind its last page; so does one that was cut short.
+"""
+
+import asyncio
+import traceback
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol, assert_never
+from urllib.parse import urlsplit
+
+import aiohttp
+import asyncpg
+import msgspec
+import structlog
+
+from horai.core.addresses import AddressPolicy
+from horai.core.calls import Call
+from horai.core.errors import HoraiError, Invalid, NotFound
+from horai.core.outcome import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded
+from horai.db.pool import GONE, Pool, acquire
+from horai.db.wakeups import Wakeups
+from horai.engine.executors.dial import AddressRefused, CheckedResolver, callback_session
+from horai.features.parts import ExecutorParts
+from horai.features.reconcile import store as reconcilers
+from horai.features.reconcile.compare import Comparison, Overtaken, Run, begin, counts_of
+from horai.features.reconcile.definition import (
+    RECONCILE_HANDLER,
+    HttpSource,
+    PythonSource,
+    Source,
+    SqlSource,
+    stored_source,
+)
+from horai.features.reconcile.http_source import PagedAddress
+from horai.features.reconcile.rules import REPORTS_KEPT, Row
+from horai.features.reconcile.sql_source import Database, SourceFault, business_table
+from horai.features.reconcile.store import ReconcilerRow, Report
+
+HANDLER = RECONCILE_HANDLER
+
+log = structlog.get_logger(__name__)
+
+NOT_OURS = NotSent()
+GO_ON = Postponed(timedelta(0))
+STOPPING = "the node is stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is read at once, for how long in one go, and how much in all before a source counts as endless."""
+
+    page: int = 1_000
+    slice: timedelta = timedelta(seconds=30)
+    pages: int = 20_000
+    at_once: int = 4
+    """Runs of one node; the others wait. Each has a connection to its source, and takes one of the API's for each page."""
+    statement: timedelta = timedelta(seconds=30)
+    """How long a database of the business may take for a page."""
+    reports: int = REPORTS_KEPT
+
+
+class Pages(Protocol):
+    """Where wanted rows come from."""
+
+    async def page(self, cursor: str | None, limit: int) -> tuple[list[Row], str | None]:
+        """The rows behind a cursor, and the next cursor; None behind the last."""
+        ...
+
+
+class ReconcileExecutor:
+    """Makes the runs of reconcilers. `open` before the first, `close` after the last.
+
+    `sources` are the databases that the operator allows, by name.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        wakeups: Wakeups,
+        policy: AddressPolicy,
+        bounds: Bounds | None = None,
+        sources: Mapping[str, str] | None = None,
+    ) -> None:
+        self._pool = pool
+        self._wakeups = wakeups
+        self._policy = policy
+        self._bounds = bounds or Bounds()
+        self._sources = sources or {}
+        self._places = asyncio.Semaphore(self._bounds.at_once)
+        self._resources = AsyncExitStack()
+        self._session: aiohttp.ClientSession | None = None
+        self._resolver: CheckedResolver | None = None
+
+    async def open(self) -> None:
+        self._resolver = CheckedResolver(self._policy)
+        self._resources.push_async_callback(self._resolver.close)
+        self._session = await self._resources.enter_async_context(callback_session(self._policy))
+
+    async def close(self) -> None:
+        self._session = self._resolver = None
+        await self._resources.aclose()
+
+    async def run(self, call: Call) -> Outcome:
+        """One attempt of one run; raises nothing but CancelledError."""
+        try:
+            async with self._places:
+                return await self._run(call)
+        except Overtaken:
+            return NOT_OURS
+        except SourceFault as fault:
+            return await self._broken(call, FailedRetryable("SOURCE", str(fault)))
+        except NotFound as error:
+            return await self._broken(call, FailedUnrecoverable("JOB_GONE", error.detail))
+        except (HoraiError, asyncpg.PostgresError, *GONE) as error:
+            return await self._broken(
+                call, FailedRetryable("DATABASE", f"the comparison broke off: {type(error).__name__}")
+            )
+        except Exception as error:  # not its text: that may hold what the source said
+            where = "".join(traceback.format_tb(error.__traceback__))
+            log.error(
+                "a reconciler failed unexpectedly",
+                instance=call.instance_id,
+                error=type(error).__name__,
+                traceback=where,
+            )
+            return await self._broken(
+                call, FailedRetryable("EXECUTOR_ERROR", f"{type(error).__name__}; the node's log says where")
+            )
+
+    async def _broken(self, call: Call, outcome: FailedRetryable | FailedUnrecoverable) -> Outcome:
+        """The report says why, as far as it can be written."""
+        try:
+            async with acquire(self._pool) as connection:
+                await reconcilers.fail_report(
+                    connection, call.instance_id, call.attempt, f"{outcome.code}: {outcome.message}"
+                )
+        except (HoraiError, asyncpg.PostgresError, *GONE):
+            log.warning("a report could not be written", instance=call.instance_id)
+        return outcome
+
+    async def _run(self, call: Call) -> Outcome:
+        async with acquire(self._pool) as connection:
+            reconciler = await reconcilers.reconciler_of_job(connection, call.job_id)
+        if reconciler is None:
+            return FailedUnrecoverable("NO_RECONCILER", "the job is no reconciler's")
+        run = Run(call.instance_id, call.attempt)
+        comparison = await begin(self._pool, self._wakeups, reconciler, run, self._bounds.reports)
+        if comparison.report.finished_at is not None:
+            return _told(comparison.report)
+        async with self._source(reconciler) as source:
+            is_read = await self._read(source, comparison)
+        return _told(await comparison.finish()) if is_read else GO_ON
+
+    async def _read(self, source: Pages, comparison: Comparison) -> bool:
+        """Takes page after page until the source ends, or the time of this turn; whether it has ended."""
+        report = comparison.report
+        if report.is_read:
+            return True
+        cursor, deadline = report.cursor, asyncio.get_running_loop().time() + self._bounds.slice.total_seconds()
+        for taken in range(report.pages, self._bounds.pages):
+            if taken > report.pages and asyncio.get_running_loop().time() > deadline:
+                return False
+            rows, following = await source.page(cursor, self._bounds.page)
+            await comparison.take(rows, following)
+            if following is None:
+                return True
+            cursor = following
+        raise SourceFault(f"the source has no end within {self._bounds.pages} pages")
+
+    @asynccontextmanager
+    async def _source(self, reconciler: ReconcilerRow) -> AsyncGenerator[Pages]:
+        source = _stored(reconciler)
+        match source:
+            case SqlSource():
+                database = await self._database(source)
+                async with business_table(database, source.query, self._bounds.statement) as table:
+                    yield table
+            case HttpSource():
+                if self._session is None:
+                    raise SourceFault(STOPPING)
+                yield PagedAddress(self._session, source)
+            case PythonSource():
+                raise SourceFault("a worker of its application runs it")
+            case _:
+                assert_never(source)
+
+    async def _database(self, source: SqlSource) -> Database:
+        """One of the operator's is taken as it is; any other has to be where callbacks may go, and is dialled there."""
+        if source.name is not None:
+            if (found := self._sources.get(source.name)) is None:
+                raise SourceFault(
+                    f"this node has no source {source.name}; an operator gives it one with --source NAME=URL"
+                )
+            return Database(found)
+        assert source.url is not None  # noqa: S101 — one of both, by its check
+        if self._resolver is None:
+            raise SourceFault(STOPPING)
+        try:
+            answers = await self._resolver.resolve(urlsplit(source.url).hostname or "")
+        except OSError as error:
+            raise SourceFault("the name of the database's host could not be resolved") from error
+        except AddressRefused as error:
+            raise SourceFault(
+                "the database is not at a public address; an operator can allow its network with --callback-allow CIDR, "
+                "or give it a name with --source NAME=URL"
+            ) from error
+        return Database(source.url, tuple(answer["host"] for answer in answers))
+
+
+def _stored(reconciler: ReconcilerRow) -> Source:
+    try:
+        return stored_source(reconciler.source)
+    except Invalid as error:
+        raise SourceFault(f"the stored source is not valid any more, change it: {error.detail}") from error
+
+
+def _told(report: Report) -> Succeeded:
+    return Succeeded(msgspec.json.encode({"reportId": str(report.id), **counts_of(report)}).decode())
+
+
+@asynccontextmanager
+async def executor(parts: ExecutorParts) -> AsyncGenerator[ReconcileExecutor]:
+    """Open the executor for one process."""
+    policy = AddressPolicy(parts.settings.callback_allow)
+    opened = ReconcileExecutor(parts.pool, parts.wakeups, policy, sources=parts.sources)
+    await opened.open()
+    try:
+        yield opened
+    finally:
+        await opened.close()

@@ -1,0 +1,114 @@
+"""Reconcilers."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from horai.api.body import Body, body_of
+from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
+from horai.api.idempotency import RepeatSafe
+from horai.api.json import answer, instance_json
+from horai.api.paging import PageQuery
+from horai.core.errors import Invalid
+from horai.features.reconcile import service as reconcilers
+from horai.features.reconcile.json import reconciler_json, reconciler_page, report_page
+from horai.features.reconcile.service import Overview, ReconcilerChange, ReconcilerWish
+from horai.features.reconcile.wire import ReconcilerIn, ReconcilerList, ReconcilerOut, ReconcilerPatch, ReportList
+from horai.text import Hint, Wrong
+from horai.wire.instances import InstanceAnswer
+from horai.wire.jobs import Noted
+
+router = APIRouter(prefix="/api/v1/reconcilers", tags=["reconcilers"], route_class=RepeatSafe)
+
+
+def _shown(overview: Overview, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return answer(reconciler_json(overview), status, {"ETag": f'"{overview.row.version}"', **(headers or {})})
+
+
+def _source(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given["source"].items() if value is not None}
+
+
+@router.post("", status_code=201, responses={201: {"model": ReconcilerOut}}, openapi_extra=takes(ReconcilerIn))
+async def create_reconciler(
+    scope: ScopeDep,
+    body: Annotated[Body[ReconcilerIn], Depends(body_of(ReconcilerIn))],
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Create a reconciler: it compares a source of the business with the instances of a job, and creates what is missing."""
+    given = body.given()
+    wish = ReconcilerWish(given["name"], given["job"], _source(given), given)
+    made = await reconcilers.create_reconciler(scope, wish, once_of(idempotency_key, body.raw))
+    return _shown(made, 201, {"Location": f"/api/v1/reconcilers/{made.row.id}"})
+
+
+@router.get("", responses={200: {"model": ReconcilerList}})
+async def get_reconcilers(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
+    """List reconcilers, newest first, each with its last report and its next fire."""
+    return answer(reconciler_page(await reconcilers.list_reconcilers(scope, query.before, query.limit), query.limit))
+
+
+@router.get("/{reconciler}", responses={200: {"model": ReconcilerOut}})
+async def get_reconciler(scope: ScopeDep, reconciler: str) -> Response:
+    """Read a reconciler by id or name."""
+    return _shown(await reconcilers.read_reconciler(scope, reconciler))
+
+
+@router.patch("/{reconciler}", responses={200: {"model": ReconcilerOut}}, openapi_extra=takes(ReconcilerPatch))
+async def patch_reconciler(
+    scope: ScopeDep,
+    reconciler: str,
+    body: Annotated[Body[ReconcilerPatch], Depends(body_of(ReconcilerPatch))],
+    if_version: VersionDep,
+) -> Response:
+    """Change when a reconciler looks, or its source, which is given whole; a run under way reads that from its beginning."""
+    given = body.given()
+    if "source" in given and given["source"] is None:
+        raise Invalid.field("source", Wrong.SOURCE_STAYS(), Hint.GIVE_ANOTHER_SOURCE())
+    source = _source(given) if "source" in given else None
+    schedule = {name: value for name, value in given.items() if name != "source"}
+    return _shown(
+        await reconcilers.change_reconciler(scope, reconciler, ReconcilerChange(schedule, source, if_version))
+    )
+
+
+@router.delete("/{reconciler}", status_code=204)
+async def delete_reconciler(scope: ScopeDep, reconciler: str, if_version: VersionDep) -> Response:
+    """Remove a reconciler; what it has created stays."""
+    await reconcilers.delete_reconciler(scope, reconciler, if_version)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/{reconciler}/pause", responses={200: {"model": ReconcilerOut}}, openapi_extra=takes(Noted, required=False)
+)
+async def pause_reconciler(
+    scope: ScopeDep, reconciler: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
+) -> Response:
+    """Hold a reconciler: no new runs. One under way is left to finish."""
+    return _shown(await reconcilers.set_paused(scope, reconciler, body.shape.note, paused=True))
+
+
+@router.post(
+    "/{reconciler}/resume", responses={200: {"model": ReconcilerOut}}, openapi_extra=takes(Noted, required=False)
+)
+async def resume_reconciler(
+    scope: ScopeDep, reconciler: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
+) -> Response:
+    """Let a held reconciler go on; of the runs that it missed one is made up for."""
+    return _shown(await reconcilers.set_paused(scope, reconciler, body.shape.note, paused=False))
+
+
+@router.post("/{reconciler}/run", status_code=202, responses={202: {"model": InstanceAnswer}})
+async def run_reconciler(scope: ScopeDep, reconciler: str, idempotency_key: IdempotencyKey = None) -> Response:
+    """Compare now, once per `Idempotency-Key`; the instance is the comparison, and its result the report."""
+    row = await reconcilers.run_reconciler(scope, reconciler, required_once(idempotency_key, b""))
+    return answer({"instance": instance_json(row)}, 202, {"Location": f"/api/v1/instances/{row.id}"})
+
+
+@router.get("/{reconciler}/reports", responses={200: {"model": ReportList}})
+async def get_reports(scope: ScopeDep, reconciler: str, query: Annotated[PageQuery, Query()]) -> Response:
+    """List what the comparisons came to, newest first: the last 1,000 are kept."""
+    rows = await reconcilers.list_reports(scope, reconciler, query.before, query.limit)
+    return answer(report_page(rows, query.limit))

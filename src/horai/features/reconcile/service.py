@@ -1,0 +1,191 @@
+"""Reconcilers by request: made, looked at, changed, held, run now, taken away. What compares is accept/reconciles.py."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from horai.core.errors import Invalid, NotFound
+from horai.core.job import checked
+from horai.core.masking import revealed_target
+from horai.db import jobs as stored_jobs
+from horai.db.claims import Woken
+from horai.db.instance_queries import InstanceRow
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, acquire, transaction
+from horai.features.reconcile import store as reconcilers
+from horai.features.reconcile.definition import changed_document, checked_source, job_document, shown_source
+from horai.features.reconcile.store import ReconcilerRow, Report
+from horai.operations import instances, job_schedule, jobs, move_waiting, request_keys
+from horai.operations.job_rows import Written
+from horai.operations.job_schedule import Joined
+from horai.operations.request_keys import Once
+from horai.operations.scope import Scope, job_not_found, require_job, require_version
+from horai.operations.upcoming import next_fires
+from horai.text import Hint, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcilerWish:
+    """A reconciler as it is asked for: its name, the job that it watches over, its source, and when it looks."""
+
+    name: str
+    job: str
+    source: Mapping[str, Any]
+    schedule: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A reconciler with what it came to last, and when it looks next; None while it is paused, or on demand."""
+
+    row: ReconcilerRow
+    last: Report | None
+    next_fire: datetime | None
+
+
+async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | None = None) -> Overview:
+    """A new one, with the job that runs it. Durable when it returns."""
+    checked_source(wish.source, scope.sources)
+    revealed_target(wish.source, None, "source")
+    document = job_document(wish.name, wish.schedule)
+    definition = checked(document)
+    request = request_keys.request_key(scope, "create-reconciler", once) if once else None
+    made, joined, woken = None, Joined(), list[Woken]()
+    async with transaction(scope.pool) as connection:
+        if await request_keys.take(connection, request):
+            target = await _share_target(connection, scope, wish.job)
+            job, joined, woken = await jobs.add_job(connection, scope, definition, Written(document, None))
+            await reconcilers.insert_reconciler(connection, scope.tenant_id, job.id, target.id, wish.source)
+            await request_keys.bind(connection, request, job.id, None)
+            made = await _overview_of(connection, job.id)
+    if made is None:
+        assert request is not None  # noqa: S101 — a request without a key is always the first
+        raise await request_keys.duplicate_of(scope.pool, request)
+    job_schedule.announce(scope, joined, woken)
+    return made
+
+
+async def _share_target(connection: Connection, scope: Scope, reference: str) -> JobRow:
+    """The job to watch over, held until commit: it is not deleted meanwhile."""
+    found = await require_job(connection, scope, reference)
+    target = await stored_jobs.share_job(connection, found.id)
+    if target is None:
+        raise job_not_found(reference)
+    return target
+
+
+async def read_reconciler(scope: Scope, reference: str) -> Overview:
+    """One of the tenant's, by its id or its name; `NotFound` otherwise."""
+    async with acquire(scope.pool) as connection:
+        row = await _require(connection, scope, reference)
+        return (await _overviews(connection, [row]))[0]
+
+
+async def _require(connection: Connection, scope: Scope, reference: str) -> ReconcilerRow:
+    found = await reconcilers.find_reconciler(connection, scope.tenant_id, reference)
+    if found is None:
+        raise _not_found(reference)
+    return found
+
+
+def _not_found(reference: str) -> NotFound:
+    return NotFound(Refused.NO_RECONCILER(name=reference[:128]), Hint.LISTED_AT(path="/api/v1/reconcilers"))
+
+
+async def _overview_of(connection: Connection, job_id: int) -> Overview:
+    """The reconciler of a job that the caller holds."""
+    row = await reconcilers.reconciler_of_job(connection, job_id)
+    assert row is not None  # noqa: S101 — they come and go together
+    return (await _overviews(connection, [row]))[0]
+
+
+async def _overviews(connection: Connection, rows: Sequence[ReconcilerRow]) -> list[Overview]:
+    """These, all of one tenant."""
+    known = await stored_jobs.jobs_by_name(connection, rows[0].tenant_id, [row.name for row in rows]) if rows else {}
+    fires = await next_fires(connection, list(known.values()))
+    last = await reconcilers.last_reports(connection, [row.id for row in rows])
+    return [Overview(row, last.get(row.id), fires.get(row.job_id)) for row in rows]
+
+
+async def list_reconcilers(scope: Scope, before: int, limit: int) -> list[Overview]:
+    """A page, the newest first."""
+    async with acquire(scope.pool) as connection:
+        rows = await reconcilers.list_reconcilers(connection, scope.tenant_id, before, limit)
+        return await _overviews(connection, rows)
+
+
+async def list_reports(scope: Scope, reference: str, before: int, limit: int) -> Sequence[Report]:
+    """A page of a reconciler's reports, the newest first."""
+    async with acquire(scope.pool) as connection:
+        reconciler = await _require(connection, scope, reference)
+        return await reconcilers.list_reports(connection, reconciler.id, before, limit)
+
+
+async def run_reconciler(scope: Scope, reference: str, once: Once) -> InstanceRow:
+    """Compares now, once per key."""
+    async with acquire(scope.pool) as connection:
+        reconciler = await _require(connection, scope, reference)
+    return await instances.trigger(scope, str(reconciler.job_id), None, once)
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcilerChange:
+    """What a PATCH brings: times to merge (None takes one away), and another source, whole."""
+
+    schedule: Mapping[str, Any]
+    source: Mapping[str, Any] | None = None
+    if_version: int | None = None
+
+
+async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChange) -> Overview:
+    """Other times, or another source; a run under way reads that from its beginning."""
+    async with transaction(scope.pool) as connection:
+        row, job = await _lock(connection, scope, reference, change.if_version)
+        document = changed_document(job.document, job.status, change.schedule)
+        _, joined = await jobs.rewrite_job(connection, job, document, job.payload)
+        if change.source is not None:
+            source = revealed_target(change.source, row.source, "source")
+            checked_source(source, scope.sources)
+            await reconcilers.change_source(connection, row.id, source)
+        fields = sorted([*change.schedule, *(["source"] if change.source is not None else [])])
+        await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "RECONCILER_CHANGED", {"fields": fields})
+        changed = await _overview_of(connection, job.id)
+    job_schedule.announce(scope, joined, [])
+    await move_waiting.relane_now(scope, [job.id])
+    return changed
+
+
+async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> Overview:
+    """Holds a reconciler, or lets it go on; a run under way is left to finish."""
+    async with acquire(scope.pool) as connection:
+        row = await _require(connection, scope, reference)
+    act = jobs.pause_job if paused else jobs.resume_job
+    await act(scope, str(row.job_id), note)
+    return await read_reconciler(scope, str(row.id))
+
+
+async def delete_reconciler(scope: Scope, reference: str, if_version: int | None = None) -> None:
+    """It looks no more; what it has made stays, and so do its reports in the database."""
+    async with transaction(scope.pool) as connection:
+        row, job = await _lock(connection, scope, reference, if_version)
+        await jobs.remove_job(connection, job)
+        await reconcilers.wipe_source(connection, row.id, shown_source(row.source))
+    await move_waiting.relane_now(scope, [row.job_id])
+
+
+async def _lock(
+    connection: Connection, scope: Scope, reference: str, if_version: int | None
+) -> tuple[ReconcilerRow, JobRow]:
+    """One that is the API's to change, held by its job."""
+    row = await _require(connection, scope, reference)
+    if row.declared_by is not None:
+        raise Invalid(
+            Refused.RECONCILER_DECLARED(name=row.name, application=row.declared_by),
+            Hint.CHANGE_RECONCILER_IN_CODE(),
+        )
+    job = await stored_jobs.lock_job(connection, row.job_id)
+    if job is None:
+        raise _not_found(reference)
+    require_version(f"reconciler {row.name!r}", job.version, if_version)
+    return row, job

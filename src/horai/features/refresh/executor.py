@@ -1,0 +1,50 @@
+"""Runs the ticks of refresh jobs: each attempt is one look, and a tick that is not over asks to be looked at later."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from horai.core.calls import Call
+from horai.core.outcome import FailedRetryable, Outcome, Postponed, Succeeded
+from horai.core.refresh import LOOK, REFRESH_HANDLER
+from horai.db.pool import acquire
+from horai.db.wakeups import Wakeups
+from horai.engine.executors.builtin import HELD_UP, Lend
+from horai.features.parts import ExecutorParts
+from horai.features.refresh.tick import Tick, look
+
+HANDLER = REFRESH_HANDLER
+
+log = structlog.get_logger(__name__)
+
+
+class RefreshExecutor:
+    """Runs what `horai:refresh` stands for."""
+
+    def __init__(self, lend: Lend, wakeups: Wakeups) -> None:
+        self._lend = lend
+        self._wakeups = wakeups
+
+    async def run(self, call: Call) -> Outcome:
+        """One look of a tick."""
+        try:
+            async with self._lend() as connection:
+                looked = await look(connection, Tick(call.job_id, call.instance_id, call.fire_time))
+        except HELD_UP as error:
+            log.warning("a tick was held up", instance=call.instance_id, error=repr(error))
+            return Postponed(5 * LOOK, is_quiet=True)
+        except Exception as error:
+            log.error("a tick failed", instance=call.instance_id, error=repr(error))
+            return FailedRetryable("REFRESH_TICK", f"The tick could not be made: {type(error).__name__}: {error}"[:500])
+        self._wakeups.announce(looked.woken)
+        if looked.again is not None:
+            return Postponed(looked.again, is_quiet=True)
+        return Succeeded(json.dumps(looked.result))
+
+
+@asynccontextmanager
+async def executor(parts: ExecutorParts) -> AsyncGenerator[RefreshExecutor]:
+    """Open the executor for one process."""
+    yield RefreshExecutor(lambda: acquire(parts.pool), parts.wakeups)

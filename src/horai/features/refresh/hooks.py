@@ -1,0 +1,12 @@
+"""What rolling refresh adds to the life of a job: its entities are deleted with it."""
+
+from horai.db.pool import Connection
+from horai.features.refresh import store
+from horai.operations.job_hooks import JobHooks
+
+
+async def _is_clear(connection: Connection, job_id: int) -> bool:
+    return not await store.has_entities(connection, job_id)
+
+
+HOOKS = JobHooks(clear=store.clear_entities, is_clear=_is_clear)

@@ -1,0 +1,156 @@
+"""The entities of a refresh job by request: added, removed, listed, and how fresh they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from horai.core.errors import Invalid, NotFound
+from horai.core.job import Definition, JobStatus
+from horai.core.refresh import Refresh
+from horai.core.timing import Timing
+from horai.db import jobs, nodes
+from horai.db.instances import Place
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.features.refresh import store as entities
+from horai.features.refresh.store import BatchCounts, EntityFilter, EntityRow, LastBatch, RefreshCounts
+from horai.features.refresh.tick import finish_some, period_after
+from horai.operations.scope import Scope, job_not_found, require_job
+from horai.text import Hint, Refused
+
+PAGES_AT_ONCE = 10
+"""Of runs whose ends are written down before an answer: ten thousand; ticks write down the rest."""
+OLDEST = 5
+
+
+async def add_entities(scope: Scope, reference: str, items: Mapping[str, str | None]) -> int:
+    """Adds entities with their payloads, all or none; how many are new. Known ones get the payload."""
+
+    async def attempt() -> int:
+        async with transaction(scope.pool) as connection:
+            found = await _require_refresh(connection, scope, reference)
+            job = await jobs.share_job(connection, found.id)
+            if job is None:
+                raise job_not_found(reference)
+            place = Place(job.id, job.tenant_id, job.lane_now, job.payload)
+            return await entities.keep_entities(connection, place, items)
+
+    return await retrying(attempt)
+
+
+async def remove_entity(scope: Scope, reference: str, key: str) -> bool:
+    """No further runs of it: what waits is cancelled, what runs finishes. Whether it was one."""
+
+    async def attempt() -> bool:
+        async with transaction(scope.pool) as connection:
+            job = await _require_refresh(connection, scope, reference)
+            return await entities.drop_entity(connection, job.id, key)
+
+    return await retrying(attempt)
+
+
+async def read_entity(scope: Scope, reference: str, key: str) -> EntityRow:
+    """One entity as it is now."""
+    async with acquire(scope.pool) as connection:
+        job = await _require_refresh(connection, scope, reference)
+        await finish_some(connection, job.id, PAGES_AT_ONCE)
+        found = await entities.entity_by_key(connection, job.id, key)
+    if found is None:
+        raise no_entity(reference, key)
+    return found
+
+
+def no_entity(reference: str, key: str) -> NotFound:
+    """What a caller is told who names none."""
+    return NotFound(
+        Refused.NO_ENTITY(job=reference[:128], key=key[:128]), Hint.LISTED_AT(path="/api/v1/jobs/{job}/entities")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which entities of a list are wanted: those behind a key, so many, older than an age."""
+
+    after: str = ""
+    limit: int = 100
+    only: EntityFilter = field(default_factory=EntityFilter)
+    older_than: timedelta | None = None
+
+
+async def list_entities(scope: Scope, reference: str, page: Page) -> list[EntityRow]:
+    """A page by key, as they are now."""
+    async with acquire(scope.pool) as connection:
+        job = await _require_refresh(connection, scope, reference)
+        await finish_some(connection, job.id, PAGES_AT_ONCE)
+        only = page.only
+        if page.older_than is not None:
+            since = await nodes.database_time(connection) - page.older_than
+            only = EntityFilter(only.prefix, only.status, since, only.batch_no)
+        return await entities.list_entities(connection, job.id, page.after, page.limit, only)
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How a refresh job is doing at one moment."""
+
+    job: JobRow
+    refresh: Refresh
+    now: datetime
+    counts: RefreshCounts
+    oldest: Sequence[EntityRow]
+    last_tick: LastBatch | None
+    progress: BatchCounts | None
+    next_tick: datetime | None
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of entities whose last run ended within the window; None without any."""
+        return self.counts.fresh / self.counts.entities if self.counts.entities else None
+
+    @property
+    def max_age(self) -> timedelta | None:
+        """Since the end of the last run of the entity that waits longest, or since it was added; None without any."""
+        return max(self.now - self.oldest[0].aged_from, timedelta(0)) if self.oldest else None
+
+
+async def freshness(scope: Scope, reference: str) -> Freshness:
+    """Counted when it is asked: each count is one walk along an index."""
+    async with acquire(scope.pool) as connection:
+        job = await _require_refresh(connection, scope, reference)
+        definition = jobs.definition_of(job.document)
+        assert definition.refresh is not None  # noqa: S101 — it was required
+        await finish_some(connection, job.id, PAGES_AT_ONCE)
+        now = await nodes.database_time(connection)
+        last = await entities.last_batch(connection, job.id)
+        return Freshness(
+            job,
+            definition.refresh,
+            now,
+            await _counts(connection, job, definition, now),
+            await entities.oldest_entities(connection, job.id, OLDEST),
+            last,
+            None if last is None else await entities.batch_counts(connection, job.id, last.batch_no),
+            _next_tick(job, definition.timing, now),
+        )
+
+
+async def _counts(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> RefreshCounts:
+    """Overdue is who is older than a window and a tick: that nobody is, is the promise."""
+    assert definition.refresh is not None  # noqa: S101 — it was required
+    window = definition.refresh.window
+    period = period_after(definition.timing, definition.timing.next_after(now) or now, window)
+    return await entities.refresh_counts(connection, job.id, now - window, now - window - period)
+
+
+def _next_tick(job: JobRow, timing: Timing, now: datetime) -> datetime | None:
+    return None if job.status is JobStatus.PAUSED else timing.next_after(now)
+
+
+async def _require_refresh(connection: Connection, scope: Scope, reference: str) -> JobRow:
+    job = await require_job(connection, scope, reference)
+    if job.document.get("refresh") is None:
+        raise Invalid(
+            Refused.NO_REFRESH_JOB(job=job.name),
+            Hint.REFRESH_JOB_HAS(),
+        )
+    return job

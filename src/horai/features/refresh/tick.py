@@ -1,0 +1,150 @@
+"""One look of a refresh job's tick: writes down what has ended, and loads what is due when its time has come.
+
+A tick loads at most its job's limit at a time, evenly over the time until the next one, and no more while the runs of its
+last load wait to be begun. It looks again until everything it loaded has ended, or a later tick has begun, which finds all
+that it would have. Whatever it has done is in the table: an attempt that is repeated goes on where the last one came to.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from horai.core.job import Definition
+from horai.core.refresh import LOOK, Pace, Refresh, until_begun, until_ended
+from horai.core.timing import Timing
+from horai.db import instances, jobs
+from horai.db.claims import Woken
+from horai.db.instances import Place, Wish
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection
+from horai.features.refresh import store as entities
+from horai.features.refresh.store import Batch, DueSet, Loaded
+
+PAGE, PAGES = 1_000, 100
+"""Of running entities, at a look: what is more waits for the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """An instance of the job that makes ticks; its id is the number of the batch it loads."""
+
+    ticks_id: int
+    batch_no: int
+    fire_time: datetime
+
+
+@dataclass(slots=True)
+class Looked:
+    """When to look again, None when the tick is over; what it came to; and the runs to announce after the commit."""
+
+    again: timedelta | None = None
+    result: dict[str, Any] = field(default_factory=dict[str, Any])
+    woken: list[Woken] = field(default_factory=list[Woken])
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What a look works on, all of it held."""
+
+    connection: Connection
+    job: JobRow
+    refresh: Refresh
+    due: DueSet
+    batch_no: int
+
+
+async def finish_some(connection: Connection, job_id: int, pages: int = PAGES) -> None:
+    """Writes down how the runs of a job's entities ended; each page is a transaction of its own."""
+    after = 0
+    for _ in range(pages):
+        page = await entities.finish_entities(connection, job_id, after, PAGE)
+        if page.looked < PAGE or page.last_id is None:
+            return
+        after = page.last_id
+
+
+async def look(connection: Connection, tick: Tick) -> Looked:
+    """What there is to do now, done; loads in one transaction."""
+    refreshed = await entities.refreshed_by(connection, tick.ticks_id)
+    if refreshed is None:
+        return Looked()
+    await finish_some(connection, refreshed)
+    async with connection.transaction():
+        job = await jobs.share_job(connection, refreshed)
+        definition = None if job is None else jobs.definition_of(job.document)
+        if job is None or definition is None or definition.refresh is None:
+            return Looked()
+        due = DueSet(job.id, tick.fire_time, definition.refresh.window)
+        bench = _Bench(connection, job, definition.refresh, due, tick.batch_no)
+        batch = await _begun(bench)
+        looked = await _go_on(bench, batch, _pace(definition, due, batch.due))
+        if looked.again is None:
+            await entities.end_batch(connection, job.id, tick.batch_no)
+    return looked
+
+
+async def _begun(bench: _Bench) -> Batch:
+    known = await entities.lock_batch(bench.connection, bench.due.job_id, bench.batch_no)
+    if known is not None:
+        return known
+    count = await entities.count_due_entities(bench.connection, bench.due)
+    await entities.begin_batch(bench.connection, bench.due, bench.batch_no, count)
+    begun = await entities.lock_batch(bench.connection, bench.due.job_id, bench.batch_no)
+    assert begun is not None  # noqa: S101 — it was just begun, by us or by another attempt
+    return begun
+
+
+def _pace(definition: Definition, due: DueSet, count: int) -> Pace:
+    return Pace(due.tick, period_after(definition.timing, due.tick, due.window), due.window, count)
+
+
+def period_after(timing: Timing, tick: datetime, window: timedelta) -> timedelta:
+    """From a tick to the next; after the last one there is a window's time."""
+    following = timing.next_after(tick)
+    return window if following is None else following - tick
+
+
+async def _go_on(bench: _Bench, batch: Batch, pace: Pace) -> Looked:
+    looked = Looked()
+    head = None if batch.is_followed else await entities.next_due_entity(bench.connection, bench.due)
+    if head is not None and pace.wanted(batch.loaded, head.finished_at) <= batch.now:
+        limit = bench.refresh.limit
+        if await entities.refreshes_waiting(bench.connection, bench.job.id, limit) >= limit:
+            looked.again = until_begun(batch.started_at, batch.now)
+            return looked
+        loaded = await entities.load_entities(bench.connection, bench.due, limit, bench.batch_no)
+        looked.woken = await _run(bench, loaded, pace, batch.loaded)
+        batch = replace(batch, loaded=batch.loaded + len(loaded))
+        head = await entities.next_due_entity(bench.connection, bench.due)
+    if head is not None:
+        looked.again = max(pace.wanted(batch.loaded, head.finished_at) - batch.now, LOOK)
+        return looked
+    counts = await entities.batch_counts(bench.connection, bench.job.id, bench.batch_no)
+    if counts.running and not batch.is_followed:
+        looked.again = until_ended(batch.started_at, batch.now)
+    looked.result = {
+        "due": batch.due,
+        "loaded": batch.loaded,
+        "running": counts.running,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+    }
+    return looked
+
+
+async def _run(bench: _Bench, loaded: Sequence[Loaded], pace: Pace, first: int) -> list[Woken]:
+    """The instances of what was loaded. A key that has a live one is left alone: that one's end counts."""
+    connection, job = bench.connection, bench.job
+    times = pace.spread(first, [entity.due for entity in loaded])
+    wishes = [Wish(entity.due.key, at, entity.payload, None) for entity, at in zip(loaded, times, strict=True)]
+    made = await instances.insert_keyed(connection, Place(job.id, job.tenant_id, job.lane_now, job.payload), wishes)
+    pasts = await instances.past_of_keys(connection, job.id, list(made))
+    await instances.inherit(connection, {made[key].id: known for key, known in pasts.items()})
+    if letters := [letter for known in pasts.values() for letter in known.dead]:
+        await instances.supersede_dead_letters(connection, letters)
+    await entities.bind_entities(connection, job.id, {key: woken.id for key, woken in made.items()})
+    if taken := [wish.key for wish in wishes if wish.key not in made]:
+        await entities.adopt_live(connection, job.id, taken)
+    await entities.note_loaded(connection, job.id, bench.batch_no, len(loaded))
+    return list(made.values())

@@ -1,0 +1,27 @@
+"""FEATURES: every capability on top of the kernel. To add one, add its folder and one line here."""
+
+from horai.features import (
+    backfill,
+    dead_letters,
+    events,
+    explain,
+    forecast,
+    overview,
+    reconcile,
+    refresh,
+    workflow,
+)
+from horai.features.feature import Feature
+
+FEATURES: tuple[Feature, ...] = (
+    overview.FEATURE,
+    dead_letters.FEATURE,
+    explain.FEATURE,
+    forecast.FEATURE,
+    backfill.FEATURE,
+    workflow.FEATURE,
+    refresh.FEATURE,
+    reconcile.FEATURE,
+    events.FEATURE,
+)
+JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

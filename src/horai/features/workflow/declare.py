@@ -1,0 +1,150 @@
+"""Workflows that an application's code declares, applied when it starts, after its jobs.
+
+As with jobs, the code says what a workflow is and an operator whether it runs; a start that finds everything as the code
+says writes nothing.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from horai.core.errors import Duplicate, FieldError, Invalid, NotFound
+from horai.core.job import checked, document_of
+from horai.db import jobs
+from horai.db.jobs import JobRow
+from horai.db.pool import acquire, retrying
+from horai.features.workflow import service as workflows
+from horai.features.workflow.definition import house_document
+from horai.features.workflow.service import Workflow, WrittenWorkflow
+from horai.operations.declarations import SECOND_REFUSED, Applied, Owner, owner_of
+from horai.operations.scope import Scope
+
+TRIES = 5
+
+
+async def declare_workflows(scope: Scope, app: str | Owner, declared: Sequence[WrittenWorkflow]) -> Applied:
+    """Makes the workflows what the code says; whether one is paused is the operator's.
+
+    One made by hand is taken over. Another application's is not: `Invalid`, and then nothing was written.
+    """
+    owner = owner_of(app)
+    wishes = _wishes(owner, declared)
+    stored, removed = await _look(scope, owner, wishes)
+    _refuse(_conflicts(stored, owner), _way_out(stored, owner))
+    fates = {name: await _apply(scope, owner, wish) for name, wish in wishes.items()}
+    return _applied(fates, removed)
+
+
+async def compare_workflows(
+    scope: Scope, app: str | Owner, declared: Sequence[WrittenWorkflow], coming: Collection[str]
+) -> Applied:
+    """What `declare_workflows` would do, without doing it, once the jobs that are `coming` are there."""
+    owner = owner_of(app)
+    wishes = _wishes(owner, declared)
+    stored, removed = await _look(scope, owner, wishes)
+    missing = await _missing_jobs(scope, wishes.values(), coming)
+    taken = await _taken(scope, [name for name in wishes if name not in stored])
+    _refuse([*_conflicts(stored, owner), *taken, *missing], _way_out(stored, owner))
+    return _applied({name: _fate(stored.get(name), wish) for name, wish in wishes.items()}, removed)
+
+
+def _wishes(owner: Owner, declared: Sequence[WrittenWorkflow]) -> dict[str, WrittenWorkflow]:
+    """As they will be stored, in the order of their names, in which every process writes them."""
+    owned = [replace(written, document={**written.document, **owner.mark}) for written in declared]
+    return {_name(written): written for written in sorted(owned, key=_name)}
+
+
+def _name(written: WrittenWorkflow) -> str:
+    return str(written.document["name"])
+
+
+def _applied(fates: Mapping[str, str], removed: Sequence[str]) -> Applied:
+    by_fate = {fate: tuple(name for name, own in fates.items() if own == fate) for fate in set(fates.values())}
+    return Applied(by_fate.get("created", ()), by_fate.get("changed", ()), by_fate.get("unchanged", ()), tuple(removed))
+
+
+async def _look(
+    scope: Scope, owner: Owner, wishes: Mapping[str, WrittenWorkflow]
+) -> tuple[dict[str, Workflow], list[str]]:
+    """The workflows of these names, and the names of those that the code no longer has."""
+    async with acquire(scope.pool) as connection:
+        found = [await workflows.find(connection, scope, name) for name in wishes]
+        name = owner.name
+        known = await jobs.names_declared_by(connection, scope.tenant_id, name, workflows=True) if name else []
+    return {each.row.name: each for each in found if each}, [name for name in known if name not in wishes]
+
+
+def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
+    if faults:
+        raise Invalid.fields(faults, hint)
+
+
+def _conflicts(stored: Mapping[str, Workflow], owner: Owner) -> list[FieldError]:
+    told = "is a workflow that the application {!r} declares, and " + SECOND_REFUSED
+    return [FieldError(name, told.format(theirs)) for name, theirs in _foreign(stored, owner)]
+
+
+def _way_out(stored: Mapping[str, Workflow], owner: Owner) -> str | None:
+    return next((owner.way_out(theirs) for _, theirs in _foreign(stored, owner)), None)
+
+
+def _foreign(stored: Mapping[str, Workflow], owner: Owner) -> list[tuple[str, str]]:
+    """Return the workflows that belong to other applications, each with the name of its application."""
+    owners = {name: workflow.job.document.get("declaredBy") for name, workflow in stored.items()}
+    return [(name, theirs) for name, theirs in owners.items() if theirs and not owner.may_declare(theirs)]
+
+
+async def _taken(scope: Scope, names: Sequence[str]) -> list[FieldError]:
+    """Jobs that are no workflows and have the names of workflows to come."""
+    async with acquire(scope.pool) as connection:
+        found = await jobs.jobs_by_name(connection, scope.tenant_id, names)
+    return [FieldError(name, "is a job already: name the workflow otherwise, or delete the job") for name in found]
+
+
+async def _missing_jobs(scope: Scope, wishes: Collection[WrittenWorkflow], coming: Collection[str]) -> list[FieldError]:
+    """Nodes whose jobs are neither there nor coming."""
+    named = {node.job for wish in wishes for node in wish.nodes} - set(coming)
+    async with acquire(scope.pool) as connection:
+        found: dict[str, JobRow | None] = {
+            name: await jobs.find_job(connection, scope.tenant_id, name) for name in sorted(named)
+        }
+    return [
+        FieldError(f"{_name(wish)}.nodes.{number}.job", f"there is no job {node.job!r}")
+        for wish in wishes
+        for number, node in enumerate(wish.nodes)
+        if node.job in found and found[node.job] is None
+    ]
+
+
+def _fate(there: Workflow | None, written: WrittenWorkflow) -> str:
+    if there is None:
+        return "created"
+    return "unchanged" if _is_as_written(there, written) else "changed"
+
+
+async def _apply(scope: Scope, owner: Owner, written: WrittenWorkflow) -> str:
+    """Whoever comes second finds it as it should be, and writes nothing."""
+    for left in reversed(range(TRIES)):
+        async with acquire(scope.pool) as connection:
+            there = await workflows.find(connection, scope, _name(written))
+        found = {} if there is None else {_name(written): there}
+        _refuse(_conflicts(found, owner), _way_out(found, owner))
+        fate = _fate(there, written)
+        try:
+            if fate == "created":
+                await retrying(lambda: workflows.create_workflow(scope, written))
+            elif fate == "changed":
+                await retrying(lambda: workflows.replace_workflow(scope, _name(written), written))
+        except (Duplicate, NotFound):  # another process was quicker: now there is something else to compare with
+            if left == 0:
+                raise
+            continue
+        return fate
+    raise AssertionError("there is at least one try")
+
+
+def _is_as_written(there: Workflow, written: WrittenWorkflow) -> bool:
+    document = house_document(written.document)
+    stored = json.loads(json.dumps(document_of(checked(document), document)))
+    nodes = tuple(row.node for row in there.row.nodes)
+    return there.job.document == stored and there.job.payload == written.payload and nodes == written.nodes

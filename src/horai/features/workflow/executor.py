@@ -1,0 +1,67 @@
+"""Starts a run of a workflow: one instance of its job becomes an instance of each of its nodes.
+
+At least once, like any attempt, and yet each run once: it has the id of the instance that starts it. That instance is handed
+over to its run, and ends with it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import structlog
+
+from horai.core.calls import Call
+from horai.core.outcome import FailedRetryable, FailedUnrecoverable, NotSent, Outcome
+from horai.db.claims import Held
+from horai.db.pool import acquire
+from horai.db.wakeups import Wakeups
+from horai.engine.executors.builtin import HELD_UP, Lend
+from horai.features.parts import ExecutorParts
+from horai.features.workflow.definition import WORKFLOW_HANDLER
+from horai.features.workflow.run_store import Start
+from horai.features.workflow.runs import StarterLost, begin_run
+
+HANDLER = WORKFLOW_HANDLER
+
+log = structlog.get_logger(__name__)
+
+PAUSE = timedelta(seconds=1)
+HANDED_OVER = NotSent()
+"""The instance is its run's now, and no settlement of this claim touches it. What the claim took here is given back."""
+NO_WORKFLOW = FailedUnrecoverable("WORKFLOW_GONE", "The workflow that this job started has been deleted.")
+
+
+class WorkflowExecutor:
+    """Runs what `horai:workflow` stands for, one after the other."""
+
+    def __init__(self, lend: Lend, wakeups: Wakeups) -> None:
+        self._lend = lend
+        self._wakeups = wakeups
+        self._turn = asyncio.Lock()
+
+    async def run(self, call: Call) -> Outcome:
+        """Make the instances of all nodes and leave the instance that started them to its run."""
+        start = Start(call.instance_id, call.fire_time, call.payload)
+        held = Held(call.instance_id, call.job_id, call.attempt, call.fence, call.node, 0)
+        try:
+            async with self._turn, self._lend() as connection:
+                woken = await begin_run(connection, held, start)
+        except StarterLost:
+            return HANDED_OVER
+        except HELD_UP:
+            return NotSent(PAUSE)
+        except Exception as error:
+            log.warning("a run could not be started", instance=call.instance_id, error=repr(error))
+            return FailedRetryable("WORKFLOW_START", f"The run could not be started: {type(error).__name__}.")
+        if woken is None:
+            return NO_WORKFLOW
+        self._wakeups.announce(woken)
+        self._wakeups.runs_asked([call.instance_id])
+        return HANDED_OVER
+
+
+@asynccontextmanager
+async def executor(parts: ExecutorParts) -> AsyncGenerator[WorkflowExecutor]:
+    """Open the executor for one process."""
+    yield WorkflowExecutor(lambda: acquire(parts.pool), parts.wakeups)

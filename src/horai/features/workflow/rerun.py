@@ -1,0 +1,140 @@
+"""Runs of workflows as people see them, how one is done again from a node on, and how one is given up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from horai.core.errors import AlreadyFinal, Conflict, Invalid, NotFound
+from horai.core.states import State
+from horai.db import instances, jobs
+from horai.db.claims import Woken
+from horai.db.instance_queries import InstanceRow
+from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.features.workflow import graph as dag
+from horai.features.workflow import rerun_store, run_store
+from horai.features.workflow.definition import Node
+from horai.features.workflow.graph import NoRerun, RunState
+from horai.features.workflow.rerun_store import NodeNow, RunRow
+from horai.features.workflow.run_store import NewNodes, Start
+from horai.features.workflow.runs import advance_runs
+from horai.features.workflow.service import Workflow, require_workflow
+from horai.features.workflow.store import NodeRow, share_node_jobs
+from horai.operations.instances import read_one
+from horai.operations.scope import Scope
+from horai.text import Hint, Refused, Wrong, told_by
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run with its nodes; without a `row` it has not been started yet, and `instance` is what will start it."""
+
+    workflow: Workflow
+    instance: InstanceRow | None
+    row: RunRow | None = None
+    nodes: tuple[NodeNow, ...] = ()
+
+
+async def read_run(scope: Scope, reference: str, run_id: int) -> RunView:
+    """One run of a workflow, with its nodes as they are."""
+    async with acquire(scope.pool) as connection:
+        workflow = await require_workflow(connection, scope, reference)
+        row = await rerun_store.find_run(connection, workflow.row.id, run_id)
+        if row is not None:
+            return RunView(workflow, None, row, tuple(await rerun_store.nodes_now(connection, row)))
+        instance = await read_one(connection, scope, run_id)
+        if instance.job_id != workflow.row.job_id:
+            raise _no_run(reference, run_id)
+        return RunView(workflow, instance)
+
+
+def _no_run(reference: str, run_id: int) -> NotFound:
+    return NotFound(
+        Refused.NO_RUN_OF(workflow=reference[:128], run=run_id),
+        Hint.LISTED_AT(path="/api/v1/workflows/{workflow}/runs"),
+    )
+
+
+async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunView:
+    """Does a run again from a node on: new instances of it and of what came after it; the old ones stay in history."""
+
+    async def attempt() -> tuple[list[Woken], list[int]]:
+        async with transaction(scope.pool) as connection:
+            return await _rerun(connection, await require_workflow(connection, scope, reference), run_id, first)
+
+    woken, told = await retrying(attempt)
+    scope.wakeups.announce(woken)
+    scope.wakeups.runs_asked([run_id, *told])
+    return await read_run(scope, reference, run_id)
+
+
+async def _rerun(connection: Connection, workflow: Workflow, run_id: int, first: str) -> tuple[list[Woken], list[int]]:
+    """Those that may be claimed, and the instances that were replaced."""
+    row = await rerun_store.lock_run(connection, workflow.row.id, run_id)
+    if row is None:
+        raise _no_run(workflow.row.name, run_id)
+    woken = (await advance_runs(connection, [run_id])).woken  # a dead node that was replayed meanwhile is not dead
+    nodes = {node.name: node for node in await rerun_store.nodes_now(connection, row)}
+    if first not in nodes:
+        raise Invalid.field("from", Wrong.NO_NODE_IN_RUN(name=first[:128]), Hint.THERE_ARE(names=", ".join(nodes)))
+    graph = {name: node.after for name, node in nodes.items()}
+    try:
+        plan = dag.rerun_from(graph, {name: node.state for name, node in nodes.items()}, first)
+    except NoRerun as error:
+        raise Conflict(Refused.NO_RERUN(run=run_id, node=first, reason=told_by(error)), error.hint) from error
+    await _require_jobs(connection, workflow, [nodes[name] for name in plan.again])
+    await _require_letters(connection, [nodes[name] for name in plan.again])
+    retired = await rerun_store.retire_nodes(connection, run_id, plan.again)
+    await rerun_store.reopen_run(connection, run_id)
+    again = [
+        NodeRow(Node(name, nodes[name].job, graph[name], retired[name][1]), nodes[name].job_id) for name in plan.again
+    ]
+    start = Start(run_id, row.fire_time, row.payload)
+    ready = frozenset[str]() if graph[first] else frozenset({first})
+    woken += await run_store.make_nodes(connection, NewNodes(start, again, ready, row.generation + 1))
+    woken += (await advance_runs(connection, [run_id])).woken  # with what its parents came to
+    told = {"workflow": workflow.row.name, "run": str(run_id), "from": first, "nodes": list(plan.again)}
+    await jobs.insert_event(connection, workflow.row.tenant_id, workflow.row.job_id, "WORKFLOW_RERUN", told)
+    return woken, [instance_id for instance_id, _ in retired.values()]
+
+
+async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
+    """Gives a run up: what waits in it is cancelled, what runs finishes. Again, it changes nothing; a rerun takes it up again."""
+
+    async def attempt() -> None:
+        async with transaction(scope.pool) as connection:
+            await _cancel(connection, await require_workflow(connection, scope, reference), run_id)
+
+    await retrying(attempt)
+    scope.wakeups.runs_asked([run_id])
+    return await read_run(scope, reference, run_id)
+
+
+async def _cancel(connection: Connection, workflow: Workflow, run_id: int) -> None:
+    row = await rerun_store.lock_run(connection, workflow.row.id, run_id)
+    if row is None:
+        raise _no_run(workflow.row.name, run_id)
+    if row.state is RunState.SUCCESS:
+        raise AlreadyFinal(Refused.RUN_SUCCEEDED(run=run_id))
+    if row.finished_at is None and not row.is_given_up:
+        await rerun_store.give_up_run(connection, run_id)
+        await advance_runs(connection, [run_id])
+        told = {"workflow": workflow.row.name, "run": str(run_id)}
+        await jobs.insert_event(connection, workflow.row.tenant_id, workflow.row.job_id, "WORKFLOW_CANCELLED", told)
+
+
+async def _require_jobs(connection: Connection, workflow: Workflow, nodes: Sequence[NodeNow]) -> None:
+    """A job that left the workflow may have been deleted since; those that are there stay until commit."""
+    ids = [str(node.job_id) for node in nodes]
+    there = {job.id for job in (await share_node_jobs(connection, workflow.row.tenant_id, ids)).values()}
+    if gone := next((node for node in nodes if node.job_id not in there), None):
+        raise Conflict(
+            Refused.NODE_JOB_DELETED(job=gone.job, node=gone.name),
+            Hint.TRIGGER_WORKFLOW(),
+        )
+
+
+async def _require_letters(connection: Connection, nodes: Sequence[NodeNow]) -> None:
+    """Their dead letters need no replay any more, and none of them has had one: else both would do the work."""
+    dead = [node.instance_id for node in nodes if node.state is State.DEAD]
+    await instances.supersede_dead_letters(connection, dead)
+    if await run_store.replays_of(connection, dead):
+        raise Conflict(Refused.RUN_BEING_REPLAYED(), Hint.WAIT_FOR_REPLAY())

@@ -1,0 +1,187 @@
+"""Workflows and their runs."""
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Query, Response
+
+from horai.api.body import Body, body_of, payload_text
+from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
+from horai.api.idempotency import RepeatSafe
+from horai.api.json import answer, instance_cursor, instance_json, job_cursor
+from horai.api.paging import PageQuery
+from horai.core.errors import NotFound
+from horai.db.pool import acquire
+from horai.features.workflow import rerun as reruns
+from horai.features.workflow import service as workflows
+from horai.features.workflow.definition import Node, checked_nodes
+from horai.features.workflow.graph import RunState
+from horai.features.workflow.json import pending_json, run_page, view_json, workflow_json, workflow_page
+from horai.features.workflow.rerun_store import RunPage, list_runs
+from horai.features.workflow.service import Workflow, WorkflowChange, WrittenWorkflow
+from horai.features.workflow.views import view, views
+from horai.features.workflow.wire import (
+    RerunIn,
+    RunAnswer,
+    RunList,
+    RunOut,
+    StartedStateName,
+    WorkflowIn,
+    WorkflowList,
+    WorkflowOut,
+    WorkflowPatch,
+)
+from horai.operations import instances
+from horai.operations.scope import Scope
+from horai.text import Hint, Refused
+from horai.wire.instances import TriggerIn
+from horai.wire.jobs import Noted
+
+router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"], route_class=RepeatSafe)
+
+
+class RunQuery(PageQuery):
+    """How a list of runs is narrowed."""
+
+    state: StartedStateName | None = None
+
+
+async def _shown(scope: Scope, workflow: Workflow) -> Response:
+    return answer(workflow_json(await view(scope, workflow)), headers={"ETag": f'"{workflow.row.version}"'})
+
+
+class _RawNode(msgspec.Struct):
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _RawWorkflow(msgspec.Struct):
+    nodes: list[_RawNode]
+
+
+def _nodes(body: Body[WorkflowIn] | Body[WorkflowPatch]) -> tuple[Node, ...]:
+    raw = msgspec.json.decode(body.raw, type=_RawWorkflow).nodes
+    payloads = [payload_text(node.payload, f"nodes.{number}.payload") for number, node in enumerate(raw)]
+    return checked_nodes(body.given()["nodes"], payloads)
+
+
+def _fields(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name != "nodes"}
+
+
+@router.post("", status_code=201, responses={201: {"model": WorkflowOut}}, openapi_extra=takes(WorkflowIn))
+async def create_workflow(
+    scope: ScopeDep,
+    body: Annotated[Body[WorkflowIn], Depends(body_of(WorkflowIn))],
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Create a workflow: jobs in the order of a graph, all for one fire time."""
+    document = {name: value for name, value in _fields(body.given()).items() if value is not None}
+    written = WrittenWorkflow(document, _nodes(body), body.text_of("payload"))
+    made = await workflows.create_workflow(scope, written, once_of(idempotency_key, body.raw))
+    headers = {"ETag": f'"{made.row.version}"', "Location": f"/api/v1/workflows/{made.row.id}"}
+    return answer(workflow_json(await view(scope, made)), 201, headers)
+
+
+@router.get("", responses={200: {"model": WorkflowList}})
+async def get_workflows(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
+    """List workflows, oldest first."""
+    found = await workflows.list_workflows(scope, job_cursor(query.cursor), query.limit)
+    return answer(workflow_page(await views(scope, found), query.limit))
+
+
+@router.get("/{workflow}", responses={200: {"model": WorkflowOut}})
+async def get_workflow(scope: ScopeDep, workflow: str) -> Response:
+    """Read a workflow by id or name."""
+    return await _shown(scope, await workflows.read_workflow(scope, workflow))
+
+
+@router.patch("/{workflow}", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(WorkflowPatch))
+async def patch_workflow(
+    scope: ScopeDep,
+    workflow: str,
+    body: Annotated[Body[WorkflowPatch], Depends(body_of(WorkflowPatch))],
+    if_version: VersionDep,
+) -> Response:
+    """Change a workflow, for the runs to come."""
+    nodes = None if body.shape.nodes is None else _nodes(body)
+    change = WorkflowChange(_fields(body.given()), nodes, body.text_of("payload"), body.has_payload, if_version)
+    return await _shown(scope, await workflows.change_workflow(scope, workflow, change))
+
+
+@router.delete("/{workflow}", status_code=204)
+async def delete_workflow(scope: ScopeDep, workflow: str, if_version: VersionDep) -> Response:
+    """Remove a workflow: what waits in its runs is cancelled, what runs finishes, its jobs and history stay."""
+    await workflows.delete_workflow(scope, workflow, if_version)
+    return Response(status_code=204)
+
+
+@router.post("/{workflow}/pause", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(Noted, required=False))
+async def pause_workflow(
+    scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
+) -> Response:
+    """Hold a workflow: no new runs. Those under way go on; a node is held by pausing its job."""
+    return await _shown(scope, await workflows.set_paused(scope, workflow, body.shape.note, paused=True))
+
+
+@router.post("/{workflow}/resume", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(Noted, required=False))
+async def resume_workflow(
+    scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
+) -> Response:
+    """Let a held workflow go on."""
+    return await _shown(scope, await workflows.set_paused(scope, workflow, body.shape.note, paused=False))
+
+
+@router.post(
+    "/{workflow}/trigger",
+    status_code=202,
+    responses={202: {"model": RunAnswer}},
+    openapi_extra=takes(TriggerIn, required=False),
+)
+async def trigger_workflow(
+    scope: ScopeDep,
+    workflow: str,
+    body: Annotated[Body[TriggerIn], Depends(body_of(TriggerIn))],
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Start a run now, once per `Idempotency-Key`."""
+    once = required_once(idempotency_key, body.raw, "run")
+    found = await workflows.read_workflow(scope, workflow)
+    row = await instances.trigger(scope, str(found.row.job_id), body.text_of("payload"), once)
+    where = f"/api/v1/workflows/{found.row.id}/runs/{row.id}"
+    return answer({"run": pending_json(found, row), "instance": instance_json(row)}, 202, {"Location": where})
+
+
+@router.get("/{workflow}/runs", responses={200: {"model": RunList}})
+async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[RunQuery, Query()]) -> Response:
+    """List the runs of a workflow that have begun, newest fire time first."""
+    page = RunPage(instance_cursor(query.cursor), query.limit, RunState[query.state] if query.state else None)
+    async with acquire(scope.pool) as connection:
+        found = await workflows.require_workflow(connection, scope, workflow)
+        rows = await list_runs(connection, found.row.id, page)
+    return answer(run_page(found, rows, query.limit))
+
+
+@router.get("/{workflow}/runs/{run}", responses={200: {"model": RunOut}})
+async def get_run(scope: ScopeDep, workflow: str, run: str) -> Response:
+    """Read one run with its nodes and how each is doing."""
+    return answer(view_json(await reruns.read_run(scope, workflow, _run_id(run))))
+
+
+@router.post("/{workflow}/runs/{run}/rerun", responses={200: {"model": RunAnswer}}, openapi_extra=takes(RerunIn))
+async def rerun(
+    scope: ScopeDep, workflow: str, run: str, body: Annotated[Body[RerunIn], Depends(body_of(RerunIn))]
+) -> Response:
+    """Do a run again from a node on: that node and all that comes after it."""
+    return answer({"run": view_json(await reruns.rerun(scope, workflow, _run_id(run), body.shape.from_))})
+
+
+@router.post("/{workflow}/runs/{run}/cancel", responses={200: {"model": RunAnswer}})
+async def cancel_run(scope: ScopeDep, workflow: str, run: str) -> Response:
+    """Give a run up: what waits in it is cancelled, what runs finishes. Once more, it changes nothing."""
+    return answer({"run": view_json(await reruns.cancel_run(scope, workflow, _run_id(run)))})
+
+
+def _run_id(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise NotFound(Refused.NO_RUN(run=text[:40]), Hint.LISTED_AT(path="/api/v1/workflows/{workflow}/runs"))
+    return int(text)

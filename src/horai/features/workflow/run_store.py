@@ -1,0 +1,280 @@
+"""Runs of workflows: one function per statement of sql/runs.sql."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from horai.core.callbacks import TRUNCATED
+from horai.core.settings import SHARDS
+from horai.core.states import CancelReason, State
+from horai.db.catalog import sql
+from horai.db.claims import Held, Woken
+from horai.db.pool import Connection
+from horai.features.workflow.graph import RunState
+from horai.features.workflow.store import NodeRow, WorkflowRow
+
+SLACK = timedelta(days=1)
+"""A node ends after its run began, by clocks that differ by less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What starts a run: an instance of its workflow's job."""
+
+    instance_id: int
+    fire_time: datetime
+    payload: str | None
+
+
+async def insert_run(connection: Connection, workflow: WorkflowRow, start: Start) -> bool:
+    """A new run; False when this instance has started it before."""
+    return (
+        await connection.fetchval(
+            sql("insert_run"), start.instance_id, workflow.id, start.fire_time, workflow.version, start.payload
+        )
+        is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NewNodes:
+    """Nodes whose instances are to be made. `ready` are due at once, the others wait for their parents."""
+
+    run: Start
+    nodes: Sequence[NodeRow]
+    ready: frozenset[str]
+    generation: int = 0
+
+
+async def make_nodes(connection: Connection, new: NewNodes) -> list[Woken]:
+    """An instance per node; those that may be claimed."""
+    rows = await connection.fetch(
+        sql("make_nodes"),
+        new.run.instance_id,
+        new.generation,
+        new.run.fire_time,
+        [row.node.name for row in new.nodes],
+        [row.job_id for row in new.nodes],
+        [row.node.name in new.ready for row in new.nodes],
+        [",".join(row.node.after) for row in new.nodes],
+        [row.node.payload for row in new.nodes],
+        new.run.payload,
+        SHARDS,
+    )
+    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRun:
+    """A run that is held while it is decided on."""
+
+    id: int
+    created_at: datetime
+    tenant_id: int
+    job_id: int
+    workflow: str
+    was_given_up: bool
+    is_deleted: bool
+    """Its workflow is."""
+    is_settled: bool
+    """The instance that started it has ended."""
+    is_gated: bool
+    """Slots of its workflow may wait for its end."""
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether nothing that does not run shall run any more."""
+        return self.was_given_up or self.is_deleted
+
+    @property
+    def reason(self) -> CancelReason:
+        """Why what is cancelled in it is."""
+        if self.is_deleted:
+            return CancelReason.JOB_DELETED
+        return CancelReason.USER if self.was_given_up else CancelReason.PARENT
+
+
+async def lock_runs(connection: Connection, run_ids: Collection[int]) -> list[HeldRun]:
+    """Those of the runs that are not over and that nobody holds, held until commit."""
+    return [HeldRun(*row.values()) for row in await connection.fetch(sql("lock_runs"), list(run_ids))]
+
+
+async def open_runs(connection: Connection, run_ids: Collection[int]) -> set[int]:
+    """Those of the runs that are not over, whoever holds them."""
+    return {row["id"] for row in await connection.fetch(sql("open_runs"), list(run_ids))}
+
+
+@dataclass(frozen=True, slots=True)
+class RunNode:
+    """A node of a run; `ended` is the final state its instance was seen in before."""
+
+    run_id: int
+    name: str
+    instance_id: int
+    after: tuple[str, ...]
+    ended: State | None = None
+
+
+async def nodes_of_runs(connection: Connection, run_ids: Collection[int]) -> list[RunNode]:
+    """The current nodes of runs."""
+    return [
+        RunNode(run_id, name, instance_id, tuple(after), None if ended is None else State(ended))
+        for run_id, name, instance_id, after, ended in await connection.fetch(sql("nodes_of_runs"), list(run_ids))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The state of an instance, and what it failed with."""
+
+    state: State
+    error_code: str | None = None
+
+
+GONE = Seen(State.DEAD, "GONE")
+"""An instance that is in neither table: somebody has taken it away, and nobody knows what it came to."""
+
+
+async def states_of(connection: Connection, instance_ids: Collection[int], since: datetime) -> dict[int, Seen]:
+    """The states of instances, none of which ended before `since`.
+
+    The live ones first, the rest by a later statement: a row that moves to history meanwhile is seen in one of the two.
+    """
+    if not instance_ids:
+        return {}
+    rows = await connection.fetch(sql("live_states"), list(instance_ids))
+    seen = {row["id"]: Seen(State(row["state"])) for row in rows}
+    if missing := [i for i in instance_ids if i not in seen]:
+        for row in await connection.fetch(sql("final_states"), missing, since - SLACK):
+            seen[row["id"]] = Seen(State(row["state"]), row["error_code"])
+    return {i: seen.get(i, GONE) for i in instance_ids}
+
+
+async def replays_of(connection: Connection, dead: Collection[int]) -> dict[int, int]:
+    """What was made anew of dead instances, those that were."""
+    rows = await connection.fetch(sql("replays_of"), list(dead)) if dead else ()
+    return {row["replay_of"]: row["id"] for row in rows}
+
+
+async def follow_replays(connection: Connection, replays: Mapping[int, int]) -> None:
+    """Nodes go on with the replays of their dead instances."""
+    await connection.execute(sql("follow_replays"), list(replays), list(replays.values()))
+
+
+async def note_ends(connection: Connection, ends: Mapping[int, State]) -> None:
+    """Keeps the final states that instances of nodes were seen in."""
+    await connection.execute(sql("note_ends"), list(ends), [int(state) for state in ends.values()])
+
+
+async def results_of(
+    connection: Connection, instance_ids: Collection[int], since: datetime, limit: int
+) -> dict[int, str]:
+    """The results of finished instances, those of at most `limit` bytes."""
+    rows = await connection.fetch(sql("results_of"), list(instance_ids), since - SLACK, limit)
+    return {row["id"]: row["result"] for row in rows if row["result"] != TRUNCATED}
+
+
+async def blocked_payloads(connection: Connection, instance_ids: Collection[int]) -> dict[int, str | None]:
+    """The payloads of instances that wait for their parents."""
+    rows = await connection.fetch(sql("blocked_payloads"), list(instance_ids))
+    return {row["id"]: row["payload"] for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Unblock:
+    """An instance whose parents are done; `payload` is None for the one it has."""
+
+    instance_id: int
+    run_id: int
+    payload: str | None = None
+
+
+async def unblock(connection: Connection, wishes: Sequence[Unblock]) -> list[Woken]:
+    """BLOCKED → INIT, those that nobody holds."""
+    rows = await connection.fetch(
+        sql("unblock"), [w.instance_id for w in wishes], [w.payload for w in wishes], [w.run_id for w in wishes]
+    )
+    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A node of a run that died; `data` is what the event tells, as JSON text."""
+
+    run: HeldRun
+    instance_id: int
+    data: str
+
+
+async def tell_blocked(connection: Connection, deaths: Sequence[Death]) -> None:
+    """Events WORKFLOW_BLOCKED."""
+    await connection.execute(
+        sql("tell_blocked"),
+        [death.run.tenant_id for death in deaths],
+        [death.run.job_id for death in deaths],
+        [death.instance_id for death in deaths],
+        [death.data for death in deaths],
+    )
+
+
+async def set_phases(connection: Connection, states: Mapping[int, RunState], settled: Collection[int]) -> None:
+    """Write the state of each run, and which were started by instances that have ended."""
+    await connection.execute(
+        sql("set_phases"), list(states), [int(state) for state in states.values()], [run in settled for run in states]
+    )
+
+
+async def give_up_runs(connection: Connection, run_ids: Collection[int]) -> None:
+    """Mark runs that are not over: nothing that does not run shall run."""
+    await connection.execute(sql("give_up_runs"), list(run_ids))
+
+
+async def dead_nodes_of(connection: Connection, run_ids: Collection[int]) -> list[int]:
+    """Return the dead instances that hold up runs."""
+    return [row["instance_id"] for row in await connection.fetch(sql("dead_nodes_of"), list(run_ids))]
+
+
+async def hand_over(connection: Connection, held: Held) -> bool:
+    """Hand a claimed instance over to the run that it started; False when the claim has ended."""
+    found = await connection.fetchval(sql("hand_over"), held.id, held.attempt, held.fence, held.node)
+    return found is not None
+
+
+async def phase_of_run(connection: Connection, run_id: int) -> RunState:
+    """Return the state of a run that is there, after the transaction that decides on it."""
+    return RunState(await connection.fetchval(sql("phase_of_run"), run_id))
+
+
+async def waiting_starters(connection: Connection, run_ids: Collection[int]) -> list[Held]:
+    """Return the instances that started these runs and wait for their end."""
+    return [Held(*row.values()) for row in await connection.fetch(sql("waiting_starters"), list(run_ids))]
+
+
+async def runs_of(connection: Connection, instance_ids: Collection[int]) -> set[int]:
+    """The runs that instances belong to: as a node, as the replay of one, or because they started it."""
+    rows = await connection.fetch(sql("runs_of"), list(instance_ids))
+    if strangers := set(instance_ids) - {row["instance_id"] for row in rows}:
+        rows += await connection.fetch(sql("runs_of_replays"), list(strangers))
+    return {row["run_id"] for row in rows}
+
+
+async def has_open_runs(connection: Connection) -> bool:
+    """Whether any run is not over."""
+    return await connection.fetchval(sql("has_open_runs"))
+
+
+async def stuck_runs(connection: Connection, after: int, limit: int, shards: Collection[int]) -> list[int]:
+    """A page of the runs of these shards with something to decide that nobody has decided."""
+    rows = await connection.fetch(sql("stuck_runs"), after, limit, list(shards), SHARDS, None)
+    return [row["id"] for row in rows]
+
+
+async def stuck_among(connection: Connection, run_ids: Collection[int]) -> list[int]:
+    """Those of the runs with something to decide that nobody has decided."""
+    rows = await connection.fetch(sql("stuck_runs"), -1, len(run_ids), [], SHARDS, list(run_ids))
+    return [row["id"] for row in rows]
+
+
+async def open_runs_of(connection: Connection, workflow_id: int, after: int, limit: int) -> list[int]:
+    """A page of the runs of a workflow that are not over."""
+    return [row["id"] for row in await connection.fetch(sql("open_runs_of"), workflow_id, after, limit)]

@@ -1,0 +1,245 @@
+"""Runs of workflows: how one starts, and how it goes on.
+
+A run's row is its gate (compare gates.py). Whoever decides holds it, without waiting for it, reads in later statements
+what its nodes came to, and writes what follows in the same transaction: two deciders never see one run at once, and a
+node that ends meanwhile asks for another decision.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from horai.core.outcome import RESULT_LIMIT
+from horai.core.states import FINAL, CancelReason, State
+from horai.db import instances
+from horai.db.claims import Held, Woken
+from horai.db.pool import Connection
+from horai.features.workflow import graph as dag
+from horai.features.workflow import run_store
+from horai.features.workflow import store as workflows
+from horai.features.workflow.definition import graph_of
+from horai.features.workflow.graph import Decision, Graph, RunState
+from horai.features.workflow.payload import with_results
+from horai.features.workflow.run_store import Death, HeldRun, NewNodes, RunNode, Seen, Start, Unblock
+from horai.features.workflow.starters import RunEnd, end_starters
+
+
+async def start_run(connection: Connection, job_id: int, start: Start) -> list[Woken] | None:
+    """Expands a workflow into the instances of one run, once per instance that starts it; None when there is none.
+
+    All in one transaction: a process that dies in between has started nothing, or everything. Announce it after.
+    """
+    async with connection.transaction():
+        workflow = await workflows.workflow_of_job(connection, job_id)
+        if workflow is None or workflow.deleted_at is not None:
+            return None
+        if not await run_store.insert_run(connection, workflow, start):
+            return []
+        ready = dag.roots(graph_of([row.node for row in workflow.nodes]))
+        return await run_store.make_nodes(connection, NewNodes(start, workflow.nodes, ready))
+
+
+class StarterLost(Exception):
+    """The claim that was to start a run has ended: the instance was cancelled, or another node has claimed it."""
+
+
+async def begin_run(connection: Connection, held: Held, start: Start) -> list[Woken] | None:
+    """Start the run of a claimed instance and hand the instance over to it; None when the workflow is deleted.
+
+    `StarterLost`, with nothing written, when the claim has ended. A run that is there already and has ended ends the instance.
+    """
+    async with connection.transaction():
+        woken = await start_run(connection, held.job_id, start)
+        if woken is None:
+            return None
+        state = await run_store.phase_of_run(connection, held.id)
+        if not await run_store.hand_over(connection, held):
+            raise StarterLost
+        if state is not RunState.RUNNING:
+            await end_starters(connection, {held.id: RunEnd(state)})
+    return woken
+
+
+async def abandon_runs(connection: Connection, run_ids: Collection[int]) -> None:
+    """Give up those of the runs that are not over: another run does their work, and their dead nodes need no replay."""
+    if left := await run_store.open_runs(connection, run_ids):
+        await instances.supersede_dead_letters(connection, await run_store.dead_nodes_of(connection, left))
+        await run_store.give_up_runs(connection, left)
+        await advance_runs(connection, left)
+
+
+@dataclass(slots=True)
+class Advanced:
+    """The result of a step: rows that may be claimed, runs that continue, and runs to ask about again soon.
+
+    `gates` are the jobs of workflows that have a run less, and whose next slots may wait for that.
+    """
+
+    woken: list[Woken] = field(default_factory=list[Woken])
+    running: set[int] = field(default_factory=set[int])
+    busy: set[int] = field(default_factory=set[int])
+    gates: set[int] = field(default_factory=set[int])
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run, its nodes as they are now, and what is decided on it."""
+
+    held: HeldRun
+    nodes: Mapping[str, RunNode]
+    states: Mapping[str, State]
+    graph: Graph
+    decision: Decision
+
+    def ids(self, names: Collection[str]) -> list[int]:
+        """The instances of nodes."""
+        return [self.nodes[name].instance_id for name in names]
+
+
+async def advance_runs(connection: Connection, run_ids: Collection[int]) -> Advanced:
+    """Decides on these runs; those that are over are none of ours. Announce it after the commit."""
+    advanced = Advanced()
+    if not run_ids:
+        return advanced
+    async with connection.transaction():
+        held = await run_store.lock_runs(connection, run_ids)
+        if held:
+            await _advance(connection, held, advanced)
+        if missing := set(run_ids) - {run.id for run in held}:
+            advanced.busy |= await run_store.open_runs(connection, missing)
+    return advanced
+
+
+async def _advance(connection: Connection, held: Sequence[HeldRun], advanced: Advanced) -> None:
+    since = min(run.created_at for run in held)
+    nodes, seen = await _look(
+        connection, held, await run_store.nodes_of_runs(connection, [run.id for run in held]), since
+    )
+    orphans = [run.id for run in held if not run.is_settled and seen[run.id].state is State.CANCELLED]
+    if orphans:
+        await run_store.give_up_runs(connection, orphans)
+    of_run: dict[int, list[RunNode]] = defaultdict(list)
+    for node in nodes:
+        of_run[node.run_id].append(node)
+    decided = [_decided(run, of_run[run.id], seen, is_orphan=run.id in orphans) for run in held]
+    await _tell_deaths(connection, decided, seen)
+    ends = {n.instance_id: seen[n.instance_id].state for n in nodes if n.ended is None}
+    ends |= dict.fromkeys(await _cancel(connection, decided), State.CANCELLED)
+    if final := {i: state for i, state in ends.items() if state in FINAL}:
+        await run_store.note_ends(connection, final)
+    advanced.woken += await _release(connection, decided, since)
+    done = {row.id for row in advanced.woken} | set(final)
+    left = {run.held.id for run in decided if not done.issuperset(run.ids(_touched(run.decision)))}
+    phases = {run.held.id: RunState.RUNNING if run.held.id in left else run.decision.state for run in decided}
+    left |= await _end_starters(connection, decided, phases, advanced)
+    phases |= dict.fromkeys(left, RunState.RUNNING)
+    settled = {run.id for run in held if not run.is_settled and seen[run.id].state in FINAL}
+    await run_store.set_phases(connection, phases, settled)
+    advanced.running |= {run_id for run_id, state in phases.items() if state is RunState.RUNNING}
+    advanced.busy |= left
+
+
+async def _end_starters(
+    connection: Connection, decided: Sequence[_Run], phases: Mapping[int, RunState], advanced: Advanced
+) -> frozenset[int]:
+    """End what started the runs that are over or blocked now; the runs whose instance another transaction holds."""
+    over = [run.held for run in decided if not run.held.is_settled and phases[run.held.id] is not RunState.RUNNING]
+    if not over:
+        return frozenset()
+    ends = await end_starters(connection, {held.id: RunEnd(phases[held.id], held.reason) for held in over})
+    advanced.gates |= {held.job_id for held in over if held.is_gated and held.id in ends.ended}
+    return ends.locked
+
+
+def _touched(decision: Decision) -> tuple[str, ...]:
+    return (*decision.released, *decision.cancelled)
+
+
+async def _look(
+    connection: Connection, held: Sequence[HeldRun], nodes: Sequence[RunNode], since: datetime
+) -> tuple[list[RunNode], dict[int, Seen]]:
+    """The nodes with the states of their instances, and the states of what started the runs, until it has ended.
+
+    A dead node that was replayed goes on with its replay.
+    """
+    seen = {node.instance_id: Seen(node.ended) for node in nodes if node.ended is not None}
+    starters = [run.id for run in held if not run.is_settled]
+    unended = [node.instance_id for node in nodes if node.ended is None]
+    seen |= await run_store.states_of(connection, [*unended, *starters], since)
+    current: list[RunNode] = list(nodes)
+    asked = [node.instance_id for node in nodes if seen[node.instance_id].state is State.DEAD]
+    while replays := await run_store.replays_of(connection, asked):
+        await run_store.follow_replays(connection, replays)
+        seen |= await run_store.states_of(connection, list(replays.values()), since)
+        current = [
+            replace(node, instance_id=replays[node.instance_id], ended=None) if node.instance_id in replays else node
+            for node in current
+        ]
+        asked = [new for new in replays.values() if seen[new].state is State.DEAD]
+    return current, seen
+
+
+def _decided(held: HeldRun, nodes: Sequence[RunNode], seen: Mapping[int, Seen], *, is_orphan: bool) -> _Run:
+    graph = {node.name: node.after for node in nodes}
+    states = {node.name: seen[node.instance_id].state for node in nodes}
+    decision = dag.decide(graph, states, is_given_up=held.is_given_up or is_orphan)
+    return _Run(held, {node.name: node for node in nodes}, states, graph, decision)
+
+
+async def _tell_deaths(connection: Connection, decided: Sequence[_Run], seen: Mapping[int, Seen]) -> None:
+    """One event for each node that was not known to be dead."""
+    deaths = [
+        Death(run.held, node.instance_id, json.dumps(_told(run, node, seen[node.instance_id])))
+        for run in decided
+        for node in run.nodes.values()
+        if node.ended is None and run.states[node.name] is State.DEAD
+    ]
+    if deaths:
+        await run_store.tell_blocked(connection, deaths)
+
+
+def _told(run: _Run, node: RunNode, seen: Seen) -> dict[str, object]:
+    return {
+        "workflow": run.held.workflow,
+        "run": str(run.held.id),
+        "node": node.name,
+        "errorCode": seen.error_code,
+        "blocked": dag.held_up_by(run.graph, run.states, node.name),
+    }
+
+
+async def _cancel(connection: Connection, decided: Sequence[_Run]) -> list[int]:
+    """What ends with a cancelled parent, with its run, or with its workflow; the instances that were cancelled."""
+    by_reason: dict[CancelReason, list[int]] = defaultdict(list)
+    for run in decided:
+        by_reason[run.held.reason] += run.ids(run.decision.cancelled)
+    cancelled: list[int] = []
+    for reason in sorted(by_reason):
+        if ids := sorted(by_reason[reason]):
+            rows = await instances.cancel_live(connection, ids, reason, running=False)
+            cancelled += [row.id for row in rows]
+    return cancelled
+
+
+async def _release(connection: Connection, decided: Sequence[_Run], since: datetime) -> list[Woken]:
+    """What has all its parents behind it, with what they came to."""
+    ready = [(run, name) for run in decided for name in run.decision.released]
+    if not ready:
+        return []
+    parents = {i for run, name in ready for i in run.ids(run.graph[name])}
+    results = await run_store.results_of(connection, parents, since, RESULT_LIMIT)
+    taking = [
+        run.nodes[name].instance_id for run, name in ready if not results.keys().isdisjoint(run.ids(run.graph[name]))
+    ]
+    payloads = await run_store.blocked_payloads(connection, taking) if taking else {}
+    wishes: list[Unblock] = []
+    for run, name in ready:
+        instance_id = run.nodes[name].instance_id
+        payload = None
+        if instance_id in payloads:
+            given = {parent: results.get(run.nodes[parent].instance_id) for parent in run.graph[name]}
+            payload = with_results(payloads[instance_id], given)
+        wishes.append(Unblock(instance_id, run.held.id, payload))
+    return await run_store.unblock(connection, wishes)

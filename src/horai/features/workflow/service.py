@@ -1,0 +1,216 @@
+"""Creating, changing and deleting workflows.
+
+A workflow's schedule is that of a job of its own, which has its name and which Horai itself runs: pause, resume, trigger,
+next and explain are those of that job.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from horai.core.errors import Duplicate, NotFound
+from horai.core.job import HOUSE, checked
+from horai.core.job_patch import amended
+from horai.core.validation import Faults
+from horai.db import jobs as stored_jobs
+from horai.db.claims import Woken
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, acquire, transaction
+from horai.features.workflow import run_store
+from horai.features.workflow import store as workflows
+from horai.features.workflow.definition import Node, house_document
+from horai.features.workflow.runs import advance_runs
+from horai.features.workflow.store import NodeRow, WorkflowRow
+from horai.operations import job_schedule, jobs, move_waiting, request_keys
+from horai.operations.job_rows import Written
+from horai.operations.job_schedule import Joined
+from horai.operations.request_keys import Once
+from horai.operations.scope import Scope, require_version
+from horai.text import Hint, Refused, Wrong
+
+PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A workflow, and the job that carries its schedule."""
+
+    row: WorkflowRow
+    job: JobRow
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenWorkflow:
+    """A workflow as the user wrote it: the document without its nodes, those checked, and the payload as JSON text."""
+
+    document: Mapping[str, Any]
+    nodes: tuple[Node, ...]
+    payload: str | None
+
+
+async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | None = None) -> Workflow:
+    """A new workflow. Durable when it returns."""
+    document = house_document(written.document)
+    definition = checked(document)
+    request = request_keys.request_key(scope, "create-workflow", once) if once else None
+    made: Workflow | None = None
+    joined, woken = Joined(), list[Woken]()
+    async with transaction(scope.pool) as connection:
+        if await request_keys.take(connection, request):
+            nodes = await _nodes(connection, scope, written.nodes)
+            job, joined, woken = await jobs.add_job(connection, scope, definition, Written(document, written.payload))
+            made = Workflow(await _insert(connection, scope, job, nodes), job)
+            await request_keys.bind(connection, request, job.id, None)
+    if made is None:
+        assert request is not None  # noqa: S101 — a request without a key is always the first
+        raise await request_keys.duplicate_of(scope.pool, request)
+    job_schedule.announce(scope, joined, woken)
+    return made
+
+
+async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[Node]) -> list[NodeRow]:
+    """The nodes with their jobs, which are held until commit."""
+    found = await workflows.share_node_jobs(connection, scope.tenant_id, [node.job for node in nodes])
+    faults = Faults()
+    for number, node in enumerate(nodes):
+        job = found.get(node.job)
+        if job is None:
+            faults.add(f"nodes.{number}.job", Wrong.NO_SUCH_JOB(name=node.job[:128]), Hint.CREATE_JOBS_FIRST())
+        elif job.handler.startswith(HOUSE):
+            faults.add(f"nodes.{number}.job", Wrong.JOB_IS_HOUSE(name=node.job))
+    faults.raise_if_any()
+    return [NodeRow(replace(node, job=found[node.job].name), found[node.job].id) for node in nodes]
+
+
+async def _insert(connection: Connection, scope: Scope, job: JobRow, nodes: Sequence[NodeRow]) -> WorkflowRow:
+    workflow_id = await workflows.insert_workflow(connection, scope.tenant_id, job.name, job.id, nodes)
+    if workflow_id is None:
+        raise Duplicate(Refused.WORKFLOW_NAME_TAKEN(name=job.name))
+    await workflows.set_jobs(connection, workflow_id, {row.job_id for row in nodes})
+    told = {"name": job.name, "nodes": len(nodes)}
+    await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_CREATED", told)
+    row = await workflows.workflow_of_job(connection, job.id)
+    assert row is not None  # noqa: S101 — made just now
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowChange:
+    """What a PATCH brings: fields to merge (None takes one away), other nodes, and a payload where `sets_payload`."""
+
+    fields: Mapping[str, Any]
+    nodes: tuple[Node, ...] | None = None
+    payload: str | None = None
+    sets_payload: bool = False
+    if_version: int | None = None
+
+
+async def change_workflow(scope: Scope, reference: str, change: WorkflowChange) -> Workflow:
+    """Changes the runs to come; those under way go on as they began."""
+
+    def document_of(job: JobRow) -> Mapping[str, Any]:
+        return amended(job.document, job.status, change.fields)
+
+    return await _change(scope, reference, change, document_of)
+
+
+async def replace_workflow(scope: Scope, reference: str, written: WrittenWorkflow) -> Workflow:
+    """Makes a workflow all that is written, but for whether it is paused."""
+    document = house_document(written.document)
+    change = WorkflowChange(document, written.nodes, written.payload, sets_payload=True)
+    return await _change(scope, reference, change, lambda job: {**document, "status": job.status.name})
+
+
+async def _change(
+    scope: Scope, reference: str, change: WorkflowChange, document_of: Callable[[JobRow], Mapping[str, Any]]
+) -> Workflow:
+    async with transaction(scope.pool) as connection:
+        row = await _lock(connection, scope, reference, change.if_version)
+        nodes = row.nodes if change.nodes is None else await _nodes(connection, scope, change.nodes)
+        job = await _lock_job(connection, row)
+        document = document_of(job)
+        payload = change.payload if change.sets_payload else job.payload
+        job, joined = await jobs.rewrite_job(connection, job, document, payload)
+        row = await workflows.update_workflow(connection, row.id, nodes)
+        await workflows.set_jobs(connection, row.id, {node.job_id for node in nodes})
+        fields = sorted(
+            [*change.fields, *(["nodes"] if change.nodes else []), *(["payload"] if change.sets_payload else [])]
+        )
+        await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_CHANGED", {"fields": fields})
+    job_schedule.announce(scope, joined, [])
+    await move_waiting.relane_now(scope, [job.id])
+    return Workflow(row, job)
+
+
+async def delete_workflow(scope: Scope, reference: str, if_version: int | None = None) -> None:
+    """No more runs; what waits in those under way is cancelled, what runs finishes, history stays."""
+    async with transaction(scope.pool) as connection:
+        row = await _lock(connection, scope, reference, if_version)
+        job = await _lock_job(connection, row)
+        await workflows.delete_workflow(connection, row.id)
+        await workflows.set_jobs(connection, row.id, ())
+        await jobs.remove_job(connection, job)
+        await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_DELETED", {"name": row.name})
+    await move_waiting.relane_now(scope, [row.job_id])
+    async with acquire(scope.pool) as connection:
+        after = 0
+        while page := await run_store.open_runs_of(connection, row.id, after, PAGE):
+            await advance_runs(connection, page)
+            scope.wakeups.runs_asked(page)
+            after = page[-1]
+
+
+async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> Workflow:
+    """Holds a workflow, or lets it go on: the runs to come. Those under way are not touched."""
+    row = (await read_workflow(scope, reference)).row
+    act = jobs.pause_job if paused else jobs.resume_job
+    return Workflow(row, await act(scope, str(row.job_id), note))
+
+
+async def read_workflow(scope: Scope, reference: str) -> Workflow:
+    """A workflow of this tenant by id or name."""
+    async with acquire(scope.pool) as connection:
+        return await require_workflow(connection, scope, reference)
+
+
+async def require_workflow(connection: Connection, scope: Scope, reference: str) -> Workflow:
+    """The same, over a connection at hand."""
+    found = await find(connection, scope, reference)
+    if found is None:
+        raise _not_found(reference)
+    return found
+
+
+async def find(connection: Connection, scope: Scope, reference: str) -> Workflow | None:
+    """The same; None when there is none."""
+    row = None if "\x00" in reference else await workflows.find_workflow(connection, scope.tenant_id, reference)
+    job = None if row is None else await stored_jobs.find_job(connection, scope.tenant_id, str(row.job_id))
+    return None if row is None or job is None else Workflow(row, job)
+
+
+async def list_workflows(scope: Scope, after_id: int, limit: int) -> list[Workflow]:
+    """A page of workflows by id."""
+    async with acquire(scope.pool) as connection:
+        rows = await workflows.list_workflows(connection, scope.tenant_id, after_id, limit)
+        known = await stored_jobs.jobs_by_name(connection, scope.tenant_id, [row.name for row in rows])
+    return [Workflow(row, known[row.name]) for row in rows if row.name in known]
+
+
+async def _lock(connection: Connection, scope: Scope, reference: str, if_version: int | None) -> WorkflowRow:
+    found = await require_workflow(connection, scope, reference)
+    row = await workflows.lock_workflow(connection, found.row.id)
+    if row is None:
+        raise _not_found(reference)
+    require_version(f"workflow {row.name!r}", row.version, if_version)
+    return row
+
+
+async def _lock_job(connection: Connection, row: WorkflowRow) -> JobRow:
+    job = await stored_jobs.lock_job(connection, row.job_id)
+    if job is None:
+        raise _not_found(row.name)
+    return job
+
+
+def _not_found(reference: str) -> NotFound:
+    return NotFound(Refused.NO_WORKFLOW(name=reference[:128]), Hint.LISTED_AT(path="/api/v1/workflows"))

@@ -1,0 +1,155 @@
+"""Workflows as they are defined: one function per statement of sql/workflows.sql."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from horai.db.catalog import sql
+from horai.db.pool import Connection
+from horai.features.workflow.definition import Node
+
+
+class _StoredNode(msgspec.Struct):
+    name: str
+    job: str
+    job_id: int
+    after: list[str] = []
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A node as it is stored: `job` is its job's name."""
+
+    node: Node
+    job_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRow:
+    """A workflow as it is stored; its schedule is that of the job `job_id`."""
+
+    id: int
+    tenant_id: int
+    name: str
+    job_id: int
+    nodes: tuple[NodeRow, ...]
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None = None
+
+
+def _workflow(row: asyncpg.Record) -> WorkflowRow:
+    stored = msgspec.json.decode(row["nodes"], type=list[_StoredNode])
+    return WorkflowRow(
+        row["id"],
+        row["tenant_id"],
+        row["name"],
+        row["job_id"],
+        tuple(NodeRow(Node(n.name, n.job, tuple(n.after), _text(n.payload)), n.job_id) for n in stored),
+        row["version"],
+        row["created_at"],
+        row["updated_at"],
+        row["deleted_at"],
+    )
+
+
+def _text(raw: msgspec.Raw) -> str | None:
+    text = bytes(raw).decode()
+    return None if text == "null" else text
+
+
+def _nodes_text(nodes: Sequence[NodeRow]) -> str:
+    """As they are stored; payloads to the letter."""
+    stored: list[Mapping[str, Any]] = [
+        {
+            "name": row.node.name,
+            "job": row.node.job,
+            "job_id": row.job_id,
+            "after": row.node.after,
+            "payload": None if row.node.payload is None else msgspec.Raw(row.node.payload.encode()),
+        }
+        for row in nodes
+    ]
+    return msgspec.json.encode(stored).decode()
+
+
+async def insert_workflow(
+    connection: Connection, tenant_id: int, name: str, job_id: int, nodes: Sequence[NodeRow]
+) -> int | None:
+    """A new workflow; None when the name is taken."""
+    return await connection.fetchval(sql("insert_workflow"), tenant_id, name, job_id, _nodes_text(nodes))
+
+
+async def find_workflow(connection: Connection, tenant_id: int, reference: str) -> WorkflowRow | None:
+    """A workflow by its id (all digits) or its name."""
+    if reference.isascii() and reference.isdigit():
+        if len(reference) > 18:
+            return None
+        row = await connection.fetchrow(sql("workflow_by_id"), tenant_id, int(reference))
+    else:
+        row = await connection.fetchrow(sql("workflow_by_name"), tenant_id, reference)
+    return _workflow(row) if row else None
+
+
+async def workflow_of_job(connection: Connection, job_id: int) -> WorkflowRow | None:
+    """What the instances of a job start; deleted ones included."""
+    row = await connection.fetchrow(sql("workflow_of_job"), job_id)
+    return _workflow(row) if row else None
+
+
+async def lock_workflow(connection: Connection, workflow_id: int) -> WorkflowRow | None:
+    """Held alone, for a change; None once it is deleted."""
+    row = await connection.fetchrow(sql("lock_workflow"), workflow_id)
+    return _workflow(row) if row else None
+
+
+async def update_workflow(connection: Connection, workflow_id: int, nodes: Sequence[NodeRow]) -> WorkflowRow:
+    """Other nodes, and a new version."""
+    row = await connection.fetchrow(sql("update_workflow"), workflow_id, _nodes_text(nodes))
+    assert row is not None  # noqa: S101 — the caller holds the row
+    return _workflow(row)
+
+
+async def delete_workflow(connection: Connection, workflow_id: int) -> None:
+    """Takes it out of sight; its row stays for its runs' sake."""
+    await connection.execute(sql("delete_workflow"), workflow_id)
+
+
+async def list_workflows(connection: Connection, tenant_id: int, after_id: int, limit: int) -> list[WorkflowRow]:
+    """A page of workflows by id."""
+    return [_workflow(row) for row in await connection.fetch(sql("list_workflows"), tenant_id, after_id, limit)]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeJob:
+    """A job that is to be a node; `handler` is empty for HTTP."""
+
+    id: int
+    name: str
+    handler: str
+
+
+async def share_node_jobs(connection: Connection, tenant_id: int, references: Collection[str]) -> dict[str, NodeJob]:
+    """The jobs named, by id or name, held until commit; by how they were named."""
+    named = set(references)
+    ids = [int(each) for each in named if each.isascii() and each.isdigit() and len(each) <= 18]
+    rows = await connection.fetch(sql("share_node_jobs"), tenant_id, ids, sorted(named))
+    found = [NodeJob(row["id"], row["name"], row["handler"] or "") for row in rows]
+    return {each: job for job in found for each in (job.name, str(job.id)) if each in named}
+
+
+async def set_jobs(connection: Connection, workflow_id: int, job_ids: Collection[int]) -> None:
+    """Which jobs are its nodes from now on."""
+    await connection.execute(sql("leave_workflow"), workflow_id, list(job_ids))
+    await connection.execute(sql("join_workflow"), workflow_id, sorted(job_ids))
+
+
+async def workflows_with(connection: Connection, job_id: int) -> list[str]:
+    """The names of the workflows that a job is a node of; the first few."""
+    return [row["name"] for row in await connection.fetch(sql("workflows_with"), job_id)]

@@ -1,0 +1,189 @@
+"""One child as the worker sees it: it is given a call, and it answers, dies or is killed."""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Self
+
+import structlog
+
+from horai.core.calls import Call
+from horai.core.outcome import PROCESS_DIED, FailedRetryable, Outcome
+from horai.isolation.frames import (
+    GIBBERISH,
+    Begun,
+    ClaimOver,
+    Ended,
+    Hangup,
+    Leave,
+    Message,
+    Note,
+    Ready,
+    Unfit,
+    begin,
+    heard,
+    outcome_of,
+    pack,
+)
+from horai.isolation.lifeline import Lifeline, describe
+from horai.isolation.orphan_killer import Warden
+from horai.sdk.instance import Notes
+from horai.sdk.outcomes import timed_out
+
+log = structlog.get_logger(__name__)
+
+
+IMPORT_WITHIN = 120.0
+BEGIN_WITHIN = 30.0
+"""Seconds. An idle child that has not begun by then is stuck in something that an earlier function left running."""
+LEAVE_WITHIN = 2.0
+DIE_WITHIN = 5.0
+"""Seconds. What the kernel does not let go of, such as a read from a dead file server, is not waited for any longer."""
+LINGER = 1.0
+"""Seconds that the end of the process may come after the end of its connection, or the other way round."""
+
+
+class StartFailed(Exception):
+    """The child cannot run anything, and is dead; the text says why."""
+
+
+class NeverBegun(Exception):
+    """The child was found dead or stuck, and is dead now; nothing was done of what it was given."""
+
+
+class Child:
+    """A process that runs one call at a time. One that did not answer a call itself is dead when the outcome is known."""
+
+    def __init__(self, life: Lifeline, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._life = life
+        self._reader = reader
+        self._writer = writer
+        self.is_busy = False
+        """It has been given a call and has not answered; so it stays when it dies of it."""
+        self.runs = 0
+        self.ended = life.ended
+        self.ended.add_done_callback(self._hang_up)
+
+    @classmethod
+    async def start(cls, app: str, environment: Mapping[str, str], warden: Warden) -> Self:
+        """A process that begins to import the app; `StartFailed` when the system does not give one."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                life = Lifeline(app, theirs, environment, warden)
+        except OSError as error:
+            ours.close()
+            raise StartFailed(f"No process could be started: {error}.") from error
+        try:
+            return cls(life, *await asyncio.open_unix_connection(sock=ours))
+        except BaseException:
+            life.kill()
+            ours.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Of the process, and of its group."""
+        return self._life.pid
+
+    async def ready(self) -> None:
+        """Returns when the app is imported; raises `StartFailed` when it cannot be."""
+        try:
+            async with asyncio.timeout(IMPORT_WITHIN):
+                said = await heard(self._reader)
+        except TimeoutError:
+            await self._end()
+            raise StartFailed(f"The app was not imported within {IMPORT_WITHIN:g} s.") from None
+        except Hangup as error:
+            raise StartFailed(f"The process {await self._fate(error)} while it imported the app.") from error
+        except BaseException:
+            self.kill()
+            raise
+        if not isinstance(said, Ready):
+            await self._end()
+            raise StartFailed(said.reason if isinstance(said, Unfit) else f"The process {GIBBERISH}.")
+
+    async def run(self, call: Call, handler: str, notes: Notes | None) -> Outcome:
+        """What the call came to, its timeout counted from when the function begins. Cancelled, it kills the child."""
+        self.is_busy = True
+        try:
+            await self._begin(call, handler)
+            async with asyncio.timeout(None if call.timeout is None else call.timeout.total_seconds()):
+                outcome = await self._answer(call, notes)
+        except TimeoutError:
+            await self._end()
+            return timed_out(call.timeout or timedelta(0))
+        except Hangup as error:
+            return FailedRetryable(PROCESS_DIED, f"The process of the function {await self._fate(error)}.")
+        except BaseException:
+            self.kill()
+            raise
+        self.is_busy = False
+        self.runs += 1
+        return outcome
+
+    def claim_over(self, instance_id: int, fence: int) -> None:
+        """Tells the function; what it does about it is its own business."""
+        self._say(ClaimOver(instance_id, fence))
+
+    def kill(self) -> None:
+        """Ends it and all that it has started, whatever it does; nothing more is heard of it."""
+        self._life.kill()
+        self._writer.transport.abort()
+
+    async def leave(self) -> None:
+        """Lets an idle one end by itself; returns when it is dead."""
+        self._say(Leave())
+        await self._end(LEAVE_WITHIN)
+
+    async def _begin(self, call: Call, handler: str) -> None:
+        try:
+            async with asyncio.timeout(BEGIN_WITHIN):
+                self._say(begin(call, handler))
+                await self._writer.drain()
+                said = await heard(self._reader)
+        except (TimeoutError, Hangup, OSError) as error:
+            raise NeverBegun from error
+        if not isinstance(said, Begun):
+            raise NeverBegun
+
+    async def _answer(self, call: Call, notes: Notes | None) -> Outcome:
+        while True:
+            match await heard(self._reader):
+                case Note(progress, message):
+                    if notes is not None:
+                        notes.note(call, progress, message)
+                case Ended() as ended:
+                    return outcome_of(ended)
+                case _:
+                    raise Hangup(GIBBERISH)
+
+    async def _fate(self, hangup: Hangup) -> str:
+        """How it came to its end. One that hangs up and lives on is not waited for."""
+        status = await self._end(LINGER)
+        return f"{hangup} and was killed" if status is None else f"ended with {describe(status)}"
+
+    async def _end(self, patience: float = 0) -> int | None:
+        """Kills it unless it ends by itself within so many seconds; what it then ended with. It is dead afterwards."""
+        try:
+            await asyncio.wait({self.ended}, timeout=patience)
+            status = self.ended.result() if self.ended.done() else None
+        finally:
+            self.kill()
+        await asyncio.wait({self.ended}, timeout=DIE_WITHIN)
+        if not self.ended.done():
+            log.error("a process does not end, although it was killed", pid=self.pid)
+        return status
+
+    def _say(self, message: Message) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(pack(message))
+
+    def _hang_up(self, _ended: "asyncio.Future[int]") -> None:
+        """What was said before the end is still heard; who else might hold the other end of the socket is not."""
+        abort = self._writer.transport.abort
+        if self.is_busy:
+            asyncio.get_running_loop().call_later(LINGER, abort)
+        else:
+            abort()

@@ -1,0 +1,217 @@
+"""The children of a worker: who gets one, when another is started, and when one has done its share."""
+
+import asyncio
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+
+from horai.core.callbacks import clean_text
+from horai.core.calls import Call, WorkerTarget
+from horai.core.outcome import PROCESS_DIED, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
+from horai.engine.dispatch.attempts import STOPPED
+from horai.engine.executors.bulkhead import Bulkhead
+from horai.isolation.child import Child, NeverBegun, StartFailed
+from horai.isolation.orphan_killer import Warden
+from horai.isolation.outlook import Outlook
+from horai.sdk.instance import Notes
+
+log = structlog.get_logger(__name__)
+
+FIRST_PAUSE = timedelta(seconds=0.5)
+LONGEST_PAUSE = timedelta(seconds=30)
+
+
+def pause_after(failures: int) -> timedelta:
+    """How long no child is started after so many failed starts in a row: 0.5 s, 1 s, 2 s, … at most 30 s."""
+    return min(FIRST_PAUSE * 2 ** min(failures - 1, 10), LONGEST_PAUSE)
+
+
+@dataclass(slots=True, eq=False)
+class _Attempt:
+    """A call on its way through the pool."""
+
+    call: Call
+    handler: str
+    outlook: Outlook
+    child: Child | None = None
+    is_over: bool = False
+
+
+class IsolatedFunctions:
+    """Runs functions of `app` ("module:app") in at most `processes` processes, which are started when they are needed.
+
+    It is the executor of every isolated job. At most `waiting` calls stand in line and the others go back: what is slow
+    here does not fill the worker. A process is replaced after `max_runs` calls.
+    `environment` is added to the worker's own; `is_held` tells whether a claim is still this worker's.
+    """
+
+    def __init__(
+        self,
+        app: str,
+        processes: int,
+        *,
+        waiting: int = 64,
+        max_runs: int = 10_000,
+        environment: Mapping[str, str] | None = None,
+        is_held: Callable[[Call], bool] = lambda _: True,
+    ) -> None:
+        self._app = app
+        self._processes = processes
+        self._max_runs = max_runs
+        self._environment = environment or {}
+        self._is_held = is_held
+        self._waiting = waiting
+        self._outlooks: dict[str, Outlook] = {}
+        self._bulkhead = Bulkhead(in_flight=processes, waiting=waiting)
+        self._places = asyncio.Semaphore(processes)
+        self._attempts: dict[tuple[int, int], _Attempt] = {}
+        self._children: set[Child] = set()
+        self._idle: list[Child] = []
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._warden = Warden()
+        self._starting = 0
+        self._failures = 0
+        self._no_start_until = 0.0
+        self._is_closed = False
+        self.notes: Notes | None = None
+        """Who is told what functions tell of themselves."""
+
+    async def run(self, call: Call) -> Outcome:
+        """What the call came to; never raises but for cancellation, which kills the process that runs it."""
+        if not isinstance(call.target, WorkerTarget):
+            return FailedUnrecoverable("INVALID_TARGET", "the job is called over HTTP, not run by workers")
+        handler = call.target.handler
+        attempt = _Attempt(call, handler, self._outlooks.setdefault(handler, Outlook(self._processes)))
+        self._attempts[call.instance_id, call.fence] = attempt
+        try:
+            return await self._in_turn(attempt)
+        except Exception as error:  # where only: its text, and the variables of its frames, could hold the payload
+            name, where = type(error).__name__, "".join(traceback.format_tb(error.__traceback__))
+            log.error("an isolated call failed unexpectedly", instance=call.instance_id, error=name, traceback=where)
+            return FailedRetryable("EXECUTOR_ERROR", f"Horai failed to make the call ({name}); its log says where")
+        finally:
+            del self._attempts[call.instance_id, call.fence]
+
+    def claim_over(self, instance_id: int, fence: int) -> None:
+        """Tells the function of a cancelled or replaced instance; one that has not begun will not."""
+        if (attempt := self._attempts.get((instance_id, fence))) is not None:
+            attempt.is_over = True
+            if attempt.child is not None:
+                attempt.child.claim_over(instance_id, fence)
+
+    async def close(self) -> None:
+        """Ends all processes, idle ones by themselves and others killed; returns when nothing of them is left."""
+        self._is_closed = True
+        self._bulkhead.close()
+        for child in self._children.difference(self._idle):
+            child.kill()
+        for _ in range(self._processes):  # with every place taken, nobody runs or starts anything any more
+            await self._places.acquire()
+        self._idle.clear()
+        await asyncio.gather(*(child.leave() for child in self._children), *self._leaving)
+        await asyncio.to_thread(self._warden.close)
+        for _ in range(self._processes):
+            self._places.release()
+
+    async def _in_turn(self, attempt: _Attempt) -> Outcome:
+        """All handlers share the line, and each may have as many under way as there are processes: so they take turns."""
+        outlook, handler = attempt.outlook, attempt.handler
+        outlook.arrived()
+        if outlook.present >= self._processes and self._bulkhead.waiting >= self._waiting:
+            is_delayed = self._starting > 0
+            return NotSent(outlook.turn(_now(), self._waiting, attempt.call.attempt, is_delayed=is_delayed))
+        outlook.present += 1
+        try:
+            if (delay := await self._bulkhead.enter(handler)) is not None:
+                return NotSent(delay)
+            try:
+                async with self._places:
+                    return await self._in_some_child(attempt)
+            finally:
+                self._bulkhead.leave(handler)
+        finally:
+            outlook.present -= 1
+
+    async def _in_some_child(self, attempt: _Attempt) -> Outcome:
+        """Runs it in an idle child; in a fresh one when there is none, or those there were are found dead."""
+        while self._idle and self._is_wanted(attempt):
+            with suppress(NeverBegun):
+                return await self._in_child(self._idle.pop(), attempt)
+        pause = self._no_start_until - _now()
+        if pause > 0 or not self._is_wanted(attempt):
+            return NotSent(timedelta(seconds=max(pause, 0)))
+        try:
+            child = await self._fresh_child()
+            if self._is_wanted(attempt):
+                return await self._in_child(child, attempt)
+            self._take_back(child)
+            return NotSent()
+        except NeverBegun:
+            return self._start_failed("The process died, or hung, before the function began.")
+        except StartFailed as error:
+            return self._start_failed(str(error))
+
+    def _is_wanted(self, attempt: _Attempt) -> bool:
+        """Asked before each begin: it has stood in line, or waited for an import, and much may have happened."""
+        return not self._is_closed and not attempt.is_over and self._is_held(attempt.call)
+
+    async def _in_child(self, child: Child, attempt: _Attempt) -> Outcome:
+        attempt.child, begun_at = child, _now()
+        attempt.outlook.begun(begun_at)
+        try:
+            outcome = await child.run(attempt.call, attempt.handler, self.notes)
+        finally:
+            attempt.child = None
+            attempt.outlook.ended(_now(), begun_at)
+        self._failures = 0
+        if not child.is_busy:
+            self._take_back(child)
+        elif self._is_closed:
+            return STOPPED
+        return outcome
+
+    def _take_back(self, child: Child) -> None:
+        if child.runs < self._max_runs:
+            if not child.ended.done():
+                self._idle.append(child)
+            return
+        leaving = asyncio.create_task(child.leave())
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+
+    async def _fresh_child(self) -> Child:
+        child = await Child.start(self._app, self._environment, self._warden)
+        self._children.add(child)
+        child.ended.add_done_callback(lambda _: self._forget(child))
+        if self._is_closed:
+            child.kill()
+        self._starting += 1
+        try:
+            await child.ready()
+        finally:
+            self._starting -= 1
+        return child
+
+    def _forget(self, child: Child) -> None:
+        self._children.discard(child)
+        if child in self._idle:
+            log.warning("an idle process of functions has ended", pid=child.pid, status=child.ended.result())
+            self._idle.remove(child)
+
+    def _start_failed(self, reason: str) -> Outcome:
+        """The instance that asked for the process is told why there is none; those that ask too soon after it go back."""
+        if self._is_closed:
+            return NotSent()
+        self._failures += 1
+        pause = pause_after(self._failures)
+        self._no_start_until = _now() + pause.total_seconds()
+        log.error("a process of functions cannot be started", app=self._app, reason=reason, pause=str(pause))
+        return FailedRetryable(PROCESS_DIED, clean_text(reason))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

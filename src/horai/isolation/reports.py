@@ -1,0 +1,100 @@
+"""What the child says to its worker, from any thread: answers, and what a function tells of itself, in moderation."""
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+
+from horai.core.calls import Call
+from horai.isolation.frames import Ended, Message, Note, pack
+
+PAUSE = 0.05
+"""Seconds between two reports of progress alone. The last one always arrives."""
+MESSAGE_LIMIT = 4_096
+MESSAGES_LIMIT = 2_000
+"""Of one attempt. The worker keeps fewer: what is beyond would only keep it busy."""
+
+
+class Line:
+    """The child's end of the socket."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.set_inheritable(False)
+        self._connection = connection
+        self.incoming = connection.makefile("rb")
+        self._lock = threading.Lock()
+        self.is_cut = False
+
+    def send(self, message: Message) -> None:
+        """Waits for the worker where it is slow to listen."""
+        with self._lock:
+            self._connection.sendall(pack(message))
+
+    def cut(self) -> None:
+        """In a copy of the process: whatever it says is not heard."""
+        self.is_cut = True
+        with suppress(OSError):
+            os.close(self._connection.detach())
+
+
+class Reports:
+    """The notes of the attempt under way. Messages go at once: the last words before a crash are worth most."""
+
+    def __init__(self, line: Line, loop: asyncio.AbstractEventLoop) -> None:
+        self._line = line
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._call: Call | None = None
+        self._messages = 0
+        self._told_at = 0.0
+        self._latest: float | None = None
+
+    def begin(self, call: Call) -> None:
+        """Notes of this attempt pass, and of no other: what an earlier function left running may still write some."""
+        with self._lock:
+            self._call, self._messages, self._told_at, self._latest = call, 0, 0.0, None
+
+    def end(self, answer: Ended) -> None:
+        """The answer comes after all notes."""
+        with self._lock:
+            self._flush()
+            self._call = None
+            self._line.send(answer)
+
+    def note(self, call: Call, progress: float | None, message: str | None) -> None:
+        """Leaves a note."""
+        if self._line.is_cut:  # the lock was copied too, perhaps while somebody held it
+            return
+        with self._lock:
+            if self._call is not call:
+                return
+            if message is not None and self._messages < MESSAGES_LIMIT:
+                self._messages += 1
+                self._flush()
+                self._line.send(Note(progress, writable(message)))
+            elif progress is not None:
+                self._report(progress)
+
+    def _report(self, progress: float) -> None:
+        is_waiting = self._latest is not None
+        self._latest = progress
+        if time.monotonic() - self._told_at >= PAUSE:
+            self._flush()
+        elif not is_waiting:
+            self._loop.call_soon_threadsafe(self._loop.call_later, PAUSE, self._catch_up)
+
+    def _catch_up(self) -> None:
+        with self._lock:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._latest is not None:
+            self._line.send(Note(self._latest, None))
+            self._latest, self._told_at = None, time.monotonic()
+
+
+def writable(message: str) -> str:
+    """What of it can be sent: text, not too long, without half a surrogate pair."""
+    return str(message)[:MESSAGE_LIMIT].encode("utf-8", "replace").decode()

@@ -1,0 +1,141 @@
+"""What runs in the child: it imports the app, then serves one call after the other until it is told to leave.
+
+The functions have stdout, stderr and the main loop to themselves. The worker is heard by a thread, so that it is heard
+while a function blocks the loop; when it is gone, there is nobody to work for, and the process group ends.
+"""
+
+import asyncio
+import faulthandler
+import importlib
+import io
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from functools import reduce
+from pathlib import Path
+from typing import Any, cast
+
+from horai.core.calls import Call
+from horai.core.outcome import FailedRetryable, Outcome, outcome_of
+from horai.isolation.frames import (
+    GIBBERISH,
+    Begin,
+    Begun,
+    ClaimOver,
+    Hangup,
+    Leave,
+    Message,
+    Ready,
+    Unfit,
+    call_of,
+    ended,
+    read,
+)
+from horai.isolation.reports import Line, Reports, writable
+from horai.logs import write_to_stderr
+from horai.sdk import django
+from horai.sdk.app import Horai
+from horai.sdk.functions import Crew
+from horai.sdk.job import Job
+
+REASON_LINES = 12
+REASON_LIMIT = 1_500
+OOM_SCORE = Path("/proc/self/oom_score_adj")
+
+
+def main() -> None:
+    """The life of a child. Its arguments are the number of its socket, and the app."""
+    line = Line(socket.socket(fileno=int(sys.argv[1])))
+    os.register_at_fork(after_in_child=line.cut)  # a copy that a function makes of this process has no say
+    faulthandler.enable()
+    with suppress(AttributeError):  # where there is no stdout
+        cast("io.TextIOWrapper", sys.stdout).reconfigure(line_buffering=True)  # it must not be lost with the process
+    with suppress(OSError):
+        OOM_SCORE.write_text("1000")  # when memory runs out, this process goes first, and not the worker
+    with asyncio.Runner() as runner:
+        service = Service(line, runner.get_loop())
+        service.start()
+        try:
+            app = load(sys.argv[2])
+        except BaseException:
+            line.send(Unfit(_last_lines(traceback.format_exc())))
+            sys.exit(1)
+        write_to_stderr()  # after the import: an application may set up `logging` itself
+        runner.run(service.serve(app))
+
+
+def load(name: str) -> Horai:
+    """The application called `module:name`."""
+    module, _, path = name.partition(":")
+    django.set_up()
+    found = reduce(getattr, path.split("."), importlib.import_module(module))
+    if not isinstance(found, Horai):
+        raise TypeError(f"{name} is no Horai application")
+    return found
+
+
+class Service:
+    """Hears the worker and runs what it asks for."""
+
+    def __init__(self, line: Line, loop: asyncio.AbstractEventLoop) -> None:
+        self._line = line
+        self._loop = loop
+        self._reports = Reports(line, loop)
+        self._crew = Crew(1, self._reports)
+        self._calls: asyncio.Queue[Begin | None] = asyncio.Queue()
+        self._over = (0, 0)
+
+    def start(self) -> None:
+        """From now on the process ends with its worker."""
+        threading.Thread(target=self._listen, name="horai-worker", daemon=True).start()
+
+    async def serve(self, app: Horai) -> None:
+        """Returns when it is told to leave."""
+        self._line.send(Ready())
+        while (asked := await self._calls.get()) is not None:
+            call = call_of(asked)
+            self._reports.begin(call)
+            self._line.send(Begun())
+            self._loop.call_soon(self._claim_over)  # it may have been told before there was an instance to tell
+            self._reports.end(ended(await self._outcome(app.jobs.get(asked.handler), call)))
+        with suppress(Exception):
+            await app.close()
+
+    async def _outcome(self, job: Job[Any] | None, call: Call) -> Outcome:
+        if job is None:
+            return FailedRetryable(
+                "HANDLER_MISSING", "The code has changed since the worker read it: it has no such job."
+            )
+        return await outcome_of(job.executor(self._crew).run(call))
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._hear(read(self._line.incoming))
+        except (Hangup, OSError):
+            pass
+        finally:
+            os.killpg(0, signal.SIGKILL)
+
+    def _hear(self, message: Message) -> None:
+        match message:
+            case Begin():
+                self._loop.call_soon_threadsafe(self._calls.put_nowait, message)
+            case Leave():
+                self._loop.call_soon_threadsafe(self._calls.put_nowait, None)
+            case ClaimOver(instance_id, fence):
+                self._over = (instance_id, fence)
+                self._claim_over()
+            case _:
+                raise Hangup(GIBBERISH)
+
+    def _claim_over(self) -> None:
+        self._crew.claim_over(*self._over)
+
+
+def _last_lines(text: str) -> str:
+    return writable("\n".join(text.splitlines()[-REASON_LINES:])[-REASON_LIMIT:])

@@ -1,0 +1,95 @@
+"""Cancels of keys, with a version as puts have one: out of order they end the same.
+
+What a cancel ends bears the cancel's version from then on. Where there is nothing to end yet, the cancel leaves an instance
+that was cancelled at birth: a put that is older, and arrives later, then finds a newer version in the key's past.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from horai.core.put import Intent, is_outdated
+from horai.core.states import CancelReason
+from horai.core.wakes import OutcomeWake
+from horai.db import instances, nodes
+from horai.db.claims import Woken
+from horai.db.instances import KeyPast, LiveOfKey, Place, Wish
+from horai.db.pool import Connection
+
+ROUNDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """One wish: this key no more."""
+
+    key: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What became of a cancel: whether it ended or kept away anything, which instance that is, and whom to tell."""
+
+    took_effect: bool
+    instance_id: int | None
+    woken: Woken | None = None
+    ended: OutcomeWake | None = None
+
+
+async def cancel_all(connection: Connection, place: Place, cancels: Sequence[Cancel]) -> dict[str, Cancelled]:
+    """Decides every cancel in the caller's transaction, by key; each key occurs once."""
+    done: dict[str, Cancelled] = {}
+    waiting = list(cancels)
+    for _ in range(ROUNDS):
+        if not waiting:
+            return done
+        live = await instances.live_of_keys(connection, place.job_id, [cancel.key for cancel in waiting])
+        done |= await _end(connection, [(live[cancel.key], cancel) for cancel in waiting if cancel.key in live])
+        done |= await _keep_away(connection, place, [cancel for cancel in waiting if cancel.key not in live])
+        waiting = [cancel for cancel in waiting if cancel.key not in done]
+    raise RuntimeError(f"keys of job {place.job_id} kept changing under {ROUNDS} looks")
+
+
+async def _end(connection: Connection, found: Sequence[tuple[LiveOfKey, Cancel]]) -> dict[str, Cancelled]:
+    if not found:
+        return {}
+    chosen = {row.id: (row, one) for row, one in found if not is_outdated(Intent(one.version), row.version)}
+    await instances.accept_version(connection, {id_: one.version for id_, (_, one) in chosen.items()})
+    gone = await instances.cancel_live(connection, list(chosen), CancelReason.USER, running=True)
+    ended = {row.id: None if row.fence is None else OutcomeWake(row.id, row.fence) for row in gone}
+    return {
+        one.key: Cancelled(True, row.id, ended=ended[row.id])
+        if row.id in ended
+        else Cancelled(False, row.id, row.woken)
+        for row, one in found
+    }
+
+
+async def _keep_away(connection: Connection, place: Place, cancels: Sequence[Cancel]) -> dict[str, Cancelled]:
+    """Without a version there is nothing to keep away; a key that was taken meanwhile is absent, and decided again."""
+    done = {one.key: Cancelled(False, None) for one in cancels if one.version is None}
+    versions = {one.key: one.version for one in cancels if one.version is not None}
+    if not versions:
+        return done
+    now = await nodes.database_time(connection)
+    made = await instances.insert_keyed(
+        connection, place, [_mark(key, version, now) for key, version in versions.items()]
+    )
+    pasts = await instances.past_of_keys(connection, place.job_id, list(made))
+    idle = {key: pasts[key] for key in made if key in pasts and _says_nothing_new(versions[key], pasts[key])}
+    if idle:
+        await instances.take_back(connection, [made[key].id for key in idle])
+    marks = {key: woken.id for key, woken in made.items() if key not in idle}
+    if marks:
+        await instances.cancel_live(connection, list(marks.values()), CancelReason.USER, running=True)
+    done |= {key: Cancelled(False, past.last) for key, past in idle.items()}
+    return done | {key: Cancelled(True, id_) for key, id_ in marks.items()}
+
+
+def _mark(key: str, version: int, now: datetime) -> Wish:
+    return Wish(key, now, None, version)
+
+
+def _says_nothing_new(version: int, known: KeyPast) -> bool:
+    return known.past.succeeded or (known.past.version is not None and version <= known.past.version)

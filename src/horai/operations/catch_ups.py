@@ -1,0 +1,68 @@
+"""The slots that a schedule passed without one of its jobs, which was paused, or followed another schedule of the same
+calendar until now: what becomes of them is the job's misfire policy's to say, as after a downtime.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from horai.core.timing import Rhythm
+from horai.db import catch_ups, schedules
+from horai.db.pool import Connection
+from horai.db.schedules import Cursor, SkippedRange
+from horai.time.misfire import CatchUp, Policy, Stretch, catch_up, latest_until
+from horai.time.schedule import next_from
+
+Cause = Literal["MISFIRE", "PAUSED"]
+
+_MOMENT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A job's slots from `since` on that its schedule will not make: those before `cursor`, which it goes on with."""
+
+    job_id: int
+    rhythm: Rhythm
+    since: datetime
+    cursor: Cursor
+
+    @property
+    def until(self) -> datetime:
+        """The first instant whose slot the schedule makes. A slot that is half made has passed the job or not."""
+        is_passed = 0 < self.job_id <= self.cursor.last_job
+        return self.cursor.fire_time + _MOMENT if is_passed else self.cursor.fire_time
+
+
+def reason_of(cause: Cause, policy: Policy) -> str:
+    """Why slots were left out, in one word for the store."""
+    return f"{cause}_{policy.upper()}"
+
+
+async def make_up_for(connection: Connection, passed: Passed, now: datetime, cause: Cause) -> bool:
+    """Leaves out or defers what a schedule passed without the job, by its policy; whether something is to be made."""
+    schedule, misfire = passed.rhythm.schedule, passed.rhythm.misfire
+    first = next_from(schedule, passed.since)
+    if first is None or first >= passed.until:
+        return False
+    last = latest_until(schedule, passed.until - _MOMENT, first)
+    plan = _plan(passed, first, last, now)
+    schedule_id = passed.cursor.schedule_id
+    if plan.skipped is not None:
+        skipped = SkippedRange(
+            plan.skipped.first, plan.skipped.last, plan.skipped.slots, reason_of(cause, misfire.policy)
+        )
+        await schedules.insert_skip(connection, schedule_id, passed.job_id, skipped)
+    made_from = plan.goes_on_at if plan.made is None else plan.made.first
+    if made_from is None or made_from > last:
+        return False
+    await catch_ups.defer_slots_of_job(connection, passed.job_id, schedule_id, made_from, last)
+    return True
+
+
+def _plan(passed: Passed, first: datetime, last: datetime, now: datetime) -> CatchUp:
+    """While the schedule itself is late, the one slot of `once` is among those that it still has before it."""
+    misfire = passed.rhythm.misfire
+    if misfire.policy is Policy.once and passed.cursor.fire_time < now - misfire.after:
+        return CatchUp(None, None, Stretch(first, last))
+    return catch_up(passed.rhythm.schedule, misfire, first, now)

@@ -1,0 +1,267 @@
+"""Jobs that an application's code declares, applied when it starts.
+
+The code says what a job is, an operator whether it runs: a pause, a resume and their note stay as they are, everything
+else follows the code. Every process of an application declares the same jobs, often many processes at once, and mostly
+nothing has changed: then nothing is written. Each job is written in a transaction of its own, so that a start never
+holds up the trigger; one that is cut short is finished by the next.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, auto
+from typing import Any
+
+from horai.core.errors import Duplicate, FieldError, Invalid
+from horai.core.job import Definition, checked, document_of, refuse_house, with_instants
+from horai.core.timing import INSTANT_FIELDS
+from horai.db import jobs
+from horai.db.claims import Woken
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.operations import move_waiting
+from horai.operations.job_rows import Written
+from horai.operations.job_schedule import Joined, announce
+from horai.operations.jobs import add_job, rewrite_job
+from horai.operations.scope import Scope
+
+TRIES = 5
+NAME_LIMIT = 128
+SECOND_REFUSED = "a job belongs to the first application that declares it"
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A job as code writes it: its document, with `payloadSchema` where there is one, and its payload as JSON text.
+
+    `status` in it counts when the job is made, never after.
+    """
+
+    document: Mapping[str, Any]
+    payload: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of an application's jobs, by name. Those `removed` from the code are there still, untouched."""
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __add__(self, more: "Applied") -> "Applied":
+        """What became of both."""
+        return Applied(
+            self.created + more.created,
+            self.changed + more.changed,
+            self.unchanged + more.unchanged,
+            self.removed + more.removed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The application that declares jobs. An application without a name owns none of them.
+
+    `formerly` are names that it had before: it takes over the jobs that it declared under them.
+    """
+
+    name: str | None
+    formerly: frozenset[str] = frozenset()
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """Return the field of a stored document that names the owner."""
+        return {} if self.name is None else {"declaredBy": self.name}
+
+    def may_declare(self, owner: str | None) -> bool:
+        """Return whether this application may declare a job that belongs to `owner`."""
+        return owner is None or owner == self.name or owner in self.formerly
+
+    def way_out(self, owner: str) -> str:
+        """Return the hint for an application that declares a job of `owner`."""
+        name = repr(owner) if self.name is None else f"{self.name!r}, formerly={owner!r}"
+        return f"If this is the same application, write Horai({name}). Otherwise give one of the two jobs another name."
+
+
+class _Fate(Enum):
+    created = auto()
+    changed = auto()
+    unchanged = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A declared job without a fault. `document` is what will be stored, to the letter."""
+
+    owner: "Owner"
+    definition: Definition
+    document: Mapping[str, Any]
+    payload: str | None
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+async def declare(scope: Scope, app: str | Owner, declared: Sequence[Declared]) -> Applied:
+    """Makes the jobs what the code says; `Invalid` names every fault of every job, and then nothing was written.
+
+    A job that was deleted is made again: what the code declares is there. One made by hand is taken over when its
+    target is this worker handler. Another application's is not, unless the owner had that name before.
+    """
+    owner = owner_of(app)
+    wishes = _checked(owner, declared)
+    stored, removed = await _look(scope, owner, wishes)
+    fates = {wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}
+    for wish in wishes:
+        if fates[wish.name] is not _Fate.unchanged:
+            fates[wish.name] = await _apply(scope, wish)
+    return _applied(fates, removed)
+
+
+async def compare(scope: Scope, app: str | Owner, declared: Sequence[Declared]) -> Applied:
+    """What `declare` would do, without doing it."""
+    owner = owner_of(app)
+    wishes = _checked(owner, declared)
+    stored, removed = await _look(scope, owner, wishes)
+    return _applied({wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}, removed)
+
+
+def owner_of(app: str | Owner) -> Owner:
+    """Return the owner of this name; an `Owner` is returned as it is."""
+    return Owner(app) if isinstance(app, str) else app
+
+
+def _applied(fates: Mapping[str, _Fate], removed: Iterable[str]) -> Applied:
+    by_fate = {fate: tuple(name for name, own in fates.items() if own is fate) for fate in _Fate}
+    return Applied(by_fate[_Fate.created], by_fate[_Fate.changed], by_fate[_Fate.unchanged], tuple(removed))
+
+
+def _checked(owner: Owner, declared: Sequence[Declared]) -> list[_Wish]:
+    """In the order of their names, in which every process writes them."""
+    if owner.name is not None and (not 0 < len(owner.name) <= NAME_LIMIT or not owner.name.isprintable()):
+        raise Invalid.field("application", f"its name is not 1 to {NAME_LIMIT} printable characters")
+    wishes: dict[str, _Wish] = {}
+    faults: list[FieldError] = []
+    hint: str | None = None
+    for one in declared:
+        name = str(one.document.get("name", ""))[:NAME_LIMIT]
+        try:
+            wish = _wish(owner, one)
+        except Invalid as error:
+            faults += [FieldError(f"{name}.{fault.field}", fault.message) for fault in error.errors]
+            hint = hint or error.hint
+            continue
+        if wish.name in wishes:
+            faults.append(FieldError(f"{name}.name", "is declared twice"))
+        wishes[wish.name] = wish
+    _refuse(faults, hint)
+    return [wishes[name] for name in sorted(wishes)]
+
+
+def _wish(owner: Owner, declared: Declared) -> _Wish:
+    document = {**declared.document, **owner.mark}
+    for field in INSTANT_FIELDS:
+        if isinstance(at := document.get(field), datetime):
+            if at.tzinfo is None:
+                raise Invalid.field(field, "has no UTC offset", "Write datetime(…, tzinfo=UTC).")
+            document[field] = at.astimezone(UTC)
+    refuse_house(document)
+    definition = checked(with_instants(document))
+    stored = json.dumps(document_of(definition, document), allow_nan=False)
+    return _Wish(owner, definition, json.loads(stored), declared.payload)
+
+
+async def _look(scope: Scope, owner: Owner, wishes: Sequence[_Wish]) -> tuple[dict[str, JobRow], list[str]]:
+    """The jobs of these names, and the names of those that the code no longer has; `Invalid` for what cannot be."""
+    names = [wish.name for wish in wishes]
+    async with acquire(scope.pool) as connection:
+        stored = await jobs.jobs_by_name(connection, scope.tenant_id, names)
+        known = await jobs.names_declared_by(connection, scope.tenant_id, owner.name) if owner.name else []
+    there = [stored[wish.name] for wish in wishes if wish.name in stored]
+    hints = [_way_out(job, owner) for job in there]
+    faults = [fault for wish in wishes if wish.name in stored for fault in _conflicts(stored[wish.name], wish)]
+    _refuse(faults, next(filter(None, hints), None))
+    return stored, [name for name in known if name not in set(names)]
+
+
+def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
+    if faults:
+        raise Invalid.fields(faults, hint)
+
+
+def _conflicts(job: JobRow, wish: _Wish) -> list[FieldError]:
+    """Why a job that is there cannot become what is wished."""
+    owner = job.document.get("declaredBy")
+    if not wish.owner.may_declare(owner):
+        return [FieldError(job.name, f"is declared by the application {owner!r}, and {SECOND_REFUSED}")]
+    if owner is None and job.document["target"] != wish.document["target"]:
+        there = "was made by hand and does not run this function: delete it, or name the function's job otherwise"
+        return [FieldError(job.name, there)]
+    return [
+        FieldError(f"{job.name}.{field}", "cannot be changed: cancel its instance and declare another job")
+        for field in ("at", "delay")
+        if wish.document.get(field) not in {None, job.document.get(field)}
+    ]
+
+
+def _way_out(job: JobRow, owner: Owner) -> str | None:
+    """Return the hint for a job that belongs to another application; None if it does not."""
+    theirs: str | None = job.document.get("declaredBy")
+    return None if theirs is None or owner.may_declare(theirs) else owner.way_out(theirs)
+
+
+def _fate(job: JobRow | None, wish: _Wish) -> _Fate:
+    if job is None:
+        return _Fate.created
+    return _Fate.changed if _differing(job, wish) else _Fate.unchanged
+
+
+def _differing(job: JobRow, wish: _Wish) -> list[str]:
+    """The fields in which a stored job is not what is wished; whether it is paused is none of them."""
+    fields = sorted({*job.document, *wish.document})
+    differing = [field for field in fields if job.document.get(field) != wish.document.get(field)]
+    return differing if job.payload == wish.payload else [*differing, "payload"]
+
+
+async def _apply(scope: Scope, wish: _Wish) -> _Fate:
+    """Whoever comes second finds the job as it should be, and writes nothing."""
+    for left in reversed(range(TRIES)):
+        try:
+            return await retrying(lambda: _write(scope, wish))
+        except Duplicate:  # another process made it a moment ago: now there is something to compare with
+            if left == 0:
+                raise
+    raise AssertionError("there is at least one try")
+
+
+async def _write(scope: Scope, wish: _Wish) -> _Fate:
+    joined, woken = Joined(), list[Woken]()
+    async with transaction(scope.pool) as connection:
+        job = await _lock(connection, scope, wish.name)
+        fate = _fate(job, wish)
+        if job is None:
+            written = Written(wish.document, wish.payload)
+            job, joined, woken = await add_job(connection, scope, wish.definition, written)
+        elif fate is _Fate.changed:
+            joined = await _change(connection, job, wish)
+    announce(scope, joined, woken)
+    if fate is _Fate.changed:
+        await move_waiting.relane_now(scope, [job.id])
+    return fate
+
+
+async def _lock(connection: Connection, scope: Scope, name: str) -> JobRow | None:
+    found = await jobs.find_job(connection, scope.tenant_id, name)
+    return None if found is None else await jobs.lock_job(connection, found.id)
+
+
+async def _change(connection: Connection, job: JobRow, wish: _Wish) -> Joined:
+    _refuse(_conflicts(job, wish), _way_out(job, wish.owner))
+    _, joined = await rewrite_job(connection, job, {**wish.document, "status": job.status.name}, wish.payload)
+    fields = {"fields": _differing(job, wish), "application": wish.owner.name}
+    await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_CHANGED", fields)
+    return joined

@@ -1,0 +1,106 @@
+"""A write with an Idempotency-Key: its key, its effect and its answer are one transaction.
+
+The transaction begins with the first statement of the request, and takes the key before anything else. All that the request
+does from then on happens within it: its own transactions become savepoints, and its wakes wait for the commit. So a crash, a
+lost connection or a lost answer to COMMIT leaves all three or none of them, and a repeat finds out which.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from horai.core.errors import Conflict
+from horai.db import idempotency
+from horai.db.idempotency import First, KeptAnswer, RequestKey
+from horai.db.pool import Connection, Lender, Plans, acquire, transaction
+from horai.db.wakeups import HeldWakeups
+from horai.operations import request_keys
+from horai.operations.request_keys import Once
+from horai.operations.scope import Scope
+from horai.text import Hint, Refused
+
+LONGEST = 2.0
+"""Seconds after which a keyed request stops to take further portions: its locks are held until its end."""
+
+
+class Repeated(Exception):
+    """The key was used before, by a request that has ended."""
+
+    def __init__(self, answer: KeptAnswer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class Keyed:
+    """The one transaction of a request. On leaving, it is committed, or rolled back if an exception passes by.
+
+    `sent` is called with the first statement: by then the request has been read. None: it writes nothing and needs no key.
+    """
+
+    def __init__(self, verb: str, sent: Callable[[], Once | None]) -> None:
+        self._verb = verb
+        self._sent = sent
+        self._stack = AsyncExitStack()
+        self._open: tuple[Connection, RequestKey] | None = None
+        self._wakeups: HeldWakeups | None = None
+
+    def bind(self, scope: Scope) -> Scope:
+        """The scope of the caller, all of whose statements go into this transaction."""
+        self._wakeups = HeldWakeups(scope.wakeups)
+        lender = _Lender(scope, self)
+        return replace(scope, pool=lender.as_pool(), wakeups=self._wakeups, longest=min(LONGEST, scope.longest))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+        if error is None and self._wakeups is not None:
+            self._wakeups.release()
+
+    async def connection(self, scope: Scope) -> "Connection | None":
+        """The connection of the transaction, which is begun if it was not; None for a request that writes nothing."""
+        if self._open is None and (once := self._sent()) is not None:
+            self._open = await self._begin(scope, request_keys.request_key(scope, self._verb, once))
+        return None if self._open is None else self._open[0]
+
+    async def _begin(self, scope: Scope, request: RequestKey) -> tuple[Connection, RequestKey]:
+        connection = await self._stack.enter_async_context(transaction(scope.pool, Plans.FRESH))
+        if not await request_keys.take(connection, request):
+            raise Repeated(_answer_of(request, await idempotency.key_holder(connection, request)))
+        return connection, request
+
+    async def keep(self, answer: KeptAnswer) -> None:
+        """Store the answer with the key; nothing to do for a request that has taken none."""
+        if self._open is not None:
+            connection, request = self._open
+            await idempotency.keep_answer(connection, request, answer)
+
+
+class _Lender(Lender):
+    """Stands in for the pool of a scope."""
+
+    def __init__(self, scope: Scope, keyed: Keyed) -> None:
+        self._scope = scope
+        self._keyed = keyed
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncGenerator[Connection]:
+        shared = await self._keyed.connection(self._scope)
+        if shared is not None:
+            yield shared
+            return
+        async with acquire(self._scope.pool) as connection:
+            yield connection
+
+
+def _answer_of(request: RequestKey, first: First | None) -> KeptAnswer:
+    if first is not None and first.digest != request.digest:
+        raise request_keys.another_body(request)
+    if first is None or first.answer is None:  # it expired between two statements
+        raise Conflict(Refused.KEY_IN_FLIGHT(key=request.key), Hint.REPEAT_SOON(), extra={"retryAfter": "1"})
+    return first.answer

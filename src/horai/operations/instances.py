@@ -1,0 +1,187 @@
+"""Instances by request: put, batch, trigger, cancel, and outcomes that are reported from outside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
+from horai.core.job import is_house
+from horai.core.put import Verdict
+from horai.core.shards import Role
+from horai.core.states import FINAL, CancelReason, State
+from horai.db import instance_queries, instances, jobs, nodes
+from horai.db.claims import Woken
+from horai.db.instance_queries import InstanceRow
+from horai.db.instances import CancelledRow, Place
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, Plans, acquire, retrying, transaction
+from horai.operations import request_keys
+from horai.operations.cancel import Cancelled
+from horai.operations.put import Answer, Put, put_all
+from horai.operations.request_keys import Once
+from horai.operations.scope import Scope, job_not_found, require_job
+from horai.text import Hint, Refused, Wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One of a batch: with a key it follows the rules of put, without one it is a new instance; no time means now."""
+
+    at: datetime | None
+    payload: str | None
+    key: str | None = None
+
+
+async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[Verdict, InstanceRow]:
+    """Creates or reschedules the instance of a key."""
+
+    async def attempt() -> Answer:
+        async with transaction(scope.pool) as connection:
+            place = await find_place(connection, scope, reference)
+            return (await put_all(connection, place, [put]))[0]
+
+    answer = await retrying(attempt)
+    tell(scope, [answer])
+    return answer.verdict, await read_instance(scope, answer.instance_id)
+
+
+async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> list[Answer]:
+    """All items or none, answered in their order."""
+
+    async def attempt() -> list[Answer]:
+        async with transaction(scope.pool) as connection:
+            place = await find_place(connection, scope, reference)
+            return await _insert(connection, place, items, await nodes.database_time(connection))
+
+    answers = await retrying(attempt)
+    tell(scope, answers)
+    return answers
+
+
+def tell(scope: Scope, answers: Sequence[Answer | Cancelled]) -> None:
+    """After the commit: whoever may claim what was made, and whoever holds what was superseded."""
+    scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
+    for answer in answers:
+        if answer.ended:
+            scope.wakeups.claim_ended(answer.ended.instance_id, answer.ended.fence)
+
+
+async def _insert(connection: Connection, place: Place, items: Sequence[Item], now: datetime) -> list[Answer]:
+    keyed = [Put(item.key, item.at or now, item.payload) for item in items if item.key is not None]
+    unkeyed = [(item.at, item.payload) for item in items if item.key is None]
+    put = iter(await put_all(connection, place, keyed))
+    made = iter(await instances.insert_many(connection, place, unkeyed) if unkeyed else ())
+    return [next(put) if item.key is not None else _inserted(next(made)) for item in items]
+
+
+def _inserted(woken: Woken) -> Answer:
+    return Answer(Verdict.INSERTED, woken.id, woken)
+
+
+async def trigger(scope: Scope, reference: str, payload: str | None, once: Once) -> InstanceRow:
+    """Runs the job now, once per key; refused while nobody would run it."""
+    made: Woken | None = None
+    row: InstanceRow | None = None
+    async with transaction(scope.pool) as connection:
+        job = await _runs(connection, await _share(connection, scope, reference), payload)
+        request = request_keys.request_key(scope, f"trigger:{job.id}", once)
+        if await request_keys.take(connection, request):
+            await _require_dispatcher(connection, job)
+            made = (await instances.insert_many(connection, _place_of(job), [(None, payload)]))[0]
+            await request_keys.bind(connection, request, job.id, made.id)
+            row = await instance_queries.made_just_now(connection, made.id)
+    if made is None or row is None:
+        raise await request_keys.duplicate_of(scope.pool, request)
+    scope.wakeups.announce([made])
+    return row
+
+
+async def _runs(connection: Connection, job: JobRow, payload: str | None) -> JobRow:
+    """What is run when a job is: of a refresh job that is a tick, which loads what is due by now."""
+    ticks = None if job.document.get("refresh") is None else await jobs.ticks_of(connection, job.id)
+    if ticks is None:
+        return job
+    if payload is not None:
+        raise Invalid.field("payload", Wrong.PAYLOAD_OF_TICK(), Hint.PUT_A_KEY())
+    return await jobs.share_job(connection, ticks.id) or job
+
+
+async def _require_dispatcher(connection: Connection, job: JobRow) -> None:
+    """A function may wait for its worker as long as anybody is there at all; HTTP, and what is Horai's own, needs a node."""
+    needs_node = job.document["target"]["type"] == "http" or is_house(job.document)
+    able = {Role.executor} if needs_node else {Role.executor, Role.worker}
+    if not any(able.intersection(node.roles) for node in await nodes.live_nodes(connection)):
+        raise DispatcherDown(
+            Refused.NO_DISPATCHER(),
+            Hint.START_A_NODE(),
+            extra={"retryAfter": "5"},
+        )
+
+
+async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
+    """Cancels the live instance of a key. What it has sent stays sent."""
+    async with transaction(scope.pool) as connection:
+        job = await require_job(connection, scope, reference)
+        live = (await instances.live_of_keys(connection, job.id, [key])).get(key)
+        if live is None:
+            raise NotFound(
+                Refused.NO_LIVE_KEY(key=key[:128], job=job.name),
+                Hint.KEY_HISTORY(),
+            )
+        cancelled = await instances.cancel_live(connection, [live.id], CancelReason.USER, running=True)
+    tell_cancelled(scope, cancelled)
+    return await read_instance(scope, live.id)
+
+
+async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
+    """Cancels a live instance; cancelling it again changes nothing, a finished one cannot be cancelled."""
+    async with transaction(scope.pool) as connection:
+        await read_one(connection, scope, instance_id)
+        cancelled = await instances.cancel_live(connection, [instance_id], CancelReason.USER, running=True)
+    tell_cancelled(scope, cancelled)
+    instance = await read_instance(scope, instance_id)
+    if not cancelled and instance.state in FINAL - {State.CANCELLED}:
+        raise AlreadyFinal(
+            Refused.INSTANCE_FINAL(instance=instance_id, state=instance.state.name),
+            extra={"instanceId": str(instance_id), "state": instance.state.name},
+        )
+    return instance
+
+
+def tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
+    """After the commit: whoever runs them, and the workflows they were in."""
+    for row in cancelled:
+        if row.fence is not None:
+            scope.wakeups.claim_ended(row.id, row.fence)
+    scope.wakeups.runs_asked([row.id for row in cancelled])
+
+
+async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:
+    """One instance of this tenant."""
+    async with acquire(scope.pool, Plans.KEPT) as connection:
+        return await read_one(connection, scope, instance_id)
+
+
+async def read_one(connection: Connection, scope: Scope, instance_id: int) -> InstanceRow:
+    """One instance of this tenant, over a connection at hand."""
+    instance = await instance_queries.instance_by_id(connection, scope.tenant_id, instance_id)
+    if instance is None:
+        raise NotFound(Refused.NO_INSTANCE(instance=instance_id), Hint.LISTED_AT(path="/api/v1/instances"))
+    return instance
+
+
+async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow:
+    found = await require_job(connection, scope, reference)
+    job = await jobs.share_job(connection, found.id)
+    if job is None:
+        raise job_not_found(reference)
+    return job
+
+
+def _place_of(job: JobRow) -> Place:
+    return Place(job.id, job.tenant_id, job.lane_now, job.payload)
+
+
+async def find_place(connection: Connection, scope: Scope, reference: str) -> Place:
+    """Where new instances of a job go; the job is held until the caller's transaction ends."""
+    return _place_of(await _share(connection, scope, reference))

@@ -1,0 +1,85 @@
+"""A definition becomes the row of a job, with the slots that follow from it; all in the caller's transaction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from horai.core.job import Definition, JobStatus, document_of
+from horai.core.masking import shown_target
+from horai.db import catch_ups as deferred
+from horai.db import jobs, nodes
+from horai.db.jobs import JobRow, JobWrite
+from horai.db.pool import Connection
+from horai.operations import job_schedule
+from horai.operations.job_schedule import Joined
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A definition as the user wrote it: the checked document and its payload as JSON text."""
+
+    document: Mapping[str, Any]
+    payload: str | None
+
+
+async def fresh(
+    connection: Connection, tenant_id: int, definition: Definition, written: Written, now: datetime
+) -> tuple[JobWrite, Joined]:
+    """What a new job is written as, with the schedule that it follows itself."""
+    job_schedule.require_a_slot(definition.timing, now)
+    joined = await job_schedule.join(connection, definition.own_timing, now)
+    write = JobWrite(
+        definition.status,
+        joined.schedule_id,
+        await jobs.lane_of(connection, tenant_id, definition),
+        document_of(definition, written.document),
+        written.payload,
+        definition.tags,
+        now,
+        definition.own_timing,
+    )
+    return write, joined
+
+
+async def rewrite(
+    connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
+) -> tuple[JobRow, Joined]:
+    """Another definition for a job that the caller holds; what it was before decides which of its slots go on."""
+    definition = jobs.definition_of(document)
+    now = await nodes.database_time(connection)
+    joined, active_from = await job_schedule.rejoin(connection, job, definition, now)
+    write = JobWrite(
+        definition.status,
+        joined.schedule_id,
+        await jobs.lane_of(connection, job.tenant_id, definition),
+        document_of(definition, document),
+        payload,
+        definition.tags,
+        active_from,
+        definition.own_timing,
+        job_schedule.missed_from(job, joined.cursor) if definition.status is JobStatus.PAUSED else None,
+        job.note,
+    )
+    return await jobs.update_job(connection, job.id, write), joined
+
+
+def as_is(job: JobRow) -> JobWrite:
+    """What a job is written as that stays what it is."""
+    return JobWrite(
+        job.status,
+        job.schedule_id,
+        job.lane_id,
+        job.document,
+        job.payload,
+        job.tags,
+        job.active_from,
+        jobs.definition_of(job.document).own_timing,
+        note=job.note,
+    )
+
+
+async def withdraw(connection: Connection, job: JobRow, reason: str) -> None:
+    """A job is none any more; what waits of it is to be moved after the commit. The secrets of its target are wiped."""
+    await jobs.delete_job(connection, job.id, {**job.document, "target": shown_target(job.document["target"])})
+    await deferred.give_up_catchups(connection, job.id, reason)

@@ -1,0 +1,124 @@
+"""Which slots a job has when it is written, changed, held or let go on: each is made, to be made, or skipped with a reason."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from horai.core.errors import Invalid
+from horai.core.job import Definition, JobStatus
+from horai.core.timing import NONE_BETWEEN, Timing
+from horai.db import catch_ups as deferred
+from horai.db import jobs, schedules
+from horai.db.claims import Woken
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection
+from horai.db.schedules import Cursor
+from horai.operations import catch_ups as catchups
+from horai.operations.catch_ups import Passed
+from horai.operations.scope import Scope
+from horai.text import Wrong
+from horai.time.cron import NO_NEXT_FIRE
+from horai.time.schedule import next_after
+
+_MOMENT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A job's schedule, held against the trigger until commit. `is_behind`: late slots of the job are to be made."""
+
+    cursor: Cursor | None = None
+    is_behind: bool = False
+
+    @property
+    def schedule_id(self) -> int | None:
+        """None when the job follows none."""
+        return None if self.cursor is None else self.cursor.schedule_id
+
+
+def announce(scope: Scope, joined: Joined, woken: list[Woken]) -> None:
+    """Wakes whoever waits for the new instances, for the schedule's coming fire, and for late slots."""
+    scope.wakeups.announce(woken)
+    if joined.cursor is not None:
+        scope.wakeups.wake_schedule(joined.cursor.schedule_id, joined.cursor.fire_time)
+    if joined.is_behind:
+        scope.wakeups.catchups_asked()
+
+
+async def join(connection: Connection, timing: Timing, now: datetime) -> Joined:
+    """The schedule that a job with this timing follows, held until commit: made where it is the first."""
+    next_fire = None if timing.rhythm is None else next_after(timing.rhythm.schedule, now)
+    if timing.rhythm is None or next_fire is None:
+        return Joined()
+    return Joined(await schedules.join_schedule(connection, timing.rhythm, next_fire, now))
+
+
+def require_a_slot(timing: Timing, now: datetime) -> None:
+    """A schedule that is written has something before it; one that is there may have come to its end."""
+    if timing.schedule is None or timing.next_after(now) is not None:
+        return
+    if next_after(timing.schedule, now) is None:
+        raise Invalid.field("cron", NO_NEXT_FIRE)
+    raise Invalid.field("endAt", NONE_BETWEEN if timing.start_at else Wrong.NONE_FROM_NOW())
+
+
+async def rejoin(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> tuple[Joined, datetime]:
+    """The schedule of a job that is written anew, and from when on its slots count; each of them is accounted for."""
+    before, timing = jobs.definition_of(job.document).own_timing, definition.own_timing
+    if before != timing:
+        require_a_slot(timing, now)
+    left = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
+    joined = await join(connection, timing, now)
+    if joined.cursor is None or before.schedule != timing.schedule:
+        await deferred.give_up_catchups(connection, job.id, "JOB_CHANGED")
+        return joined, now if before.schedule != timing.schedule else job.active_from
+    if _resumes(job, definition):
+        return await make_up_for_pause(connection, job, timing, joined, now), decided_until(job, joined)
+    if left is None or job.status is JobStatus.PAUSED or joined.schedule_id == job.schedule_id:
+        return joined, job.active_from
+    return await _change_over(connection, job, timing, left, joined, now)
+
+
+async def _change_over(
+    connection: Connection, job: JobRow, timing: Timing, left: Cursor, joined: Joined, now: datetime
+) -> tuple[Joined, datetime]:
+    """From one schedule to another of the same calendar, whose cursors may differ: no slot twice, and none lost."""
+    assert joined.cursor is not None  # noqa: S101 — the caller asked
+    assert timing.rhythm is not None  # noqa: S101
+    since = _not_made(job, left)
+    passed = Passed(job.id, timing.rhythm, max(since, job.active_from + _MOMENT), joined.cursor)
+    is_behind = await catchups.make_up_for(connection, passed, now, "MISFIRE")
+    return Joined(joined.cursor, is_behind), max(job.active_from, since - _MOMENT)
+
+
+async def make_up_for_pause(
+    connection: Connection, job: JobRow, timing: Timing, joined: Joined, now: datetime
+) -> Joined:
+    """The slots of a pause that ends: by the misfire policy, as after a downtime."""
+    if joined.cursor is None or timing.rhythm is None:
+        return joined
+    since = max(job.missed_from or job.active_from, job.active_from + _MOMENT)
+    passed = Passed(job.id, timing.rhythm, since, joined.cursor)
+    return Joined(joined.cursor, await catchups.make_up_for(connection, passed, now, "PAUSED"))
+
+
+def decided_until(job: JobRow, joined: Joined) -> datetime:
+    """From when on its slots count: a schedule that it went over to during a pause may be behind the one that it left."""
+    if job.missed_from is None or joined.cursor is None or joined.cursor.fire_time >= job.missed_from:
+        return job.active_from
+    return max(job.active_from, job.missed_from - _MOMENT)
+
+
+def _resumes(job: JobRow, definition: Definition) -> bool:
+    return job.status is JobStatus.PAUSED and definition.status is JobStatus.ACTIVE
+
+
+def missed_from(job: JobRow, cursor: Cursor | None) -> datetime | None:
+    """From when on a job that is paused misses slots: its schedule, held until commit, may itself be behind."""
+    if job.status is JobStatus.PAUSED:
+        return job.missed_from
+    return None if cursor is None else _not_made(job, cursor)
+
+
+def _not_made(job: JobRow, cursor: Cursor) -> datetime:
+    """The first instant whose slot a schedule has not made for the job; a slot half made has passed it or not."""
+    return cursor.fire_time + _MOMENT if 0 < job.id <= cursor.last_job else cursor.fire_time

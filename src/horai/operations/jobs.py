@@ -1,0 +1,193 @@
+"""Creating, changing, pausing, resuming and deleting jobs. What code declares comes through declarations.py.
+
+Whatever changes when a job fires accounts for each of its slots (slots.py); a refresh job takes the one that makes its
+ticks along (tick_jobs.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from horai.core.errors import Conflict, Duplicate
+from horai.core.job import Definition, JobStatus, checked, is_house, refuse_house
+from horai.core.job_patch import amended
+from horai.core.masking import revealed_target
+from horai.db import instances, jobs, nodes, schedules
+from horai.db.claims import Woken
+from horai.db.instances import Place
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, transaction
+from horai.operations import job_rows, job_schedule, overlap, request_keys, tick_job
+from horai.operations.job_rows import Written
+from horai.operations.job_schedule import Joined
+from horai.operations.request_keys import Once
+from horai.operations.scope import Scope, hold_job
+from horai.text import Hint, Refused
+
+
+async def create_job(scope: Scope, written: Written, once: Once | None = None) -> JobRow:
+    """A new job, with its one instance when it has `at` or `delay`. Durable when it returns."""
+    refuse_house(written.document)
+    definition = checked(written.document)
+    if target := written.document.get("target"):
+        revealed_target(target, None, "target")
+    request = request_keys.request_key(scope, "create-job", once) if once else None
+    job, joined, woken = None, Joined(), list[Woken]()
+    async with transaction(scope.pool) as connection:
+        if await request_keys.take(connection, request):
+            job, joined, woken = await add_job(connection, scope, definition, written)
+            await request_keys.bind(connection, request, job.id, woken[0].id if woken else None)
+    if job is None:
+        assert request is not None  # noqa: S101 — a request without a key is always the first
+        raise await request_keys.duplicate_of(scope.pool, request)
+    job_schedule.announce(scope, joined, woken)
+    return job
+
+
+async def add_job(
+    connection: Connection, scope: Scope, definition: Definition, written: Written
+) -> tuple[JobRow, Joined, list[Woken]]:
+    """A new job in the caller's transaction; `Duplicate` when its name is taken. Announce it after the commit."""
+    now = await nodes.database_time(connection)
+    write, joined = await job_rows.fresh(connection, scope.tenant_id, definition, written, now)
+    job = await jobs.insert_job(connection, scope.tenant_id, definition.name, write)
+    if job is None:
+        raise await _name_taken(connection, scope, definition.name)
+    await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CREATED", {"name": job.name})
+    if definition.refresh is not None:
+        return job, await tick_job.add_ticks(connection, job, now), []
+    return job, joined, await _first_instances(connection, job, definition, now)
+
+
+async def _first_instances(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> list[Woken]:
+    """The one instance of `at` and `delay`, and the first of a job that counts from the end of its runs."""
+    if definition.timing.after_finish is not None:
+        return (await overlap.open_gates(connection, [job.id])).woken
+    at = definition.at if definition.delay is None else now + definition.delay
+    if at is None:
+        return []
+    place = Place(job.id, job.tenant_id, job.lane_now, job.payload)
+    return await instances.insert_many(connection, place, [(at, None)])
+
+
+async def _name_taken(connection: Connection, scope: Scope, name: str) -> Duplicate:
+    first = await jobs.find_job(connection, scope.tenant_id, name)
+    known = {"jobId": str(first.id), "state": first.status.name} if first else {}
+    return Duplicate(Refused.JOB_NAME_TAKEN(name=name), Hint.CHOOSE_ANOTHER_NAME(), extra=known)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a PATCH brings: fields to merge (None takes one away), and a new payload where `sets_payload`."""
+
+    fields: Mapping[str, Any]
+    payload: str | None = None
+    sets_payload: bool = False
+    if_version: int | None = None
+
+
+async def change_job(scope: Scope, reference: str, change: Change) -> JobRow:
+    """Merges fields into the definition; whoever asked with an old version changes nothing."""
+    async with transaction(scope.pool) as connection:
+        job = await hold_job(connection, scope, reference, change.if_version)
+        payload = change.payload if change.sets_payload else job.payload
+        refuse_house(job.document)
+        fields = dict(change.fields)
+        if fields.get("target"):
+            fields["target"] = revealed_target(fields["target"], job.document.get("target"), "target")
+        document = amended(job.document, job.status, fields)
+        refuse_house(document)
+        ticks = await jobs.ticks_of(connection, job.id)
+        changed, joined = await rewrite_job(connection, job, document, payload)
+        named = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
+        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": named})
+    job_schedule.announce(scope, joined, [])
+    await tick_job.relane_both(scope, job, ticks)
+    return changed
+
+
+async def rewrite_job(
+    connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
+) -> tuple[JobRow, Joined]:
+    """Writes another definition for a job that the caller holds; `document` is whole, its status included.
+
+    Under the same calendar its slots go on where they were; under another one they begin now.
+    """
+    changed, joined = await job_rows.rewrite(connection, job, document, payload)
+    ticked = await tick_job.follow_change(connection, changed)
+    return changed, ticked or joined
+
+
+async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
+    """No more slots, and what waits is held; what runs is left to finish. Pausing twice changes only the note."""
+    async with transaction(scope.pool) as connection:
+        job = await hold_job(connection, scope, reference)
+        paused = await pause_held(connection, job, note)
+        if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
+            await pause_held(connection, ticks, note)
+        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_PAUSED", {"note": note})
+    await tick_job.relane_both(scope, job, ticks)
+    return paused
+
+
+async def pause_held(connection: Connection, job: JobRow, note: str | None) -> JobRow:
+    """Pause a job that the caller holds, in its transaction."""
+    cursor = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
+    write = replace(
+        job_rows.as_is(job), status=JobStatus.PAUSED, note=note, missed_from=job_schedule.missed_from(job, cursor)
+    )
+    return await jobs.update_job(connection, job.id, write)
+
+
+async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
+    """What was held goes on; the slots of the pause follow the misfire policy, as after a downtime."""
+    async with transaction(scope.pool) as connection:
+        job = await hold_job(connection, scope, reference)
+        now = await nodes.database_time(connection)
+        resumed, joined = await resume_held(connection, job, note, now)
+        if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
+            _, joined = await resume_held(connection, ticks, note, now)
+        await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
+    job_schedule.announce(scope, joined, [])
+    await tick_job.relane_both(scope, job, ticks)
+    return resumed
+
+
+async def resume_held(connection: Connection, job: JobRow, note: str | None, now: datetime) -> tuple[JobRow, Joined]:
+    """Resume a job that the caller holds, in its transaction; announce it after the commit."""
+    write, joined = job_rows.as_is(job), Joined()
+    if job.status is JobStatus.PAUSED:
+        joined = await job_schedule.join(connection, write.timing, now)
+        joined = await job_schedule.make_up_for_pause(connection, job, write.timing, joined, now)
+    write = replace(write, status=JobStatus.ACTIVE, note=note, active_from=job_schedule.decided_until(job, joined))
+    return await jobs.update_job(connection, job.id, write), joined
+
+
+async def delete_job(scope: Scope, reference: str, if_version: int | None = None) -> None:
+    """Takes the job away: what waits is cancelled, what runs finishes, history stays."""
+    async with transaction(scope.pool) as connection:
+        job = await hold_job(connection, scope, reference, if_version)
+        await _require_unused(connection, scope, job)
+        await remove_job(connection, job)
+        if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
+            await job_rows.withdraw(connection, ticks, "JOB_DELETED")
+    await tick_job.relane_both(scope, job, ticks)
+
+
+async def remove_job(connection: Connection, job: JobRow) -> None:
+    """The same for a job that the caller holds, in its transaction: what waits is to be moved after the commit."""
+    await job_rows.withdraw(connection, job, "JOB_DELETED")
+    await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_DELETED", {"name": job.name})
+
+
+async def _require_unused(connection: Connection, scope: Scope, job: JobRow) -> None:
+    """Raise `Conflict` if Horai made the job itself or a feature needs it.
+
+    A feature that begins to need the job locks it meanwhile, so this check runs before or after that.
+    """
+    if is_house(job.document):
+        raise Conflict(Refused.JOB_IS_OURS(job=job.name), Hint.DELETE_ITS_OWNER())
+    for hooks in scope.hooks:
+        if hooks.may_delete is not None:
+            await hooks.may_delete(connection, job)

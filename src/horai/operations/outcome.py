@@ -1,0 +1,88 @@
+"""An outcome reported from outside: a target that answered 202 tells later what came of it.
+
+The fence is the caller's right to speak: it is the number the target was called with. An old one changes nothing and
+is kept as a late result.
+"""
+
+import random
+
+from horai.core.errors import StaleOutcome
+from horai.core.outcome import Bury, Decision, FailedRetryable, FailedUnrecoverable, Outcome, Retry, Succeeded, plan
+from horai.core.retry import RetryPolicy
+from horai.core.states import State
+from horai.db import claims, jobs, settlements
+from horai.db.claims import Held, LateResult
+from horai.db.instance_queries import InstanceRow
+from horai.db.pool import Connection, acquire, transaction
+from horai.db.settlements import Applied
+from horai.operations.failure_log import Origin, failures
+from horai.operations.instances import read_instance
+from horai.operations.scope import Scope
+from horai.text import Hint, Refused
+
+
+async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Outcome) -> InstanceRow:
+    """Settles the running attempt with this fence; `StaleOutcome` when it has lost its say."""
+    async with transaction(scope.pool) as connection:
+        held = await claims.running_by_fence(connection, scope.tenant_id, instance_id, fence)
+        applied, decision = (Applied(), None) if held is None else await _settle(connection, held, outcome)
+    instance = await read_instance(scope, instance_id)
+    if held is not None and applied.ids and isinstance(decision, Retry | Bury):
+        failures.note(Origin(scope.tenant, instance.job, instance.idem_key), held, decision)
+    if not applied.ids and not _is_repeated(instance, fence, outcome):
+        raise await _keep_late(scope, instance, fence, outcome)
+    scope.wakeups.announce(applied.woken)
+    scope.wakeups.claim_ended(instance_id, fence)
+    scope.wakeups.runs_asked([instance_id])
+    return instance
+
+
+def _is_repeated(instance: InstanceRow, fence: int, outcome: Outcome) -> bool:
+    """Whether this very report has been heard: its first answer was lost, and it is told the same again."""
+    match outcome:
+        case Succeeded():
+            return instance.fence == fence and instance.state is State.SUCCESS
+        case FailedRetryable(code) | FailedUnrecoverable(code):
+            is_failed = instance.state in {State.FAIL, State.DEAD}
+            return instance.fence == fence and is_failed and instance.error_code == code
+        case _:
+            return False
+
+
+async def _settle(connection: Connection, held: Held, outcome: Outcome) -> tuple[Applied, Decision]:
+    (job,) = await jobs.jobs_to_run(connection, {held.job_id: 0})
+    policy = job.recipe.retry if job.recipe else RetryPolicy()
+    decision = plan(policy, held.retry_count, outcome, random.uniform)
+    await claims.lock_instance(connection, held.id)
+    return await settlements.apply(connection, [(held, decision)]), decision
+
+
+async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: Outcome) -> StaleOutcome:
+    extra = {"instanceId": str(instance.id), "state": instance.state.name}
+    now = Refused.INSTANCE_NOW(state=instance.state.name, fence=instance.fence)
+    if fence > instance.fence:
+        return StaleOutcome(
+            Refused.NEVER_CALLED(instance=instance.id, fence=fence, now=now),
+            Hint.SEND_FENCE(),
+            extra=extra,
+        )
+    attempt = max(instance.attempt - (instance.fence - fence), 0)
+    late = Held(instance.id, instance.job_id, attempt, fence, 0, 0)
+    async with acquire(scope.pool) as connection:
+        kept = await claims.keep_late(connection, [late_result(late, outcome)])
+    stale = StaleOutcome(
+        Refused.OUTCOME_LATE(instance=instance.id, fence=fence, now=now),
+        Hint.UNCHANGED_KEPT() if kept else Hint.UNCHANGED(),
+        extra=extra,
+    )
+    stale.took_effect = bool(kept)
+    return stale
+
+
+def late_result(held: Held, outcome: Outcome) -> LateResult:
+    """An outcome in the words of an attempt row."""
+    match outcome:
+        case FailedRetryable(code, message) | FailedUnrecoverable(code, message):
+            return LateResult(held, "FAIL", code, message)
+        case _:
+            return LateResult(held, "SUCCESS", None, None)

@@ -1,0 +1,147 @@
+"""`put`: create or reschedule the instance of a key, by the rules of seed 000.
+
+All keys of a call are decided under one lock each: what can be moved is moved, what runs is cancelled and replaced,
+what succeeded is left alone. A row that changed between look and write matches nothing, and its key is decided again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from horai.core.put import Intent, PayloadMissing, Plan, Verdict, decide_live, decide_past, is_repeat
+from horai.core.wakes import OutcomeWake
+from horai.db import instances
+from horai.db.claims import Woken
+from horai.db.instances import KeyPast, LiveOfKey, Place, Wish
+from horai.db.pool import Connection
+
+ROUNDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """One wish: this key, at this time."""
+
+    key: str
+    at: datetime
+    payload: str | None = None
+    intent: Intent = field(default_factory=Intent)
+    needs_payload: bool = False
+    """The put may move a live instance, which has its payload, but not create one without."""
+
+    @property
+    def wish(self) -> Wish:
+        """As the store takes it."""
+        return Wish(self.key, self.at, self.payload, self.intent.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a wish, and of which instance."""
+
+    verdict: Verdict
+    instance_id: int
+    woken: Woken | None = None
+    ended: OutcomeWake | None = None
+    """The claim that was superseded: its holder is to be told after the commit."""
+
+
+async def put_all(connection: Connection, place: Place, wishes: Sequence[Put]) -> list[Answer]:
+    """Decides every wish in the caller's transaction; the same key twice is decided twice, in order."""
+    answers: dict[int, Answer] = {}
+    waiting: list[int] = list(range(len(wishes)))
+    for _ in range(ROUNDS + len(wishes)):
+        if not waiting:
+            return [answers[index] for index in range(len(wishes))]
+        first_of_key = {wishes[index].key: index for index in reversed(waiting)}
+        decided = await _decide(connection, place, [wishes[index] for index in first_of_key.values()])
+        answers |= {first_of_key[key]: answer for key, answer in decided.items()}
+        waiting = [index for index in waiting if index not in answers]
+    raise RuntimeError(f"keys of job {place.job_id} kept changing under {ROUNDS} looks")
+
+
+async def _decide(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, Answer]:
+    live = await instances.live_of_keys(connection, place.job_id, [put.key for put in puts])
+    answers = await _insert_fresh(connection, place, [put for put in puts if put.key not in live])
+    verdicts = {put.key: _verdict(put, live[put.key]) for put in puts if put.key in live}
+    chosen = [(live[put.key], put.wish, verdicts[put.key]) for put in puts if put.key in verdicts]
+    answers |= await _move(connection, [(row, wish) for row, wish, verdict in chosen if verdict is Verdict.UPDATED])
+    answers |= await _replace(connection, place, [(row, wish) for row, wish, v in chosen if v is Verdict.SUPERSEDED])
+    for row, wish, verdict in chosen:
+        if verdict is Verdict.IGNORED:
+            answers[wish.key] = Answer(verdict, row.id, row.woken)
+    return answers
+
+
+def _verdict(put: Put, live: LiveOfKey) -> Verdict:
+    asked = Plan(put.intent.version, put.at, put.payload)
+    repeats = is_repeat(asked, Plan(live.version, live.fire_time, live.payload))
+    return decide_live(live.state, live.version, put.intent, repeats=repeats)
+
+
+async def _move(connection: Connection, moves: Sequence[tuple[LiveOfKey, Wish]]) -> dict[str, Answer]:
+    if not moves:
+        return {}
+    moved = await instances.move_planned(connection, moves)
+    return {wish.key: Answer(Verdict.UPDATED, row.id, moved[row.id]) for row, wish in moves if row.id in moved}
+
+
+async def _replace(connection: Connection, place: Place, moves: Sequence[tuple[LiveOfKey, Wish]]) -> dict[str, Answer]:
+    """Cancels what runs and inserts its successor, which continues the fence: to a receiver it grows along the unit."""
+    if not moves:
+        return {}
+    cancelled = await instances.supersede_running(connection, moves)
+    successors = [_successor(row, wish) for row, wish in moves if row.id in cancelled]
+    made = await instances.insert_keyed(connection, place, successors)
+    if len(made) < len(successors):
+        raise RuntimeError("a key was taken while its superseded instance was held")
+    ended = {wish.key: OutcomeWake(row.id, row.fence) for row, wish in moves}
+    return {key: Answer(Verdict.SUPERSEDED, woken.id, woken, ended[key]) for key, woken in made.items()}
+
+
+def _successor(row: LiveOfKey, wish: Wish) -> Wish:
+    payload = row.payload if wish.payload is None else wish.payload
+    version = row.version if wish.version is None else wish.version
+    return Wish(wish.key, wish.at, payload, version, supersedes=row.id, fence=row.fence)
+
+
+async def _insert_fresh(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, Answer]:
+    """Inserts first and looks into history after: with the key taken, whatever finished before is visible there."""
+    if not puts:
+        return {}
+    made = await instances.insert_keyed(connection, place, [put.wish for put in puts])
+    pasts = await _pasts(connection, place, [put for put in puts if put.key in made])
+    answers: dict[str, Answer] = {}
+    for put in puts:
+        if put.key in made:
+            answers[put.key] = _fresh_answer(put, made[put.key], pasts.get(put.key, KeyPast()))
+    ignored = [made[key].id for key, answer in answers.items() if answer.verdict is Verdict.IGNORED]
+    if ignored:
+        await instances.take_back(connection, ignored)
+    renewed = {key: pasts[key] for key, a in answers.items() if a.verdict is Verdict.INSERTED and key in pasts}
+    if renewed:
+        await instances.inherit(connection, {made[key].id: known for key, known in renewed.items()})
+    if letters := [letter for known in renewed.values() for letter in known.dead]:
+        await instances.supersede_dead_letters(connection, letters)
+    return answers
+
+
+async def _pasts(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, KeyPast]:
+    """What history knows of keys; which puts repeat their last instances is asked only where versions are equal."""
+    pasts = dict(await instances.past_of_keys(connection, place.job_id, [put.key for put in puts]))
+    equal = [put.wish for put in puts if put.intent.version is not None and _version(pasts, put) == put.intent.version]
+    for key in await instances.repeated_keys(connection, place.job_id, equal) if equal else ():
+        pasts[key] = replace(pasts[key], past=replace(pasts[key].past, repeated=True))
+    return pasts
+
+
+def _version(pasts: Mapping[str, KeyPast], put: Put) -> int | None:
+    return pasts[put.key].past.version if put.key in pasts else None
+
+
+def _fresh_answer(put: Put, made: Woken, known: KeyPast) -> Answer:
+    if decide_past(known.past, put.intent) is Verdict.IGNORED and known.last is not None:
+        return Answer(Verdict.IGNORED, known.last)
+    if put.needs_payload and put.payload is None:
+        raise PayloadMissing  # the caller's transaction takes the row back
+    return Answer(Verdict.INSERTED, made.id, made)

@@ -1,0 +1,66 @@
+"""Reading and setting queues."""
+
+from horai.core.errors import NotFound
+from horai.core.queue import QueueSettings, checked_name
+from horai.db import jobs, queues
+from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.db.queues import QueueRow
+from horai.operations.scope import Scope, require_version
+from horai.text import Hint, Refused
+
+
+async def read_queue(scope: Scope, name: str) -> QueueRow:
+    """A queue that was set, or that a job is in or has been in."""
+    async with acquire(scope.pool) as connection:
+        queue = None if "\x00" in name else await queues.find_queue(connection, scope.tenant_id, name)
+    if queue is None:
+        raise NotFound(Refused.NO_QUEUE(name=name[:64]), Hint.QUEUE_COMES())
+    return queue
+
+
+async def set_queue(scope: Scope, name: str, settings: QueueSettings, if_version: int | None = None) -> QueueRow:
+    """Sets all that a queue allows. No claim that is under way, and none that comes, takes more than the new limit."""
+    checked_name(name)
+
+    async def attempt() -> QueueRow:
+        async with transaction(scope.pool) as connection:
+            return await _set(connection, scope, name, settings, if_version)
+
+    queue = await retrying(attempt)
+    scope.wakeups.queue_changed(queue.id)
+    return queue
+
+
+async def _set(
+    connection: Connection, scope: Scope, name: str, settings: QueueSettings, if_version: int | None
+) -> QueueRow:
+    before = await _lock(connection, scope, name, if_version)
+    await queues.shut_queue(connection, before.id)
+    if before.settings.max_concurrency is None and settings.max_concurrency is not None:
+        await queues.adopt_running(connection, before.id)
+    await queues.lock_slots(connection, before.id)
+    await queues.arrange_slots(connection, before.id, settings.max_concurrency, before.version + 1)
+    await queues.relane_queue(connection, before.id, settings.priority_in_force)
+    queue = await queues.write_queue(connection, before.id, settings)
+    await jobs.insert_event(connection, scope.tenant_id, None, "QUEUE_CHANGED", event_of(queue))
+    return queue
+
+
+async def _lock(connection: Connection, scope: Scope, name: str, if_version: int | None) -> QueueRow:
+    await queues.make_queue(connection, scope.tenant_id, name)
+    queue = await queues.lock_queue(connection, scope.tenant_id, name)
+    assert queue is not None  # noqa: S101 — it was made, and queues are never deleted
+    require_version(f"queue {name!r}", queue.version, if_version)
+    return queue
+
+
+def event_of(queue: QueueRow) -> dict[str, object]:
+    """What the event of a change tells."""
+    return {
+        "name": queue.name,
+        "priority": (queue.settings.priority_in_force).name,
+        "maxConcurrency": queue.settings.max_concurrency,
+        "rate": str(queue.settings.rate) if queue.settings.rate else None,
+        "paused": queue.settings.paused,
+        "version": queue.version,
+    }

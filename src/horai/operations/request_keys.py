@@ -1,0 +1,100 @@
+"""Requests that must take effect once: the first of a key stands, the others learn what it made."""
+
+import hashlib
+from dataclasses import dataclass
+
+import asyncpg
+
+from horai.core.errors import Conflict, Duplicate, Invalid, RetryLimited
+from horai.core.settings import KEPT_ANSWER_BYTES, KEPT_KEYS, EngineSettings
+from horai.db import idempotency, instance_queries, jobs
+from horai.db.idempotency import First, RequestKey
+from horai.db.pool import Connection, Plans, Pool, acquire
+from horai.operations.scope import Scope
+from horai.text import Hint, Refused, Wrong
+
+KEY_LIMIT = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """The caller's `Idempotency-Key` and the body it came with."""
+
+    key: str
+    body: bytes
+
+
+def check_request_key(key: str) -> str:
+    """An `Idempotency-Key` as it may be stored; `Invalid` otherwise."""
+    if not 0 < len(key) <= KEY_LIMIT or not key.isprintable() or not key.isascii():
+        raise Invalid.field("Idempotency-Key", Wrong.PRINTABLE(most=KEY_LIMIT))
+    return key
+
+
+def request_key(scope: Scope, verb: str, once: Once) -> RequestKey:
+    """The stored form of a key; the same key may be used once for each verb and object."""
+    check_request_key(once.key)
+    return RequestKey(scope.tenant_id, verb, once.key, hashlib.sha256(once.body).digest())
+
+
+async def take(connection: Connection, request: RequestKey | None) -> bool:
+    """Whether to go on: True for the first request of its key, and for one that brought none.
+
+    Waits for a first request that is in flight, no longer than the connection's lock_timeout, then raises `Conflict`.
+    """
+    if request is None:
+        return True
+    try:
+        is_first = await idempotency.take_key(connection, request)
+    except asyncpg.LockNotAvailableError as error:
+        raise Conflict(Refused.KEY_IN_FLIGHT(key=request.key), Hint.REPEAT_SOON(), extra={"retryAfter": "1"}) from error
+    if not is_first and await idempotency.key_holder(connection, request) is None:
+        raise _too_many_keys()
+    return is_first
+
+
+def _too_many_keys() -> RetryLimited:
+    days, gigabytes = EngineSettings().idempotency_keep.days, KEPT_ANSWER_BYTES // 1024**3
+    return RetryLimited(
+        Refused.KEYS_FULL(most=KEPT_KEYS, gigabytes=gigabytes, days=days),
+        Hint.KEYS_EXPIRE(),
+        extra={"retryAfter": "3600"},
+    )
+
+
+async def bind(connection: Connection, request: RequestKey | None, job_id: int, instance_id: int | None) -> None:
+    """Remembers what the first request made."""
+    if request is not None:
+        await idempotency.bind_key(connection, request, job_id, instance_id)
+
+
+def another_body(request: RequestKey) -> Invalid:
+    """What a request is told that uses the key of one that asked for something else."""
+    return Invalid(
+        Refused.KEY_OTHER_BODY(key=request.key),
+        Hint.NEW_KEY(),
+    )
+
+
+async def duplicate_of(pool: Pool, request: RequestKey) -> Duplicate | Invalid:
+    """What a repeated request is told: what the first one made, or that it asked for something else."""
+    async with acquire(pool, Plans.KEPT) as connection:
+        first = await idempotency.key_holder(connection, request)
+        if first is not None and first.digest != request.digest:
+            return another_body(request)
+        return Duplicate(
+            Refused.KEY_USED(key=request.key),
+            Hint.NOTHING_AGAIN(),
+            extra={"idempotencyKey": request.key, **await _made_by(connection, request, first)},
+        )
+
+
+async def _made_by(connection: Connection, request: RequestKey, first: First | None) -> dict[str, str | None]:
+    if first is None or first.job_id is None:
+        return {}
+    if first.instance_id is not None:
+        instance = await instance_queries.instance_by_id(connection, request.tenant_id, first.instance_id)
+        state = instance.state.name if instance else None
+        return {"jobId": str(first.job_id), "instanceId": str(first.instance_id), "state": state}
+    job = await jobs.find_job(connection, request.tenant_id, str(first.job_id))
+    return {"jobId": str(first.job_id), "state": job.status.name if job else None}

@@ -1,0 +1,64 @@
+"""Who asks, with what at hand, and having read what."""
+
+from dataclasses import dataclass
+
+from horai.core.errors import Invalid, NotFound, PreconditionFailed
+from horai.db import jobs
+from horai.db.jobs import JobRow
+from horai.db.pool import Connection, Pool
+from horai.db.wakeups import Wakeups
+from horai.operations.job_hooks import JobHooks
+from horai.text import Hint, Refused
+
+LONGEST = 20.0
+"""Seconds that one request works: a client waits for half a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A caller's tenant, and the means to serve it."""
+
+    pool: Pool
+    wakeups: Wakeups
+    tenant_id: int
+    tenant: str
+    hooks: tuple[JobHooks, ...]
+    """What features add to the operations on jobs."""
+    longest: float = LONGEST
+    """Seconds after which work that is done in portions stops and says that there is more."""
+    sources: frozenset[str] = frozenset()
+    """Names of the databases that the operator allows reconcilers to read."""
+
+
+async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:
+    """The tenant's job by id or name; `NotFound` otherwise, also for another tenant's."""
+    job = None if "\x00" in reference else await jobs.find_job(connection, scope.tenant_id, reference)
+    if job is None:
+        raise job_not_found(reference)
+    return job
+
+
+async def hold_job(connection: Connection, scope: Scope, reference: str, if_version: int | None = None) -> JobRow:
+    """The same, held alone for a change of it; whoever has seen another version than `if_version` may not."""
+    found = await require_job(connection, scope, reference)
+    job = await jobs.lock_job(connection, found.id)
+    if job is None:
+        raise job_not_found(reference)
+    if job.ticks_for is not None:
+        raise Invalid(Refused.JOB_IS_TICKS(job=job.name), Hint.CHANGE_REFRESH_JOB())
+    require_version(f"job {job.name!r}", job.version, if_version)
+    return job
+
+
+def job_not_found(reference: str) -> NotFound:
+    """One answer for a job that never was, is gone, or is somebody else's."""
+    return NotFound(Refused.NO_JOB(name=reference[:128]), Hint.LISTED_AT(path="/api/v1/jobs"))
+
+
+def require_version(what: str, version: int, if_version: int | None) -> None:
+    """`PreconditionFailed` for whoever has read another version of it; None has read none, and does not mind."""
+    if if_version is not None and version != if_version:
+        raise PreconditionFailed(
+            Refused.OTHER_VERSION(what=what, version=version, read=if_version),
+            Hint.READ_AGAIN(),
+        )

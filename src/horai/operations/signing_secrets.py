@@ -1,0 +1,50 @@
+"""Show and rotate the secret that signs a tenant's calls."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from horai.core.errors import Conflict, Invalid
+from horai.db import jobs, signing_secrets
+from horai.db.pool import acquire, transaction
+from horai.db.signing_secrets import SigningSecret
+from horai.operations.scope import Scope
+from horai.text import Hint, Refused, Wrong, told_by
+from horai.time.durations import parse_duration
+
+OVERLAP = timedelta(hours=24)
+LONGEST_OVERLAP = timedelta(days=30)
+MOST_IN_FORCE = 8
+"""Each secret in force adds a signature of 47 bytes to the headers of every call."""
+
+
+async def list_secrets(scope: Scope) -> Sequence[SigningSecret]:
+    """The tenant's secrets in force, the newest first."""
+    async with acquire(scope.pool) as connection:
+        return await signing_secrets.list_signing_secrets(connection, scope.tenant_id)
+
+
+async def rotate(scope: Scope, expire_old: str | None) -> Sequence[SigningSecret]:
+    """Create a new secret. The others keep signing beside it until `expire_old` (24 h) is over."""
+    overlap = _overlap(expire_old)
+    async with transaction(scope.pool) as connection:
+        await signing_secrets.lock_signing_secrets(connection, scope.tenant_id)
+        known = await signing_secrets.list_signing_secrets(connection, scope.tenant_id)
+        if overlap and len(known) >= MOST_IN_FORCE:
+            raise Conflict(Refused.TOO_MANY_SECRETS(most=MOST_IN_FORCE), Hint.EXPIRE_OLD_SECRETS())
+        await signing_secrets.rotate_signing_secret(connection, scope.tenant_id, overlap)
+        made = await signing_secrets.list_signing_secrets(connection, scope.tenant_id)
+        event = {"id": str(made[0].id), "inForce": len(made)}
+        await jobs.insert_event(connection, scope.tenant_id, None, "SIGNING_SECRET_ROTATED", event)
+    return made
+
+
+def _overlap(expire_old: str | None) -> timedelta:
+    if expire_old is None:
+        return OVERLAP
+    try:
+        overlap = parse_duration(expire_old)
+    except ValueError as error:
+        raise Invalid.field("expireOld", told_by(error)) from error
+    if overlap > LONGEST_OVERLAP:
+        raise Invalid.field("expireOld", Wrong.LONGER_THAN(most=LONGEST_OVERLAP // timedelta(hours=1)))
+    return overlap

@@ -1,0 +1,218 @@
+"""`conn=`: a question asked in the caller's own transaction, over whatever connection they have.
+
+asyncpg, psycopg, SQLAlchemy and Django are told apart by type; no driver is imported that is not loaded already. Each
+question stands in a savepoint: a refused one does not end the caller's transaction, and without a transaction there is
+nothing to set one in, which is refused too.
+"""
+
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from horai.core.errors import FieldError, Forbidden, HoraiError, Invalid, NotFound, TooLarge
+from horai.db import caller_transaction
+from horai.db.caller_transaction import Argument, Question, Row
+
+T = TypeVar("T")
+_Arguments: TypeAlias = tuple[Argument, ...]
+_Run: TypeAlias = Callable[[Any, str, _Arguments], Awaitable[list[Row]]]
+
+_PLACEHOLDER = re.compile(r"\$(\d+)")
+KNOWN = "asyncpg, psycopg, SQLAlchemy (connections and sessions), django.db.connection"
+
+
+def is_sync(conn: object) -> bool:
+    """Whether this connection blocks; `Invalid` for what is none that we know."""
+    return _kind_of(conn).is_sync
+
+
+async def fetch(conn: object, question: Question[T]) -> T:
+    """The answer of the caller's transaction, which stays theirs to commit; a connection that blocks, blocks."""
+    run = _kind_of(conn).run
+    try:
+        await run(conn, caller_transaction.SAVEPOINT, ())
+        answer = question.read(await run(conn, question.statement, question.arguments))
+        await run(conn, caller_transaction.RELEASE, ())
+    except BaseException as error:  # cancelled, too: the caller's transaction may go on
+        with suppress(Exception):  # no transaction, or no connection any more: there is nothing to return to
+            await run(conn, caller_transaction.RETURN, ())
+            await run(conn, caller_transaction.RELEASE, ())
+        if (refusal := _refusal(error)) is not None:
+            raise refusal from error
+        raise
+    return answer
+
+
+def fetch_now(conn: object, question: Question[T]) -> T:
+    """The same without `await`, over a connection that blocks."""
+    if not is_sync(conn):
+        raise Invalid(
+            f"{_name_of(conn)} is an asynchronous connection, and this call cannot wait for it.",
+            "Use the asynchronous verb (`await job.put(…, conn=conn)`), or pass a connection that blocks.",
+        )
+    asked = fetch(conn, question)
+    try:
+        asked.send(None)  # all it does happens here: nothing it awaits ever waits
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("a connection that blocks has waited")
+
+
+async def _asyncpg(conn: Any, statement: str, arguments: _Arguments) -> list[Row]:
+    return [tuple(row) for row in await conn.fetch(statement, *arguments)]
+
+
+async def _psycopg(conn: Any, statement: str, arguments: _Arguments) -> list[Row]:
+    """With a cursor of our own making: the connection may have been given other kinds of cursors and rows."""
+    psycopg: Any = sys.modules["psycopg"]
+    with psycopg.Cursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
+        cursor.execute(_with_names(statement, r"%(a\1)s"), _named(arguments))
+        return cursor.fetchall() if cursor.description else []
+
+
+async def _psycopg_async(conn: Any, statement: str, arguments: _Arguments) -> list[Row]:
+    psycopg: Any = sys.modules["psycopg"]
+    async with psycopg.AsyncCursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
+        await cursor.execute(_with_names(statement, r"%(a\1)s"), _named(arguments))
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def _sqlalchemy(conn: Any, statement: str, arguments: _Arguments) -> list[Row]:
+    return _rows(conn.execute(_clause(statement), _named(arguments)))
+
+
+async def _sqlalchemy_async(conn: Any, statement: str, arguments: _Arguments) -> list[Row]:
+    return _rows(await conn.execute(_clause(statement), _named(arguments)))
+
+
+async def _session(session: Any, statement: str, arguments: _Arguments) -> list[Row]:
+    return await _sqlalchemy(session.connection(), statement, arguments)
+
+
+async def _session_async(session: Any, statement: str, arguments: _Arguments) -> list[Row]:
+    return await _sqlalchemy_async(await session.connection(), statement, arguments)
+
+
+async def _django(conn: Any, statement: str, arguments: _Arguments) -> list[Row]:
+    with conn.cursor() as cursor:
+        cursor.execute(_with_names(statement, r"%(a\1)s"), _named(arguments))
+        return cursor.fetchall() if cursor.description else []
+
+
+@lru_cache
+def _with_names(statement: str, style: str) -> str:
+    return _PLACEHOLDER.sub(style, statement)
+
+
+@lru_cache
+def _clause(statement: str) -> Any:
+    sqlalchemy: Any = sys.modules["sqlalchemy"]
+    return sqlalchemy.text(_with_names(statement, r":a\1"))
+
+
+def _named(arguments: _Arguments) -> dict[str, Argument]:
+    return {f"a{number}": argument for number, argument in enumerate(arguments, 1)}
+
+
+def _rows(result: Any) -> list[Row]:
+    return [tuple(row) for row in result] if result.returns_rows else []
+
+
+class _Kind(NamedTuple):
+    """A class of connections, by where it is defined, and how a statement is run over one."""
+
+    module: str
+    name: str
+    is_sync: bool
+    run: _Run
+
+
+_KINDS = (
+    _Kind("asyncpg.connection", "Connection", False, _asyncpg),
+    _Kind("asyncpg.pool", "PoolConnectionProxy", False, _asyncpg),
+    _Kind("psycopg", "Connection", True, _psycopg),
+    _Kind("psycopg", "AsyncConnection", False, _psycopg_async),
+    _Kind("sqlalchemy.engine", "Connection", True, _sqlalchemy),
+    _Kind("sqlalchemy.orm", "Session", True, _session),
+    _Kind("sqlalchemy.orm", "scoped_session", True, _session),
+    _Kind("sqlalchemy.ext.asyncio", "AsyncConnection", False, _sqlalchemy_async),
+    _Kind("sqlalchemy.ext.asyncio", "AsyncSession", False, _session_async),
+    _Kind("sqlalchemy.ext.asyncio", "async_scoped_session", False, _session_async),
+    _Kind("django.db.backends.base.base", "BaseDatabaseWrapper", True, _django),
+    _Kind("django.utils.connection", "ConnectionProxy", True, _django),
+)
+
+
+def _kind_of(conn: object) -> _Kind:
+    for kind in _KINDS:
+        known = getattr(sys.modules.get(kind.module), kind.name, None)
+        if known is not None and isinstance(conn, known):
+            return kind
+    raise Invalid.field("conn", f"is no connection but {_name_of(conn)}", f"Known: {KNOWN}.")
+
+
+def _name_of(conn: object) -> str:
+    return f"{type(conn).__module__}.{type(conn).__qualname__}"
+
+
+class _Said(NamedTuple):
+    """What PostgreSQL said, in whatever the driver wrapped it."""
+
+    code: str
+    message: str
+    hint: str | None
+    field: str | None
+
+
+def _said(error: BaseException) -> _Said | None:
+    """The innermost error of the chain that has an SQLSTATE: SQLAlchemy and Django wrap the driver's."""
+    found: _Said | None = None
+    inner: Any = error
+    while inner is not None:
+        diagnosed = getattr(inner, "diag", None)
+        if diagnosed is not None and diagnosed.sqlstate:
+            found = _Said(
+                diagnosed.sqlstate, diagnosed.message_primary, diagnosed.message_hint, diagnosed.column_name or None
+            )
+        elif hasattr(inner, "sqlstate") and hasattr(inner, "message"):
+            found = _Said(
+                inner.sqlstate, inner.message, getattr(inner, "hint", None), getattr(inner, "column_name", None)
+            )
+        inner = inner.__cause__
+    return found
+
+
+_OURS: dict[str, type[HoraiError]] = {"HR404": NotFound, "HR413": TooLarge, "HR422": Invalid}
+_NO_TRANSACTION = "25P01"
+_NO_PERMISSION = "42501"
+_NO_FUNCTION = frozenset({"42883", "3F000"})
+
+
+def _refusal(error: BaseException) -> HoraiError | None:
+    """What the caller is told in our words; None for what is a matter between them and their database."""
+    said = _said(error)
+    if said is None:
+        return None
+    if said.code in _OURS:
+        fault = said.message.removeprefix(f"{said.field}: ")
+        errors = [FieldError(said.field, fault)] if said.field else []
+        return _OURS[said.code](said.message, said.hint, errors)
+    if said.code == _NO_TRANSACTION:
+        return Invalid(
+            "The connection has no open transaction.",
+            "Begin one: `async with conn.transaction()`, `with transaction.atomic()`, …. Without one, leave conn= out.",
+        )
+    if said.code == _NO_PERMISSION:
+        return Forbidden(
+            f"The connection's role may not do this: {said.message}.",
+            "The owner of the schema calls horai.grant_client('<role>') to let it: docs/guides/sql.md.",
+        )
+    if said.code in _NO_FUNCTION:
+        return Invalid(
+            f"The connection's database has no Horai of this version: {said.message}.",
+            "conn= is a connection to the database that Horai lives in; `horai migrate` brings it to this version.",
+        )
+    return None

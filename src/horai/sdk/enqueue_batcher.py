@@ -1,0 +1,126 @@
+"""Many callers' instances in one statement.
+
+Whoever comes while nothing is under way is served at once; whoever comes meanwhile goes with the next statement, all of
+them together. So a lone caller waits for one round trip, and a thousand at once cost a few.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import asyncpg
+
+from horai.core.errors import HoraiError
+from horai.db.claims import Woken
+from horai.db.instances import Unkeyed
+from horai.db.pool import GONE, unavailable
+from horai.db.stage_connection import Line
+from horai.db.wakeups import Wakeups
+from horai.operations.enqueue import enqueue_within
+
+AT_ONCE = 1_000
+
+
+@dataclass(slots=True, eq=False)
+class _Wish:
+    at: datetime | None
+    payload: str | None
+    made: "asyncio.Future[int]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Inserts:
+    """The instances without a key that this process adds, on a connection of their own."""
+
+    def __init__(self, line: Line, wakeups: Wakeups, tenant_id: int) -> None:
+        self._line = line
+        self._wakeups = wakeups
+        self._tenant_id = tenant_id
+        self._waiting: defaultdict[str, list[_Wish]] = defaultdict(list)
+        self._writing: asyncio.Task[None] | None = None
+        self._is_busy = False
+
+    async def add(self, job: str, at: datetime | None, payload: str | None) -> int:
+        """The id of a new instance, durable when it returns."""
+        if not self._is_busy:
+            return await self._add_alone(job, (at, payload))
+        wish = _Wish(at, payload)
+        self._waiting[job].append(wish)
+        return await wish.made
+
+    async def _add_alone(self, job: str, item: Unkeyed) -> int:
+        """Nothing is under way: one statement, and then those who have come meanwhile."""
+        self._is_busy = True
+        try:
+            (made,) = await self._insert(job, [item])
+        finally:
+            self._writing = asyncio.create_task(self._write_all()) if self._waiting else None
+            self._is_busy = self._writing is not None
+        self._wakeups.announce([made])
+        return made.id
+
+    async def _write_all(self) -> None:
+        """Job after job, in turn."""
+        try:
+            while self._waiting:
+                job, wishes = next(iter(self._waiting.items()))
+                del self._waiting[job]
+                if rest := wishes[AT_ONCE:]:
+                    self._waiting[job] = rest
+                await self._write(job, [wish for wish in wishes[:AT_ONCE] if not wish.made.done()])
+        finally:
+            self._writing, self._is_busy = None, False
+
+    async def _write(self, job: str, batch: Sequence[_Wish]) -> None:
+        if not batch:
+            return
+        try:
+            made = await self._insert(job, [(wish.at, wish.payload) for wish in batch])
+        except Exception as error:
+            if len(batch) > 1 and not isinstance(error, HoraiError):  # perhaps one of them is to blame
+                for wish in batch:
+                    await self._write(job, [wish])
+                return
+            for wish in batch:
+                _refuse(wish, error)
+            return
+        self._wakeups.announce(made)
+        for wish, woken in zip(batch, made, strict=True):
+            if not wish.made.done():
+                wish.made.set_result(woken.id)
+
+    async def _insert(self, job: str, items: Sequence[Unkeyed]) -> list[Woken]:
+        try:
+            return await enqueue_within(await self._line.get(), self._tenant_id, job, items)
+        except GONE as error:  # whether it was done, nobody knows: whoever asks again may do it twice
+            self._line.drop()
+            raise unavailable(error) from error
+        except asyncpg.PostgresError as error:
+            if isinstance(error, NOT_A_ROW):
+                self._line.drop()
+                raise unavailable(error) from error
+            raise
+
+    async def close(self) -> None:
+        """Returns when all that was asked for is written."""
+        if self._writing is not None:
+            with suppress(Exception):
+                await self._writing
+        await self._line.close()
+
+
+NOT_A_ROW = (
+    asyncpg.QueryCanceledError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.OperatorInterventionError,
+)
+"""No row is to blame for these: nobody's wish is taken apart for them."""
+
+
+def _refuse(wish: _Wish, error: Exception) -> None:
+    if not wish.made.done():
+        wish.made.set_exception(error)

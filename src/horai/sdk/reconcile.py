@@ -1,0 +1,130 @@
+"""`@app.reconcile`: a function that says what the business wants, held against the instances of a job."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any, cast
+
+from horai.core.errors import Invalid, NotFound
+from horai.db.pool import Connection, acquire, transaction
+from horai.features.reconcile import compare as reconciles
+from horai.features.reconcile import rules as reconcile
+from horai.features.reconcile import store as reconcilers
+from horai.features.reconcile.compare import Comparison, Overtaken, Run, counts_of
+from horai.features.reconcile.rules import Faulty, Row, wanted_row
+from horai.features.reconcile.store import ReconcilerRow
+from horai.operations.scope import Scope, require_job
+from horai.sdk.client import Client
+from horai.sdk.instance import Instance
+from horai.sdk.job_api import Verbs
+
+PAGE = 1_000
+ERROR_SHOWN = 500
+
+Source = Callable[[], Any]
+"""A function without arguments: a generator, async or not, or one that returns what it would yield."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The business wants this key of the job to be run at this time; without a payload, with the job's own."""
+
+    key: str
+    at: datetime
+    payload: Any = None
+    version: int | None = None
+
+
+def comparison_of(
+    client: Callable[[], Awaitable[Client]], function: Source, target: Verbs[Any]
+) -> Callable[[Instance[Any]], Awaitable[dict[str, Any] | None]]:
+    """A job's function that compares what `function` yields with the instances of `target`; its result is the report."""
+    if inspect.signature(function).parameters:
+        raise Invalid.field(
+            function.__name__, "takes something", "A source of a reconciler takes nothing: def wanted(): …"
+        )
+
+    async def compare(instance: Instance[Any]) -> dict[str, Any] | None:
+        scope = (await client()).scope
+        try:
+            comparison = await _begin(scope, instance, target)
+            return await _compare(comparison, function, target)
+        except Overtaken:
+            return None
+        except Exception as error:
+            async with acquire(scope.pool) as connection:
+                told = f"{type(error).__name__}: {error}"[:ERROR_SHOWN].replace("\x00", "")
+                await reconcilers.fail_report(connection, int(instance.id), instance.attempt, told)
+            raise
+
+    return compare
+
+
+async def bind_declared(scope: Scope, targets: Mapping[str, Verbs[Any]]) -> None:
+    """Makes the jobs of these names reconcilers, which REST shows; one whose target is not there yet is left to its first run."""
+    for name, target in targets.items():
+        async with transaction(scope.pool) as connection:
+            with suppress(NotFound):
+                await _bind(connection, scope, name, target)
+
+
+async def _bind(connection: Connection, scope: Scope, name: str, target: Verbs[Any]) -> ReconcilerRow:
+    job = await require_job(connection, scope, name)
+    watched = await require_job(connection, scope, target.name)
+    await reconcilers.bind_reconciler(connection, scope.tenant_id, job.id, watched.id, {"type": "python"})
+    reconciler = await reconcilers.reconciler_of_job(connection, job.id)
+    assert reconciler is not None  # noqa: S101 — it was bound a moment ago
+    return reconciler
+
+
+async def _begin(scope: Scope, instance: Instance[Any], target: Verbs[Any]) -> Comparison:
+    """Bound again: its code may be newer than what the database was told last."""
+    async with transaction(scope.pool) as connection:
+        reconciler = await _bind(connection, scope, instance.job, target)
+    run = Run(int(instance.id), instance.attempt, begins_anew=True)
+    return await reconciles.begin(scope.pool, scope.wakeups, reconciler, run)
+
+
+async def _compare(comparison: Comparison, function: Source, target: Verbs[Any]) -> dict[str, Any]:
+    report = comparison.report
+    if report.finished_at is None:
+        async for page in _pages(function):
+            await comparison.take([_row(one, target) for one in page], None)
+        report = await comparison.finish()
+    return {"reportId": str(report.id), **counts_of(report)}
+
+
+async def _pages(function: Source) -> AsyncGenerator[list[Any]]:
+    """What a function yields, or returns, in pages; one that is not async does not hold up the loop."""
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    source: Any = function() if is_async else await asyncio.to_thread(function)
+    if inspect.isawaitable(source):
+        source = await source
+    if isinstance(source, AsyncIterable):
+        page: list[Any] = []
+        async for one in cast("AsyncIterable[Any]", source):
+            page.append(one)
+            if len(page) == PAGE:
+                yield page
+                page = []
+        yield page
+        return
+    rest = iter(cast("Iterable[Any]", source))
+    while page := await asyncio.to_thread(lambda: list(islice(rest, PAGE))):
+        yield page
+
+
+def _row(one: object, target: Verbs[Any]) -> Row:
+    if not isinstance(one, Wanted):
+        return Faulty(None, f"is no Wanted but {type(one).__name__}")
+    row = wanted_row(one.key, one.at, None, one.version)
+    if isinstance(row, Faulty):
+        return row
+    try:
+        return replace(row, payload=target.declaration.encode(one.payload))
+    except (Invalid, ValueError) as error:
+        return Faulty(row.key, str(error)[: reconcile.TEXT_SHOWN])

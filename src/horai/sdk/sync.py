@@ -1,0 +1,271 @@
+"""The same verbs without `await`, for code that has no event loop: `publish.sync.put("article:42", at=when)`.
+
+They run in an event loop of their own, in a thread of their own. With the caller's own connection (`conn=`) they run
+where the caller is: it belongs to that thread.
+"""
+
+import asyncio
+import os
+import selectors
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
+
+from horai.core.errors import Invalid, NotFound
+from horai.core.put import Verdict
+from horai.sdk.backfills import Backfill, BackfillPlan, BackfillProgress
+from horai.sdk.drivers import is_sync
+from horai.sdk.handle import Handle
+from horai.sdk.job_api import ModeName, Verbs
+
+R = TypeVar("R")
+T = TypeVar("T")
+Q = ParamSpec("Q")
+
+
+class Portal:
+    """An event loop in a daemon thread, started at first need, and again in a process that was forked."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._selector: selectors.BaseSelector | None = None
+        self._lock = threading.Lock()
+        self._inherited: list[object] = []
+
+    def run(self, errand: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine comes to, there."""
+        with self._lock:
+            if self._loop is None:
+                self._selector = selectors.DefaultSelector()
+                self._loop = asyncio.SelectorEventLoop(self._selector)
+                threading.Thread(target=self._loop.run_forever, name="horai-sync", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(errand, self._loop).result()
+
+    def leave_to_parent(self) -> None:
+        """Forget the loop after a fork: its thread and its connections are the parent's.
+
+        The child's copies of the descriptors become /dev/null. Closing the loop instead would unregister its sockets from
+        the epoll instance, which both processes share, and the parent would hear no more from its database. The objects
+        are kept, so that no destructor closes a descriptor that the child has given to another file.
+        """
+        loop, selector = self._loop, self._selector
+        self._loop, self._selector, self._lock = None, None, threading.Lock()
+        if loop is None or selector is None:
+            return
+        self._inherited += [loop, selector]
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        shared: list[int] = [key.fd for key in selector.get_map().values()]
+        own = getattr(selector, "fileno", None)  # epoll and kqueue have a descriptor, select has none
+        if own is not None:
+            shared.append(own())
+        for descriptor in shared:
+            with suppress(OSError):
+                os.dup2(nowhere, descriptor, inheritable=False)
+        os.close(nowhere)
+
+
+PORTAL = Portal()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=PORTAL.leave_to_parent)
+
+
+class SyncHandle(Generic[R]):
+    """A handle whose result is waited for without `await`."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: Handle[R]) -> None:
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return repr(self._handle)
+
+    @property
+    def id(self) -> str:
+        """The instance's id."""
+        return self._handle.id
+
+    @property
+    def decision(self) -> Verdict:
+        """What became of a put."""
+        return self._handle.decision
+
+    @property
+    def duplicate(self) -> bool:
+        """Whether it was there before, and nothing was added."""
+        return self._handle.duplicate
+
+    def result(self, timeout: float | str | timedelta | None = None) -> R:
+        """What the function returned, once it has."""
+        return PORTAL.run(self._handle.result(timeout))
+
+
+def _blocking(
+    verb: Callable[Concatenate[Verbs[Any], Q], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["SyncVerbs[Any]", Q], T]:
+    @wraps(verb)
+    def call(self: "SyncVerbs[Any]", /, *arguments: Q.args, **named: Q.kwargs) -> T:
+        job = self.job
+        if (conn := named.get("conn")) is None:
+            return PORTAL.run(verb(job, *arguments, **named))
+        if not is_sync(conn):
+            raise Invalid.field(
+                "conn", "is asynchronous, and `.sync` does not wait for it", "Await the job's own verb."
+            )
+        try:
+            return _here(verb(job, *arguments, **named))
+        except NotFound:
+            if not PORTAL.run(job.home.declare_missing(job)):
+                raise
+            return _here(verb(job, *arguments, **named))
+
+    return call
+
+
+def _here(errand: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine comes to that waits for nothing: with a synchronous connection, none does."""
+    try:
+        errand.send(None)
+    except StopIteration as end:
+        return cast("T", end.value)
+    raise AssertionError("a connection that blocks has waited")
+
+
+def _handled(
+    verb: Callable[Concatenate[Verbs[Any], Q], Coroutine[Any, Any, Handle[Any]]],
+) -> Callable[Concatenate["SyncVerbs[Any]", Q], SyncHandle[Any]]:
+    blocking = _blocking(verb)
+
+    @wraps(verb)
+    def call(self: "SyncVerbs[Any]", /, *arguments: Q.args, **named: Q.kwargs) -> SyncHandle[Any]:
+        return SyncHandle(blocking(self, *arguments, **named))
+
+    return call
+
+
+class SyncBackfill:
+    """A backfill that is looked at, changed and waited for without `await`."""
+
+    __slots__ = ("_backfill",)
+
+    def __init__(self, backfill: Backfill) -> None:
+        self._backfill = backfill
+
+    def __repr__(self) -> str:
+        return repr(self._backfill)
+
+    @property
+    def id(self) -> str:
+        """The backfill's id."""
+        return self._backfill.id
+
+    @property
+    def total(self) -> int:
+        """How many slots it was to run."""
+        return self._backfill.total
+
+    def progress(self) -> BackfillProgress:
+        """How far it is now."""
+        return PORTAL.run(self._backfill.progress())
+
+    def pause(self, note: str | None = None) -> BackfillProgress:
+        """No further slots; those that were made go on."""
+        return PORTAL.run(self._backfill.pause(note))
+
+    def resume(self, note: str | None = None) -> BackfillProgress:
+        """Goes on where it stopped."""
+        return PORTAL.run(self._backfill.resume(note))
+
+    def cancel(self, note: str | None = None) -> BackfillProgress:
+        """No further slots, and those that wait are cancelled; what runs finishes."""
+        return PORTAL.run(self._backfill.cancel(note))
+
+    def wait(self, timeout: float | str | timedelta | None = None) -> BackfillProgress:
+        """What it came to, once nothing of it is under way."""
+        return PORTAL.run(self._backfill.wait(timeout))
+
+
+class SyncEntities:
+    """A refresh job's entities without `await`."""
+
+    def __init__(self, job: Verbs[Any]) -> None:
+        self.job = job
+
+    def add(self, key: str, payload: object = None, *, conn: Any = None) -> bool:
+        """Adds an entity, or changes its payload; whether it is new."""
+        return _add_entity(SyncVerbs(self.job), key, payload, conn=conn)
+
+    def add_many(self, items: Mapping[str, object] | Iterable[str], *, conn: Any = None) -> int:
+        """Adds many, with their payloads where it is a mapping; how many are new."""
+        return _add_entities(SyncVerbs(self.job), items, conn=conn)
+
+    def remove(self, key: str, *, conn: Any = None) -> bool:
+        """Takes an entity away; whether it was one."""
+        return _remove_entity(SyncVerbs(self.job), key, conn=conn)
+
+
+class SyncVerbs(Generic[R]):
+    """A job's verbs without `await`."""
+
+    def __init__(self, job: Verbs[R]) -> None:
+        self.job = job
+
+    enqueue = _handled(Verbs[Any].enqueue)
+    put = _handled(Verbs[Any].put)
+    trigger = _handled(Verbs[Any].trigger)
+    cancel = _blocking(Verbs[Any].cancel)
+    next = _blocking(Verbs[Any].next)
+    explain = _blocking(Verbs[Any].explain)
+
+    @overload
+    def backfill(
+        self,
+        from_: datetime,
+        to: datetime | None = None,
+        *,
+        mode: ModeName = "missing",
+        rate: str | int | None = None,
+        max_concurrency: int | None = None,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: Literal[False] = False,
+    ) -> SyncBackfill: ...
+    @overload
+    def backfill(
+        self, from_: datetime, to: datetime | None = None, *, mode: ModeName = "missing", dry_run: Literal[True]
+    ) -> BackfillPlan: ...
+    def backfill(self, *arguments: Any, **named: Any) -> SyncBackfill | BackfillPlan:
+        """Runs slots of its past beside its work of now; a dry run only counts them."""
+        verb = cast("Callable[..., Coroutine[Any, Any, Backfill | BackfillPlan]]", self.job.backfill)
+        made = PORTAL.run(verb(*arguments, **named))
+        return SyncBackfill(made) if isinstance(made, Backfill) else made
+
+    @property
+    def entities(self) -> SyncEntities:
+        """What a refresh job comes back to."""
+        return SyncEntities(self.job)
+
+    def enqueue_many(self, *arguments: Any, **named: Any) -> list[SyncHandle[R]]:
+        """New instances, one per payload: all of them or none, in their order."""
+        return [SyncHandle(handle) for handle in _many(self, *arguments, **named)]
+
+
+_many = _blocking(Verbs[Any].enqueue_many)
+
+
+@_blocking
+async def _add_entity(job: Verbs[Any], key: str, payload: object, *, conn: Any = None) -> bool:
+    return await job.entities.add(key, payload, conn=conn)
+
+
+@_blocking
+async def _add_entities(job: Verbs[Any], items: Mapping[str, object] | Iterable[str], *, conn: Any = None) -> int:
+    return await job.entities.add_many(items, conn=conn)
+
+
+@_blocking
+async def _remove_entity(job: Verbs[Any], key: str, *, conn: Any = None) -> bool:
+    return await job.entities.remove(key, conn=conn)

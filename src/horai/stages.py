@@ -1,0 +1,223 @@
+"""The stages of one process, wired together by its roles, started and stopped in order."""
+
+import asyncio
+import gc
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+
+import structlog
+
+from horai.core.health import Vitals
+from horai.core.settings import EngineSettings
+from horai.core.shards import EVERY_ROLE, Role
+from horai.core.shares import Shares
+from horai.db.clock import DatabaseClock
+from horai.db.pool import COMMAND_TIMEOUT, LOOP_LOCK_TIMEOUT, Plans
+from horai.db.stage_connection import Line
+from horai.db.wakeups import Wakeups
+from horai.engine import loop
+from horai.engine.catch_up import Catcher
+from horai.engine.claim_revoker import Recall
+from horai.engine.dispatch.admission import Handout
+from horai.engine.dispatch.attempts import Attempts, Executor
+from horai.engine.dispatch.claimer import Claimer
+from horai.engine.dispatch.dispatcher import Bench, Dispatcher
+from horai.engine.dispatch.in_flight import Holdings
+from horai.engine.dispatch.job_cache import JobBook
+from horai.engine.dispatch.scans import EVERYWHERE, Lanes, Reach
+from horai.engine.janitor import Janitor
+from horai.engine.lease import Keeper
+from horai.engine.listener import Listener
+from horai.engine.loop import Stage
+from horai.engine.minute_stats import Chronicler
+from horai.engine.notifier import Herald
+from horai.engine.overlap_gate import Gatekeeper
+from horai.engine.progress_writer import Scribe
+from horai.engine.rescuer import Rescuer
+from horai.engine.settler import LOCK_TIMEOUT, Settler
+from horai.engine.sweeper import Sweeper
+from horai.engine.trigger import Trigger
+from horai.features.feature import stages_of
+from horai.features.parts import StageParts
+from horai.features.registry import FEATURES, JOB_HOOKS
+
+log = structlog.get_logger(__name__)
+
+SETTLE_GRACE = timedelta(seconds=5)
+HERALD_TIMEOUT = timedelta(seconds=5)
+
+
+def collect_seldom() -> None:
+    """Has Python look for cyclic garbage less often.
+
+    Claimed rows come and go by the thousand and hold no cycles: looking through them each time was a quarter
+    of Python's work in the drain. What is there at the start stays for good and is not looked at again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
+class Engine:
+    """Trigger, dispatch, settle, rescue, tidy: until told to stop."""
+
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        executors: Mapping[str, Executor],
+        wakeups: Wakeups,
+        vitals: Vitals,
+        settings: EngineSettings,
+        roles: frozenset[Role] = EVERY_ROLE,
+        reach: Reach = EVERYWHERE,
+        crew: Shares | None = None,
+        alone: Mapping[str, Executor] = MappingProxyType({}),
+    ) -> None:
+        """`crew` counts what runs where only so many calls run at once."""
+        self._url = url
+        self._alone = alone
+        self._reach = reach
+        self._executors = executors
+        self._wakeups = wakeups
+        self._vitals = vitals
+        self._settings = settings
+        self._roles = roles
+        self.clock = DatabaseClock()
+        self.keeper = Keeper(url, name, settings.lease, self.clock, vitals, roles)
+        self._holdings = Holdings(settings.in_flight, vitals, crew, executors)
+        self._herald = Herald(Line(url, "horai herald", HERALD_TIMEOUT))
+        patience = settings.lease  # three beats
+        self._listener = Listener(
+            Line(url, "horai listener", patience), wakeups, self._herald, lambda: self.keeper.incarnation, patience
+        )
+        self._dispatcher: Dispatcher | None = None
+        self._chronicler: Chronicler | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stages: list[Stage] = []
+        self._attempting = self._line("attempts")
+        self.scribe = Scribe(self._line("scribe"), self.clock)
+        self.recall = Recall(self._line("recall"), self._holdings)
+
+    async def start(self) -> None:
+        """Returns when the node is registered and every loop runs."""
+        collect_seldom()
+        if self._roles & {Role.executor, Role.worker}:
+            self._vitals.slots = self._settings.concurrency or self._settings.in_flight
+            self._vitals.handlers = tuple(sorted(name for name in self._executors if name))
+        else:
+            self._vitals.handlers = ()
+        await self.keeper.start()
+        self._stages = [self._herald, self._listener]
+        if self._roles & {Role.executor, Role.worker}:
+            self._stages += self._executing()
+        if Role.worker in self._roles:
+            self._wakeups.listen_to_outcomes(self.recall.hear)
+            self._stages += [self.scribe, self.recall]
+        if Role.scheduler in self._roles:
+            self._stages += self._scheduling()
+        if self._roles & {Role.executor, Role.worker, Role.scheduler}:
+            self._stages.append(self._gatekeeping())
+        self._stages += self._of_features()
+        self._wakeups.pass_on_to(self._herald.tell)
+        self._wakeups.listen_to_nodes(self.keeper.nudge)
+        self._tasks = [
+            asyncio.create_task(loop.run(stage, self.clock, self._vitals), name=stage.name) for stage in self._stages
+        ]
+
+    def _executing(self) -> list[Stage]:
+        """What claims, runs and settles."""
+        holdings, vitals, settings, clock = self._holdings, self._vitals, self._settings, self.clock
+        book = JobBook()
+        settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings, book.gated)
+        settler.chained = book.chained
+        attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals, self._alone)
+        lanes = Lanes(attempts.handlers, clock.now(), self._reach)
+        claimer = Claimer(self.keeper, lanes, holdings, settler, clock, vitals)
+        handout = Handout(attempts, settler, holdings, book, self._wakeups)
+        bench = Bench(self.keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, settings)
+        dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), bench)
+        sweeper = Sweeper(
+            self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening
+        )
+        self.keeper.on_change.append(dispatcher.signal.set)
+        self.keeper.on_news.append(sweeper.hear_news)
+        self._wakeups.listen(dispatcher.wake)
+        self._wakeups.listen_to_queues(dispatcher.wake_queue)
+        self._wakeups.listen_to_everything(dispatcher.look_everywhere)
+        self._wakeups.listen_to_outcomes(attempts.outcome_reported)
+        mate = settler.mate(self._line("settler 2", LOCK_TIMEOUT))
+        self._chronicler = Chronicler(self._line("chronicler"), vitals, clock.now())
+        return [settler, mate, dispatcher, sweeper, self._chronicler]
+
+    def _scheduling(self) -> list[Stage]:
+        """What makes slots, rescues and tidies."""
+        now = self.clock.now()
+        trigger = Trigger(self._line("trigger"), self.keeper, self._wakeups, self._settings, now)
+        rescuer = Rescuer(self._line("rescuer"), self.keeper, self._wakeups, self._settings)
+        janitor = Janitor(self._line("janitor"), self._wakeups, self._vitals, self._settings, now, JOB_HOOKS)
+        catcher = Catcher(self._line("catcher"), self.keeper, self._wakeups, self._settings)
+        self.keeper.on_change.append(trigger.reload)
+        self.keeper.on_lost_node.append(rescuer.signal.set)
+        self._wakeups.listen_to_schedules(trigger.wake)
+        self._wakeups.listen_to_everything(trigger.reload)
+        self._wakeups.listen_to_relanes(janitor.signal.set)
+        self._wakeups.listen_to_catchups(catcher.signal.set)
+        self.keeper.on_change.append(catcher.signal.set)
+        return [trigger, rescuer, janitor, catcher]
+
+    def _gatekeeping(self) -> Stage:
+        """What lets slots go that waited for their job: wherever runs end, and wherever slots are made."""
+        line = self._line("gatekeeper", LOCK_TIMEOUT)
+        gatekeeper = Gatekeeper(line, self.keeper, self._wakeups, self._settings, self.clock.now())
+        self._wakeups.listen_to_gates(gatekeeper.ask)
+        self._wakeups.listen_to_relanes(gatekeeper.look_everywhere)
+        self.keeper.on_change.append(gatekeeper.look_everywhere)  # as with workflows: who was to ask may have died
+        return gatekeeper
+
+    def _of_features(self) -> list[Stage]:
+        now, lease, wakeups = self.clock.now(), self.keeper, self._wakeups
+        return stages_of(FEATURES, StageParts(self._line, lease, wakeups, self._settings, self._roles, now, JOB_HOOKS))
+
+    def make_room(self) -> None:
+        """Claim again, if there was no room: a crew has given a place back."""
+        self._holdings.wake()
+
+    async def watch(self) -> None:
+        """Returns only when a loop has died, which no error of a step can bring about."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        raise RuntimeError(f"the loop {next(iter(done)).get_name()} has ended")
+
+    async def stop(self) -> None:
+        """Claims nothing more, hands its shards over, lets calls end within the grace, settles them, gives the lease back."""
+        if self._dispatcher is not None:
+            self._dispatcher.is_draining = True
+        await self.keeper.hand_over()
+        if self._dispatcher is not None:
+            await self._dispatcher.stop(self._settings.grace)
+        try:
+            async with asyncio.timeout(SETTLE_GRACE.total_seconds()):
+                await self._holdings.emptied()
+        except TimeoutError:
+            log.warning("not all outcomes were settled; their rows will be rescued", instances=len(self._holdings))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._flush()
+        await self.keeper.stop()
+        for stage in self._stages:
+            await stage.line.close()
+        await self._attempting.close()
+
+    async def _flush(self) -> None:
+        for last in filter(None, (self._herald, self.scribe, self._chronicler)):
+            try:
+                async with asyncio.timeout(1):
+                    await last.flush()
+            except Exception as error:
+                log.warning("the last words were lost", stage=last.name, error=repr(error))
+
+    def _line(self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT) -> Line:
+        idle_timeout = self._settings.idle_in_transaction
+        return Line(self._url, f"horai {stage}", COMMAND_TIMEOUT, lock_timeout, idle_timeout, plans)

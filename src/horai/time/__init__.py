@@ -1,0 +1,1 @@
+"""When things happen: cron, schedules, zones, misfires, overlap. Pure functions of their arguments."""

@@ -1,0 +1,103 @@
+"""When a cron fires: wall-clock matches laid over the real time of a zone.
+
+An expression whose minute or hour field starts with `*` follows real time: it fires at each instant whose wall time
+matches, twice in an overlap, never in a gap. All others name fixed times, and a `DstPolicy` says what becomes of a
+time that does not exist or exists twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
+from zoneinfo import ZoneInfo
+
+from horai.text import Wrong
+from horai.time.cron.calendar import DAY, next_slot
+from horai.time.cron.expression import Cron
+from horai.time.cron.segments import EPOCH, FIRST_YEAR, LAST_YEAR, Segment, segment_at
+
+Gap = Literal["shift", "skip"]
+Overlap = Literal["first", "last", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class DstPolicy:
+    """What becomes of a fixed time when the clock is changed.
+
+    `gap` is for times that are jumped over: `shift` fires once, at the first instant after the gap, however many
+    times were lost in it; `skip` drops them. `overlap` is for times that come twice.
+    """
+
+    gap: Gap = "shift"
+    overlap: Overlap = "first"
+
+    def __post_init__(self) -> None:
+        if self.gap not in get_args(Gap):
+            raise ValueError(Wrong.DST_GAP(allowed=", ".join(get_args(Gap)), given=self.gap))
+        if self.overlap not in get_args(Overlap):
+            raise ValueError(Wrong.DST_OVERLAP(allowed=", ".join(get_args(Overlap)), given=self.overlap))
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> "DstPolicy":
+        """The policy of a JSON object with `gap`, `overlap`, both or none; ValueError for any other."""
+        match spec:
+            case {**fields} if fields.keys() <= {"gap", "overlap"}:
+                return cls(**fields)
+            case _:
+                raise ValueError(f'dst is an object such as {{"gap": "shift", "overlap": "first"}}, not {spec!r}')
+
+
+REAL_TIME = DstPolicy(gap="skip", overlap="both")
+"""What a wildcard expression does, whatever its policy: only what the clock shows counts."""
+
+_DEFAULT = DstPolicy()
+_SECOND = timedelta(seconds=1)
+_BEGIN = (datetime(FIRST_YEAR, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH) // _SECOND
+_END = (datetime(LAST_YEAR, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH) // _SECOND
+_MOST_LOOKS = 100
+"""A slot that is lost in a gap costs two looks, and within 40 years each date comes on each weekday: what the clock
+changes have taken in all of them never fires."""
+
+
+def next_fire(cron: Cron, zone: ZoneInfo, after: datetime, dst: DstPolicy = _DEFAULT) -> datetime | None:
+    """The first fire strictly after `after`, in UTC; None when there is none within a hundred years.
+
+    Years that a year field leaves out do not count.
+    """
+    if after.tzinfo is None:
+        raise ValueError(f"{after.isoformat()} names no instant: it needs a UTC offset")
+    policy = REAL_TIME if cron.is_wildcard else dst
+    earliest = max((after - EPOCH) // _SECOND + 1, _BEGIN)
+    for _ in range(_MOST_LOOKS):
+        if earliest >= _END:
+            break
+        segment = segment_at(zone, earliest)
+        fire = _first_fire(cron, segment, policy, earliest)
+        if fire is not None:
+            return EPOCH + timedelta(seconds=fire)
+        earliest = _next_worth_a_look(cron, segment.end)
+    return None
+
+
+def _first_fire(cron: Cron, segment: Segment, policy: DstPolicy, earliest: int) -> int | None:
+    """The first fire of `segment` at or after `earliest`, which lies in it."""
+    if policy.gap == "shift" and segment.lost_from is not None and earliest == segment.start:
+        lost = next_slot(cron, segment.lost_from)
+        if lost is not None and lost < segment.start + segment.offset:
+            return segment.start
+    begin = max(earliest, segment.repeats_until) if policy.overlap == "first" else earliest
+    end = min(segment.end, segment.repeated_from) if policy.overlap == "last" else segment.end
+    slot = next_slot(cron, begin + segment.offset)
+    if slot is None or slot - segment.offset >= end:
+        return None
+    return slot - segment.offset
+
+
+def _next_worth_a_look(cron: Cron, instant: int) -> int:
+    """An instant at or after `instant` with no fire in between.
+
+    A wall clock is less than a day off UTC, so no slot before `instant - DAY` can still come, and the next one comes
+    no earlier than a day before its wall time: years without a slot are never looked at.
+    """
+    slot = next_slot(cron, instant - DAY)
+    return _END if slot is None else max(instant, slot - DAY)

@@ -1,0 +1,48 @@
+"""Durations as people write them: `500ms`, `5s`, `1h30m`, `10d`."""
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+
+from horai.text import Wrong
+
+LONGEST = timedelta(days=3653)
+"""Ten years: longer is a slip of the pen."""
+
+ACCEPTED = "write a number and a unit, such as 500ms, 5s, 10m, 24h, 10d, or several from large to small: 1h30m"
+
+_LONGEST_TEXT = 64
+_MILLISECOND = timedelta(milliseconds=1)
+_MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_DURATION = re.compile("".join(rf"(?:(?P<{unit}>{_NUMBER}){unit})?" for unit in _MILLISECONDS))
+
+
+def parse_duration(text: str) -> timedelta:
+    """The duration that `text` says, in whole milliseconds; ValueError, with the accepted forms, for anything else."""
+    found = _DURATION.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
+    if not text or found is None:
+        raise ValueError(Wrong.NOT_A_DURATION(text=text[:_LONGEST_TEXT]))
+    exact = sum(_exact(found[unit]) * size for unit, size in _MILLISECONDS.items() if found[unit])
+    if exact.denominator != 1:
+        raise ValueError(Wrong.TOO_FINE(text=text))
+    if exact > LONGEST // _MILLISECOND:
+        raise ValueError(Wrong.TOO_LONG_A_TIME(text=text, days=LONGEST.days))
+    return timedelta(milliseconds=int(exact))
+
+
+def _exact(number: str) -> int | Fraction:
+    return Fraction(number) if "." in number else int(number)
+
+
+def format_duration(duration: timedelta) -> str:
+    """The one canonical text of `duration` (`90m` and `1h30m` both read `1h30m`); `parse_duration` takes it back."""
+    remaining, finer = divmod(duration, _MILLISECOND)
+    if finer or not timedelta(0) <= duration <= LONGEST:
+        raise ValueError(f"{duration} is no duration of whole milliseconds between 0s and {LONGEST.days}d")
+    parts: list[str] = []
+    for unit, size in _MILLISECONDS.items():
+        count, remaining = divmod(remaining, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"

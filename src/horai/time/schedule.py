@@ -1,0 +1,225 @@
+"""A schedule is a value that answers one question: which instant comes next.
+
+Jobs with an equal `identity` fire at the same instants and may share one row. Every instant is UTC.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any, assert_never
+
+from horai.text import Wrong
+from horai.time import cron, exclusions
+from horai.time.cron import Cron, Dialect, DstPolicy
+from horai.time.cron.segments import LAST_YEAR, segment_at
+from horai.time.durations import LONGEST, format_duration, parse_duration
+from horai.time.zones import zone
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SHORTEST_INTERVAL = timedelta(seconds=1)
+DEFAULT_DST = DstPolicy()
+EXCLUDED_IN_A_ROW = exclusions.MOST + 1
+"""So many fires on excluded dates, one after the other, and a schedule counts as one that never fires."""
+
+_MOMENT = timedelta(microseconds=1)
+_CENTURY = timedelta(days=36_525)
+
+
+@dataclass(frozen=True, slots=True)
+class CronSchedule:
+    """Fires when the wall clock of `timezone` matches `expression`, but on no excluded date; `check` says whether all make sense."""
+
+    expression: str
+    timezone: str = "UTC"
+    dst: DstPolicy = DEFAULT_DST
+    dialect: Dialect | None = None
+    """None: the number of fields tells."""
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def cron(self) -> Cron:
+        """The expression, parsed; CronError when it is none."""
+        return _parsed(self.expression, self.dialect)
+
+
+@dataclass(frozen=True, slots=True)
+class EverySchedule:
+    """Fires at `anchor` plus any whole multiple of `interval`, before it too: a fixed rate that never drifts.
+
+    `timezone` is that of the excluded dates.
+    """
+
+    interval: timedelta
+    anchor: datetime = EPOCH
+    timezone: str = "UTC"
+    excluded: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not SHORTEST_INTERVAL <= self.interval <= LONGEST:
+            raise ValueError(Wrong.INTERVAL_RANGE(days=LONGEST.days, given=str(self.interval)))
+        if self.interval % timedelta(milliseconds=1):
+            raise ValueError(f"an interval is a whole number of milliseconds, not {self.interval}")
+        object.__setattr__(self, "anchor", _utc(self.anchor))
+
+
+Schedule = CronSchedule | EverySchedule
+
+
+def next_after(schedule: Schedule, after: datetime) -> datetime | None:
+    """The first fire strictly after `after`, or None when there is none within a hundred years."""
+    fire = _next_of_all(schedule, after)
+    return fire if fire is None or not schedule.excluded else _first_open(schedule, fire)
+
+
+def next_from(schedule: Schedule, instant: datetime) -> datetime | None:
+    """The first fire at or after `instant`."""
+    return next_after(schedule, instant - _MOMENT)
+
+
+def _next_of_all(schedule: Schedule, after: datetime) -> datetime | None:
+    """The same, excluded dates included."""
+    match schedule:
+        case CronSchedule(_, timezone, dst):
+            return cron.next_fire(schedule.cron, zone(timezone), after, dst)
+        case EverySchedule(interval, anchor):
+            try:
+                return anchor + ((_utc(after) - anchor) // interval + 1) * interval
+            except OverflowError:
+                return None
+        case _:
+            assert_never(schedule)
+
+
+def _first_open(schedule: Schedule, fire: datetime) -> datetime | None:
+    """The first fire at or after `fire`, which is one, that lies on no excluded date."""
+    first = fire
+    for _ in range(EXCLUDED_IN_A_ROW):
+        open_at = first_open(schedule, fire)
+        if open_at is None or open_at == fire:
+            return open_at
+        following = _next_of_all(schedule, open_at - _MOMENT)
+        if following is None or following - first > _CENTURY:
+            return None
+        fire = following
+    return None
+
+
+def first_open(schedule: Schedule, instant: datetime) -> datetime | None:
+    """`instant`, or the first midnight after it where its date is excluded; None when no date ever is open again."""
+    if not schedule.excluded:
+        return instant
+    place = zone(schedule.timezone)
+    try:
+        day = instant.astimezone(place).date()
+    except OverflowError:
+        return None
+    open_day = exclusions.next_open(schedule.excluded, day)
+    if open_day is None or open_day == day:
+        return None if open_day is None else instant
+    midnight = datetime.combine(open_day, time(), place)
+    opens = midnight.astimezone(UTC)
+    again = _open_again(schedule, instant, day)
+    if again is not None and again < opens:
+        return again
+    if opens <= instant:
+        # The clock was put back just after midnight and shows the day before again: its second midnight is meant.
+        return midnight.replace(fold=1).astimezone(UTC)
+    # A zone that has jumped over the open day shows a later one, which may be excluded.
+    return opens if opens.astimezone(place).date() == open_day else first_open(schedule, opens)
+
+
+def _open_again(schedule: Schedule, instant: datetime, day: date) -> datetime | None:
+    """When the clock, put back over midnight, shows the day before an excluded one once more, and that one is open."""
+    place = zone(schedule.timezone)
+    if instant.year > LAST_YEAR:
+        return None
+    change = EPOCH + timedelta(seconds=segment_at(place, (instant - EPOCH) // timedelta(seconds=1)).end)
+    shown = change.astimezone(place).date()
+    return change if shown < day and not exclusions.is_excluded(schedule.excluded, shown) else None
+
+
+def wall_of(schedule: Schedule, instant: datetime) -> datetime:
+    """What the clock of the schedule's zone shows."""
+    return instant.astimezone(zone(schedule.timezone)).replace(tzinfo=None)
+
+
+def fires_between(schedule: Schedule, after: datetime, until: datetime, limit: int) -> Iterator[datetime]:
+    """The fires later than `after` and not later than `until`, in order, at most `limit` of them."""
+    for _ in range(limit):
+        fire = next_after(schedule, after)
+        if fire is None or fire > until:
+            return
+        yield fire
+        after = fire
+
+
+def check(schedule: Schedule, after: datetime = EPOCH) -> None:
+    """Passes a schedule that will fire after `after`; ValueError says what is wrong with any other."""
+    if next_after(schedule, after) is None:
+        raise ValueError(cron.NO_NEXT_FIRE)
+
+
+def identity(schedule: Schedule) -> str:
+    """A text of which equals mean equal fires; spaces, case and an anchor moved by whole intervals do not change it."""
+    but = f" but {','.join(schedule.excluded)}" if schedule.excluded else ""
+    match schedule:
+        case CronSchedule(_, timezone, dst):
+            parsed = schedule.cron
+            spoken = "" if schedule.dialect is None else f" as {parsed.dialect}"
+            return f"cron {parsed.expression}{spoken} in {timezone} gap={dst.gap} overlap={dst.overlap}{but}"
+        case EverySchedule(interval, anchor, timezone):
+            phase = (anchor - EPOCH) % interval
+            where = f" in {timezone}" if but else ""
+            return f"every {format_duration(interval)} from {(EPOCH + phase).isoformat()}{where}{but}"
+        case _:
+            assert_never(schedule)
+
+
+def to_spec(schedule: Schedule) -> dict[str, Any]:
+    """The schedule as a JSON object; `from_spec` makes an equal schedule of it."""
+    calendar = {"calendar": list(schedule.excluded)} if schedule.excluded else {}
+    match schedule:
+        case CronSchedule(expression, timezone, dst, dialect):
+            spoken = {} if dialect is None else {"dialect": dialect.value}
+            return {"cron": expression, "timezone": timezone, "dst": asdict(dst), **spoken, **calendar}
+        case EverySchedule(interval, anchor, timezone):
+            place = {"timezone": timezone} if timezone != "UTC" else {}
+            return {"every": format_duration(interval), "anchor": anchor.isoformat(), **place, **calendar}
+        case _:
+            assert_never(schedule)
+
+
+def from_spec(spec: Mapping[str, Any]) -> Schedule:
+    """The schedule of a JSON object; ValueError for a field that is missing, unknown or ill-formed."""
+    fields = spec.keys()
+    excluded = exclusions.check(spec.get("calendar", ()))
+    if "cron" in fields and fields <= {"cron", "timezone", "dst", "dialect", "calendar"}:
+        dst = DstPolicy.from_spec(spec.get("dst", {}))
+        dialect = Dialect(_text(spec, "dialect")) if "dialect" in fields else None
+        return CronSchedule(_text(spec, "cron"), _text(spec, "timezone", "UTC"), dst, dialect, excluded)
+    if "every" in fields and fields <= {"every", "anchor", "timezone", "calendar"}:
+        anchor = datetime.fromisoformat(_text(spec, "anchor", EPOCH.isoformat()))
+        return EverySchedule(parse_duration(_text(spec, "every")), anchor, _text(spec, "timezone", "UTC"), excluded)
+    raise ValueError(f"a schedule has the fields cron, timezone, dst or every, anchor, not {', '.join(fields)}")
+
+
+def _text(spec: Mapping[str, Any], field: str, default: str = "") -> str:
+    value = spec.get(field, default)
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"{field} is a text, not {value!r}")
+
+
+def _utc(instant: datetime) -> datetime:
+    if instant.tzinfo is None:
+        raise ValueError(f"{instant.isoformat()} names no instant: it needs a UTC offset")
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{instant.isoformat()} is beyond the calendar") from None
+
+
+@lru_cache(maxsize=10_000)
+def _parsed(expression: str, dialect: Dialect | None) -> Cron:
+    return cron.parse(expression) if dialect is None else cron.parse(expression, dialect)

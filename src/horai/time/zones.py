@@ -1,0 +1,103 @@
+"""Time zones by their IANA name, by the rules of the package `tzdata`.
+
+Never by the files of the system, which every machine has others of: nodes that share a database agree on each instant,
+and `version` tells by which rules it was computed.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from io import BytesIO
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+import tzdata
+
+from horai.text import Wrong
+
+_NO_PLACES = frozenset({"Factory", "localtime"})
+"""Names that mean another thing on each machine, or nothing."""
+
+
+class Rules(Protocol):
+    """One edition of the zones of the world."""
+
+    @property
+    def version(self) -> str:
+        """Differs from that of any other edition."""
+        ...
+
+    def names(self) -> frozenset[str]:
+        """Every zone there is."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """The TZif file of one of the names."""
+        ...
+
+
+class _Packaged:
+    """The rules of the installed package."""
+
+    version = tzdata.IANA_VERSION
+
+    def names(self) -> frozenset[str]:
+        return frozenset(resources.files("tzdata").joinpath("zones").read_text("utf-8").split())
+
+    def read(self, name: str) -> bytes:
+        return resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+
+
+_PACKAGED: Rules = _Packaged()
+_rules: ContextVar[Rules] = ContextVar("horai zone rules", default=_PACKAGED)
+
+
+@contextmanager
+def use(rules: Rules) -> Generator[None]:
+    """Has this task, and those it starts, see other rules until the end of the block: for tests of a change."""
+    before = _rules.set(rules)
+    try:
+        yield
+    finally:
+        _rules.reset(before)
+
+
+def version() -> str:
+    """The edition of the rules, such as `2026f`."""
+    return _rules.get().version
+
+
+def zone(name: str) -> ZoneInfo:
+    """The zone called `name`, spelt as IANA spells it; ValueError, with the nearest name, for any other text.
+
+    Only listed names are looked up, so that no text can reach another file.
+    """
+    rules = _rules.get()
+    if name not in _known(rules):
+        raise ValueError(Wrong.UNKNOWN_ZONE(name=name[:64], suggestion=_suggestion(rules, name[:64])))
+    return _loaded(rules, name)
+
+
+@cache
+def _known(rules: Rules) -> frozenset[str]:
+    return rules.names() - _NO_PLACES
+
+
+@cache
+def _loaded(rules: Rules, name: str) -> ZoneInfo:
+    """One object for each name, as others remember what they found out about it; at most some 600 of them."""
+    return ZoneInfo.from_file(BytesIO(rules.read(name)), key=name)
+
+
+def _suggestion(rules: Rules, name: str) -> str:
+    """The known name nearest to `name`, whatever its case and even if its region was left out."""
+    by_name = {known.casefold(): known for known in sorted(_known(rules))}
+    by_city = {folded.rpartition("/")[2]: known for folded, known in by_name.items()}
+    wanted = name.casefold().replace(" ", "_")
+    for candidates in (by_name, by_city):
+        if close := get_close_matches(wanted, candidates, n=1, cutoff=0.7):
+            return Wrong.DID_YOU_MEAN(name=candidates[close[0]])
+    return Wrong.WRITE_ZONE()

@@ -1,0 +1,142 @@
+import math
+from bisect import bisect_right
+from threading import Event, Thread
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horai.core.health import BOUNDS, BUCKET_SECONDS, Reading, Vitals, Window, merged, reading_from
+
+
+@given(
+    delays=st.lists(st.floats(-1.0, 5000.0), min_size=1, max_size=200),
+    share=st.sampled_from([0.01, 0.5, 0.95, 0.99, 1.0]),
+)
+def test_a_quantile_is_the_class_of_the_delay_that_sorting_finds(delays: list[float], share: float):
+    vitals = Vitals()
+    vitals.observe_delays(100.0, delays)
+
+    exact = max(sorted(delays)[math.ceil(len(delays) * share) - 1], 0.0)
+    found = vitals.delay_quantile(100.0, share)
+
+    assert found == BOUNDS[min(bisect_right(BOUNDS, exact), len(BOUNDS) - 1)]
+    if BOUNDS[0] <= exact < BOUNDS[-1]:
+        assert exact < found <= exact * 1.25 * (1 + 1e-9)
+
+
+def test_without_attempts_delay_is_zero_and_success_is_whole():
+    vitals = Vitals()
+
+    assert vitals.delay_quantile(0.0, 0.95) == 0.0
+    assert vitals.success_rate(0.0) == 1.0
+
+
+def test_delays_are_forgotten_after_five_minutes():
+    vitals = Vitals()
+    vitals.observe_delays(0.0, [60.0])
+    vitals.observe_delays(200.0, [0.001])
+
+    assert vitals.delay_quantile(250.0, 1.0) > 50
+    assert vitals.delay_quantile(301.0, 1.0) < 0.01
+    assert vitals.started == 2
+
+
+def test_the_success_rate_is_of_the_last_ten_minutes():
+    vitals = Vitals()
+    vitals.observe_outcomes(0.0, failed=1, succeeded=0)
+    vitals.observe_outcomes(300.0, failed=0, succeeded=3)
+
+    assert vitals.success_rate(300.0) == 0.75
+    assert vitals.success_rate(601.0) == 1.0
+    assert vitals.settled == 4
+
+
+@given(times=st.lists(st.floats(0, 2000), max_size=100), now=st.floats(2000, 2600))
+def test_a_window_counts_what_lies_inside_it_give_or_take_a_bucket(times: list[float], now: float):
+    window = Window(300.0, 1)
+    for at in sorted(times):
+        window.count(at, 0)
+
+    (counted,) = window.totals(now)
+
+    surely = sum(at >= now - 300.0 + BUCKET_SECONDS for at in times)
+    at_most = sum(at >= now - 300.0 for at in times)
+    assert surely <= counted <= at_most
+
+
+def test_a_loop_is_overdue_when_its_promise_has_passed():
+    vitals = Vitals()
+    vitals.beat("trigger", 100.0, 30.0)
+    vitals.beat("settler", 100.0, 90.0)
+
+    assert vitals.overdue(130.0) == []
+    assert vitals.overdue(130.1) == ["trigger"]
+    vitals.beat("trigger", 131.0, 30.0)
+    assert vitals.overdue(140.0) == []
+
+
+@pytest.mark.parametrize("delay", [0.0, -5.0])
+def test_an_attempt_before_its_time_counts_as_no_delay(delay: float):
+    vitals = Vitals()
+    vitals.observe_delays(0.0, [delay])
+
+    assert vitals.delay_quantile(0.0, 1.0) == BOUNDS[0]
+
+
+def some_vitals(delays: list[float], failed: int) -> Vitals:
+    vitals = Vitals(in_flight=len(delays), unsettled=1, late_results=2, released_claims=3, retry_backlog=failed)
+    vitals.observe_delays(100.0, delays)
+    vitals.observe_outcomes(100.0, failed=failed, succeeded=len(delays))
+    return vitals
+
+
+@given(
+    processes=st.lists(st.lists(st.floats(0, 100.0), max_size=50), min_size=1, max_size=5),
+    share=st.sampled_from([0.5, 0.95, 0.99]),
+)
+def test_the_readings_of_all_processes_are_those_of_one_that_did_it_all(processes: list[list[float]], share: float):
+    alone = some_vitals([delay for delays in processes for delay in delays], len(processes)).reading(100.0)
+
+    told = [some_vitals(delays, 1).reading(100.0).to_text() for delays in processes]
+    together = merged([reading_from(text, "n") for text in told])
+
+    assert together.delay_quantile(share) == alone.delay_quantile(share)
+    assert together.success_rate() == alone.success_rate()
+    assert together.in_flight == alone.in_flight
+    assert (together.unsettled, together.late_results) == (len(processes), 2 * len(processes))
+    assert together.released_claims == 3 * len(processes)
+
+
+def test_a_process_tells_its_overdue_loops_by_its_name():
+    vitals = Vitals()
+    vitals.beat("trigger", 100.0, 30.0)
+
+    assert reading_from(vitals.reading(200.0).to_text(), "node-2").overdue == ("node-2: trigger",)
+
+
+def test_what_another_version_tells_does_not_break_the_health_of_all():
+    told = reading_from('{"delays":[[3,2],[999,1]],"in_flight":4,"mood":"fine"}', "newer")
+
+    assert told == Reading(delays=((3, 2),), in_flight=4)
+    assert merged([]) == Reading()
+
+
+def test_a_window_may_be_asked_by_another_thread_while_it_counts():
+    vitals, stop, failures = Vitals(), Event(), list[BaseException]()
+
+    def ask() -> None:
+        try:
+            while not stop.is_set():
+                vitals.reading(1e9)
+        except BaseException as error:
+            failures.append(error)
+
+    asking = Thread(target=ask)
+    asking.start()
+    for second in range(20_000):
+        vitals.observe_delays(second * BUCKET_SECONDS, [0.0])
+    stop.set()
+    asking.join()
+
+    assert failures == []

@@ -1,0 +1,84 @@
+"""Workflows for tests: made by the product's own functions, started and looked at by name."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import make
+
+from horai.db.pool import Connection
+from horai.features.workflow import service as workflows
+from horai.features.workflow.definition import checked_nodes
+from horai.features.workflow.run_store import Start
+from horai.features.workflow.runs import start_run
+from horai.features.workflow.service import Workflow, WrittenWorkflow
+from horai.operations.scope import Scope
+
+DIAMOND: Mapping[str, Sequence[str]] = {"load": (), "left": ("load",), "right": ("load",), "report": ("left", "right")}
+
+
+async def workflow(
+    scope: Scope, graph: Mapping[str, Sequence[str]] = DIAMOND, name: str = "nightly", **fields: Any
+) -> Workflow:
+    """A workflow whose nodes have a job each, of their own names; those that are not there are made."""
+    for node in graph:
+        await ensure_job(scope, node)
+    payloads = fields.pop("payloads", {})
+    nodes = checked_nodes(
+        [{"name": node, "after": list(after)} for node, after in graph.items()],
+        [json.dumps(payloads[node]) if node in payloads else None for node in graph],
+    )
+    payload = fields.pop("payload", None)
+    written = WrittenWorkflow({"name": name, **fields}, nodes, None if payload is None else json.dumps(payload))
+    return await workflows.create_workflow(scope, written)
+
+
+async def ensure_job(scope: Scope, name: str) -> None:
+    async with scope.pool.acquire() as connection:
+        found = await connection.fetchval("select id from horai.job where name = $1 and deleted_at is null", name)
+    if found is None:
+        await make.job(scope, name, retry={"maxRetry": 0})
+
+
+async def start(scope: Scope, connection: Connection, made: Workflow, payload: Any = None) -> int:
+    """A run, started as its executor does it; its id."""
+    tick_id = await connection.fetchval("select nextval('horai.instance_id')")
+    now = await connection.fetchval("select date_trunc('milliseconds', clock_timestamp())")
+    text = made.job.payload if payload is None else json.dumps(payload)
+    woken = await start_run(connection, made.job.id, Start(tick_id, now, text))
+    assert woken is not None
+    scope.wakeups.announce(woken)
+    scope.wakeups.runs_asked([tick_id])
+    return tick_id
+
+
+async def states(connection: Connection, run_id: int) -> dict[str, str]:
+    """The state of each node of a run."""
+    rows = await connection.fetch(
+        """select node.name, instance.state from horai.workflow_node node
+           join horai.job_instance instance on instance.instance_id = node.instance_id
+           where node.run_id = $1 and node.is_current order by node.generation, node.name""",
+        run_id,
+    )
+    return {row["name"]: row["state"] for row in rows}
+
+
+async def instance_of(connection: Connection, run_id: int, node: str) -> int:
+    """The instance that a node has now."""
+    return await connection.fetchval(
+        "select instance_id from horai.workflow_node where run_id = $1 and name = $2 and is_current", run_id, node
+    )
+
+
+async def phase(connection: Connection, run_id: int) -> str:
+    """How a run is doing."""
+    number = await connection.fetchval("select phase from horai.workflow_run where id = $1", run_id)
+    return ("RUNNING", "BLOCKED", "SUCCESS", "CANCELLED")[number]
+
+
+async def until_waiting(connection: Connection) -> None:
+    """Return when a session waits for a lock."""
+    async with asyncio.timeout(30):
+        while not await connection.fetchval("select exists (select from pg_locks where not granted)"):
+            await asyncio.sleep(0.01)

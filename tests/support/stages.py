@@ -1,0 +1,266 @@
+"""Stages of the engine on a workbench: called step by step, with a keeper and an executor that do as they are told."""
+
+import asyncio
+import math
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import asyncpg
+import make
+
+from horai.core.calls import Call
+from horai.core.health import Vitals
+from horai.core.outcome import Accepted, Outcome, Succeeded
+from horai.core.queue import QueueSettings
+from horai.core.settings import SHARDS, EngineSettings
+from horai.core.shards import Duty
+from horai.db import nodes
+from horai.db.clock import DatabaseClock
+from horai.db.pool import Dedicated, connect
+from horai.db.stage_connection import Line
+from horai.engine.catch_up import Catcher
+from horai.engine.dispatch.admission import Handout
+from horai.engine.dispatch.attempts import Attempts, Executor
+from horai.engine.dispatch.claimer import Claimer
+from horai.engine.dispatch.dispatcher import Bench, Dispatcher
+from horai.engine.dispatch.in_flight import Holdings
+from horai.engine.dispatch.job_cache import JobBook
+from horai.engine.dispatch.scans import Lanes
+from horai.engine.lease import Keeper
+from horai.engine.overlap_gate import Gatekeeper
+from horai.engine.rescuer import Rescuer
+from horai.engine.settler import LOCK_TIMEOUT, Settler
+from horai.engine.sweeper import Sweeper
+from horai.engine.trigger import Trigger
+from horai.features.backfill.stage import Backfiller
+from horai.features.registry import JOB_HOOKS
+from horai.features.workflow.stage import Conductor
+from horai.operations import queues as accepted_queues
+from horai.operations.scope import Scope
+
+AHEAD = timedelta(milliseconds=200)
+"""The bench's clock is a little fast: what has just become due is looked at, and the database decides."""
+
+SOON = timedelta(milliseconds=50)
+"""A stage that wants to look again within this is still at work."""
+
+SETTINGS = EngineSettings(settle_wait=timedelta(0))
+
+
+@dataclass(slots=True)
+class FixedKeeper:
+    """A lease that holds until the test says otherwise."""
+
+    incarnation: int
+    trusted: bool = True
+    owned: frozenset[int] = frozenset(range(SHARDS))
+
+    @property
+    def trusted_until(self) -> float:
+        return math.inf if self.trusted else -math.inf
+
+    def holds(self) -> bool:
+        return self.trusted
+
+    def shards(self, _duty: Duty) -> frozenset[int]:
+        return self.owned if self.trusted else frozenset()
+
+    @property
+    def keeper(self) -> Keeper:
+        return cast("Keeper", self)
+
+
+@dataclass(slots=True)
+class Recorder:
+    """An executor that notes its calls; each waits for `gate` and comes to what `answer` says."""
+
+    calls: list[Call] = field(default_factory=list[Call])
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    answer: Callable[[Call], Outcome | Accepted] = lambda _: Succeeded()
+
+    async def run(self, call: Call) -> Outcome | Accepted:
+        self.calls.append(call)
+        await self.gate.wait()
+        return self.answer(call)
+
+
+@dataclass(slots=True)
+class Tap:
+    """What the product sends over a line, in order, by its names; what the driver asks for itself does not count."""
+
+    queries: list[asyncpg.connection.LoggedQuery] = field(default_factory=list[asyncpg.connection.LoggedQuery])
+
+    async def names(self) -> list[str]:
+        """Those so far; the driver tells of a statement one turn of the loop later."""
+        await asyncio.sleep(0)
+        return [name for query in self.queries if (name := name_of(query.query))]
+
+    async def about(self, *parts: str) -> list[str]:
+        """The names of those whose text has one of these words in it."""
+        await asyncio.sleep(0)
+        asked = [query for query in self.queries if any(part in query.query for part in parts)]
+        return [name for query in asked if (name := name_of(query.query))]
+
+
+def name_of(query: str) -> str | None:
+    """What the catalogue calls it; `begin`, `commit` or `rollback`; None for anything else."""
+    named = re.match(r"/\* (\w+) \*/|(begin|commit|rollback)\b", query, re.IGNORECASE)
+    return (named[1] or named[2].lower()) if named else None
+
+
+@dataclass(slots=True)
+class Workbench:
+    """Everything a stage is made of."""
+
+    url: str
+    scope: Scope
+    connection: Dedicated
+    keeper: FixedKeeper
+    clock: DatabaseClock
+    vitals: Vitals
+    holdings: Holdings
+    settings: EngineSettings
+    settler: Settler
+    executor: Recorder
+    lines: list[Line] = field(default_factory=list[Line])
+    under_way: list[Attempts] = field(default_factory=list[Attempts])
+    """The calls that a test may leave behind: they are broken off with the bench."""
+
+    def line(self, name: str) -> Line:
+        made = Line(self.url, f"horai {name}", timedelta(seconds=5))
+        self.lines.append(made)
+        return made
+
+    async def tap(self, line: Line) -> Tap:
+        """Notes what goes over the line from now on, as long as its connection lasts."""
+        made = Tap()
+        (await line.get()).add_query_logger(made.queries.append)
+        return made
+
+    def deaf_dispatcher(self, **executors: Any) -> Dispatcher:
+        """One that runs HTTP jobs with the recorder and hears of nothing."""
+        return Dispatcher(self.line("dispatcher"), self.bench(**executors))
+
+    def dispatcher(self, **executors: Any) -> Dispatcher:
+        """One that runs HTTP jobs with the recorder; what the process announces wakes it."""
+        made = self.deaf_dispatcher(**executors)
+        self.scope.wakeups.listen(made.wake)
+        self.scope.wakeups.listen_to_queues(made.wake_queue)
+        self.scope.wakeups.listen_to_everything(made.look_everywhere)
+        return made
+
+    def bench(self, *, alone: Mapping[str, Executor] | None = None, **executors: Any) -> Bench:
+        """What a dispatcher works with; `alone` runs what was lost too often."""
+        keeper, book = self.keeper.keeper, JobBook()
+        self.settler.gated, self.settler.chained = book.gated, book.chained
+        attempts = Attempts(
+            {"": self.executor, **executors},
+            self.settler,
+            keeper,
+            book,
+            self.line("attempts"),
+            self.vitals,
+            alone or {},
+        )
+        self.under_way.append(attempts)
+        lanes = Lanes(attempts.handlers, self.clock.now())
+        claimer = Claimer(keeper, lanes, self.holdings, self.settler, self.clock, self.vitals)
+        handout = Handout(attempts, self.settler, self.holdings, book, self.scope.wakeups)
+        return Bench(keeper, attempts, handout, claimer, lanes, self.holdings, self.clock, self.vitals, self.settings)
+
+    def sweeper(self, dispatcher: Dispatcher) -> Sweeper:
+        """One that looks behind this dispatcher's cursors."""
+        return Sweeper(self.line("sweeper"), dispatcher, self.settler, self.scope.wakeups)
+
+    def trigger(self, now: datetime | None = None) -> Trigger:
+        now = now or self.clock.now()
+        return Trigger(self.line("trigger"), self.keeper.keeper, self.scope.wakeups, self.settings, now)
+
+    def catcher(self) -> Catcher:
+        return Catcher(self.line("catcher"), self.keeper.keeper, self.scope.wakeups, self.settings)
+
+    def backfiller(self) -> Backfiller:
+        return Backfiller(self.line("backfiller"), self.keeper.keeper, self.scope.wakeups, self.settings, JOB_HOOKS)
+
+    def gatekeeper(self) -> Gatekeeper:
+        """One that hears what the process asks of gates."""
+        made = Gatekeeper(
+            self.line("gatekeeper"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
+        )
+        self.scope.wakeups.listen_to_gates(made.ask)
+        return made
+
+    def conductor(self) -> Conductor:
+        """One that hears what the process asks of runs."""
+        made = Conductor(
+            self.line("conductor"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
+        )
+        self.scope.wakeups.listen_to_runs(made.hear)
+        return made
+
+    def rescuer(self) -> Rescuer:
+        return Rescuer(self.line("rescuer"), self.keeper.keeper, self.scope.wakeups, self.settings)
+
+    async def set_queue(self, name: str = "default", **limits: Any) -> int:
+        """Sets what a queue allows, as `PUT /queues` does; its id."""
+        return (await accepted_queues.set_queue(self.scope, name, QueueSettings(**limits))).id
+
+    async def until_idle(self, dispatcher: Dispatcher) -> datetime:
+        """Steps until it is content to wait; when it wants to look again."""
+        async with asyncio.timeout(30):
+            while (again := await dispatcher.step(self.clock.now())) <= self.clock.now() + SOON:
+                await asyncio.sleep(0)
+        return again
+
+    async def settle(self) -> None:
+        """Until nothing is in hand."""
+        async with asyncio.timeout(30):
+            while len(self.holdings):
+                await self.settler.step(self.clock.now())
+                await asyncio.sleep(0)
+
+    async def states(self) -> dict[str, int]:
+        """How many instances are in each state."""
+        found = await self.connection.fetch("select state, count(*) as n from horai.job_instance group by state")
+        return {row["state"]: row["n"] for row in found}
+
+    async def called(self, count: int) -> list[Call]:
+        """The calls, once there are that many."""
+        async with asyncio.timeout(30):
+            while len(self.executor.calls) < count:
+                await asyncio.sleep(0)
+        return self.executor.calls
+
+
+def forget_jobs(dispatcher: Dispatcher) -> None:
+    """As if a second had passed: what is known of jobs is asked for again."""
+    dispatcher.bench.handout._jobs._asked_at.clear()
+
+
+@asynccontextmanager
+async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> AsyncGenerator[Workbench]:
+    """A registered node on a fresh database."""
+    settings = replace(SETTINGS, **changes)
+    connection = await connect(url, "horai test")
+    clock, vitals = DatabaseClock(), Vitals()
+    clock.observe(await nodes.database_time(connection) + ahead)
+    holdings = Holdings(settings.in_flight, vitals)
+    async with make.scope(url) as scope:
+        keeper = FixedKeeper(await make.node(connection))
+        settling = Line(url, "horai settler", timedelta(seconds=5), LOCK_TIMEOUT)
+        settler = Settler(settling, holdings, scope.wakeups, vitals, settings)
+        bench = Workbench(
+            url, scope, connection, keeper, clock, vitals, holdings, settings, settler, Recorder(), [settling]
+        )
+        try:
+            yield bench
+        finally:
+            for attempts in bench.under_way:
+                await attempts.break_off()
+            for line in bench.lines:
+                line.drop()
+            connection.terminate()
