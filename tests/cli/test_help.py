@@ -128,7 +128,7 @@ def test_the_overview_and_the_help_of_up_and_worker_import_neither_node_nor_driv
 
 
 def test_a_worker_imports_neither_the_api_nor_an_http_client() -> None:
-    script = "import sys, horai.cli.working; print(*sys.modules)"
+    script = "import sys, horai.cli.commands.worker_service; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert set(done.stdout.split()).isdisjoint({"horai.node", "fastapi", "uvicorn", "aiohttp"})

@@ -50,7 +50,7 @@ as_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
 SUPERVISOR = """
 import asyncio, sys
 from pathlib import Path
-from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 
 async def main():
     postgres = EmbeddedPostgres(EmbeddedSettings(Path(sys.argv[1])))
@@ -66,7 +66,7 @@ import asyncio, os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import asyncpg, concurrent.futures.thread, encodings.idna
-from horai.db.embedded import EmbeddedPostgres, EmbeddedSettings, url_of
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings, url_of
 
 if os.geteuid() == 0:  # the interpreter itself may lie where that user cannot go, so it is loaded before
     os.setgroups([])

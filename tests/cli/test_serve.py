@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 READY = """
-from horai.cli.serving import serve
+from horai.cli.serve import serve
 
 async def brief(stop, ready):
     ready("brief")
@@ -15,7 +15,7 @@ serve(brief)
 STUCK = """
 import time
 from datetime import timedelta
-from horai.cli.serving import serve
+from horai.cli.serve import serve
 
 async def blocked(stop, ready):
     ready("stuck")
