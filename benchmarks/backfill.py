@@ -16,10 +16,10 @@ from benchmarks.processes import child, module
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai.core.backfill_status import BackfillStatus
-from horai.db.database_location import Place
+from horai.db.database_location import DatabaseLocation
 from horai.db.pool import Dedicated, connect
 from horai.features.backfill import service as backfills
-from horai.features.backfill.rules import Wish
+from horai.features.backfill.rules import BackfillRequest
 from horai.operations import jobs
 from horai.operations.jobs import Written
 from horai.sdk.client import Client, open_client
@@ -50,7 +50,7 @@ async def sample(sitting: Sitting) -> Sample:
     calls, slots = max(int(RATE * sitting.size.seconds), 1), sitting.size.rows
     async with sitting.database("backfill") as url:
         await backlog.make_jobs(url, JOBS)
-        client = await open_client(Place(url=url))
+        client = await open_client(DatabaseLocation(url=url))
         await jobs.create_job(client.scope, Written(FILLED, None))
         async with child(*module("benchmarks.engine_process", url, "noop")) as engine:
             await _load(client, lambda number: number < WARM_UP)
@@ -72,7 +72,7 @@ async def sample(sitting: Sitting) -> Sample:
 async def _beside(client: Client, slots: int) -> tuple[Called, float, float]:
     """Online work until a backfill is done; the seconds that took to count, and to run."""
     asked_at = time.monotonic()
-    wish = Wish(START, START + slots * STEP, max_concurrency=CAP)
+    wish = BackfillRequest(START, START + slots * STEP, max_concurrency=CAP)
     backfill = await backfills.start_backfill(client.scope, "filled", wish)
     begun_at = time.monotonic()
     is_over = asyncio.Event()

@@ -9,7 +9,7 @@ from horai.db.pool import Connection, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
 from horai.operations import jobs
-from horai.operations.job_rows import Written
+from horai.operations.job_rows import JobDocument
 from horai.operations.scope import Scope
 
 LANES = 25
@@ -50,7 +50,7 @@ async def make_jobs(
     scope = Scope(pool, Wakeups(), *tenant, JOB_HOOKS)
     for number in range(count):
         document = {"name": f"noop{number}", "queue": f"q{number}", "target": target}
-        await jobs.create_job(scope, Written(document, None))
+        await jobs.create_job(scope, JobDocument(document, None))
     await pool.close()
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from horai.core.calls import Call
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.outcome import Outcome, Succeeded
 from horai.core.settings import EngineSettings
 from horai.db.wakeups import Wakeups
@@ -56,9 +56,9 @@ async def running_engine(
     wakeups: Wakeups | None = None,
     settings: EngineSettings = SETTINGS,
     handler: str = NOOP,
-) -> AsyncGenerator[Vitals]:
+) -> AsyncGenerator[EngineHealth]:
     """An engine at work, for one handler."""
-    vitals = Vitals()
+    vitals = EngineHealth()
     engine = Engine(url, "bench", {handler: executor}, wakeups or Wakeups(), vitals, settings)
     async with asyncio.timeout(START_WITHIN):
         await engine.start()
@@ -68,7 +68,7 @@ async def running_engine(
         await engine.stop()
 
 
-async def settled(vitals: Vitals, rows: int, within: float = 600.0) -> None:
+async def settled(vitals: EngineHealth, rows: int, within: float = 600.0) -> None:
     """Returns when `rows` outcomes have been written."""
     async with asyncio.timeout(within):
         while vitals.settled < rows:

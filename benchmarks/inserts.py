@@ -11,17 +11,17 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from benchmarks import backlog
-from benchmarks.scenario import Line, Sample, Scenario
+from benchmarks.scenario import Sample, Scenario, StageConnection
 from benchmarks.sitting import Sitting
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.notify import listen
 from horai.db.pool import connect, open_pool
-from horai.db.stage_connection import Line as DatabaseLine
+from horai.db.stage_connection import StageConnection as DatabaseLine
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
-from horai.engine.notifier import Herald
+from horai.engine.notifier import Notifier
 from horai.features.registry import JOB_HOOKS
 from horai.operations.instances import Item, insert_batch
 from horai.operations.scope import Scope
@@ -73,11 +73,11 @@ async def _heralded(url: str) -> AsyncGenerator[tuple[Wakeups, list[str]]]:
     heard: list[str] = []
     ear = await connect(url, "bench ear")
     await listen(ear, lambda _connection, _pid, _channel, payload: heard.append(payload))
-    wakeups, herald = Wakeups(), Herald(DatabaseLine(url, "bench herald"))
+    wakeups, herald = Wakeups(), Notifier(DatabaseLine(url, "bench herald"))
     wakeups.pass_on_to(herald.tell)
     clock = DatabaseClock()
     clock.observe(await nodes.database_time(ear))
-    telling = asyncio.create_task(loop.run(herald, clock, Vitals()))
+    telling = asyncio.create_task(loop.run(herald, clock, EngineHealth()))
     try:
         yield wakeups, heard
         await herald.flush()
@@ -93,8 +93,8 @@ SCENARIO = Scenario(
     "batches of 100, with and without wake-ups",
     sample,
     (
-        Line("without wake-ups", "/s", at_least=10_000.0),
-        Line("with wake-ups", "/s", per="without wake-ups", at_least=0.95),
-        Line("notifications", "sent"),
+        StageConnection("without wake-ups", "/s", at_least=10_000.0),
+        StageConnection("with wake-ups", "/s", per="without wake-ups", at_least=0.95),
+        StageConnection("notifications", "sent"),
     ),
 )

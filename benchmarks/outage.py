@@ -28,7 +28,7 @@ from horai.engine.dispatch.attempts import Executor
 from horai.features.registry import JOB_HOOKS
 from horai.operations import instances, jobs
 from horai.operations.instances import Item
-from horai.operations.job_rows import Written
+from horai.operations.job_rows import JobDocument
 from horai.operations.scope import Scope
 
 STEP, HOURS = timedelta(minutes=10), timedelta(hours=6)
@@ -148,13 +148,13 @@ async def _return(sitting: Sitting, executor: Executor, settings: EngineSettings
 async def _go_down(scope: Scope, connection: Dedicated, many: int, groups: int) -> datetime:
     """Jobs named after their policy and the phase of their schedule, with the hours behind them; when these ended."""
     now = (await nodes.database_time(connection)).replace(microsecond=0)
-    await jobs.create_job(scope, Written({"name": "fresh", "target": WORKER}, None))
+    await jobs.create_job(scope, JobDocument({"name": "fresh", "target": WORKER}, None))
     for group in range(groups):
         phase = SOONEST + (LATEST - SOONEST) * group // groups
         for number, policy in enumerate(POLICIES):
             when = {"every": "10m", "anchor": now + timedelta(seconds=phase), "misfire": policy.written}
             document = {"name": f"{number}-{phase}", "target": WORKER, **when}
-            await jobs.create_job(scope, Written(document, None))
+            await jobs.create_job(scope, JobDocument(document, None))
     await connection.execute(COPY, many // (groups * len(POLICIES)) - 1, timeout=LONG)
     await connection.execute(PUT_BACK, HOURS, timeout=LONG)
     for statement in ("vacuum analyze horai.job, horai.schedule", "checkpoint"):

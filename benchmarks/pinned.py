@@ -14,7 +14,7 @@ from benchmarks.backlog import Spread
 from benchmarks.engines import NoOp, running_engine
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db.pool import connect
 
 TIMES_THE_BACKLOG = 10
@@ -46,7 +46,7 @@ async def _drain(sitting: Sitting, *, is_pinned: bool) -> float:
     return rate
 
 
-async def _settled_or_over(vitals: Vitals, rows: int, until: float) -> None:
+async def _settled_or_over(vitals: EngineHealth, rows: int, until: float) -> None:
     while vitals.settled < rows and time.monotonic() < until:
         await asyncio.sleep(0.01)
 

@@ -19,10 +19,11 @@ from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai.api.context import Context
 from horai.app import create_app
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db import nodes
 from horai.db.pool import connect
 from horai.db.wakeups import Wakeups
+from horai.features.registry import JOB_HOOKS
 from horai.process import pool
 
 CALLERS = 16
@@ -106,7 +107,7 @@ SCENARIOS = tuple(
 async def _serve(url: str) -> None:
     listening = socket.create_server(("127.0.0.1", 0), backlog=128)
     async with pool(url, "bench api", timedelta(seconds=60)) as connections:
-        app = create_app(Context(connections, Wakeups(), Vitals(), 1, "default"))
+        app = create_app(Context(connections, Wakeups(), EngineHealth(), 1, "default", JOB_HOOKS))
         server = uvicorn.Server(uvicorn.Config(app, http="httptools", lifespan="off", log_level="error"))
         serving = asyncio.create_task(server.serve([listening]))
         tell({"port": listening.getsockname()[1]})

@@ -15,15 +15,15 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.backlog import LONG
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.core.refresh import MOST, Pace
-from horai.db.instances import Place
+from horai.core.refresh import MOST, RefreshPace
+from horai.db.instances import InsertTarget
 from horai.db.pool import Dedicated, connect, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.refresh import store as entities
 from horai.features.refresh.store import DueSet, Loaded
 from horai.features.registry import JOB_HOOKS
 from horai.operations import jobs
-from horai.operations.job_rows import Written
+from horai.operations.job_rows import JobDocument
 from horai.operations.scope import Scope
 
 ENTITIES, QUICK_ENTITIES = 1_000_000, 2_000
@@ -79,7 +79,7 @@ async def walk(loaders: Sequence[Dedicated], job_id: int, days: range, limit: in
 
 async def _tick(loaders: Sequence[Dedicated], told: Walk, due: DueSet, limit: int) -> None:
     count = await entities.count_due_entities(loaders[0], due)
-    pace, position = Pace(due.tick, TICK, WINDOW, count), 0
+    pace, position = RefreshPace(due.tick, TICK, WINDOW, count), 0
 
     async def drain(loader: Dedicated, batch_no: int) -> None:
         nonlocal position
@@ -114,7 +114,7 @@ async def fill(connection: Dedicated, job_id: int, count: int) -> float:
     started = time.perf_counter()
     for first in range(0, count, BATCH):
         keys = [f"sku-{number:08}" for number in range(first, min(first + BATCH, count))]
-        await entities.keep_entities(connection, Place(job_id, 1, 0, None), dict.fromkeys(keys))
+        await entities.keep_entities(connection, InsertTarget(job_id, 1, 0, None), dict.fromkeys(keys))
     seconds = time.perf_counter() - started
     await connection.execute("vacuum analyze horai.entity", timeout=LONG)
     return seconds
@@ -122,7 +122,7 @@ async def fill(connection: Dedicated, job_id: int, count: int) -> float:
 
 async def _make_job(url: str) -> int:
     pool = await open_pool(url, "bench", 1)
-    job = await jobs.create_job(Scope(pool, Wakeups(), 1, "default", JOB_HOOKS), Written(JOB, None))
+    job = await jobs.create_job(Scope(pool, Wakeups(), 1, "default", JOB_HOOKS), JobDocument(JOB, None))
     await pool.close()
     return job.id
 

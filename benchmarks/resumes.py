@@ -11,7 +11,7 @@ from horai.db.pool import open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
 from horai.operations import jobs
-from horai.operations.job_rows import Written
+from horai.operations.job_rows import JobDocument
 from horai.operations.scope import Scope
 
 JOBS = 1_000
@@ -43,7 +43,7 @@ async def _make(url: str, count: int) -> None:
     scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
     for number in range(count):
         document = {"name": f"job{number}", "cron": f"{number % CRONS} 3 * * *", "tags": [TAG]}
-        await jobs.create_job(scope, Written(document, None))
+        await jobs.create_job(scope, JobDocument(document, None))
     await pool.close()
 
 

@@ -24,7 +24,7 @@ from benchmarks.processes import child, module, quiet, tell, told_to_end
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai import Handle, Horai, Instance, Job
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db.pool import connect, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
@@ -79,11 +79,11 @@ class Noting(Application):
 
 
 @asynccontextmanager
-async def worker(url: str, app: Horai, concurrency: int = CONCURRENCY) -> AsyncGenerator[Vitals]:
+async def worker(url: str, app: Horai, concurrency: int = CONCURRENCY) -> AsyncGenerator[EngineHealth]:
     """The application's worker, at work."""
     pool = await open_pool(url, "bench", 2)
     scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
-    vitals = Vitals()
+    vitals = EngineHealth()
     async with working(url, app, WorkerSettings(name="bench", concurrency=concurrency), scope, vitals):
         yield vitals
     await pool.close()

@@ -7,7 +7,7 @@ from typing import cast
 
 from horai.api.context import Context
 from horai.app import create_app
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db.pool import Pool
 from horai.db.wakeups import Wakeups
 
@@ -16,7 +16,7 @@ FILE = Path(__file__).resolve().parent.parent / "console" / "openapi.json"
 
 def render() -> str:
     """The document; describing the routes takes no database."""
-    without_database = Context(cast("Pool", None), Wakeups(), Vitals(), 0, "default")
+    without_database = Context(cast("Pool", None), Wakeups(), EngineHealth(), 0, "default", ())
     return json.dumps(create_app(without_database).openapi(), indent=1, ensure_ascii=False) + "\n"
 
 

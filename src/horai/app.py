@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from horai import __version__
 from horai.api import problems, reference
-from horai.api.connection_limits import Door
+from horai.api.connection_limits import ConnectionLimits
 from horai.api.console import Console
 from horai.api.context import Context, shapes_taken
 from horai.api.guard import Guard
@@ -40,7 +40,7 @@ def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
     )
     app.state.context = context
     app.state.limits = limits
-    app.state.door = Door(limits)
+    app.state.door = ConnectionLimits(limits)
     app.state.closing = list[Callable[[], None]]()
     for module in (*KERNEL, *(feature.module(name) for feature in FEATURES for name in feature.routes)):
         app.include_router(module.router)

@@ -19,7 +19,7 @@ from horai.api.context import Context
 from horai.api.protocol import LimitedProtocol
 from horai.app import create_app
 from horai.core.addresses import AddressPolicy
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
 from horai.db import jobs
@@ -56,7 +56,7 @@ class NodeSettings:
     """URLs of the databases that reconcilers may read, by the names that the operator gave them."""
 
 
-class Company(Protocol):
+class ChildProcesses(Protocol):
     """Further processes on the same database, which come and go with this one."""
 
     def start(self, url: str) -> None:
@@ -73,7 +73,7 @@ class Company(Protocol):
 
 
 async def run(
-    settings: NodeSettings, stop: asyncio.Event, ready: Callable[[str], None], company: Company | None = None
+    settings: NodeSettings, stop: asyncio.Event, ready: Callable[[str], None], company: ChildProcesses | None = None
 ) -> None:
     """Serves until `stop` is set. `ready` is told the address once requests are answered, or the name of a node without."""
     async with AsyncExitStack() as stack:
@@ -82,7 +82,7 @@ async def run(
         if company is not None:
             stack.push_async_callback(company.end)
         await stack.enter_async_context(watched(url))
-        vitals, wakeups = Vitals(), Wakeups()
+        vitals, wakeups = EngineHealth(), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
         parts = ExecutorParts(connections, wakeups, settings.engine, settings.sources)
         builtin = await stack.enter_async_context(executors_of(FEATURES, parts))
@@ -152,7 +152,7 @@ async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def _engine(
-    url: str, settings: NodeSettings, wakeups: Wakeups, vitals: Vitals, builtin: Mapping[str, Executor]
+    url: str, settings: NodeSettings, wakeups: Wakeups, vitals: EngineHealth, builtin: Mapping[str, Executor]
 ) -> AsyncGenerator[Engine]:
     """Run an engine; `builtin` are the executors of features, by handler."""
     http = HttpExecutor(

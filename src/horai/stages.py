@@ -8,32 +8,32 @@ from types import MappingProxyType
 
 import structlog
 
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role
 from horai.core.shares import Shares
 from horai.db.clock import DatabaseClock
 from horai.db.pool import COMMAND_TIMEOUT, LOOP_LOCK_TIMEOUT, Plans
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
-from horai.engine.catch_up import Catcher
-from horai.engine.claim_revoker import Recall
-from horai.engine.dispatch.admission import Handout
+from horai.engine.catch_up import CatchUp
+from horai.engine.claim_revoker import ClaimRevoker
+from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts, Executor
 from horai.engine.dispatch.claimer import Claimer
-from horai.engine.dispatch.dispatcher import Bench, Dispatcher
-from horai.engine.dispatch.in_flight import Holdings
-from horai.engine.dispatch.job_cache import JobBook
-from horai.engine.dispatch.scans import EVERYWHERE, Lanes, Reach
+from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
+from horai.engine.dispatch.in_flight import InFlight
+from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.dispatch.scans import EVERYWHERE, Reach, Scans
 from horai.engine.janitor import Janitor
-from horai.engine.lease import Keeper
+from horai.engine.lease import NodeLease
 from horai.engine.listener import Listener
 from horai.engine.loop import Stage
-from horai.engine.minute_stats import Chronicler
-from horai.engine.notifier import Herald
-from horai.engine.overlap_gate import Gatekeeper
-from horai.engine.progress_writer import Scribe
+from horai.engine.minute_stats import MinuteStats
+from horai.engine.notifier import Notifier
+from horai.engine.overlap_gate import OverlapGate
+from horai.engine.progress_writer import ProgressWriter
 from horai.engine.rescuer import Rescuer
 from horai.engine.settler import LOCK_TIMEOUT, Settler
 from horai.engine.sweeper import Sweeper
@@ -68,7 +68,7 @@ class Engine:
         name: str,
         executors: Mapping[str, Executor],
         wakeups: Wakeups,
-        vitals: Vitals,
+        vitals: EngineHealth,
         settings: EngineSettings,
         roles: frozenset[Role] = EVERY_ROLE,
         reach: Reach = EVERYWHERE,
@@ -85,20 +85,24 @@ class Engine:
         self._settings = settings
         self._roles = roles
         self.clock = DatabaseClock()
-        self.keeper = Keeper(url, name, settings.lease, self.clock, vitals, roles)
-        self._holdings = Holdings(settings.in_flight, vitals, crew, executors)
-        self._herald = Herald(Line(url, "horai herald", HERALD_TIMEOUT))
+        self.keeper = NodeLease(url, name, settings.lease, self.clock, vitals, roles)
+        self._holdings = InFlight(settings.in_flight, vitals, crew, executors)
+        self._herald = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT))
         patience = settings.lease  # three beats
         self._listener = Listener(
-            Line(url, "horai listener", patience), wakeups, self._herald, lambda: self.keeper.incarnation, patience
+            StageConnection(url, "horai listener", patience),
+            wakeups,
+            self._herald,
+            lambda: self.keeper.incarnation,
+            patience,
         )
         self._dispatcher: Dispatcher | None = None
-        self._chronicler: Chronicler | None = None
+        self._chronicler: MinuteStats | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stages: list[Stage] = []
         self._attempting = self._line("attempts")
-        self.scribe = Scribe(self._line("scribe"), self.clock)
-        self.recall = Recall(self._line("recall"), self._holdings)
+        self.scribe = ProgressWriter(self._line("progress_writer"), self.clock)
+        self.recall = ClaimRevoker(self._line("claim_revoker"), self._holdings)
 
     async def start(self) -> None:
         """Returns when the node is registered and every loop runs."""
@@ -129,14 +133,14 @@ class Engine:
     def _executing(self) -> list[Stage]:
         """What claims, runs and settles."""
         holdings, vitals, settings, clock = self._holdings, self._vitals, self._settings, self.clock
-        book = JobBook()
+        book = JobCache()
         settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings, book.gated)
         settler.chained = book.chained
         attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals, self._alone)
-        lanes = Lanes(attempts.handlers, clock.now(), self._reach)
+        lanes = Scans(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.keeper, lanes, holdings, settler, clock, vitals)
-        handout = Handout(attempts, settler, holdings, book, self._wakeups)
-        bench = Bench(self.keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, settings)
+        handout = Admission(attempts, settler, holdings, book, self._wakeups)
+        bench = DispatcherParts(self.keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, settings)
         dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), bench)
         sweeper = Sweeper(
             self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening
@@ -145,10 +149,10 @@ class Engine:
         self.keeper.on_news.append(sweeper.hear_news)
         self._wakeups.listen(dispatcher.wake)
         self._wakeups.listen_to_queues(dispatcher.wake_queue)
-        self._wakeups.listen_to_everything(dispatcher.look_everywhere)
+        self._wakeups.listen_to_everything(dispatcher.rescan_all)
         self._wakeups.listen_to_outcomes(attempts.outcome_reported)
         mate = settler.mate(self._line("settler 2", LOCK_TIMEOUT))
-        self._chronicler = Chronicler(self._line("chronicler"), vitals, clock.now())
+        self._chronicler = MinuteStats(self._line("minute_stats"), vitals, clock.now())
         return [settler, mate, dispatcher, sweeper, self._chronicler]
 
     def _scheduling(self) -> list[Stage]:
@@ -157,7 +161,7 @@ class Engine:
         trigger = Trigger(self._line("trigger"), self.keeper, self._wakeups, self._settings, now)
         rescuer = Rescuer(self._line("rescuer"), self.keeper, self._wakeups, self._settings)
         janitor = Janitor(self._line("janitor"), self._wakeups, self._vitals, self._settings, now, JOB_HOOKS)
-        catcher = Catcher(self._line("catcher"), self.keeper, self._wakeups, self._settings)
+        catcher = CatchUp(self._line("catch_up"), self.keeper, self._wakeups, self._settings)
         self.keeper.on_change.append(trigger.reload)
         self.keeper.on_lost_node.append(rescuer.signal.set)
         self._wakeups.listen_to_schedules(trigger.wake)
@@ -169,11 +173,11 @@ class Engine:
 
     def _gatekeeping(self) -> Stage:
         """What lets slots go that waited for their job: wherever runs end, and wherever slots are made."""
-        line = self._line("gatekeeper", LOCK_TIMEOUT)
-        gatekeeper = Gatekeeper(line, self.keeper, self._wakeups, self._settings, self.clock.now())
+        line = self._line("overlap_gate", LOCK_TIMEOUT)
+        gatekeeper = OverlapGate(line, self.keeper, self._wakeups, self._settings, self.clock.now())
         self._wakeups.listen_to_gates(gatekeeper.ask)
-        self._wakeups.listen_to_relanes(gatekeeper.look_everywhere)
-        self.keeper.on_change.append(gatekeeper.look_everywhere)  # as with workflows: who was to ask may have died
+        self._wakeups.listen_to_relanes(gatekeeper.rescan_all)
+        self.keeper.on_change.append(gatekeeper.rescan_all)  # as with workflows: who was to ask may have died
         return gatekeeper
 
     def _of_features(self) -> list[Stage]:
@@ -218,6 +222,8 @@ class Engine:
             except Exception as error:
                 log.warning("the last words were lost", stage=last.name, error=repr(error))
 
-    def _line(self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT) -> Line:
+    def _line(
+        self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT
+    ) -> StageConnection:
         idle_timeout = self._settings.idle_in_transaction
-        return Line(self._url, f"horai {stage}", COMMAND_TIMEOUT, lock_timeout, idle_timeout, plans)
+        return StageConnection(self._url, f"horai {stage}", COMMAND_TIMEOUT, lock_timeout, idle_timeout, plans)

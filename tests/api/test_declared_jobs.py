@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 import make
-from api import expect, given
 from harness import Client
+
+from api import expect, given
 from horai.cli import views
-from horai.operations.declarations import Declared, declare
+from horai.operations.declarations import DeclaredJob, declare
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
 
@@ -15,7 +16,7 @@ SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}}, "required
 async def declared(database: str) -> Any:
     name = given.name("declared")
     async with make.scope(database, 1) as scope:
-        await declare(scope, "shop", [Declared({"name": name, "payloadSchema": SCHEMA}, '{"id": 1}')])
+        await declare(scope, "shop", [DeclaredJob({"name": name, "payloadSchema": SCHEMA}, '{"id": 1}')])
     return name
 
 

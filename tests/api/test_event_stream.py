@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
-from aiohttp import ClientResponse
-
 import harness
-from api import expect, given
+from aiohttp import ClientResponse
 from harness import Client
+from receiver import Answer, Receiver
+
+from api import expect, given
 from horai.api.context import Context
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.settings import ServerLimits
 from horai.db.pool import Dedicated, close_pool, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.overview.feed import Feed, Reader
 from horai.features.overview.stream import Stream
 from horai.features.overview.topics import EVERY_TOPIC, Topic, changed
-from receiver import Answer, Receiver
 
 PATH = "/api/v1/events"
 
@@ -133,7 +133,7 @@ async def test_a_stop_of_the_server_ends_the_stream_in_good_order(url: str) -> N
 @asynccontextmanager
 async def feed_on(url: str, readers: int = 2, interval: float = 0.02) -> AsyncGenerator[Feed]:
     pool = await open_pool(url, "horai api", 1)
-    yield Feed(Context(pool, Wakeups(), Vitals(), 1, "default", ()), ServerLimits(readers=readers), interval)
+    yield Feed(Context(pool, Wakeups(), EngineHealth(), 1, "default", ()), ServerLimits(readers=readers), interval)
     await close_pool(pool)
 
 

@@ -3,17 +3,17 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 import harness
 import make
-from api import given
+import pytest
 from harness import Client
-from horai.core.health import Vitals
+from receiver import Answer, Receiver
+
+from api import given
+from horai.core.health import EngineHealth
 from horai.core.shards import EVERY_ROLE, Role
 from horai.db import nodes
 from horai.db.pool import connect
-from receiver import Answer, Receiver
 
 NUMBERS = (
     "triggerDelayP50Ms",
@@ -143,7 +143,7 @@ async def test_health_is_that_of_all_nodes_together(url: str, receiver: Receiver
 async def test_a_loop_that_is_stuck_on_another_node_degrades_the_health_of_all(url: str) -> None:
     async with harness.node(url, name="one") as one:
         connection = await connect(url, "horai test")
-        stuck = Vitals()
+        stuck = EngineHealth()
         stuck.beat("trigger", 0.0, 30.0)
         incarnation = await make.node(connection, name="two")
         await nodes.renew_node(connection, incarnation, timedelta(seconds=60), stuck.reading(100.0).to_text())

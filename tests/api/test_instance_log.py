@@ -6,16 +6,17 @@ from itertools import count
 from typing import Any
 
 import make
-from api import given
 from harness import Client
+
+from api import given
 from horai.api.instance_detail import LINES_SHOWN
 from horai.core.calls import Call, WorkerTarget
-from horai.core.outcome import Bury, Complete, Release, Retry
-from horai.core.progress import Notebook
+from horai.core.outcome import Bury, Complete, Release, RetryAt
+from horai.core.progress import ProgressNotes
 from horai.core.settings import SHARDS
 from horai.db import claims, nodes
 from horai.db import progress as notes
-from horai.db.claims import ClaimedBy, Held, LateResult, Position
+from horai.db.claims import Claim, ClaimedBy, LateResult, Position
 from horai.db.pool import Dedicated
 
 SECOND = timedelta(seconds=1)
@@ -29,17 +30,17 @@ class Worker:
     db: Dedicated
     job: Any
     node: int
-    notebook: Notebook = field(default_factory=Notebook)
+    notebook: ProgressNotes = field(default_factory=ProgressNotes)
     numbers: "count[int]" = field(default_factory=lambda: count(1))
 
-    async def claim(self) -> Held:
+    async def claim(self) -> Claim:
         lane = await self.db.fetchval("select lane_id from horai.job where id = $1", int(self.job["id"]))
         positions = [Position(shard, lane, make.LONG_AGO, -1) for shard in range(SHARDS)]
         by = ClaimedBy(self.node, next(self.numbers), await nodes.database_time(self.db))
         (row,) = await claims.claim_due(self.db, by, positions, [1] * SHARDS)
         return row.held
 
-    async def say(self, held: Held, progress: float | None, message: str | None = None) -> None:
+    async def say(self, held: Claim, progress: float | None, message: str | None = None) -> None:
         now = await nodes.database_time(self.db)
         target, name = WorkerTarget(self.job["name"]), self.job["name"]
         call = Call(
@@ -49,7 +50,7 @@ class Worker:
         self.notebook.add(call, now, progress, message)
         await notes.insert_notes(self.db, self.notebook.take(10_000))
 
-    async def shown(self, held: Held) -> Any:
+    async def shown(self, held: Claim) -> Any:
         return await given.read(self.api, {"id": str(held.id)})
 
 
@@ -87,7 +88,7 @@ async def test_each_attempt_shows_what_it_said_itself(api: Client, db: Dedicated
     on = await worker(api, db)
     first = await on.claim()
     await on.say(first, 0.9, "almost")
-    await claims.fail_if_running(db, [(first, Retry(timedelta(0), "KeyError", "'x'"))])
+    await claims.fail_if_running(db, [(first, RetryAt(timedelta(0), "KeyError", "'x'"))])
     waiting = await on.shown(first)
     second = await on.claim()
     await on.say(second, 0.1, "again")

@@ -4,20 +4,20 @@ import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 import make
-from api import expect, given
+import pytest
 from harness import Client
-from horai.core.health import Vitals
-from horai.core.minute_stats import MINUTE, Tally, minute_of, series
+from receiver import Answer, Receiver
+
+from api import expect, given
+from horai.core.health import EngineHealth
+from horai.core.minute_stats import MINUTE, MinuteCounts, minute_of, series
 from horai.core.states import State
 from horai.db import minute_stats
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
-from horai.engine.minute_stats import Chronicler
+from horai.db.stage_connection import StageConnection
+from horai.engine.minute_stats import MinuteStats
 from horai.features.overview import needs_attention
-from receiver import Answer, Receiver
 
 NOON = datetime(2026, 3, 2, 12, 0, 30, tzinfo=UTC)
 
@@ -204,22 +204,22 @@ async def test_a_reconciler_is_told_when_its_last_report_has_found_more_than_it_
 def test_minutes_of_several_processes_are_one_series() -> None:
     first = minute_of(NOON)
     found = [
-        (first, Tally(3, 2, 1, 1, ((4, 3),))),
-        (first, Tally(1, 1, 0, 0, ((2, 1), (4, 1)))),
-        (first + 2 * MINUTE, Tally(1)),
-        (first - MINUTE, Tally(9)),
-        (first + 3 * MINUTE, Tally(9)),
+        (first, MinuteCounts(3, 2, 1, 1, ((4, 3),))),
+        (first, MinuteCounts(1, 1, 0, 0, ((2, 1), (4, 1)))),
+        (first + 2 * MINUTE, MinuteCounts(1)),
+        (first - MINUTE, MinuteCounts(9)),
+        (first + 3 * MINUTE, MinuteCounts(9)),
     ]
 
-    assert series(found, first, 3) == [Tally(4, 3, 1, 1, ((2, 1), (4, 4))), Tally(), Tally(1)]
+    assert series(found, first, 3) == [MinuteCounts(4, 3, 1, 1, ((2, 1), (4, 4))), MinuteCounts(), MinuteCounts(1)]
 
 
 async def test_the_chronicler_writes_a_minute_as_a_whole_and_nothing_while_nothing_happens(
     url: str, connection: Dedicated
 ) -> None:
-    vitals = Vitals()
+    vitals = EngineHealth()
     vitals.incarnation = 7
-    chronicler = Chronicler(Line(url, "horai chronicler"), vitals, NOON)
+    chronicler = MinuteStats(StageConnection(url, "horai minute_stats"), vitals, NOON)
     assert await chronicler.step(NOON) == NOON + timedelta(seconds=10)
     assert await minute_stats.minutes_since(connection, NOON - MINUTE) == []
 
@@ -233,9 +233,9 @@ async def test_the_chronicler_writes_a_minute_as_a_whole_and_nothing_while_nothi
     await chronicler.step(minute_of(NOON) + MINUTE + timedelta(seconds=10))
 
     (first, second) = await minute_stats.minutes_since(connection, minute_of(NOON))
-    assert first == (minute_of(NOON), Tally(2, 6, 1, 1, first[1].delays))
+    assert first == (minute_of(NOON), MinuteCounts(2, 6, 1, 1, first[1].delays))
     assert sum(count for _, count in first[1].delays) == 2
-    assert second == (minute_of(NOON) + MINUTE, Tally(0, 2))
+    assert second == (minute_of(NOON) + MINUTE, MinuteCounts(0, 2))
     await minute_stats.forget_minutes(connection, timedelta(days=1))
     assert await minute_stats.minutes_since(connection, minute_of(NOON)) == []
     await chronicler.line.close()

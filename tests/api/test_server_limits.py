@@ -11,11 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from harness import FAST, Client, node
 from structlog.testing import capture_logs
 
 from api import given
-from harness import FAST, Client, node
-from horai.api.abuse_log import Abuse, Tally
+from horai.api.abuse_log import Abuse, AbuseLog
 from horai.core.settings import ServerLimits
 
 LIMITS = ServerLimits(
@@ -264,7 +264,7 @@ async def test_what_is_not_http_gets_400(url: str) -> None:
 
 async def test_each_kind_of_abuse_is_logged_once_per_window_with_its_count() -> None:
     with capture_logs() as lines:
-        tally = Tally(first=0.05, window=0.2)
+        tally = AbuseLog(first=0.05, window=0.2)
         for _ in range(3):
             tally.note(Abuse.NOT_HTTP, "127.0.0.1")
         tally.note(Abuse.SLOW_BODY, "127.0.0.1")

@@ -8,14 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
-import pytest
-
 import harness
 import make
-from api import expect, given
+import pytest
 from harness import Client
+
+from api import expect, given
 from horai.api.context import Context
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.node import _address, _server
@@ -136,7 +136,7 @@ async def api_alone(url: str) -> AsyncGenerator[Client]:
     """The REST surface over a database that no node works on."""
     async with make.scope(url) as scope, contextlib.AsyncExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        context = Context(scope.pool, scope.wakeups, Vitals(), scope.tenant_id, scope.tenant, scope.hooks)
+        context = Context(scope.pool, scope.wakeups, EngineHealth(), scope.tenant_id, scope.tenant, scope.hooks)
         await stack.enter_async_context(_server(context, listening))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         yield Client(_address(listening), session)

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-
 from harness import HoraiProcess
-from horai.cli.flags import words
-from horai.db.database_location import BadPlace, Place, choose_database, secret
 from terminal import Terminal
+
+from horai.cli.flags import words
+from horai.db.database_location import BadLocation, DatabaseLocation, choose_database, secret
 
 OURS = {"HORAI_DATABASE_URL": "postgresql://ours", "DATABASE_URL": "postgresql://theirs", "HORAI_DATA_DIR": "/d"}
 
@@ -16,18 +16,18 @@ OURS = {"HORAI_DATABASE_URL": "postgresql://ours", "DATABASE_URL": "postgresql:/
 @pytest.mark.parametrize(
     ("url", "data_dir", "environ", "chosen"),
     [
-        (None, None, {}, Place()),
-        (None, None, {"HORAI_DATA_DIR": "/d"}, Place(data_dir=Path("/d"))),
-        (None, None, {"DATABASE_URL": "postgresql://theirs"}, Place("postgresql://theirs")),
-        (None, None, OURS, Place("postgresql://ours", Path("/d"))),
-        ("postgresql://flag", None, OURS, Place("postgresql://flag")),
-        (None, Path("/flag"), OURS, Place(data_dir=Path("/flag"))),
-        ("postgresql://flag", Path("/flag"), OURS, Place("postgresql://flag", Path("/flag"))),
-        (None, None, {"HORAI_DATABASE_URL": "", "DATABASE_URL": ""}, Place()),
+        (None, None, {}, DatabaseLocation()),
+        (None, None, {"HORAI_DATA_DIR": "/d"}, DatabaseLocation(data_dir=Path("/d"))),
+        (None, None, {"DATABASE_URL": "postgresql://theirs"}, DatabaseLocation("postgresql://theirs")),
+        (None, None, OURS, DatabaseLocation("postgresql://ours", Path("/d"))),
+        ("postgresql://flag", None, OURS, DatabaseLocation("postgresql://flag")),
+        (None, Path("/flag"), OURS, DatabaseLocation(data_dir=Path("/flag"))),
+        ("postgresql://flag", Path("/flag"), OURS, DatabaseLocation("postgresql://flag", Path("/flag"))),
+        (None, None, {"HORAI_DATABASE_URL": "", "DATABASE_URL": ""}, DatabaseLocation()),
     ],
 )
 def test_a_flag_beats_the_environment_and_ours_beats_theirs(
-    url: str | None, data_dir: Path | None, environ: dict[str, str], chosen: Place
+    url: str | None, data_dir: Path | None, environ: dict[str, str], chosen: DatabaseLocation
 ) -> None:
     assert choose_database(url, data_dir, environ) == chosen
 
@@ -47,7 +47,7 @@ def test_a_secret_file_that_is_missing_or_empty_is_named(tmp_path: Path) -> None
     (tmp_path / "empty").write_text("\n")
 
     for name in ("absent", "empty"):
-        with pytest.raises(BadPlace, match=f"HORAI_API_KEY_FILE: {tmp_path / name}"):
+        with pytest.raises(BadLocation, match=f"HORAI_API_KEY_FILE: {tmp_path / name}"):
             secret("HORAI_API_KEY", {"HORAI_API_KEY_FILE": str(tmp_path / name)})
 
 

@@ -9,6 +9,7 @@ from string import Formatter
 from typing import Any
 
 import pytest
+from terminal import HORAI, Terminal
 
 import horai
 from horai import __version__
@@ -16,7 +17,6 @@ from horai.cli import hints
 from horai.cli.lazy import load
 from horai.cli.main import COMMANDS
 from horai.text import Hint
-from terminal import HORAI, Terminal
 
 VERBS = {
     "up": set[str](),

@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import make
 from harness import HoraiProcess
-from horai.core.progress import Note
+from terminal import HORAI, Terminal
+
+from horai.core.progress import ProgressNote
 from horai.core.shards import Role
 from horai.db import nodes
 from horai.db import progress as notes
 from horai.db.pool import connect
 from horai.embedded import url_of
-from terminal import HORAI, Terminal
 
 
 def test_F6b_a_key_is_put_moved_listed_and_cancelled(horai: Terminal) -> None:
@@ -74,7 +75,10 @@ async def test_what_a_function_says_is_shown_with_its_attempt(horai: Terminal, s
     said = [(0.1, "begun"), (0.333, None), (None, "still at \x1b[31mit\nall day")]
     await notes.insert_notes(
         connection,
-        [Note(held.id, held.fence, n, now, held.node, 1, progress, line) for n, (progress, line) in enumerate(said)],
+        [
+            ProgressNote(held.id, held.fence, n, now, held.node, 1, progress, line)
+            for n, (progress, line) in enumerate(said)
+        ],
     )
     connection.terminate()
 

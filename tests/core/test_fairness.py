@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sizes import examples
 
-from horai.core.fairness import AGEING_SECONDS, BANDS, Company, Standing, Turns
+from horai.core.fairness import AGEING_SECONDS, BANDS, Contention, FairQueue, QueuePosition
 
 CORE, HIGH, NORMAL, LOW = range(BANDS)
 Place = tuple[str, int]
 
 
-def standing(band: int = NORMAL, tenant: int = 1, queue: str = "q", weight: int = 1) -> Standing:
-    return Standing(band, tenant, queue, weight)
+def standing(band: int = NORMAL, tenant: int = 1, queue: str = "q", weight: int = 1) -> QueuePosition:
+    return QueuePosition(band, tenant, queue, weight)
 
 
-def line_up(turns: Turns[Place], name: str, where: Standing, places: int = 32, now: float = 0.0) -> None:
+def line_up(turns: FairQueue[Place], name: str, where: QueuePosition, places: int = 32, now: float = 0.0) -> None:
     for number in range(places):
         turns.ready((name, number), where, now)
 
@@ -33,7 +33,9 @@ def served(picks: Iterable[tuple[Place, int]]) -> Counter[str]:
     return rows
 
 
-def drain(turns: Turns[Place], standings: dict[str, Standing], picks: int, rows: int, now: float = 0.0) -> Counter[str]:
+def drain(
+    turns: FairQueue[Place], standings: dict[str, QueuePosition], picks: int, rows: int, now: float = 0.0
+) -> Counter[str]:
     """What each name gets while all of them always have more: what was picked is in line again at once."""
     total: Counter[str] = Counter()
     for _ in range(picks):
@@ -56,7 +58,7 @@ def drain(turns: Turns[Place], standings: dict[str, Standing], picks: int, rows:
 def test_shares_are_as_the_weights_whatever_a_pick_may_take(
     rows: int, weights: tuple[int, int], places: tuple[int, int]
 ):
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     standings = {name: standing(tenant=n, weight=w) for n, (name, w) in enumerate(zip("ab", weights, strict=True))}
     for name, count in zip("ab", places, strict=True):
         line_up(turns, name, standings[name], count)
@@ -71,7 +73,7 @@ def test_shares_are_as_the_weights_whatever_a_pick_may_take(
 @pytest.mark.parametrize("rows", [1, 2, 7, 1000])
 def test_weights_of_three_to_one_give_three_to_one(rows: int):
     standings = {"big": standing(tenant=1, weight=3), "small": standing(tenant=2)}
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     for name, where in standings.items():
         line_up(turns, name, where)
 
@@ -82,7 +84,7 @@ def test_weights_of_three_to_one_give_three_to_one(rows: int):
 
 def test_a_tenant_gets_no_more_for_having_many_queues():
     standings = {f"a{n}": standing(tenant=1, queue=f"q{n}") for n in range(20)} | {"b": standing(tenant=2)}
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     for name, where in standings.items():
         line_up(turns, name, where, places=3)
 
@@ -95,7 +97,7 @@ def test_a_tenant_gets_no_more_for_having_many_queues():
 
 def test_a_thousand_tenants_have_equal_shares_though_a_pick_has_room_for_few():
     standings = {f"t{n}": standing(tenant=n) for n in range(1000)}
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     for name, where in standings.items():
         line_up(turns, name, where, places=1)
 
@@ -107,7 +109,7 @@ def test_a_thousand_tenants_have_equal_shares_though_a_pick_has_room_for_few():
 
 def test_a_weight_that_changes_under_a_lasting_backlog_counts_from_then_on():
     standings = {"a": standing(tenant=1), "b": standing(tenant=2)}
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     for name, where in standings.items():
         line_up(turns, name, where)
     before = drain(turns, standings, 200, 10)
@@ -122,7 +124,7 @@ def test_a_weight_that_changes_under_a_lasting_backlog_counts_from_then_on():
 
 def test_a_tenant_that_was_away_is_not_owed_all_it_did_not_ask_for():
     standings = {"a": standing(tenant=1), "b": standing(tenant=2)}
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     line_up(turns, "a", standings["a"])
     line_up(turns, "b", standings["b"])
     drain(turns, standings, 10, 100)
@@ -140,7 +142,7 @@ def test_a_tenant_that_was_away_is_not_owed_all_it_did_not_ask_for():
 
 
 def test_a_more_urgent_band_is_served_alone():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     for band in (LOW, CORE, NORMAL, HIGH):
         line_up(turns, str(band), standing(band, weight=1000 if band else 1), places=2)
 
@@ -151,7 +153,7 @@ def test_a_more_urgent_band_is_served_alone():
 
 
 def test_what_becomes_urgent_is_next():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     line_up(turns, "low", standing(LOW), places=100)
     turns.pick(0.0, 10, 10)
     turns.ready(("core", 0), standing(CORE, tenant=2), 0.0)
@@ -163,7 +165,7 @@ def test_what_becomes_urgent_is_next():
 
 
 def test_a_low_queue_waits_ninety_seconds_behind_a_backlog_of_core_and_no_longer():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     standings = {"core": standing(CORE), "low": standing(LOW, tenant=2)}
     for name, where in standings.items():
         line_up(turns, name, where, places=4)
@@ -177,7 +179,7 @@ def test_a_low_queue_waits_ninety_seconds_behind_a_backlog_of_core_and_no_longer
 
 
 def test_a_queue_that_has_been_served_is_back_in_its_band():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     standings = {"core": standing(CORE), "low": standing(LOW, tenant=2)}
     for name, where in standings.items():
         line_up(turns, name, where, places=4)
@@ -190,7 +192,7 @@ def test_a_queue_that_has_been_served_is_back_in_its_band():
 
 
 def test_a_queue_with_work_left_after_its_turn_is_back_in_its_band():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     standings = {"core": standing(CORE), "low": standing(LOW, tenant=2)}
     for name, where in standings.items():
         line_up(turns, name, where, places=200)
@@ -204,7 +206,7 @@ def test_a_queue_with_work_left_after_its_turn_is_back_in_its_band():
 
 @pytest.mark.parametrize(("band", "wait"), [(HIGH, 30), (NORMAL, 60), (LOW, 90)])
 def test_each_band_is_a_wait_of_thirty_seconds(band: int, wait: int):
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     standings = {"core": standing(CORE), "other": standing(band, tenant=2)}
     for name, where in standings.items():
         line_up(turns, name, where, places=4)
@@ -214,7 +216,7 @@ def test_each_band_is_a_wait_of_thirty_seconds(band: int, wait: int):
 
 
 def test_a_queue_that_has_risen_passes_its_own_band_only():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     line_up(turns, "normal", standing(NORMAL), now=29.0)
     line_up(turns, "high", standing(HIGH), now=29.0)
     line_up(turns, "aged", standing(LOW, tenant=2), now=0.0)
@@ -224,7 +226,7 @@ def test_a_queue_that_has_risen_passes_its_own_band_only():
 
 
 def test_a_place_that_leaves_while_its_queue_has_risen_leaves_nothing_behind():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     line_up(turns, "low", standing(LOW), places=2)
     turns.ready(("core", 0), standing(CORE), 0.0)
     turns.pick(95.0, 1, 1)
@@ -244,7 +246,7 @@ def test_a_pick_keeps_to_its_rows_and_places_and_gives_each_place_something(
     rows: int, places: int, tenants: int, seed: int
 ):
     dice = random.Random(seed)
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     for tenant in range(tenants):
         where = standing(tenant=tenant, queue=str(dice.randrange(3)), weight=dice.randrange(1, 20))
         line_up(turns, str(tenant), where, dice.randrange(1, 20))
@@ -259,14 +261,14 @@ def test_a_pick_keeps_to_its_rows_and_places_and_gives_each_place_something(
 
 
 def test_a_lone_place_gets_everything():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     turns.ready(("a", 0), standing(weight=7), 0.0)
 
     assert turns.pick(0.0, 1000, 64) == [(("a", 0), 1000)]
 
 
 def test_a_place_that_is_ready_twice_is_in_line_once():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     line_up(turns, "a", standing(), places=3)
     line_up(turns, "a", standing(), places=3)
 
@@ -276,7 +278,7 @@ def test_a_place_that_is_ready_twice_is_in_line_once():
 
 
 def test_a_place_that_was_discarded_has_no_turn_and_the_others_have_theirs():
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     line_up(turns, "a", standing(), places=3)
 
     turns.discard(("a", 1))
@@ -292,7 +294,7 @@ def test_a_place_that_was_discarded_has_no_turn_and_the_others_have_theirs():
 def test_every_ready_place_is_picked_in_the_end(seed: int, rows: int, places: int):
     """Whatever stands before it: others come back at once, and time goes on."""
     dice = random.Random(seed)
-    turns: Turns[Place] = Turns()
+    turns: FairQueue[Place] = FairQueue()
     standings = {
         str(n): standing(dice.randrange(BANDS), dice.randrange(4), str(dice.randrange(3)), dice.randrange(1, 5))
         for n in range(8)
@@ -316,8 +318,8 @@ class Lines(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.turns: Turns[int] = Turns()
-        self.waiting: dict[int, Standing] = {}
+        self.turns: FairQueue[int] = FairQueue()
+        self.waiting: dict[int, QueuePosition] = {}
         self.now = 0.0
 
     @initialize(places=st.lists(st.integers(0, 40), max_size=30))
@@ -333,7 +335,7 @@ class Lines(RuleBasedStateMachine):
         weight=st.integers(1, 5),
     )
     def ready(self, place: int, band: int, tenant: int, queue: str, weight: int) -> None:
-        where = Standing(band, tenant, queue, weight)
+        where = QueuePosition(band, tenant, queue, weight)
         self.turns.ready(place, where, self.now)
         self.waiting.setdefault(place, where)
 
@@ -376,7 +378,7 @@ TestLines.settings = settings(
 
 
 def test_company_is_mixed_while_more_than_one_tenant_or_band_was_here_lately():
-    company = Company()
+    company = Contention()
     company.meet(2, 7, now=0.0)
     company.meet(2, 7, now=0.5)
     assert not company.is_mixed(0.5), "one alone, however often"

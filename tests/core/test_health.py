@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.health import BOUNDS, BUCKET_SECONDS, Reading, Vitals, Window, merged, reading_from
+from horai.core.health import BOUNDS, BUCKET_SECONDS, EngineHealth, Reading, SlidingWindow, merged, reading_from
 
 
 @given(
@@ -14,7 +14,7 @@ from horai.core.health import BOUNDS, BUCKET_SECONDS, Reading, Vitals, Window, m
     share=st.sampled_from([0.01, 0.5, 0.95, 0.99, 1.0]),
 )
 def test_a_quantile_is_the_class_of_the_delay_that_sorting_finds(delays: list[float], share: float):
-    vitals = Vitals()
+    vitals = EngineHealth()
     vitals.observe_delays(100.0, delays)
 
     exact = max(sorted(delays)[math.ceil(len(delays) * share) - 1], 0.0)
@@ -26,14 +26,14 @@ def test_a_quantile_is_the_class_of_the_delay_that_sorting_finds(delays: list[fl
 
 
 def test_without_attempts_delay_is_zero_and_success_is_whole():
-    vitals = Vitals()
+    vitals = EngineHealth()
 
     assert vitals.delay_quantile(0.0, 0.95) == 0.0
     assert vitals.success_rate(0.0) == 1.0
 
 
 def test_delays_are_forgotten_after_five_minutes():
-    vitals = Vitals()
+    vitals = EngineHealth()
     vitals.observe_delays(0.0, [60.0])
     vitals.observe_delays(200.0, [0.001])
 
@@ -43,7 +43,7 @@ def test_delays_are_forgotten_after_five_minutes():
 
 
 def test_the_success_rate_is_of_the_last_ten_minutes():
-    vitals = Vitals()
+    vitals = EngineHealth()
     vitals.observe_outcomes(0.0, failed=1, succeeded=0)
     vitals.observe_outcomes(300.0, failed=0, succeeded=3)
 
@@ -54,7 +54,7 @@ def test_the_success_rate_is_of_the_last_ten_minutes():
 
 @given(times=st.lists(st.floats(0, 2000), max_size=100), now=st.floats(2000, 2600))
 def test_a_window_counts_what_lies_inside_it_give_or_take_a_bucket(times: list[float], now: float):
-    window = Window(300.0, 1)
+    window = SlidingWindow(300.0, 1)
     for at in sorted(times):
         window.count(at, 0)
 
@@ -66,7 +66,7 @@ def test_a_window_counts_what_lies_inside_it_give_or_take_a_bucket(times: list[f
 
 
 def test_a_loop_is_overdue_when_its_promise_has_passed():
-    vitals = Vitals()
+    vitals = EngineHealth()
     vitals.beat("trigger", 100.0, 30.0)
     vitals.beat("settler", 100.0, 90.0)
 
@@ -78,14 +78,14 @@ def test_a_loop_is_overdue_when_its_promise_has_passed():
 
 @pytest.mark.parametrize("delay", [0.0, -5.0])
 def test_an_attempt_before_its_time_counts_as_no_delay(delay: float):
-    vitals = Vitals()
+    vitals = EngineHealth()
     vitals.observe_delays(0.0, [delay])
 
     assert vitals.delay_quantile(0.0, 1.0) == BOUNDS[0]
 
 
-def some_vitals(delays: list[float], failed: int) -> Vitals:
-    vitals = Vitals(in_flight=len(delays), unsettled=1, late_results=2, released_claims=3, retry_backlog=failed)
+def some_vitals(delays: list[float], failed: int) -> EngineHealth:
+    vitals = EngineHealth(in_flight=len(delays), unsettled=1, late_results=2, released_claims=3, retry_backlog=failed)
     vitals.observe_delays(100.0, delays)
     vitals.observe_outcomes(100.0, failed=failed, succeeded=len(delays))
     return vitals
@@ -109,7 +109,7 @@ def test_the_readings_of_all_processes_are_those_of_one_that_did_it_all(processe
 
 
 def test_a_process_tells_its_overdue_loops_by_its_name():
-    vitals = Vitals()
+    vitals = EngineHealth()
     vitals.beat("trigger", 100.0, 30.0)
 
     assert reading_from(vitals.reading(200.0).to_text(), "node-2").overdue == ("node-2: trigger",)
@@ -123,7 +123,7 @@ def test_what_another_version_tells_does_not_break_the_health_of_all():
 
 
 def test_a_window_may_be_asked_by_another_thread_while_it_counts():
-    vitals, stop, failures = Vitals(), Event(), list[BaseException]()
+    vitals, stop, failures = EngineHealth(), Event(), list[BaseException]()
 
     def ask() -> None:
         try:

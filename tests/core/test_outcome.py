@@ -17,7 +17,7 @@ from horai.core.outcome import (
     Outcome,
     Postponed,
     Release,
-    Retry,
+    RetryAt,
     Succeeded,
     plan,
     plan_loss,
@@ -37,7 +37,7 @@ def test_B9_an_attempt_completes_by_exactly_three_verbs():
 
     assert set(get_args(Outcome)) - no_completions == {Succeeded, FailedRetryable, FailedUnrecoverable}
     assert Accepted not in get_args(Outcome)
-    assert set(get_args(Decision)) == {Complete, Retry, Bury, Release}
+    assert set(get_args(Decision)) == {Complete, RetryAt, Bury, Release}
 
 
 @pytest.mark.parametrize("failures_before", [0, 5, 900])
@@ -51,7 +51,7 @@ def test_B9_a_retryable_failure_waits_longer_each_time_and_dies_at_the_sixth():
 
     decisions = [plan(POLICY, before, failed, lowest) for before in range(6)]
 
-    waits = [d.delay.total_seconds() for d in decisions if isinstance(d, Retry)]
+    waits = [d.delay.total_seconds() for d in decisions if isinstance(d, RetryAt)]
     assert waits == [1.1, 2.1, 4.1, 8.1, 16.1]
     assert decisions[5] == Bury("HTTP_503", "busy", ("transient_error",))
 
@@ -68,7 +68,7 @@ def test_the_longer_of_backoff_and_the_targets_wish_holds(asked: float | None, w
 
     decision = plan(POLICY, 0, FailedRetryable("HTTP_429", "slow down", wish), lowest)
 
-    assert decision == Retry(timedelta(seconds=waited), "HTTP_429", "slow down")
+    assert decision == RetryAt(timedelta(seconds=waited), "HTTP_429", "slow down")
 
 
 def test_a_wish_does_not_bring_a_spent_instance_back():
@@ -111,7 +111,7 @@ def test_B17_a_loss_waits_and_dies_only_after_maxLost_whatever_maxRetry_is():
     decisions = [plan_loss(policy, before, "gone", lowest) for before in range(3)]
 
     assert decisions == [
-        Retry(timedelta(seconds=2), NODE_LOST, "gone", is_loss=True),
-        Retry(timedelta(seconds=4), NODE_LOST, "gone", is_loss=True),
+        RetryAt(timedelta(seconds=2), NODE_LOST, "gone", is_loss=True),
+        RetryAt(timedelta(seconds=4), NODE_LOST, "gone", is_loss=True),
         Bury(NODE_LOST, "gone", ("transient_error", "crash_loop"), is_loss=True),
     ]

@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horai.core.calls import Call, WorkerTarget
-from horai.core.progress import ATTEMPTS, LINES, MESSAGE_BYTES, MORE, STEP, STEPS, WAITING, Note, Notebook, message_text
+from horai.core.progress import (
+    ATTEMPTS,
+    LINES,
+    MESSAGE_BYTES,
+    MORE,
+    STEP,
+    STEPS,
+    WAITING,
+    ProgressNote,
+    ProgressNotes,
+    message_text,
+)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ALL = 10**9
@@ -19,21 +30,21 @@ def call(instance_id: int = 5, fence: int = 2) -> Call:
     return Call(instance_id, 1, "publish", "default", None, NOON, NOON, 3, fence, NOON, 0, None, target, None, (), 7)
 
 
-def said(notebook: Notebook) -> list[tuple[float | None, str | None]]:
+def said(notebook: ProgressNotes) -> list[tuple[float | None, str | None]]:
     return [(note.progress, note.message) for note in notebook.take(ALL)]
 
 
 def test_a_note_says_whose_it_is_and_when():
-    notebook = Notebook()
+    notebook = ProgressNotes()
 
     notebook.add(call(), NOON, 0.5, "half")
 
-    assert notebook.take(ALL) == [Note(5, 2, 1, NOON, 7, 3, 0.5, "half")]
+    assert notebook.take(ALL) == [ProgressNote(5, 2, 1, NOON, 7, 3, 0.5, "half")]
     assert len(notebook) == 0
 
 
 def test_of_steps_that_wait_the_last_is_kept():
-    notebook = Notebook()
+    notebook = ProgressNotes()
 
     for percent in range(101):
         notebook.add(call(), NOON + timedelta(seconds=percent), percent / 100, None)
@@ -43,7 +54,7 @@ def test_of_steps_that_wait_the_last_is_kept():
 
 
 def test_a_step_replaces_a_step_and_no_line():
-    notebook = Notebook()
+    notebook = ProgressNotes()
 
     notebook.add(call(), NOON, 0.1, "begun")
     notebook.add(call(), NOON, 0.2, None)
@@ -61,7 +72,7 @@ def test_a_step_replaces_a_step_and_no_line():
 
 
 def test_what_is_taken_is_not_replaced_any_more():
-    notebook = Notebook()
+    notebook = ProgressNotes()
     notebook.add(call(), NOON, 0.1, None)
     taken = notebook.take(ALL)
 
@@ -72,7 +83,7 @@ def test_what_is_taken_is_not_replaced_any_more():
 
 
 def test_a_step_that_nobody_could_see_is_left_out_but_never_the_last():
-    notebook = Notebook()
+    notebook = ProgressNotes()
     kept: list[float | None] = []
     for progress in (0.5, 0.5, 0.5 + STEP / 2, 0.5 + STEP * 1.5, 1 - STEP / 2, 1.0, 1.0):
         notebook.add(call(), NOON, progress, None)
@@ -83,7 +94,7 @@ def test_a_step_that_nobody_could_see_is_left_out_but_never_the_last():
 
 
 def test_the_lines_of_an_attempt_are_bounded_and_one_says_that_there_was_more():
-    notebook = Notebook()
+    notebook = ProgressNotes()
 
     for number in range(LINES + 50):
         notebook.add(call(), NOON, None, str(number))
@@ -95,7 +106,7 @@ def test_the_lines_of_an_attempt_are_bounded_and_one_says_that_there_was_more():
 
 
 def test_who_has_said_too_much_is_still_seen_to_make_progress():
-    notebook = Notebook()
+    notebook = ProgressNotes()
     for number in range(LINES + 1):
         notebook.add(call(), NOON, None, str(number))
     notebook.take(ALL)
@@ -107,7 +118,7 @@ def test_who_has_said_too_much_is_still_seen_to_make_progress():
 
 
 def test_steps_to_and_fro_are_bounded_too():
-    notebook = Notebook()
+    notebook = ProgressNotes()
     kept = 0
     for progress in itertools.islice(itertools.cycle((0.2, 0.4, 1.0)), 5 * STEPS):
         notebook.add(call(), NOON, progress, None)
@@ -117,7 +128,7 @@ def test_steps_to_and_fro_are_bounded_too():
 
 
 def test_one_attempt_cannot_take_the_place_of_all_others():
-    notebook = Notebook()
+    notebook = ProgressNotes()
     for number in range(20 * WAITING):
         notebook.add(call(), NOON, number / (20 * WAITING), "x")
 
@@ -128,7 +139,7 @@ def test_one_attempt_cannot_take_the_place_of_all_others():
 
 
 def test_what_there_is_no_room_for_is_counted():
-    notebook = Notebook()
+    notebook = ProgressNotes()
     for instance_id in range(WAITING + 3):
         notebook.add(call(instance_id), NOON, 0.5, None)
 
@@ -139,7 +150,7 @@ def test_what_there_is_no_room_for_is_counted():
 
 
 def test_what_is_put_back_comes_first_and_the_newest_give_way():
-    notebook = Notebook()
+    notebook = ProgressNotes()
     for instance_id in range(WAITING):
         notebook.add(call(instance_id), NOON, None, "old")
     taken = notebook.take(1_000)
@@ -155,7 +166,7 @@ def test_what_is_put_back_comes_first_and_the_newest_give_way():
 
 
 def test_a_step_after_others_were_put_back_is_a_note_of_its_own():
-    notebook = Notebook()
+    notebook = ProgressNotes()
     notebook.add(call(), NOON, 0.1, None)
     taken = notebook.take(ALL)
     notebook.add(call(), NOON, 0.2, None)
@@ -167,7 +178,7 @@ def test_a_step_after_others_were_put_back_is_a_note_of_its_own():
 
 
 def test_attempts_that_said_nothing_for_long_are_forgotten():
-    notebook = Notebook()
+    notebook = ProgressNotes()
     for instance_id in range(ATTEMPTS + 100):
         notebook.add(call(instance_id), NOON, None, "x")
         notebook.add(call(10**6), NOON, None, "always there")

@@ -5,10 +5,10 @@ import pytest
 
 from horai.core.errors import Invalid
 from horai.core.timing import Rhythm, Timing, read_timing
-from horai.core.validation import Faults
+from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 from horai.time.cron import Dialect, DstPolicy
-from horai.time.misfire import Misfire, Policy
+from horai.time.misfire import MisfireRule, Policy
 from horai.time.overlap import Overlap
 from horai.time.schedule import CronSchedule, EverySchedule
 
@@ -18,14 +18,14 @@ HOURLY = EverySchedule(HOUR)
 
 
 def read(**document: Any) -> Timing:
-    faults = Faults()
+    faults = Validation()
     timing = read_timing(document, faults)
     assert faults.errors == []
     return timing
 
 
 def wrong(**document: Any) -> dict[str, str]:
-    faults = Faults()
+    faults = Validation()
     read_timing(document, faults)
     return {error.field: error.message for error in faults.errors}
 
@@ -59,7 +59,7 @@ def test_every_field_of_a_cron_is_read():
     )
 
     schedule = CronSchedule("0 9 * * MON", "Europe/Berlin", DstPolicy("skip"), Dialect.VIXIE, ("12-25", "2026-05-01"))
-    misfire = Misfire(Policy.all, 3, 6 * HOUR, 2 * MINUTE)
+    misfire = MisfireRule(Policy.all, 3, 6 * HOUR, 2 * MINUTE)
     assert timing == Timing(schedule, False, misfire, Overlap.queue, 5 * MINUTE, NOON, NOON + 400 * DAY)
     assert timing.rhythm == Rhythm(schedule, misfire)
     assert timing.is_gated
@@ -71,7 +71,7 @@ def test_every_field_of_an_interval_is_read():
     )
 
     assert timing.schedule == EverySchedule(90 * MINUTE, NOON, "Asia/Tokyo", ("01-01",))
-    assert timing.rhythm == Rhythm(EverySchedule(90 * MINUTE, NOON, "Asia/Tokyo", ("01-01",)), Misfire(Policy.skip))
+    assert timing.rhythm == Rhythm(EverySchedule(90 * MINUTE, NOON, "Asia/Tokyo", ("01-01",)), MisfireRule(Policy.skip))
     assert (timing.after_finish, timing.is_gated) == (None, False)
 
 
@@ -243,7 +243,7 @@ def test_all_faults_are_found_at_once():
 
 
 def test_a_fault_elsewhere_does_not_hide_that_there_is_no_slot():
-    faults = Faults()
+    faults = Validation()
     faults.add("name", Wrong.ALL_DIGITS())
 
     read_timing({**CRON, "startAt": NOON, "endAt": NOON + HOUR}, faults)
@@ -252,7 +252,7 @@ def test_a_fault_elsewhere_does_not_hide_that_there_is_no_slot():
 
 
 def test_faults_are_raised_together_with_the_first_hint():
-    faults = Faults()
+    faults = Validation()
     faults.raise_if_any()
     assert faults.reading("a", lambda: int("1"), 0) == 1
     assert faults.reading("a", lambda: int("one"), 0) == 0

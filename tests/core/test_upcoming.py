@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sizes import examples
 
 from horai.core.timing import Timing, read_timing
-from horai.core.upcoming import MOST_FIRES, Fire, coming
-from horai.core.validation import Faults
+from horai.core.upcoming import MOST_FIRES, Fire, upcoming_fires
+from horai.core.validation import Validation
 from horai.time.cron import parse, why_not
 from horai.time.schedule import fires_between
 from horai.time.zones import zone
@@ -25,14 +25,14 @@ JUMP = "the clock jumps from 02:00 to 03:00"
 
 
 def timing(**fields: Any) -> Timing:
-    faults = Faults()
+    faults = Validation()
     read = read_timing(fields, faults)
     faults.raise_if_any()
     return read
 
 
 def fires(after: str, count: int, **fields: Any) -> list[Fire]:
-    return coming(timing(**fields), datetime.fromisoformat(after), count)
+    return upcoming_fires(timing(**fields), datetime.fromisoformat(after), count)
 
 
 def shown(after: str, count: int, **fields: Any) -> list[tuple[str, str | None]]:
@@ -162,7 +162,7 @@ def test_a_schedule_that_ends_answers_fewer_and_then_none():
     assert len(fires(SPRING, 10, cron="0 0 9 * * ? 2026")) == 10
     assert len(fires("2026-12-30T00:00:00+00:00", 10, cron="0 0 9 * * ? 2026")) == 2
     assert fires("2027-01-01T00:00:00+00:00", 10, cron="0 0 9 * * ? 2026") == []
-    assert coming(Timing(), datetime(2026, 1, 1, tzinfo=UTC), 10) == []
+    assert upcoming_fires(Timing(), datetime(2026, 1, 1, tzinfo=UTC), 10) == []
 
 
 def test_of_a_fixed_delay_only_the_first_fire_is_known():
@@ -229,7 +229,7 @@ def test_what_is_said_of_the_clock_is_what_the_clock_does(
     after = _near_a_change(place, after) if near else after
     previous = after
 
-    for fire in coming(timing(cron=cron, timezone=name, dst=dst), after, 12):
+    for fire in upcoming_fires(timing(cron=cron, timezone=name, dst=dst), after, 12):
         lost = [wall for wall in minutes_lost(place, previous, fire.fire_time) if why_not(parsed, wall) is None]
         note = fire.note or ""
         assert ("not exist" in note) == bool(lost), (fire, lost)
@@ -266,7 +266,7 @@ def test_the_fires_are_those_of_the_schedule_and_every_excluded_date_is_told(
 ):
     read = timing(cron=cron, timezone=name, calendar=calendar)
     assert read.schedule is not None
-    found = coming(read, after, 20)
+    found = upcoming_fires(read, after, 20)
 
     assert [fire.fire_time for fire in found] == list(
         fires_between(read.schedule, after, datetime.max.replace(tzinfo=UTC), 20)

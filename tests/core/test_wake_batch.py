@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.wake_batch import OUTCOMES_KEPT, Bundle
+from horai.core.wake_batch import OUTCOMES_KEPT, WakeBatch
 from horai.core.wakes import (
     ENTRIES,
     CatchupWake,
     EverywhereWake,
     LaneWake,
+    MoveWaitingWake,
     NodesWake,
     OutcomeWake,
     QueueWake,
-    RelaneWake,
     ScheduleWake,
     Wake,
 )
@@ -23,8 +23,8 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 
 
-def bundle(*wakes: Wake) -> Bundle:
-    made = Bundle()
+def bundle(*wakes: Wake) -> WakeBatch:
+    made = WakeBatch()
     for wake in wakes:
         made.add(wake)
     return made
@@ -42,7 +42,7 @@ def test_few_wakes_keep_their_names():
         LaneWake(4, 17, NOON),
         ScheduleWake(9, NOON),
         QueueWake(2),
-        RelaneWake(),
+        MoveWaitingWake(),
         CatchupWake(),
         NodesWake(),
         OutcomeWake(5, 1),
@@ -52,7 +52,7 @@ def test_few_wakes_keep_their_names():
 
 
 def test_what_was_taken_is_not_told_again():
-    told = bundle(LaneWake(3, 17, NOON), RelaneWake())
+    told = bundle(LaneWake(3, 17, NOON), MoveWaitingWake())
     told.take()
 
     assert told.is_empty
@@ -110,7 +110,7 @@ KINDS: st.SearchStrategy[Wake] = st.one_of(
     st.builds(ScheduleWake, st.integers(1, 9), st.just(NOON)),
     st.builds(OutcomeWake, st.integers(1, 30), st.just(1)),
     st.builds(QueueWake, st.integers(1, 9)),
-    st.sampled_from([RelaneWake(), CatchupWake(), NodesWake()]),
+    st.sampled_from([MoveWaitingWake(), CatchupWake(), NodesWake()]),
 )
 
 

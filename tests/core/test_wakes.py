@@ -13,10 +13,10 @@ from horai.core.wakes import (
     CatchupWake,
     EverywhereWake,
     LaneWake,
+    MoveWaitingWake,
     NodesWake,
     OutcomeWake,
     QueueWake,
-    RelaneWake,
     ScheduleWake,
     Wake,
     beat_text,
@@ -33,7 +33,7 @@ WAKES: st.SearchStrategy[Wake] = st.one_of(
     st.builds(ScheduleWake, IDS, MOMENTS),
     st.builds(OutcomeWake, IDS, st.integers(0, 2**63 - 1)),
     st.builds(QueueWake, IDS),
-    st.sampled_from([RelaneWake(), CatchupWake(), NodesWake(), EverywhereWake()]),
+    st.sampled_from([MoveWaitingWake(), CatchupWake(), NodesWake(), EverywhereWake()]),
 )
 
 
@@ -99,7 +99,7 @@ def test_what_none_of_us_would_write_says_nothing(entry: str):
 
 
 def test_one_entry_that_nobody_knows_does_not_spoil_the_others():
-    assert from_text("r z:9 n") == [RelaneWake(), NodesWake()]
+    assert from_text("r z:9 n") == [MoveWaitingWake(), NodesWake()]
 
 
 def test_a_payload_with_too_much_in_it_says_nothing():

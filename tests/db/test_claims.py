@@ -6,25 +6,25 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
-import pytest
-
 import make
+import pytest
 import rows
-from horai.core.outcome import Bury, Complete, Release, Retry
+
+from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.queue import QueueSettings
 from horai.core.states import CLAIMABLE, State
 from horai.db import claims, nodes
-from horai.db.claims import ClaimedBy, Held, LateResult, Position
+from horai.db.claims import Claim, ClaimedBy, LateResult, Position
 from horai.db.pool import Dedicated
 from horai.operations import queues
 
 LATER = timedelta(seconds=30)
 
-Settle = Callable[[Dedicated, Held], Awaitable[object]]
+Settle = Callable[[Dedicated, Claim], Awaitable[object]]
 SETTLES: dict[str, Settle] = {
     "finish": lambda c, held: claims.finish_if_running(c, held.node, [(held, Complete())]),
     "finish_if_free": lambda c, held: claims.finish_if_free(c, [(held, Complete())]),
-    "fail": lambda c, held: claims.fail_if_running(c, [(held, Retry(LATER, "X", "x"))]),
+    "fail": lambda c, held: claims.fail_if_running(c, [(held, RetryAt(LATER, "X", "x"))]),
     "bury": lambda c, held: claims.bury_if_running(c, [(held, Bury("X", "x", ("t",)))]),
     "release": lambda c, held: claims.release_if_running(c, [(held, Release())]),
     "park": lambda c, held: claims.park_if_running(c, [held]),
@@ -170,7 +170,7 @@ async def test_a_claim_brings_the_row_as_it_is(url: str, connection: Dedicated):
         for minutes in (3, 2):
             await make.put(scope, "article:42", datetime.now(UTC) - timedelta(minutes=minutes), payload={"n": 1})
         (first,) = await make.claim(connection, node)
-        await claims.fail_if_running(connection, [(first.held, Retry(timedelta(0), "X", "x"))])
+        await claims.fail_if_running(connection, [(first.held, RetryAt(timedelta(0), "X", "x"))])
         (claimed,) = await make.claim(connection, node)
 
         row = await connection.fetchrow("select * from horai.instance_live")
@@ -447,7 +447,7 @@ async def _in_transaction(connection: Dedicated, step: Callable[[], Awaitable[ob
 # Late results
 
 
-def late(held: Held, outcome: str = "SUCCESS", code: str | None = None) -> LateResult:
+def late(held: Claim, outcome: str = "SUCCESS", code: str | None = None) -> LateResult:
     return LateResult(held, outcome, code, None)
 
 
@@ -475,7 +475,7 @@ async def test_an_outcome_that_differs_from_the_recorded_one_is_late(connection:
 async def test_an_outcome_after_the_rescue_is_kept_as_late_and_once(connection: Dedicated, retries_left: bool):
     held = await rows.instance(connection, State.RUNNING, job_id=await rows.job(connection))
     if retries_left:
-        await claims.fail_if_running(connection, [(held, Retry(LATER, "NODE_LOST", "lost"))])
+        await claims.fail_if_running(connection, [(held, RetryAt(LATER, "NODE_LOST", "lost"))])
     else:
         await claims.bury_if_running(connection, [(held, Bury("NODE_LOST", "lost"))])
     before = await connection.fetchval("select state from horai.job_instance")

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import asyncpg
-import pytest
-
 import make
+import pytest
 import rows
+
 from horai.core.outcome import Complete, Release
 from horai.core.states import State
 from horai.db import claims
-from horai.db.claims import Held
+from horai.db.claims import Claim
 from horai.db.pool import Dedicated
 
 
@@ -35,20 +35,20 @@ async def test_a_finish_waits_no_longer_than_its_lock_timeout_and_its_batch_then
         assert await claims.finish_if_running(settling, rows.NODE, batch) == {locked.id}
 
 
-async def _only_look(connection: Dedicated, held: Held) -> None:
+async def _only_look(connection: Dedicated, held: Claim) -> None:
     await connection.execute("select from horai.instance_live where id = $1 for update", held.id)
 
 
-async def _release_and_claim_again(connection: Dedicated, held: Held) -> None:
+async def _release_and_claim_again(connection: Dedicated, held: Claim) -> None:
     await claims.release_if_running(connection, [(held, Release())])
     assert await make.claim(connection, held.node)
 
 
-async def _cancel(connection: Dedicated, held: Held) -> None:
+async def _cancel(connection: Dedicated, held: Claim) -> None:
     await claims.cancel_if_running(connection, [held])
 
 
-MEANWHILE: dict[str, tuple[Callable[[Dedicated, Held], Awaitable[None]], bool]] = {
+MEANWHILE: dict[str, tuple[Callable[[Dedicated, Claim], Awaitable[None]], bool]] = {
     "it was only looked at": (_only_look, True),
     "it was released and claimed again": (_release_and_claim_again, False),
     "it was cancelled": (_cancel, False),
@@ -57,7 +57,7 @@ MEANWHILE: dict[str, tuple[Callable[[Dedicated, Held], Awaitable[None]], bool]] 
 
 @pytest.mark.parametrize(("change", "counts"), MEANWHILE.values(), ids=MEANWHILE.keys())
 async def test_B10_a_finish_that_waited_is_judged_by_the_row_as_it_has_become(
-    url: str, connection: Dedicated, change: Callable[[Dedicated, Held], Awaitable[None]], counts: bool
+    url: str, connection: Dedicated, change: Callable[[Dedicated, Claim], Awaitable[None]], counts: bool
 ):
     async with make.scope(url) as scope, rows.connections(url, 2) as (changing, finishing):
         await make.job(scope)

@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import asyncpg
-import pytest
-
 import make
+import pytest
+from stages import Workbench, workbench
+
 from horai.core.outcome import Release
 from horai.core.queue import QueueSettings
 from horai.db import claims, queues
-from horai.db.claims import Claimed, ClaimedBy, Position
+from horai.db.claims import ClaimedBy, ClaimedRow, Position
 from horai.db.pool import Dedicated
 from horai.operations import queues as setting
 from horai.operations.scope import Scope
-from stages import Workbench, workbench
 
 LARGE = 100_000
 
@@ -27,7 +27,7 @@ def noise(size: int, seed: int = 1) -> str:
     return "".join(random.Random(seed).choices(string.ascii_letters + string.digits, k=size))
 
 
-async def large(scope: Scope, connection: Dedicated) -> tuple[Claimed, str]:
+async def large(scope: Scope, connection: Dedicated) -> tuple[ClaimedRow, str]:
     """A claimed instance of 100 kB, and its payload."""
     await make.job(scope)
     text = noise(LARGE)
@@ -102,20 +102,20 @@ async def test_no_payload_is_not_a_large_one(url: str, connection: Dedicated):
 # Whose it is to read
 
 
-async def _supersede(scope: Scope, _connection: Dedicated, _claimed: Claimed) -> None:
+async def _supersede(scope: Scope, _connection: Dedicated, _claimed: ClaimedRow) -> None:
     await make.put(scope, "article:42", payload="something else")
 
 
-async def _release(_scope: Scope, connection: Dedicated, claimed: Claimed) -> None:
+async def _release(_scope: Scope, connection: Dedicated, claimed: ClaimedRow) -> None:
     await claims.release_if_running(connection, [(claimed.held, Release())])
 
 
-async def _claim_again(scope: Scope, connection: Dedicated, claimed: Claimed) -> None:
+async def _claim_again(scope: Scope, connection: Dedicated, claimed: ClaimedRow) -> None:
     await _release(scope, connection, claimed)
     assert await make.claim(connection, claimed.held.node)
 
 
-MEANWHILE: dict[str, Callable[[Scope, Dedicated, Claimed], Awaitable[None]]] = {
+MEANWHILE: dict[str, Callable[[Scope, Dedicated, ClaimedRow], Awaitable[None]]] = {
     "superseded": _supersede,
     "released": _release,
     "released and claimed again": _claim_again,
@@ -124,7 +124,7 @@ MEANWHILE: dict[str, Callable[[Scope, Dedicated, Claimed], Awaitable[None]]] = {
 
 @pytest.mark.parametrize("end", MEANWHILE.values(), ids=MEANWHILE.keys())
 async def test_C47_the_payload_of_a_claim_that_is_over_is_nobodys_to_read(
-    url: str, connection: Dedicated, end: Callable[[Scope, Dedicated, Claimed], Awaitable[None]]
+    url: str, connection: Dedicated, end: Callable[[Scope, Dedicated, ClaimedRow], Awaitable[None]]
 ):
     async with make.scope(url) as scope:
         claimed, _ = await large(scope, connection)
@@ -137,7 +137,7 @@ async def test_C47_the_payload_of_a_claim_that_is_over_is_nobodys_to_read(
 # On its way to the executor
 
 
-async def hand_out(bench: Workbench, claimed: list[Claimed]) -> None:
+async def hand_out(bench: Workbench, claimed: list[ClaimedRow]) -> None:
     """What a dispatcher does with its claim, once the test has had its say."""
     made = bench.bench()
     bench.holdings.add(claimed)
@@ -193,7 +193,7 @@ async def test_C47_an_instance_whose_payload_cannot_be_read_is_given_back_and_co
         await bench.settle()
         assert (await bench.states(), bench.executor.calls) == ({"INIT": 1}, [])
         await bench.connection.execute("update horai.instance_live set due = clock_timestamp()")  # the pause is over
-        dispatcher.look_everywhere()
+        dispatcher.rescan_all()
         await dispatcher.step(bench.clock.now())
         await bench.called(1)
         await bench.settle()

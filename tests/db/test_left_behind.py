@@ -4,14 +4,14 @@ import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 import make
+import pytest
 import rows
-from horai.core.outcome import Retry
+
+from horai.core.outcome import RetryAt
 from horai.core.states import LIVE, State
 from horai.db import claims, nodes
-from horai.db.claims import Held, LeftBehind, Position
+from horai.db.claims import Claim, LeftBehind, Position
 from horai.db.pool import Dedicated
 
 SINCE = datetime(1970, 1, 1, tzinfo=UTC)
@@ -124,7 +124,7 @@ async def test_what_committed_late_behind_the_cursor_is_seen_though_a_claim_from
 
 async def test_what_has_failed_again_is_seen_when_its_time_has_come(connection: Dedicated):
     held = await rows.instance(connection, State.RUNNING)
-    await claims.fail_if_running(connection, [(held, Retry(timedelta(0), "X", "x"))])
+    await claims.fail_if_running(connection, [(held, RetryAt(timedelta(0), "X", "x"))])
 
     (seen,) = await claims.left_behind(connection, [scan()], rows.NODE, EVERYTHING)
 
@@ -134,7 +134,7 @@ async def test_what_has_failed_again_is_seen_when_its_time_has_come(connection: 
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_look_sees_exactly_what_its_words_say(connection: Dedicated, seed: int):
     dice = random.Random(seed)
-    held: dict[int, tuple[Held, State, int]] = {}
+    held: dict[int, tuple[Claim, State, int]] = {}
     for _ in range(150):
         state, node = dice.choice(sorted(LIVE)), dice.choice([rows.NODE, rows.NODE + 1])
         place = {"shard": dice.randrange(2), "lane": dice.randrange(1, 3)}

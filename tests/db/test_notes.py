@@ -2,19 +2,25 @@
 
 from datetime import UTC, datetime, timedelta
 
-from horai.core.progress import Note
+from horai.core.progress import ProgressNote
 from horai.db import nodes, progress
 from horai.db.pool import Dedicated
 
 TODAY = datetime.now(UTC)
 
 
-def note(n: int, *, instance_id: int = 5, fence: int = 1, at: datetime = TODAY, message: str | None = None) -> Note:
-    return Note(instance_id, fence, n, at, 7, fence, n / 100, message)
+def note(
+    n: int, *, instance_id: int = 5, fence: int = 1, at: datetime = TODAY, message: str | None = None
+) -> ProgressNote:
+    return ProgressNote(instance_id, fence, n, at, 7, fence, n / 100, message)
 
 
 async def test_notes_come_back_as_they_were_said(connection: Dedicated):
-    said = [note(1, message="begun"), Note(5, 1, 2, TODAY, 7, 1, 0.5, None), Note(5, 1, 3, TODAY, 7, 1, None, "a line")]
+    said = [
+        note(1, message="begun"),
+        ProgressNote(5, 1, 2, TODAY, 7, 1, 0.5, None),
+        ProgressNote(5, 1, 3, TODAY, 7, 1, None, "a line"),
+    ]
 
     await progress.insert_notes(connection, said)
 

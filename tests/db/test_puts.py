@@ -6,22 +6,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
-import pytest
-
 import make
+import pytest
 import rows
+
 from horai.core.errors import DispatcherDown, Duplicate, Invalid
-from horai.core.outcome import Bury, Complete, Retry
-from horai.core.put import Verdict
+from horai.core.outcome import Bury, Complete, RetryAt
+from horai.core.put import PutDecision
 from horai.core.states import CancelReason, State
 from horai.db import claims, jobs
 from horai.db import instances as plans
-from horai.db.claims import Claimed
-from horai.db.instances import Lanes, Place, Wish
+from horai.db.claims import ClaimedRow
+from horai.db.instances import InsertTarget, NewInstance, WaitingLanes
 from horai.db.pool import Dedicated
 from horai.operations import instances
 from horai.operations.instances import Item
-from horai.operations.put import Answer, Put, put_all
+from horai.operations.put import Put, PutResult, put_all
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
 
@@ -30,10 +30,10 @@ LATER = SOON + timedelta(hours=1)
 KEY = "article:42"
 
 
-async def place_of(connection: Dedicated, scope: Scope) -> Place:
+async def place_of(connection: Dedicated, scope: Scope) -> InsertTarget:
     job = await jobs.find_job(connection, scope.tenant_id, "publish")
     assert job is not None
-    return Place(job.id, job.tenant_id, job.lane_now, job.payload)
+    return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
 
 
 async def live_rows(connection: Dedicated) -> list[asyncpg.Record]:
@@ -44,7 +44,7 @@ async def past_rows(connection: Dedicated) -> list[asyncpg.Record]:
     return await connection.fetch("select * from horai.instance_history order by finished_at")
 
 
-async def succeed(connection: Dedicated, claimed: Claimed) -> None:
+async def succeed(connection: Dedicated, claimed: ClaimedRow) -> None:
     assert await claims.finish_if_running(connection, claimed.held.node, [(claimed.held, Complete())])
 
 
@@ -56,8 +56,8 @@ async def test_A2_fifty_concurrent_creates_of_one_key_make_one_live_row(url: str
 
         (row,) = await live_rows(connection)
         verdicts = [verdict for verdict, _ in answers]
-        assert verdicts.count(Verdict.INSERTED) == 1
-        assert verdicts.count(Verdict.UPDATED) == 49
+        assert verdicts.count(PutDecision.INSERTED) == 1
+        assert verdicts.count(PutDecision.UPDATED) == 49
         assert {instance.id for _, instance in answers} == {row["id"]}
 
 
@@ -98,7 +98,7 @@ async def test_A5_A7_a_waiting_instance_is_moved_in_place(url: str, connection: 
 
         for n in range(1, 6):
             verdict, moved = await make.put(scope, KEY, SOON + timedelta(minutes=n))
-            assert verdict is Verdict.UPDATED
+            assert verdict is PutDecision.UPDATED
             assert moved.id == first.id
             assert moved.execute_time == SOON + timedelta(minutes=n)
             assert moved.due == moved.execute_time
@@ -113,11 +113,11 @@ async def test_A6_a_failed_instance_is_moved_in_place_and_keeps_its_failures(url
     async with make.scope(url) as scope:
         await make.job(scope)
         claimed = await make.running(scope, connection)
-        await claims.fail_if_running(connection, [(claimed.held, Retry(timedelta(hours=5), "X", "x"))])
+        await claims.fail_if_running(connection, [(claimed.held, RetryAt(timedelta(hours=5), "X", "x"))])
 
         verdict, moved = await make.put(scope, KEY, SOON)
 
-        assert verdict is Verdict.UPDATED
+        assert verdict is PutDecision.UPDATED
         assert (moved.id, moved.state, moved.retry_count, moved.attempt) == (claimed.held.id, State.FAIL, 1, 1)
         assert moved.execute_time == moved.due == SOON
 
@@ -146,8 +146,8 @@ async def test_A8_the_time_of_a_running_instance_never_changes(url: str, connect
         (before,) = await live_rows(connection)
         row = (await plans.live_of_keys(connection, claimed.held.job_id, [KEY]))[KEY]
 
-        assert await plans.move_planned(connection, [(row, Wish(KEY, LATER, None, None))]) == {}
-        assert await plans.move_to_lane(connection, claimed.held.job_id, Lanes(0, 0), 10) == []
+        assert await plans.move_planned(connection, [(row, NewInstance(KEY, LATER, None, None))]) == {}
+        assert await plans.move_to_lane(connection, claimed.held.job_id, WaitingLanes(0, 0), 10) == []
         assert await plans.lock_waiting(connection, claimed.held.job_id, 10) == []
         assert await plans.cancel_live(connection, [row.id], CancelReason.USER, running=False) == []
 
@@ -164,7 +164,7 @@ async def test_A9_a_running_instance_is_superseded_and_replaced(url: str, connec
 
         verdict, new = await make.put(scope, KEY, LATER)
 
-        assert verdict is Verdict.SUPERSEDED
+        assert verdict is PutDecision.SUPERSEDED
         (past,) = await past_rows(connection)
         assert (past["id"], past["state"], past["reason"]) == (old.held.id, State.CANCELLED, CancelReason.SUPERSEDED)
         assert (new.supersedes, new.state, new.execute_time, new.attempt) == (old.held.id, State.INIT, LATER, 0)
@@ -197,7 +197,7 @@ async def test_A10_a_put_of_a_succeeded_key_writes_nothing(url: str, connection:
 
         verdict, instance = await make.put(scope, KEY, LATER)
 
-        assert verdict is Verdict.IGNORED
+        assert verdict is PutDecision.IGNORED
         assert (instance.id, instance.state) == (done.held.id, State.SUCCESS)
         assert await rows.everything(connection) == before
 
@@ -209,7 +209,7 @@ async def test_again_runs_a_succeeded_key_once_more(url: str, connection: Dedica
 
         verdict, _ = await make.put(scope, KEY, LATER, again=True)
 
-        assert verdict is Verdict.INSERTED
+        assert verdict is PutDecision.INSERTED
         assert len(await live_rows(connection)) == 1
 
 
@@ -224,16 +224,16 @@ async def test_A11_an_update_decided_on_a_waiting_row_that_began_to_run_hits_not
         await make.claim(connection, await make.node(connection))
         (running,) = await live_rows(connection)
 
-        assert await plans.move_planned(connection, [(seen, Wish(KEY, LATER, '{"a": 1}', 9))]) == {}
+        assert await plans.move_planned(connection, [(seen, NewInstance(KEY, LATER, '{"a": 1}', 9))]) == {}
 
         assert await live_rows(connection) == [running]
         assert await rows.events(connection, seen.id) == []
 
 
-Change = Callable[[Dedicated, Claimed], Awaitable[object]]
+Change = Callable[[Dedicated, ClaimedRow], Awaitable[object]]
 
 
-async def _put_while(url: str, change: Change, *, running: bool) -> tuple[Answer, Claimed]:
+async def _put_while(url: str, change: Change, *, running: bool) -> tuple[PutResult, ClaimedRow]:
     """A put that has to wait for `change`, which commits while the put waits."""
     async with make.scope(url) as scope, rows.connections(url, 3) as (watching, changing, putting):
         await make.job(scope)
@@ -246,7 +246,7 @@ async def _put_while(url: str, change: Change, *, running: bool) -> tuple[Answer
                 claimed = await make.claim(changing, node)
             await change(changing, claimed[0])
 
-            async def put() -> Answer:
+            async def put() -> PutResult:
                 async with putting.transaction():
                     return (await put_all(putting, place, [Put(KEY, LATER)]))[0]
 
@@ -255,22 +255,22 @@ async def _put_while(url: str, change: Change, *, running: bool) -> tuple[Answer
         return await answer, claimed[0]
 
 
-async def _nothing(connection: Dedicated, claimed: Claimed) -> None:
+async def _nothing(connection: Dedicated, claimed: ClaimedRow) -> None:
     """The claim itself is the change."""
 
 
-async def _cancel(connection: Dedicated, claimed: Claimed) -> None:
+async def _cancel(connection: Dedicated, claimed: ClaimedRow) -> None:
     assert await plans.cancel_live(connection, [claimed.held.id], CancelReason.USER, running=True)
 
 
-async def _vanish(connection: Dedicated, claimed: Claimed) -> None:
+async def _vanish(connection: Dedicated, claimed: ClaimedRow) -> None:
     await connection.execute("delete from horai.instance_live where id = $1", claimed.held.id)
 
 
 async def test_A12_what_began_to_run_meanwhile_is_superseded(url: str, connection: Dedicated):
     answer, claimed = await _put_while(url, _nothing, running=False)
 
-    assert answer.verdict is Verdict.SUPERSEDED
+    assert answer.verdict is PutDecision.SUPERSEDED
     (row,) = await live_rows(connection)
     assert (row["supersedes"], row["execute_time"]) == (claimed.held.id, LATER)
 
@@ -278,7 +278,7 @@ async def test_A12_what_began_to_run_meanwhile_is_superseded(url: str, connectio
 async def test_A10_A12_what_succeeded_meanwhile_is_left_alone(url: str, connection: Dedicated):
     answer, claimed = await _put_while(url, succeed, running=True)
 
-    assert answer == Answer(Verdict.IGNORED, claimed.held.id)
+    assert answer == PutResult(PutDecision.IGNORED, claimed.held.id)
     assert await live_rows(connection) == []
 
 
@@ -288,7 +288,7 @@ async def test_A12_what_was_cancelled_or_vanished_meanwhile_is_inserted(
 ):
     answer, claimed = await _put_while(url, change, running=True)
 
-    assert answer.verdict is Verdict.INSERTED
+    assert answer.verdict is PutDecision.INSERTED
     (row,) = await live_rows(connection)
     assert (row["id"], row["execute_time"]) == (answer.instance_id, LATER)
     assert row["id"] != claimed.held.id
@@ -303,7 +303,7 @@ async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connectio
         await tx.start()
         (made,) = await put_all(first, place, [Put(KEY, SOON)])
 
-        async def put() -> Answer:
+        async def put() -> PutResult:
             async with second.transaction():
                 return (await put_all(second, place, [Put(KEY, LATER)]))[0]
 
@@ -314,7 +314,7 @@ async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connectio
 
         (row,) = await live_rows(connection)
         assert row["execute_time"] == LATER, "the last intent is not lost"
-        assert answer.verdict is (Verdict.UPDATED if commits else Verdict.INSERTED)
+        assert answer.verdict is (PutDecision.UPDATED if commits else PutDecision.INSERTED)
         assert (answer.instance_id == made.instance_id) == commits
 
 
@@ -336,7 +336,7 @@ async def test_A12_a_put_whose_update_hits_nothing_decides_again(
         monkeypatch.setattr(plans, "move_planned", misses_once)
         verdict, moved = await make.put(scope, KEY, LATER)
 
-        assert (verdict, moved.execute_time, looks) == (Verdict.UPDATED, LATER, 2)
+        assert (verdict, moved.execute_time, looks) == (PutDecision.UPDATED, LATER, 2)
 
 
 async def test_A16_a_hundred_reschedules_leave_one_readable_chain(url: str, connection: Dedicated):
@@ -365,25 +365,25 @@ async def test_a_version_orders_events_that_arrive_out_of_order(url: str, connec
         await make.job(scope)
         node = await make.node(connection)
 
-        async def put(version: int | None, at: datetime) -> Verdict:
+        async def put(version: int | None, at: datetime) -> PutDecision:
             return (await make.put(scope, KEY, at, version=version))[0]
 
         now = datetime.now(UTC)
-        assert await put(5, now) is Verdict.INSERTED
-        assert await put(4, LATER) is Verdict.IGNORED
-        assert await put(5, now) is Verdict.IGNORED, "an equal one with the same time repeats itself"
-        assert await put(5, SOON) is Verdict.UPDATED, "an equal one may bring another time"
-        assert await put(5, now) is Verdict.UPDATED
+        assert await put(5, now) is PutDecision.INSERTED
+        assert await put(4, LATER) is PutDecision.IGNORED
+        assert await put(5, now) is PutDecision.IGNORED, "an equal one with the same time repeats itself"
+        assert await put(5, SOON) is PutDecision.UPDATED, "an equal one may bring another time"
+        assert await put(5, now) is PutDecision.UPDATED
         (claimed,) = await make.claim(connection, node)
-        assert await put(4, LATER) is Verdict.IGNORED
-        assert await put(6, LATER) is Verdict.SUPERSEDED
-        assert await put(None, now) is Verdict.UPDATED
+        assert await put(4, LATER) is PutDecision.IGNORED
+        assert await put(6, LATER) is PutDecision.SUPERSEDED
+        assert await put(None, now) is PutDecision.UPDATED
         assert (await live_rows(connection))[0]["version"] == 6, "a put without a version keeps the last one"
         (claimed,) = await make.claim(connection, node)
         await claims.bury_if_running(connection, [(claimed.held, Bury("X", "x"))])
-        assert await put(5, LATER) is Verdict.IGNORED, "history remembers the version too"
-        assert await put(None, LATER) is Verdict.INSERTED
-        assert await put(5, LATER) is Verdict.IGNORED
+        assert await put(5, LATER) is PutDecision.IGNORED, "history remembers the version too"
+        assert await put(None, LATER) is PutDecision.INSERTED
+        assert await put(5, LATER) is PutDecision.IGNORED
 
 
 async def test_a_put_with_an_equal_version_time_and_payload_changes_nothing(url: str, connection: Dedicated):
@@ -391,19 +391,19 @@ async def test_a_put_with_an_equal_version_time_and_payload_changes_nothing(url:
         await make.job(scope)
         node, now = await make.node(connection), datetime.now(UTC)
 
-        async def put(payload: Any = None, **intent: Any) -> Verdict:
+        async def put(payload: Any = None, **intent: Any) -> PutDecision:
             return (await make.put(scope, KEY, now, payload=payload, version=5, **intent))[0]
 
-        assert await put({"n": 1}) is Verdict.INSERTED
+        assert await put({"n": 1}) is PutDecision.INSERTED
         (claimed,) = await make.claim(connection, node)
         before = await rows.everything(connection)
-        assert [await put({"n": 1}), await put(), await put({"n": 1}, again=True)] == [Verdict.IGNORED] * 3
+        assert [await put({"n": 1}), await put(), await put({"n": 1}, again=True)] == [PutDecision.IGNORED] * 3
         assert await rows.everything(connection) == before, "what runs is not replaced"
         await claims.bury_if_running(connection, [(claimed.held, Bury("X", "x"))])
         before = await rows.everything(connection)
-        assert [await put({"n": 1}), await put()] == [Verdict.IGNORED] * 2
+        assert [await put({"n": 1}), await put()] == [PutDecision.IGNORED] * 2
         assert await rows.everything(connection) == before, "what died is not run again"
-        assert await put({"n": 2}) is Verdict.INSERTED, "another payload is a new intent"
+        assert await put({"n": 2}) is PutDecision.INSERTED, "another payload is a new intent"
 
 
 async def test_a_batch_follows_the_rules_of_put_and_answers_in_order(url: str, connection: Dedicated):
@@ -417,7 +417,7 @@ async def test_a_batch_follows_the_rules_of_put_and_answers_in_order(url: str, c
 
         verdicts = [answer.verdict for answer in answers]
         assert verdicts == [
-            Verdict.INSERTED, Verdict.SUPERSEDED, Verdict.UPDATED, Verdict.UPDATED, Verdict.INSERTED,
+            PutDecision.INSERTED, PutDecision.SUPERSEDED, PutDecision.UPDATED, PutDecision.UPDATED, PutDecision.INSERTED,
         ]  # fmt: skip
         assert answers[0].instance_id == answers[3].instance_id
         assert len(await live_rows(connection)) == 4
@@ -509,6 +509,6 @@ async def test_the_fence_of_a_key_goes_on_growing_whatever_became_of_it(url: str
             case _:
                 await succeed(connection, running)
         verdict, again = await make.put(scope, KEY, again=True)
-        assert (verdict, again.fence) == (Verdict.INSERTED, running.held.fence)
+        assert (verdict, again.fence) == (PutDecision.INSERTED, running.held.fence)
         (claimed,) = await make.claim(connection, await make.node(connection))
         assert claimed.held.fence > running.held.fence

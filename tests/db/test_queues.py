@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 import make
+import pytest
 import rows
 from databases import fresh_database
+
 from horai.core.errors import PreconditionFailed
 from horai.core.job import Priority
 from horai.core.outcome import Release
 from horai.core.queue import QueueSettings, Rate, parse_rate
 from horai.core.settings import SHARDS
 from horai.db import claims, jobs, nodes, queues
-from horai.db.claims import Claimed, ClaimedBy, Position
+from horai.db.claims import ClaimedBy, ClaimedRow, Position
 from horai.db.migrate import migrations
 from horai.db.pool import Connection, Dedicated, connect
 from horai.db.verify import verify
@@ -47,11 +47,11 @@ class Press:
     def positions(self) -> list[Position]:
         return [Position(shard, self.lane, make.LONG_AGO, -1) for shard in range(SHARDS)]
 
-    async def claim(self, connection: Connection, node: int, limit: int, number: int = 1) -> list[Claimed]:
+    async def claim(self, connection: Connection, node: int, limit: int, number: int = 1) -> list[ClaimedRow]:
         by = ClaimedBy(node, number, datetime.now(UTC))
         return await queues.claim_limited(connection, by, self.queue_id, self.positions(), limit)
 
-    async def claim_freely(self, connection: Connection, node: int, each: int = 1, number: int = 1) -> list[Claimed]:
+    async def claim_freely(self, connection: Connection, node: int, each: int = 1, number: int = 1) -> list[ClaimedRow]:
         """As a dispatcher does that knows of no limit."""
         by = ClaimedBy(node, number, datetime.now(UTC))
         return await claims.claim_due(connection, by, self.positions(), [each] * SHARDS)
@@ -77,11 +77,11 @@ async def press(url: str, connection: Dedicated, instances: int = 50) -> AsyncGe
         yield Press(scope, connection, queue.id, job.lane_id)
 
 
-def ended(claimed: Sequence[Claimed]) -> list[tuple[int, int]]:
+def ended(claimed: Sequence[ClaimedRow]) -> list[tuple[int, int]]:
     return [(row.held.id, row.held.fence) for row in claimed]
 
 
-async def give_back(connection: Connection, claimed: Sequence[Claimed], node: int) -> None:
+async def give_back(connection: Connection, claimed: Sequence[ClaimedRow], node: int) -> None:
     """The calls have ended: each row waits again, and its slot is free, in one transaction."""
     left = list(claimed)
     while left:  # what somebody has locked was passed over
@@ -301,7 +301,7 @@ class Strain:
 
     async def work(self, connection: Dedicated) -> None:
         """Claims with slots or, as one that has not heard of the limit, without; ends calls at random."""
-        node, running, number = await make.node(connection), list[Claimed](), 0
+        node, running, number = await make.node(connection), list[ClaimedRow](), 0
         while not self.is_over:
             number += 1
             if self.dice.random() < 0.5 or len(running) > 6:
@@ -471,7 +471,7 @@ async def test_a_job_that_states_its_priority_leaves_its_queues_lane_and_comes_b
     async with press(url, connection, instances=3) as queue:
         await queue.limit(None, priority=Priority.high)
 
-        stated = await accepting.change_job(queue.scope, "publish", accepting.Change({"priority": "high"}))
+        stated = await accepting.change_job(queue.scope, "publish", accepting.JobChange({"priority": "high"}))
         assert stated.lane_id != queue.lane
         assert await _lanes_of_rows(connection) == {stated.lane_id}
 
@@ -479,7 +479,7 @@ async def test_a_job_that_states_its_priority_leaves_its_queues_lane_and_comes_b
         assert (paused.document["priority"], paused.priority) == ("high", Priority.high)
         await accepting.resume_job(queue.scope, "publish", None)
 
-        unstated = await accepting.change_job(queue.scope, "publish", accepting.Change({"priority": None}))
+        unstated = await accepting.change_job(queue.scope, "publish", accepting.JobChange({"priority": None}))
         assert "priority" not in unstated.document
         assert await _lanes_of_rows(connection) == {queue.lane}
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Awaitable, Callable
 
+import make
 import pytest
 
-import make
 from horai.core.calls import HttpTarget, WorkerTarget
 from horai.core.retry import RetryPolicy
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
 from horai.db.pool import Dedicated
 from horai.operations import jobs as accepting
-from horai.operations.jobs import Change
+from horai.operations.jobs import JobChange
 from horai.operations.scope import Scope
 
 PRESS = {"type": "worker", "handler": "press"}
@@ -63,7 +63,7 @@ CHANGES: dict[str, Callable[[Scope], Awaitable[object]]] = {
     "pause": lambda scope: accepting.pause_job(scope, "publish", None),
     "resume": lambda scope: accepting.resume_job(scope, "publish", None),
     "delete": lambda scope: accepting.delete_job(scope, "publish"),
-    "patch": lambda scope: accepting.change_job(scope, "publish", Change({"target": PRESS})),
+    "patch": lambda scope: accepting.change_job(scope, "publish", JobChange({"target": PRESS})),
 }
 
 

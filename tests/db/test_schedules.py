@@ -6,13 +6,14 @@ from typing import Any
 
 import make
 import rows
+
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
 from horai.db import instances, jobs, schedules
-from horai.db.instances import Lanes
-from horai.db.jobs import Relane
+from horai.db.instances import WaitingLanes
+from horai.db.jobs import WaitingMove
 from horai.db.pool import Dedicated
-from horai.db.schedules import Cursor, SkippedRange, Step
+from horai.db.schedules import ScheduleCursor, SkippedRange, Step
 from horai.operations import jobs as accepted
 from horai.operations.scope import Scope
 from horai.time.schedule import CronSchedule
@@ -54,7 +55,7 @@ async def test_a_slot_is_made_for_every_job_in_chunks_by_the_cursor(url: str, co
         schedule_id = await follow(scope, 7)
         slot, last, made = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1), 0, 0
         chunks: list[int] = []
-        while found := await schedules.make_slots(connection, [Cursor(schedule_id, slot, last)], 3):
+        while found := await schedules.make_slots(connection, [ScheduleCursor(schedule_id, slot, last)], 3):
             chunk = found[schedule_id]
             chunks.append(chunk.jobs)
             made += chunk.made
@@ -74,10 +75,10 @@ async def test_a_slot_that_exists_is_left_alone(url: str, connection: Dedicated)
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 2)
         slot = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
-        await schedules.make_slots(connection, [Cursor(schedule_id, slot, 0)], 10)
+        await schedules.make_slots(connection, [ScheduleCursor(schedule_id, slot, 0)], 10)
         before = await rows.everything(connection)
 
-        again = (await schedules.make_slots(connection, [Cursor(schedule_id, slot, 0)], 10))[schedule_id]
+        again = (await schedules.make_slots(connection, [ScheduleCursor(schedule_id, slot, 0)], 10))[schedule_id]
 
         assert (again.jobs, again.made, again.lanes, again.due) == (2, 0, (), None)
         assert await rows.everything(connection) == before
@@ -89,7 +90,7 @@ async def test_a_late_slot_is_due_now_and_not_in_the_past(url: str, connection: 
         await connection.execute("update horai.job set active_from = '2019-01-01'")
         before = await connection.fetchval("select clock_timestamp()")
 
-        made = (await schedules.make_slots(connection, [Cursor(schedule_id, PAST, 0)], 10))[schedule_id]
+        made = (await schedules.make_slots(connection, [ScheduleCursor(schedule_id, PAST, 0)], 10))[schedule_id]
 
         assert made.due is not None
         assert made.due >= before
@@ -104,7 +105,7 @@ async def test_no_slot_is_made_for_what_is_paused_deleted_or_not_active_yet(url:
         await accepted.delete_job(scope, "job-1")
         await connection.execute("update horai.job set active_from = $1 where name = 'job-2'", slot)
 
-        made = (await schedules.make_slots(connection, [Cursor(schedule_id, slot, 0)], 10))[schedule_id]
+        made = (await schedules.make_slots(connection, [ScheduleCursor(schedule_id, slot, 0)], 10))[schedule_id]
 
         assert (made.jobs, made.made) == (2, 1), "job-2 is looked at, and not active before its slot"
         only = await connection.fetchval("select id from horai.job where name = 'job-3'")
@@ -116,14 +117,18 @@ async def test_the_cursor_moves_only_from_where_it_was_seen(url: str, connection
         schedule_id = await follow(scope, 1)
         now = await fire_time(connection, schedule_id)
         assert now is not None
-        seen, later = Cursor(schedule_id, now, 0), now + timedelta(hours=1)
+        seen, later = ScheduleCursor(schedule_id, now, 0), now + timedelta(hours=1)
 
         assert (
-            await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, now, 5), HOURLY, later, PAST)])
+            await schedules.advance_schedules(
+                connection, [Step(ScheduleCursor(schedule_id, now, 5), HOURLY, later, PAST)]
+            )
             == set()
         )
         assert (
-            await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, later, 0), HOURLY, later, PAST)])
+            await schedules.advance_schedules(
+                connection, [Step(ScheduleCursor(schedule_id, later, 0), HOURLY, later, PAST)]
+            )
             == set()
         )
         assert await fire_time(connection, schedule_id) == now
@@ -140,7 +145,7 @@ async def test_a_sleeping_schedule_is_woken_by_its_next_job(url: str, connection
         schedule_id = await follow(scope, 1)
         now = await fire_time(connection, schedule_id)
         assert now is not None
-        await schedules.advance_schedules(connection, [Step(Cursor(schedule_id, now, 0), HOURLY, None, PAST)])
+        await schedules.advance_schedules(connection, [Step(ScheduleCursor(schedule_id, now, 0), HOURLY, None, PAST)])
         assert await schedules.coming_schedules(connection, now + timedelta(days=9), 10) == []
         assert await schedules.lock_schedules(connection, [schedule_id]) == []
 
@@ -189,13 +194,13 @@ async def test_a_sleeping_schedule_that_two_transactions_join_does_not_deadlock(
         async with one.transaction():
             await schedules.join_schedule(one, schedule, PAST, PAST)
 
-            async def join() -> Cursor:
+            async def join() -> ScheduleCursor:
                 async with other.transaction():
                     return await schedules.join_schedule(other, schedule, PAST + timedelta(hours=1), PAST)
 
             waiting = asyncio.create_task(join())
             await rows.until_blocked(connection, other)
-        assert await waiting == Cursor(joined, PAST, 0), "who came second finds it awake"
+        assert await waiting == ScheduleCursor(joined, PAST, 0), "who came second finds it awake"
 
 
 async def test_the_trigger_leaves_a_schedule_that_a_job_is_joining(url: str, connection: Dedicated):
@@ -210,7 +215,7 @@ async def test_the_trigger_leaves_a_schedule_that_a_job_is_joining(url: str, con
         (locked,) = await schedules.lock_schedules(connection, [schedule_id])
         assert locked.rhythm == schedule
         assert locked.is_due
-        assert locked.cursor == Cursor(schedule_id, PAST, 0)
+        assert locked.cursor == ScheduleCursor(schedule_id, PAST, 0)
 
 
 async def test_whether_a_slot_is_due_is_the_databases_to_say(url: str, connection: Dedicated):
@@ -263,14 +268,14 @@ async def test_a_pause_parks_and_a_resume_brings_back_in_batches(url: str, conne
         for lane in (0, job.lane_id):
             moved: list[int] = []
             sizes: list[int] = []
-            while batch := await instances.move_to_lane(connection, job.id, Lanes(lane, lane), 10):
+            while batch := await instances.move_to_lane(connection, job.id, WaitingLanes(lane, lane), 10):
                 assert {row.lane for row in batch} == {lane}
                 sizes.append(len(batch))
                 moved += [row.id for row in batch]
 
             assert sizes == [10, 10, 5]
             assert len(set(moved)) == 25
-            assert not await instances.has_waiting_elsewhere(connection, job.id, Lanes(lane, lane))
+            assert not await instances.has_waiting_elsewhere(connection, job.id, WaitingLanes(lane, lane))
 
 
 async def test_what_comes_back_from_the_parking_lane_is_due_now_and_not_earlier(url: str, connection: Dedicated):
@@ -295,13 +300,13 @@ async def test_a_row_that_somebody_holds_keeps_the_job_marked(url: str, connecti
             await holder.execute("select from horai.instance_live where id = $1 for update", ids[0])
             await accepted.pause_job(scope, "publish", None)
 
-            assert [relane.job_id for relane in await jobs.jobs_to_relane(connection, 10)] == [job.id]
+            assert [relane.job_id for relane in await jobs.jobs_to_move(connection, 10)] == [job.id]
             lanes = await connection.fetch("select id, lane from horai.instance_live order by id")
             assert [row["lane"] for row in lanes] == [job.lane_id, 0]
 
         await accepted.pause_job(scope, "publish", "again")
         assert await connection.fetchval("select bool_and(lane = 0) from horai.instance_live")
-        assert await jobs.jobs_to_relane(connection, 10) == []
+        assert await jobs.jobs_to_move(connection, 10) == []
 
 
 async def test_a_mark_made_for_an_older_version_does_not_count(url: str, connection: Dedicated):
@@ -309,11 +314,11 @@ async def test_a_mark_made_for_an_older_version_does_not_count(url: str, connect
         job = await make.job(scope)
         await connection.execute("update horai.job set relane = true")
 
-        await jobs.mark_relaned(connection, Relane(job.id, job.version - 1, is_deleted=False, lane=0))
-        assert len(await jobs.jobs_to_relane(connection, 10)) == 1
+        await jobs.mark_moved(connection, WaitingMove(job.id, job.version - 1, is_deleted=False, lane=0))
+        assert len(await jobs.jobs_to_move(connection, 10)) == 1
 
-        await jobs.mark_relaned(connection, Relane(job.id, job.version, is_deleted=False, lane=0))
-        assert await jobs.jobs_to_relane(connection, 10) == []
+        await jobs.mark_moved(connection, WaitingMove(job.id, job.version, is_deleted=False, lane=0))
+        assert await jobs.jobs_to_move(connection, 10) == []
 
 
 async def test_a_deleted_job_cancels_what_waits_and_leaves_what_runs(url: str, connection: Dedicated):

@@ -4,40 +4,43 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
-import pytest
-
 import make
+import pytest
 import rows
-from horai.core.outcome import Bury, Complete, Release, Retry
+
+from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.states import CancelReason, State
 from horai.db import claims, instance_queries, instances, settlements
-from horai.db.claims import Held
-from horai.db.instances import LiveOfKey, Wish
+from horai.db.claims import Claim
+from horai.db.instances import LiveOfKey, NewInstance
 from horai.db.pool import Dedicated
 
 HOUR = timedelta(hours=1)
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def row_of(held: Held) -> LiveOfKey:
+def row_of(held: Claim) -> LiveOfKey:
     return LiveOfKey(held.id, State.INIT, None, 0, AT, 1, AT, None, AT)
 
 
-Write = Callable[[Dedicated, Held], Awaitable[object]]
+Write = Callable[[Dedicated, Claim], Awaitable[object]]
 WRITES: dict[str, tuple[State, Write]] = {
-    "fail": (State.RUNNING, lambda c, h: claims.fail_if_running(c, [(h, Retry(HOUR, "X", "x"))])),
+    "fail": (State.RUNNING, lambda c, h: claims.fail_if_running(c, [(h, RetryAt(HOUR, "X", "x"))])),
     "bury": (State.RUNNING, lambda c, h: claims.bury_if_running(c, [(h, Bury("X", "x"))])),
     "release": (State.RUNNING, lambda c, h: claims.release_if_running(c, [(h, Release())])),
     "park": (State.RUNNING, lambda c, h: claims.park_if_running(c, [h])),
     "cancel_if_running": (State.RUNNING, lambda c, h: claims.cancel_if_running(c, [h])),
-    "supersede": (State.RUNNING, lambda c, h: instances.supersede_running(c, [(row_of(h), Wish("k", AT, None, None))])),
-    "move": (State.INIT, lambda c, h: instances.move_planned(c, [(row_of(h), Wish("k", AT, None, None))])),
+    "supersede": (
+        State.RUNNING,
+        lambda c, h: instances.supersede_running(c, [(row_of(h), NewInstance("k", AT, None, None))]),
+    ),
+    "move": (State.INIT, lambda c, h: instances.move_planned(c, [(row_of(h), NewInstance("k", AT, None, None))])),
     "cancel_live": (State.BLOCKED, lambda c, h: instances.cancel_live(c, [h.id], CancelReason.USER, running=False)),
 }
 writes = pytest.mark.parametrize(("state", "write"), WRITES.values(), ids=WRITES.keys())
 
 
-async def prepared(connection: Dedicated, state: State) -> Held:
+async def prepared(connection: Dedicated, state: State) -> Claim:
     return await rows.instance(connection, state, job_id=await rows.job(connection, paused=True))
 
 
@@ -72,7 +75,7 @@ async def test_C26_a_change_and_its_event_are_written_together(connection: Dedic
     assert counted == 1
 
 
-Finish = Callable[[Dedicated, Held, Complete], Awaitable[set[int]]]
+Finish = Callable[[Dedicated, Claim, Complete], Awaitable[set[int]]]
 FINISHES: dict[str, Finish] = {
     "if_running": lambda c, held, done: claims.finish_if_running(c, held.node, [(held, done)]),
     "if_free": lambda c, held, done: claims.finish_if_free(c, [(held, done)]),
@@ -83,7 +86,7 @@ finishes = pytest.mark.parametrize("finish", FINISHES.values(), ids=FINISHES.key
 @finishes
 async def test_C26_C50_the_history_row_of_a_success_is_its_event(connection: Dedicated, finish: Finish):
     held = await rows.instance(connection, State.RUNNING)
-    await claims.fail_if_running(connection, [(held, Retry(timedelta(0), "X", "x"))])
+    await claims.fail_if_running(connection, [(held, RetryAt(timedelta(0), "X", "x"))])
     await connection.execute("update horai.instance_live set state = 1, node = 7, claim = 1, claimed_at = now()")
 
     assert await finish(connection, held, Complete('{"n": 1}')) == {held.id}
@@ -101,7 +104,7 @@ async def test_B11_B12_a_success_clears_the_error_and_keeps_the_failures(
     async with make.scope(url) as scope:
         await make.job(scope)
         held = (await make.running(scope, connection)).held
-        await claims.fail_if_running(connection, [(held, Retry(timedelta(0), "HTTP_503", "busy"))])
+        await claims.fail_if_running(connection, [(held, RetryAt(timedelta(0), "HTTP_503", "busy"))])
         failed = await instance_queries.instance_by_id(connection, 1, held.id)
         assert failed is not None
         assert (failed.error_code, failed.error_msg, failed.retry_count) == ("HTTP_503", "busy", 1)
@@ -151,7 +154,7 @@ async def test_a_failure_is_planned_by_the_databases_clock(connection: Dedicated
     held = await rows.instance(connection, State.RUNNING)
     before = await connection.fetchval("select clock_timestamp()")
 
-    (woken,) = await claims.fail_if_running(connection, [(held, Retry(HOUR, "X", "why"))])
+    (woken,) = await claims.fail_if_running(connection, [(held, RetryAt(HOUR, "X", "why"))])
 
     assert timedelta(0) <= woken.due - before - HOUR < timedelta(seconds=5)
     row = await connection.fetchrow("select * from horai.instance_live")
@@ -199,14 +202,14 @@ async def test_a_release_counts_no_failure_and_moves_the_time_only_when_asked(co
 
 
 async def test_a_batch_of_all_kinds_is_applied_each_by_its_statement(connection: Dedicated):
-    kinds = (Complete(), Retry(HOUR, "X", "x"), Bury("X", "x"), Release(HOUR))
+    kinds = (Complete(), RetryAt(HOUR, "X", "x"), Bury("X", "x"), Release(HOUR))
     batch = [(await rows.instance(connection, State.RUNNING), kinds[n % 4]) for n in range(12)]
     gone = (await rows.instance(connection, State.INIT), Complete())
 
     applied = await settlements.apply(connection, [*batch, gone])
 
     assert applied.ids == {held.id for held, _ in batch}
-    assert {row.id for row in applied.woken} == {held.id for held, kind in batch if isinstance(kind, Retry | Release)}
+    assert {row.id for row in applied.woken} == {held.id for held, kind in batch if isinstance(kind, RetryAt | Release)}
     states = await connection.fetch("select state, count(*) as n from horai.job_instance group by state")
     assert {row["state"]: row["n"] for row in states} == {"SUCCESS": 3, "FAIL": 3, "DEAD": 3, "INIT": 4}
 

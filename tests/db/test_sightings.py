@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from horai.db.route import Route, Server, ServerUnfit
+from horai.db.route import DatabaseServer, Route, ServerUnfit
 from horai.db.sightings import FILE, Sighting, Sightings
 
 BOTH, ONE = "postgresql://a:1,b:2/db", "postgresql://a:1/db"
 
 
-def server(system: str = "7001", timeline: int = 2) -> Server:
-    return Server(is_standby=False, is_read_only=False, system=system, timeline=timeline, has_settings=True)
+def server(system: str = "7001", timeline: int = 2) -> DatabaseServer:
+    return DatabaseServer(is_standby=False, is_read_only=False, system=system, timeline=timeline, has_settings=True)
 
 
 def route(url: str, state: Path) -> Route:
@@ -56,8 +56,8 @@ def test_another_cluster_is_refused_among_several_hosts_and_accepted_as_the_only
 
 
 def test_a_standby_and_a_read_only_server_are_refused_among_several_hosts_only(tmp_path: Path) -> None:
-    standby = Server(is_standby=True, is_read_only=True, system="7001", timeline=None, has_settings=True)
-    read_only = Server(is_standby=False, is_read_only=True, system="7001", timeline=2, has_settings=True)
+    standby = DatabaseServer(is_standby=True, is_read_only=True, system="7001", timeline=None, has_settings=True)
+    read_only = DatabaseServer(is_standby=False, is_read_only=True, system="7001", timeline=2, has_settings=True)
 
     for unfit in (standby, read_only):
         with pytest.raises(ServerUnfit) as refused:

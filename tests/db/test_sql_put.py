@@ -9,26 +9,26 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
 
+import make
 import pytest
+import rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
-import make
-import rows
 from horai.core.errors import NotFound
-from horai.core.outcome import Bury, Complete, Release, Retry
-from horai.core.put import Intent
+from horai.core.outcome import Bury, Complete, Release, RetryAt
+from horai.core.put import PutOptions
 from horai.core.states import CancelReason
 from horai.db import claims, jobs
 from horai.db import instances as plans
-from horai.db.claims import Claimed
-from horai.db.instances import Place
+from horai.db.claims import ClaimedRow
+from horai.db.instances import InsertTarget
 from horai.db.pool import Dedicated
 from horai.db.verify import verify
 from horai.operations import instances
 from horai.operations.put import Put, put_all
 from horai.operations.scope import Scope
-from sizes import examples
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 PAST, SOON, LATER = NOW - timedelta(hours=1), NOW + timedelta(hours=1), NOW + timedelta(hours=2)
@@ -59,7 +59,7 @@ class Twins:
     async def put(self, wish: Wish) -> tuple[Any, Any]:
         """What each says: decision, state, and which of its instances it means."""
         place = await self._place(PYTHON)
-        put = Put(self.key, wish.at, wish.payload, Intent(wish.version, wish.again))
+        put = Put(self.key, wish.at, wish.payload, PutOptions(wish.version, wish.again))
         async with self.connection.transaction():
             (answer,) = await put_all(self.connection, place, [put])
         instance = await instances.read_instance(self.scope, answer.instance_id)
@@ -79,7 +79,7 @@ class Twins:
         said = await self.connection.fetchrow("select * from horai.cancel_instance($1, $2)", SQL, self.key)
         return python, said and said["state"]
 
-    async def settle(self, decision: "Complete | Retry | Bury | Release | None") -> None:
+    async def settle(self, decision: "Complete | RetryAt | Bury | Release | None") -> None:
         """Claims what is due of either, and brings it to an end of this kind; none: it goes on running."""
         for claimed in await make.claim(self.connection, self.node):
             match decision:
@@ -87,7 +87,7 @@ class Twins:
                     pass
                 case Complete():
                     await claims.finish_if_running(self.connection, self.node, [(claimed.held, decision)])
-                case Retry():
+                case RetryAt():
                     await claims.fail_if_running(self.connection, [(claimed.held, decision)])
                 case Bury():
                     await claims.bury_if_running(self.connection, [(claimed.held, decision)])
@@ -104,10 +104,10 @@ class Twins:
         """Everything the store says of either."""
         return await self._story(PYTHON), await self._story(SQL)
 
-    async def _place(self, name: str) -> Place:
+    async def _place(self, name: str) -> InsertTarget:
         job = await jobs.find_job(self.connection, 1, name)
         assert job is not None
-        return Place(job.id, job.tenant_id, job.lane_now, job.payload)
+        return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
 
     async def _chain(self, name: str) -> dict[int, int]:
         """The instances of a key in the order of their birth."""
@@ -202,7 +202,7 @@ async def runs(twins: Twins, version: int | None) -> None:
 @given_state
 async def failed(twins: Twins, version: int | None) -> None:
     await twins.put(Wish(PAST, "1", version))
-    await twins.settle(Retry(timedelta(hours=5), "X", "x"))
+    await twins.settle(RetryAt(timedelta(hours=5), "X", "x"))
 
 
 @given_state
@@ -271,7 +271,7 @@ ends = st.sampled_from(
     [
         None,
         Complete(),
-        Retry(timedelta(hours=5), "X", "x"),
+        RetryAt(timedelta(hours=5), "X", "x"),
         Bury("X", "x"),
         Release(),
         Release(timedelta(hours=1), True),
@@ -320,7 +320,7 @@ async def _opened(opened: Any, connection: Dedicated) -> Twins:
 # Races
 
 
-Change = Callable[[Dedicated, Claimed], Awaitable[object]]
+Change = Callable[[Dedicated, ClaimedRow], Awaitable[object]]
 
 
 async def put(connection: Dedicated, at: datetime = LATER, **arguments: Any) -> Any:
@@ -329,7 +329,7 @@ async def put(connection: Dedicated, at: datetime = LATER, **arguments: Any) -> 
     )
 
 
-async def put_while(url: str, change: Change, *, running: bool) -> tuple[Any, Claimed]:
+async def put_while(url: str, change: Change, *, running: bool) -> tuple[Any, ClaimedRow]:
     """A put that has to wait for `change`, which commits while the put waits."""
     async with make.scope(url) as scope, rows.connections(url, 3) as (watching, changing, putting):
         await make.job(scope)
@@ -345,19 +345,19 @@ async def put_while(url: str, change: Change, *, running: bool) -> tuple[Any, Cl
         return await answer, claimed[0]
 
 
-async def nothing(connection: Dedicated, claimed: Claimed) -> None:
+async def nothing(connection: Dedicated, claimed: ClaimedRow) -> None:
     """The claim itself is the change."""
 
 
-async def succeed(connection: Dedicated, claimed: Claimed) -> None:
+async def succeed(connection: Dedicated, claimed: ClaimedRow) -> None:
     assert await claims.finish_if_running(connection, claimed.held.node, [(claimed.held, Complete())])
 
 
-async def cancel(connection: Dedicated, claimed: Claimed) -> None:
+async def cancel(connection: Dedicated, claimed: ClaimedRow) -> None:
     assert await plans.cancel_live(connection, [claimed.held.id], CancelReason.USER, running=True)
 
 
-async def vanish(connection: Dedicated, claimed: Claimed) -> None:
+async def vanish(connection: Dedicated, claimed: ClaimedRow) -> None:
     await connection.execute("delete from horai.instance_live where id = $1", claimed.held.id)
 
 

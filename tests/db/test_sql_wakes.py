@@ -5,18 +5,18 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 import make
+import pytest
 from ears import ear
+from rows import connections
+
 from horai.core.outcome import Complete
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.wakes import ENTRIES, EverywhereWake, LaneWake, OutcomeWake
 from horai.db import claims
-from horai.db.claims import Held
+from horai.db.claims import Claim
 from horai.db.pool import Dedicated
 from horai.operations import jobs
-from rows import connections
 
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
@@ -35,7 +35,7 @@ async def enqueue(connection: Dedicated, at: datetime | None = None, job: str = 
     return await connection.fetchval("select instance_id from horai.enqueue($1, null, $2)", job, at)
 
 
-async def running(url: str, connection: Dedicated) -> Held:
+async def running(url: str, connection: Dedicated) -> Claim:
     """A RUNNING instance, before anybody listens."""
     async with make.scope(url) as scope:
         await make.job(scope)

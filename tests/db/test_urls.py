@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from horai.db.database_location import choose_database
-from horai.db.urls import BadUrl, Host, hosts_of, plain_url
+from horai.db.urls import BadUrl, DatabaseHost, hosts_of, plain_url
 
 
 @pytest.mark.parametrize(
@@ -41,20 +41,23 @@ def test_flag_environment_and_file_accept_a_url_of_sqlalchemy(name: str, tmp_pat
 @pytest.mark.parametrize(
     ("url", "hosts"),
     [
-        ("postgresql://u:p@a,b:6000/db", [Host("a", 5432), Host("b", 6000)]),
-        ("postgresql://[::1]:1,[fe80::2]/db", [Host("::1", 1), Host("fe80::2", 5432)]),
-        ("postgresql://u@/db?host=/run/x,/run/y&port=7", [Host("/run/x", 7), Host("/run/y", 7)]),
-        ("postgresql://u@%2Frun%2Fx/db", [Host("/run/x", 5432)]),
-        ("postgresql://u@/db?host=a,b&port=1,2", [Host("a", 1), Host("b", 2)]),
+        ("postgresql://u:p@a,b:6000/db", [DatabaseHost("a", 5432), DatabaseHost("b", 6000)]),
+        ("postgresql://[::1]:1,[fe80::2]/db", [DatabaseHost("::1", 1), DatabaseHost("fe80::2", 5432)]),
+        ("postgresql://u@/db?host=/run/x,/run/y&port=7", [DatabaseHost("/run/x", 7), DatabaseHost("/run/y", 7)]),
+        ("postgresql://u@%2Frun%2Fx/db", [DatabaseHost("/run/x", 5432)]),
+        ("postgresql://u@/db?host=a,b&port=1,2", [DatabaseHost("a", 1), DatabaseHost("b", 2)]),
         ("postgresql:///db", []),
     ],
 )
-def test_all_hosts_of_a_url_are_found_in_their_order(url: str, hosts: list[Host]) -> None:
+def test_all_hosts_of_a_url_are_found_in_their_order(url: str, hosts: list[DatabaseHost]) -> None:
     assert list(hosts_of(url, {})) == hosts
 
 
 def test_hosts_may_come_from_the_environment() -> None:
-    assert hosts_of("postgresql:///db", {"PGHOST": "a,b", "PGPORT": "1,2"}) == (Host("a", 1), Host("b", 2))
+    assert hosts_of("postgresql:///db", {"PGHOST": "a,b", "PGPORT": "1,2"}) == (
+        DatabaseHost("a", 1),
+        DatabaseHost("b", 2),
+    )
 
 
 @pytest.mark.parametrize("url", ["postgresql:///db?host=a,b,c&port=1,2", "postgresql://a:b:c/db"])

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
-import pytest
-
 import make
+import pytest
 from databases import TEMPLATE, url_for
-from horai.core.outcome import Bury, Complete, Release, Retry
+from stages import FixedKeeper
+
+from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.settings import EngineSettings
 from horai.db import claims, nodes, settlements
 from horai.db.pool import Dedicated, connect
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.verify import BOUND, QUESTIONS, Finding, verify
 from horai.db.wakeups import Wakeups
 from horai.embedded import EmbeddedPostgres
@@ -24,7 +25,6 @@ from horai.engine.rescuer import Rescuer
 from horai.engine.trigger import Trigger
 from horai.operations import instances, jobs
 from horai.operations.scope import Scope
-from stages import FixedKeeper
 
 LATER = timedelta(hours=1)
 FILLED = "horai_filled"
@@ -121,7 +121,7 @@ async def _claims_of_every_end(store: Store) -> None:
         connection,
         [
             (held["succeeded"], Complete('{"ok": true}')),
-            (held["failed"], Retry(LATER, "HTTP_503", "busy")),
+            (held["failed"], RetryAt(LATER, "HTTP_503", "busy")),
             (held["dead"], Bury("HTTP_400", "no", ("unrecoverable",))),
             (held["released"], Release(LATER)),
         ],
@@ -132,7 +132,7 @@ async def _rescue(store: Store) -> None:
     await make.put(store.scope, "rescued")
     lost = await make.node(store.connection, timedelta(seconds=-1))
     await make.claim(store.connection, lost)
-    line = Line(store.url, "horai test")
+    line = StageConnection(store.url, "horai test")
     await Rescuer(line, FixedKeeper(0).keeper, Wakeups(), EngineSettings()).step(datetime.now(UTC))
     await line.close()
 
@@ -147,7 +147,7 @@ async def _make_slots(store: Store, count: int) -> None:
         count,
     )
     node = await make.node(store.connection)
-    line = Line(store.url, "horai test")
+    line = StageConnection(store.url, "horai test")
     trigger = Trigger(line, FixedKeeper(node).keeper, Wakeups(), EngineSettings(), datetime.now(UTC))
     for _ in range(count):
         await trigger.step(datetime.now(UTC))

@@ -2,18 +2,18 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 import entities as given
 import make
+import pytest
 import rows
+
 from horai.core.calls import instance_key, slot_key
-from horai.core.outcome import Bury, Retry
+from horai.core.outcome import Bury, RetryAt
 from horai.core.refresh import Status
 from horai.core.states import State
 from horai.db import claims, schedules
 from horai.db.pool import Dedicated
-from horai.db.schedules import Cursor
+from horai.db.schedules import ScheduleCursor
 from horai.features.refresh import store as entities
 
 SEED = {
@@ -69,7 +69,7 @@ async def test_sql_and_python_make_the_same_idem_key(url: str, connection: Dedic
         job = await make.job(scope, every="1h")
         assert job.schedule_id is not None
         slot = datetime.now(UTC) + timedelta(hours=1, microseconds=1)
-        await schedules.make_slots(connection, [Cursor(job.schedule_id, slot, 0)], 10)
+        await schedules.make_slots(connection, [ScheduleCursor(job.schedule_id, slot, 0)], 10)
         _, put = await make.put(scope, "k", slot)
 
         keys = await connection.fetch("select key, idem_key from horai.job_instance order by instance_id")
@@ -81,7 +81,7 @@ async def test_sql_and_python_make_the_same_idem_key(url: str, connection: Dedic
 
 async def test_C16_a_retry_is_shown_with_its_time_and_reason(connection: Dedicated):
     held = await rows.instance(connection, State.RUNNING)
-    (woken,) = await claims.fail_if_running(connection, [(held, Retry(timedelta(hours=1), "HTTP_503", "busy"))])
+    (woken,) = await claims.fail_if_running(connection, [(held, RetryAt(timedelta(hours=1), "HTTP_503", "busy"))])
     await rows.instance(connection, State.INIT)
 
     found = await connection.fetch("select instance_id, next_fire_time, attempt, reason from horai.retry_entry")
@@ -145,7 +145,7 @@ async def test_C14_C15_C16_C17_the_seeds_tables_join_on_the_tenant(url: str, con
     async with make.scope(url) as scope:
         await make.job(scope)
         retried = await make.running(scope, connection, "retried")
-        await claims.fail_if_running(connection, [(retried.held, Retry(timedelta(hours=1), "HTTP_503", "busy"))])
+        await claims.fail_if_running(connection, [(retried.held, RetryAt(timedelta(hours=1), "HTTP_503", "busy"))])
         await make.put(scope, "dead")
         await make.put(scope, "waits")
     await connection.execute(

@@ -11,14 +11,14 @@ from horai.core.wakes import (
     CatchupWake,
     EverywhereWake,
     LaneWake,
+    MoveWaitingWake,
     NodesWake,
     OutcomeWake,
     QueueWake,
-    RelaneWake,
     ScheduleWake,
     Wake,
 )
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.wakeups import Wakeups
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ KINDS: list[Wake] = [
     ScheduleWake(9, NOON),
     OutcomeWake(5, 2),
     QueueWake(4),
-    RelaneWake(),
+    MoveWaitingWake(),
     CatchupWake(),
     NodesWake(),
     EverywhereWake(),
@@ -61,7 +61,7 @@ def send_each_kind(wakeups: Wakeups) -> None:
     wakeups.relane_asked()
     wakeups.catchups_asked()
     wakeups.nodes_changed()
-    wakeups.look_everywhere()
+    wakeups.rescan_all()
 
 
 EACH_KIND = [
@@ -111,7 +111,7 @@ def test_several_listeners_hear_the_same_wake():
 def test_E9_rows_of_one_place_are_one_wake_for_the_earliest():
     bus = Bus()
 
-    bus.wakeups.announce(Woken(3 + number * SHARDS, 7, NOON - number * SECOND) for number in range(5))
+    bus.wakeups.announce(Claimable(3 + number * SHARDS, 7, NOON - number * SECOND) for number in range(5))
 
     assert bus.heard == [("lane", 3, 7, NOON - 4 * SECOND)]
 
@@ -119,7 +119,7 @@ def test_E9_rows_of_one_place_are_one_wake_for_the_earliest():
 def test_rows_of_several_places_are_told_apart():
     bus = Bus()
 
-    bus.wakeups.announce([Woken(1, 7, NOON), Woken(2, 7, NOON), Woken(1 + SHARDS, 8, NOON)])
+    bus.wakeups.announce([Claimable(1, 7, NOON), Claimable(2, 7, NOON), Claimable(1 + SHARDS, 8, NOON)])
 
     assert bus.heard == [("lane", 1, 7, NOON), ("lane", 2, 7, NOON), ("lane", 1, 8, NOON)]
 
@@ -128,7 +128,7 @@ def test_rows_of_several_places_are_told_apart():
 def test_many_places_of_a_lane_are_one_wake_for_the_lane(places: int, wakes: int):
     bus = Bus()
 
-    bus.wakeups.announce(Woken(number, 7, NOON + number * SECOND) for number in range(places))
+    bus.wakeups.announce(Claimable(number, 7, NOON + number * SECOND) for number in range(places))
 
     assert len(bus.heard) == wakes
     if wakes == 1:
@@ -139,7 +139,7 @@ def test_the_parking_lane_concerns_nobody():
     bus = Bus()
 
     bus.wakeups.wake(0, NOON)
-    bus.wakeups.announce([Woken(1, 0, NOON)])
+    bus.wakeups.announce([Claimable(1, 0, NOON)])
 
     assert bus.heard == []
     assert bus.passed_on == []

@@ -22,6 +22,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from horai.embedded import (
+    DatabaseStartFailed,
     DirectoryInUse,
     DirectoryNotOurs,
     EmbeddedError,
@@ -30,7 +31,6 @@ from horai.embedded import (
     NotRunning,
     NotShipped,
     OtherMajorVersion,
-    StartFailed,
     Unreachable,
     binaries,
     cluster,
@@ -652,7 +652,9 @@ def test_a_cluster_without_a_version_is_refused(data_dir: Path) -> None:
 
 def test_a_start_that_fails_ends_with_the_last_lines_of_the_server(data_dir: Path) -> None:
     async def story() -> None:
-        with pytest.raises(StartFailed, match='invalid value for parameter "shared_buffers": "plenty"') as failure:
+        with pytest.raises(
+            DatabaseStartFailed, match='invalid value for parameter "shared_buffers": "plenty"'
+        ) as failure:
             await EmbeddedPostgres(EmbeddedSettings(data_dir, shared_buffers="plenty")).start()
         assert "server.log" in (failure.value.hint or "")
         async with running(data_dir):
@@ -707,7 +709,7 @@ def test_root_runs_the_data_of_an_ordinary_user_as_that_user(data_dir: Path) -> 
 @as_root
 def test_a_user_id_without_a_name_is_told_what_initdb_needs(place: Path) -> None:
     async def story() -> None:
-        with pytest.raises(StartFailed, match="needs a name for the user id 54321"):
+        with pytest.raises(DatabaseStartFailed, match="needs a name for the user id 54321"):
             await EmbeddedPostgres(EmbeddedSettings(data_dir)).start()
 
     data_dir = place / "data"

@@ -14,9 +14,9 @@ from horai.core.outcome import Accepted, Complete, Release, Succeeded
 from horai.core.states import State
 from horai.core.wakes import OutcomeWake, Wake
 from horai.db import claims
-from horai.db.claims import Held
+from horai.db.claims import Claim
 from horai.db.pool import Dedicated
-from horai.engine.claim_revoker import Recall
+from horai.engine.claim_revoker import ClaimRevoker
 from horai.engine.dispatch.dispatcher import Dispatcher
 from horai.operations import instances
 from horai.operations.instances import Item
@@ -27,7 +27,7 @@ KEY = "article:42"
 SWEEP = timedelta(seconds=31)
 HOUR = timedelta(hours=1)
 
-End = Callable[[Scope, Held], Awaitable[object]]
+End = Callable[[Scope, Claim], Awaitable[object]]
 ENDS: dict[str, End] = {
     "cancel by id": lambda scope, held: instances.cancel_by_id(scope, held.id),
     "cancel by key": lambda scope, _: instances.cancel_by_key(scope, "publish", KEY),
@@ -74,7 +74,7 @@ async def test_what_did_not_run_has_no_holder_to_be_told(url: str, end: End):
         elsewhere = passed_on(scope)
 
         if end is not ENDS["report"]:
-            await end(scope, Held(row.id, row.job_id, 0, 0, 0, 0))
+            await end(scope, Claim(row.id, row.job_id, 0, 0, 0, 0))
 
         assert endings(elsewhere) == []
 
@@ -123,13 +123,13 @@ class Told:
     """A recall over the workbench's hands, and whom it has told of."""
 
     def __init__(self, bench: Workbench) -> None:
-        self.recall = Recall(bench.line("recall"), bench.holdings)
+        self.recall = ClaimRevoker(bench.line("claim_revoker"), bench.holdings)
         self.claims: list[tuple[int, int]] = []
         self.recall.listen(lambda *claim: self.claims.append(claim))
         bench.scope.wakeups.listen_to_outcomes(self.recall.hear)
 
 
-async def in_hand(bench: Workbench, count: int = 1) -> tuple[Dispatcher, list[Held]]:
+async def in_hand(bench: Workbench, count: int = 1) -> tuple[Dispatcher, list[Claim]]:
     """Calls that have begun."""
     await make.job(bench.scope)
     for number in range(count):

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 import make
+import pytest
 import rows
 from harness import FAST
-from horai.core.health import Vitals
+from stages import Recorder, workbench
+
+from horai.core.health import EngineHealth
 from horai.core.settings import SHARDS
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.db import nodes, shards
@@ -20,11 +21,10 @@ from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
 from horai.operations.scope import Scope
 from horai.stages import Engine
-from stages import Recorder, workbench
 
-ALWAYS = {"herald", "listener"}
-EXECUTING = {"settler", "dispatcher", "sweeper", "chronicler", "gatekeeper", "conductor"}
-SCHEDULING = {"trigger", "rescuer", "janitor", "catcher", "backfiller", "gatekeeper", "conductor"}
+ALWAYS = {"notifier", "listener"}
+EXECUTING = {"settler", "dispatcher", "sweeper", "minute_stats", "overlap_gate", "workflow"}
+SCHEDULING = {"trigger", "rescuer", "janitor", "catch_up", "backfill", "overlap_gate", "workflow"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Process:
     engine: Engine
     scope: Scope
     executor: Recorder
-    vitals: Vitals
+    vitals: EngineHealth
 
     @property
     def stages(self) -> set[str]:
@@ -51,7 +51,7 @@ async def process(
     url: str, name: str = "one", roles: frozenset[Role] = EVERY_ROLE, **changes: Any
 ) -> AsyncGenerator[Process]:
     """Stopped at the end, unless the test has done so."""
-    wakeups, vitals, executor = Wakeups(), Vitals(), Recorder()
+    wakeups, vitals, executor = Wakeups(), EngineHealth(), Recorder()
     engine = Engine(url, name, {"": executor}, wakeups, vitals, replace(FAST, **changes), roles)
     async with make.scope(url) as scope:
         await engine.start()
@@ -78,7 +78,7 @@ ROLES = {
     "every role": (EVERY_ROLE, ALWAYS | EXECUTING | SCHEDULING),
     "api alone": (frozenset({Role.api}), ALWAYS),
     "executor": (frozenset({Role.executor}), ALWAYS | EXECUTING),
-    "worker": (frozenset({Role.worker}), ALWAYS | EXECUTING | {"scribe", "recall"}),
+    "worker": (frozenset({Role.worker}), ALWAYS | EXECUTING | {"progress_writer", "claim_revoker"}),
     "scheduler": (frozenset({Role.scheduler}), ALWAYS | SCHEDULING),
 }
 

@@ -8,7 +8,7 @@ import rows
 import structlog
 from stages import Workbench, workbench
 
-from horai.core.outcome import Retry
+from horai.core.outcome import RetryAt
 from horai.core.states import State
 from horai.db import claims, jobs, nodes
 from horai.db.pool import Dedicated
@@ -32,7 +32,7 @@ async def test_rows_that_a_pause_has_left_behind_are_moved(url: str):
         again = await janitor(bench).step(bench.clock.now())
 
         assert await bench.connection.fetchval("select bool_and(lane = 0) from horai.instance_live")
-        assert await jobs.jobs_to_relane(bench.connection, 10) == []
+        assert await jobs.jobs_to_move(bench.connection, 10) == []
         assert again - bench.clock.now() < timedelta(seconds=2), "while there is work it looks again soon"
         woken: list[int] = []
         bench.scope.wakeups.listen(lambda _, lane, __: woken.append(lane))
@@ -51,7 +51,7 @@ async def test_waiting_instances_of_many_jobs_are_moved_in_one_step(url: str):
         await janitor(bench).step(bench.clock.now())
 
         assert await bench.connection.fetchval("select bool_and(lane = 0) from horai.instance_live")
-        assert await jobs.jobs_to_relane(bench.connection, 10) == []
+        assert await jobs.jobs_to_move(bench.connection, 10) == []
 
 
 async def test_the_rows_of_a_deleted_job_are_cancelled(url: str):
@@ -70,7 +70,7 @@ async def test_another_queue_takes_the_waiting_rows_along(url: str):
         await make.job(bench.scope)
         await make.many(bench.scope, 3)
 
-        changed = await accepted.change_job(bench.scope, "publish", accepted.Change({"queue": "other"}))
+        changed = await accepted.change_job(bench.scope, "publish", accepted.JobChange({"queue": "other"}))
 
         lanes = await bench.connection.fetch("select distinct lane from horai.instance_live")
         assert [row["lane"] for row in lanes] == [changed.lane_id]
@@ -79,7 +79,7 @@ async def test_another_queue_takes_the_waiting_rows_along(url: str):
 async def test_chores_are_done_now_and_then(url: str):
     async with workbench(url, partitions_ahead=12, idempotency_keep=timedelta(days=1)) as bench:
         held = await rows.instance(bench.connection, State.RUNNING)
-        await claims.fail_if_running(bench.connection, [(held, Retry(timedelta(hours=1), "X", "x"))])
+        await claims.fail_if_running(bench.connection, [(held, RetryAt(timedelta(hours=1), "X", "x"))])
         await bench.connection.execute(
             "insert into horai.idempotency_key (tenant_id, scope, key, request_hash, created_at)"
             " values (1, 's', 'old', '', now() - interval '2 days'), (1, 's', 'new', '', now())"

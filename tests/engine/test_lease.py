@@ -13,13 +13,13 @@ import make
 import pytest
 import rows
 
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.settings import SHARDS
 from horai.core.shards import EVERY_ROLE, Duty, Peer, Role, wanted
 from horai.db import nodes, shards
 from horai.db.clock import DatabaseClock
 from horai.db.pool import Dedicated
-from horai.engine.lease import SHORTEST_PAUSE, TRUST, Keeper
+from horai.engine.lease import SHORTEST_PAUSE, TRUST, NodeLease
 
 LEASE = timedelta(seconds=1.8)
 LONG = timedelta(seconds=60)
@@ -27,8 +27,8 @@ ALL = frozenset(range(SHARDS))
 
 
 @asynccontextmanager
-async def kept(url: str, lease: timedelta = LEASE, roles: frozenset[Role] = EVERY_ROLE) -> AsyncGenerator[Keeper]:
-    keeper = Keeper(url, "n", lease, DatabaseClock(), Vitals(), roles)
+async def kept(url: str, lease: timedelta = LEASE, roles: frozenset[Role] = EVERY_ROLE) -> AsyncGenerator[NodeLease]:
+    keeper = NodeLease(url, "n", lease, DatabaseClock(), EngineHealth(), roles)
     await keeper.start()
     try:
         yield keeper
@@ -43,7 +43,7 @@ async def silenced(connection: Dedicated, lease: timedelta) -> int:
     return incarnation
 
 
-async def lease_left(connection: Dedicated, keeper: Keeper) -> timedelta:
+async def lease_left(connection: Dedicated, keeper: NodeLease) -> timedelta:
     return await connection.fetchval(
         "select lease_until - clock_timestamp() from horai.node where incarnation = $1", keeper.incarnation
     )
@@ -57,7 +57,7 @@ async def epochs(connection: Dedicated) -> list[int]:
     return [lease.epoch for lease in await shards.shard_leases(connection)]
 
 
-async def shared(*keepers: Keeper) -> bool:
+async def shared(*keepers: NodeLease) -> bool:
     """Whether each trusts exactly what it should own."""
     peers = [Peer(keeper.incarnation) for keeper in keepers]
     return all(k.shards(duty) == wanted(duty, k.incarnation, peers) for k in keepers for duty in Duty)
@@ -115,8 +115,8 @@ async def test_a_node_that_was_fenced_takes_a_new_incarnation_and_loses_its_shar
 
 async def test_whoever_saw_the_lease_lapse_hears_that_it_holds_again_though_no_beat_saw_it(url: str):
     """It lapses after a beat's look at it and before that beat renews it: a stage that asks then believes it owns nothing."""
-    vitals, told = Vitals(), asyncio.Event()
-    keeper = Keeper(url, "n", LONG, DatabaseClock(), vitals)
+    vitals, told = EngineHealth(), asyncio.Event()
+    keeper = NodeLease(url, "n", LONG, DatabaseClock(), vitals)
     await keeper.start()
     try:
         keeper.on_change.append(told.set)
@@ -357,7 +357,7 @@ async def test_no_two_nodes_ever_trust_one_shard(url: str):
         assert doubled == set()
 
 
-async def _watch(keepers: Sequence[Keeper], doubled: set[int]) -> None:
+async def _watch(keepers: Sequence[NodeLease], doubled: set[int]) -> None:
     """Notes what two trust at once: the first still does after the second was asked, as asking takes its time."""
     while True:
         for one, other in permutations(keepers, 2):
@@ -401,9 +401,9 @@ async def test_nudges_without_end_do_not_make_beats_without_end(url: str, connec
 
 
 async def test_a_beat_tells_how_the_process_is_doing(url: str, connection: Dedicated):
-    vitals = Vitals()
+    vitals = EngineHealth()
     vitals.in_flight = 7
-    keeper = Keeper(url, "n", LONG, DatabaseClock(), vitals)
+    keeper = NodeLease(url, "n", LONG, DatabaseClock(), vitals)
     await keeper.start()
 
     (told,) = await nodes.vitals_of_nodes(connection, 0)
@@ -413,7 +413,9 @@ async def test_a_beat_tells_how_the_process_is_doing(url: str, connection: Dedic
 
 
 async def test_a_keeper_that_cannot_start_does_not_hold_the_process(short_place: Path):
-    keeper = Keeper(f"postgresql://nobody@/none?host={short_place}/nowhere", "n", LEASE, DatabaseClock(), Vitals())
+    keeper = NodeLease(
+        f"postgresql://nobody@/none?host={short_place}/nowhere", "n", LEASE, DatabaseClock(), EngineHealth()
+    )
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(keeper.start(), 0.2)
 

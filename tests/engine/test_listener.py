@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
-
 from ears import ear
+from rows import until
+
 from faults.proxy import Proxy
-from horai.core.health import Vitals
-from horai.core.wakes import EverywhereWake, LaneWake, RelaneWake, ScheduleWake, Wake, beat_text, to_text
+from horai.core.health import EngineHealth
+from horai.core.wakes import EverywhereWake, LaneWake, MoveWaitingWake, ScheduleWake, Wake, beat_text, to_text
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.notify import notify
 from horai.db.pool import Connection, Dedicated
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
 from horai.engine.listener import Listener
-from horai.engine.notifier import Herald
-from rows import until
+from horai.engine.notifier import Notifier
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -34,7 +34,7 @@ class Process:
     """What one process has of this: a bus, a herald, a listener, and what the bus heard."""
 
     wakeups: Wakeups
-    herald: Herald
+    herald: Notifier
     listener: Listener
     heard: list[Wake] = field(default_factory=list[Wake])
     everything: list[None] = field(default_factory=list[None])
@@ -48,8 +48,8 @@ class Process:
 
 @asynccontextmanager
 async def process(url: str, patience: timedelta = PATIENCE, within: timedelta = SECOND) -> AsyncGenerator[Process]:
-    wakeups, herald = Wakeups(), Herald(Line(url, "horai herald", within))
-    listener = Listener(Line(url, "horai listener", within), wakeups, herald, lambda: NODE, patience)
+    wakeups, herald = Wakeups(), Notifier(StageConnection(url, "horai notifier", within))
+    listener = Listener(StageConnection(url, "horai listener", within), wakeups, herald, lambda: NODE, patience)
     made = Process(wakeups, herald, listener)
     made.listen()
     try:
@@ -63,7 +63,7 @@ async def process(url: str, patience: timedelta = PATIENCE, within: timedelta = 
 async def running(listener: Listener, connection: Connection) -> AsyncGenerator[None]:
     clock = DatabaseClock()
     clock.observe(await nodes.database_time(connection))
-    task = asyncio.create_task(loop.run(listener, clock, Vitals()))
+    task = asyncio.create_task(loop.run(listener, clock, EngineHealth()))
     try:
         yield
     finally:
@@ -105,7 +105,7 @@ async def test_a_process_does_not_hear_itself(url: str, connection: Dedicated, r
 async def test_what_is_heard_is_never_passed_on(url: str, connection: Dedicated, runner: asyncio.Runner):
     async with process(url) as hearer, ear(url) as third:
         await hearer.listener.step(NOON)
-        await said(hearer.listener, connection, to_text([LaneWake(3, 7, NOON), RelaneWake(), EverywhereWake()]))
+        await said(hearer.listener, connection, to_text([LaneWake(3, 7, NOON), MoveWaitingWake(), EverywhereWake()]))
         await hearer.herald.flush()
         await hearer.herald.step(NOON)
 

@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db.clock import DatabaseClock
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.engine import loop
 
 HOUR = timedelta(hours=1)
@@ -43,7 +43,7 @@ class FakeStage:
     def __init__(self, pause: timedelta = HOUR) -> None:
         self.signal = asyncio.Event()
         self.fake_line = FakeLine()
-        self.line = cast("Line", self.fake_line)
+        self.line = cast("StageConnection", self.fake_line)
         self.steps = 0
         self.pause = pause
         self.stepped = asyncio.Condition()
@@ -70,8 +70,8 @@ def database_clock(monotonic: Callable[[], float] = time.monotonic) -> DatabaseC
 
 
 @asynccontextmanager
-async def running(stage: FakeStage, vitals: Vitals | None = None) -> AsyncGenerator[None]:
-    task = asyncio.create_task(loop.run(stage, database_clock(), vitals or Vitals()))
+async def running(stage: FakeStage, vitals: EngineHealth | None = None) -> AsyncGenerator[None]:
+    task = asyncio.create_task(loop.run(stage, database_clock(), vitals or EngineHealth()))
     try:
         yield
     finally:
@@ -123,7 +123,7 @@ async def test_without_any_wake_the_timer_fires():
 
 
 async def test_an_error_drops_the_connection_and_the_step_is_tried_again():
-    stage, vitals = FakeStage(), Vitals()
+    stage, vitals = FakeStage(), EngineHealth()
 
     def fail_twice(step: int) -> None:
         if step <= 2:
@@ -140,7 +140,7 @@ async def test_an_error_drops_the_connection_and_the_step_is_tried_again():
 
 
 async def test_a_success_promises_when_the_next_one_comes():
-    stage, vitals = FakeStage(timedelta(seconds=100)), Vitals()
+    stage, vitals = FakeStage(timedelta(seconds=100)), EngineHealth()
     async with running(stage, vitals):
         await stage.until(1)
 

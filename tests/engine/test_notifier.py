@@ -11,16 +11,16 @@ from rows import until
 
 from faults.proxy import Proxy
 from horai.core.debounce import QUICK, SLOW
-from horai.core.health import Vitals
-from horai.core.wakes import ENTRIES, LaneWake, OutcomeWake, RelaneWake
+from horai.core.health import EngineHealth
+from horai.core.wakes import ENTRIES, LaneWake, MoveWaitingWake, OutcomeWake
 from horai.db import instances, nodes
 from horai.db.clock import DatabaseClock
-from horai.db.instances import Place
+from horai.db.instances import InsertTarget
 from horai.db.pool import Connection
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
-from horai.engine.notifier import IDLE, Herald
+from horai.engine.notifier import IDLE, Notifier
 from horai.operations.scope import Scope
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -28,8 +28,8 @@ SECOND = timedelta(seconds=1)
 
 
 @asynccontextmanager
-async def herald(url: str, within: timedelta = timedelta(seconds=5)) -> AsyncGenerator[Herald]:
-    made = Herald(Line(url, "horai herald", within))
+async def herald(url: str, within: timedelta = timedelta(seconds=5)) -> AsyncGenerator[Notifier]:
+    made = Notifier(StageConnection(url, "horai notifier", within))
     try:
         yield made
     finally:
@@ -37,10 +37,10 @@ async def herald(url: str, within: timedelta = timedelta(seconds=5)) -> AsyncGen
 
 
 @asynccontextmanager
-async def running(stage: Herald, connection: Connection) -> AsyncGenerator[None]:
+async def running(stage: Notifier, connection: Connection) -> AsyncGenerator[None]:
     clock = DatabaseClock()
     clock.observe(await nodes.database_time(connection))
-    task = asyncio.create_task(loop.run(stage, clock, Vitals()))
+    task = asyncio.create_task(loop.run(stage, clock, EngineHealth()))
     try:
         yield
     finally:
@@ -75,7 +75,7 @@ async def test_E4_wakes_of_one_interval_leave_together(url: str):
 
 async def test_only_the_first_wake_of_an_interval_rouses_the_loop(url: str):
     async with herald(url) as sender:
-        sender.tell(RelaneWake())
+        sender.tell(MoveWaitingWake())
         sender.signal.clear()
         sender.tell(LaneWake(3, 7, NOON))
 
@@ -90,7 +90,7 @@ async def test_E7b_with_nothing_to_tell_it_does_not_even_connect(url: str):
 
 async def test_its_notifications_come_from_the_backend_it_names(url: str):
     async with ear(url) as listening, herald(url) as sender:
-        sender.tell(RelaneWake())
+        sender.tell(MoveWaitingWake())
         await sender.step(NOON)
         await listening.heard()
 
@@ -111,19 +111,19 @@ async def test_outcomes_that_do_not_fit_are_sent_with_the_next_interval(url: str
 
 async def test_a_process_that_ends_tells_what_it_leaves_behind(url: str):
     async with ear(url) as listening, herald(url) as sender:
-        sender.tell(RelaneWake())
+        sender.tell(MoveWaitingWake())
         await sender.step(NOON)
         sender.tell(LaneWake(3, 7, NOON))
         await sender.flush()
 
-        assert await listening.wakes() == [RelaneWake(), LaneWake(3, 7, NOON)]
+        assert await listening.wakes() == [MoveWaitingWake(), LaneWake(3, 7, NOON)]
 
 
 async def test_E10_a_wake_of_which_nobody_knows_whether_it_was_sent_is_sent_over_the_next_line(
     url: str, connection: Connection, runner: asyncio.Runner
 ):
     async with Proxy(url).listening() as proxy, herald(proxy.url) as sender, running(sender, connection):
-        sender.tell(RelaneWake())
+        sender.tell(MoveWaitingWake())
         await until(lambda: _true(sender.sent == 1))
         async with ear(url) as listening:
             proxy.cut_after("notify")
@@ -154,7 +154,7 @@ async def test_a_database_that_does_not_answer_is_given_up(url: str, connection:
         await until(lambda: _told_until(sender, sender.sent > 0))
         first = sender.backend_pid
         proxy.set_mode("blackhole")
-        sender.tell(RelaneWake())
+        sender.tell(MoveWaitingWake())
         await until(lambda: _true(sender.line._connection is None))
 
         proxy.set_mode("pass")
@@ -164,7 +164,7 @@ async def test_a_database_that_does_not_answer_is_given_up(url: str, connection:
 async def test_the_last_wakes_of_a_process_without_a_database_are_let_go(url: str):
     async with Proxy(url).listening() as proxy, herald(proxy.url) as sender:
         proxy.set_mode("reset")
-        sender.tell(RelaneWake())
+        sender.tell(MoveWaitingWake())
         await sender.flush()
 
         assert sender.sent == 0
@@ -190,13 +190,13 @@ async def test_E13_ten_thousand_inserts_are_few_notifications_and_each_is_covere
         assert not [wake for wake in heard if not isinstance(wake, LaneWake)]
 
 
-async def lane_of_a_job(scope: Scope) -> Place:
+async def lane_of_a_job(scope: Scope) -> InsertTarget:
     job = await make.job(scope)
-    return Place(job.id, job.tenant_id, job.lane_now, None)
+    return InsertTarget(job.id, job.tenant_id, job.lane_now, None)
 
 
-async def _told_until(sender: Herald, holds: bool) -> bool:
-    sender.tell(RelaneWake())
+async def _told_until(sender: Notifier, holds: bool) -> bool:
+    sender.tell(MoveWaitingWake())
     return holds
 
 

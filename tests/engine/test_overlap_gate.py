@@ -171,7 +171,7 @@ async def test_allowing_overlap_again_lets_all_of_them_go(url: str):
         for slot in (first, second, third):
             await road.slot(slot)
 
-        await accepted.change_job(bench.scope, "job", accepted.Change({"overlap": "allow"}))
+        await accepted.change_job(bench.scope, "job", accepted.JobChange({"overlap": "allow"}))
         await road.go()
 
         assert [state for _, state, _ in await slots(bench)] == ["RUNNING"] * 3
@@ -197,7 +197,7 @@ async def test_a_sweep_finds_what_nobody_asked_about(url: str):
         await bench.trigger().step(bench.clock.now())
         road.gatekeeper._asked.clear()
 
-        road.gatekeeper.look_everywhere()
+        road.gatekeeper.rescan_all()
         await road.go()
 
         assert await slots(bench) == [(first, "RUNNING", None)]
@@ -213,7 +213,7 @@ async def test_from_the_finish_the_next_slot_follows_the_end_of_the_last(url: st
         gatekeeper, dispatcher = bench.gatekeeper(), bench.dispatcher()
         await bench.connection.execute("update horai.instance_live set due = now(), execute_time = now()")
         bench.executor.gate.set()
-        dispatcher.look_everywhere()
+        dispatcher.rescan_all()
         await bench.until_idle(dispatcher)
         await bench.settle()
         await gatekeeper.step(bench.clock.now())
@@ -231,7 +231,7 @@ async def test_from_the_finish_a_cancelled_run_is_followed_too(url: str):
         await instances.cancel_by_id(bench.scope, waiting)
 
         gatekeeper = bench.gatekeeper()
-        gatekeeper.look_everywhere()
+        gatekeeper.rescan_all()
         await gatekeeper.step(bench.clock.now())
 
         assert sorted(state for _, state, _ in await slots(bench)) == ["CANCELLED", "INIT"]

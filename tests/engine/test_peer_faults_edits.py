@@ -5,15 +5,15 @@ from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 import make
+import pytest
+from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Timeline, timeline
+
 from horai.core.job import JobStatus
 from horai.operations import instances
-from horai.operations.declarations import Applied, Declared, declare
+from horai.operations.declarations import DeclaredChanges, DeclaredJob, declare
 from horai.time import jitter as spread
 from horai.time.schedule import CronSchedule, fires_between
-from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Timeline, timeline
 
 pytestmark = pytest.mark.usefixtures("horai_server")
 
@@ -231,12 +231,12 @@ async def test_dkron_605_another_interval_from_the_finish_goes_on_after_a_downti
 
 
 async def test_bullmq_2876_declaring_a_job_again_does_not_double_its_slots():
-    wish = Declared({"name": "job", "target": {"type": "worker", "handler": "job"}, "cron": MINUTELY}, None)
+    wish = DeclaredJob({"name": "job", "target": {"type": "worker", "handler": "job"}, "cron": MINUTELY}, None)
     async with timeline() as time, AsyncExitStack() as stack:
         processes = [await stack.enter_async_context(make.scope(time.bench.url, 2)) for _ in range(3)]
         await declare(processes[0], "shop", [wish])
         node = time.node()
-        said: set[Applied] = set()
+        said: set[DeclaredChanges] = set()
         for _ in range(7):
             await time.pass_by(MINUTE)
             stepping = asyncio.create_task(node.step())
@@ -246,6 +246,6 @@ async def test_bullmq_2876_declaring_a_job_again_does_not_double_its_slots():
             node = time.node()
             await node.step()
 
-        assert said == {Applied(unchanged=("job",))}
+        assert said == {DeclaredChanges(unchanged=("job",))}
         assert await time.slots() == [*fires_between(SCHEDULE, NOON, time.now, 100)]
         assert await time.bench.connection.fetchval("select version from horai.job") == 1

@@ -11,14 +11,14 @@ import rows
 from stages import Tap
 
 from horai.core.calls import Call, WorkerTarget
-from horai.core.health import Vitals
-from horai.core.progress import WAITING, Note
+from horai.core.health import EngineHealth
+from horai.core.progress import WAITING, ProgressNote
 from horai.db import nodes, progress
 from horai.db.clock import DatabaseClock
 from horai.db.pool import Connection, Dedicated, connect
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.engine import loop
-from horai.engine.progress_writer import BATCH, PAUSE, Scribe
+from horai.engine.progress_writer import BATCH, PAUSE, ProgressWriter
 
 SECOND = timedelta(seconds=1)
 
@@ -35,8 +35,8 @@ class Desk:
     def __init__(self, url: str, now: datetime) -> None:
         self.clock = DatabaseClock()
         self.clock.observe(now)
-        self.line = Line(url, "horai scribe", timedelta(seconds=5))
-        self.scribe = Scribe(self.line, self.clock)
+        self.line = StageConnection(url, "horai progress_writer", timedelta(seconds=5))
+        self.scribe = ProgressWriter(self.line, self.clock)
 
     async def tap(self) -> Tap:
         """Notes what it sends from now on."""
@@ -62,7 +62,7 @@ async def said(connection: Connection, instance_id: int = 5) -> list[tuple[float
 
 @asynccontextmanager
 async def running(on: Desk) -> AsyncGenerator[None]:
-    task = asyncio.create_task(loop.run(on.scribe, on.clock, Vitals()))
+    task = asyncio.create_task(loop.run(on.scribe, on.clock, EngineHealth()))
     try:
         yield
     finally:
@@ -211,7 +211,7 @@ async def test_an_answer_that_is_lost_makes_no_note_twice(
         on.scribe.note(call(), 0.5, "a")
         insert = progress.insert_notes
 
-        async def answer_lost(to: Connection, batch: list[Note]) -> None:
+        async def answer_lost(to: Connection, batch: list[ProgressNote]) -> None:
             await insert(to, batch)
             raise ConnectionResetError("after the commit")
 

@@ -13,14 +13,15 @@ from datetime import datetime, timedelta
 import make
 import rows
 from harness import FAST
-from horai.core.health import Vitals
+from stages import Recorder, Workbench, workbench
+
+from horai.core.health import EngineHealth
 from horai.core.settings import SHARDS
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
 from horai.engine.dispatch.dispatcher import Dispatcher
 from horai.engine.loop import Stage
 from horai.stages import Engine
-from stages import Recorder, Workbench, workbench
 
 SECOND = timedelta(seconds=1)
 EXACT = timedelta(0)
@@ -81,7 +82,7 @@ async def test_E1a_a_process_has_one_loop_however_many_tasks_it_has(url: str):
         here = replace(scope, wakeups=wakeups)
         executor = Recorder()
         executor.gate.set()
-        engine = Engine(url, "one", {"": executor}, wakeups, Vitals(), FAST)
+        engine = Engine(url, "one", {"": executor}, wakeups, EngineHealth(), FAST)
         await engine.start()
         stack.push_async_callback(engine.stop)
         loops = sorted(task.get_name() for task in engine._tasks)

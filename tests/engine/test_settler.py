@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
-import pytest
-
 import make
+import pytest
 import rows
-from horai.core.outcome import Bury, Complete, Decision, Release, Retry
+from stages import Workbench, workbench
+
+from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
 from horai.core.settings import SHARDS
 from horai.core.states import State
 from horai.db import claims, queues, settlements
-from horai.db.claims import ClaimedBy, Held, Position
+from horai.db.claims import Claim, ClaimedBy, Position
 from horai.db.pool import GONE, LOOP_LOCK_TIMEOUT, Dedicated
-from horai.db.settlements import Applied
-from horai.db.stage_connection import Line
+from horai.db.settlements import SettledRows
+from horai.db.stage_connection import StageConnection
 from horai.engine.settler import LOCK_TIMEOUT, UNSTORABLE, Settlement, Settler
-from stages import Workbench, workbench
 
 HOUR = timedelta(hours=1)
 
 
-async def hold(bench: Workbench, count: int) -> list[Held]:
+async def hold(bench: Workbench, count: int) -> list[Claim]:
     """Claims in hand."""
     await make.job(bench.scope)
     await make.many(bench.scope, count)
@@ -33,7 +33,7 @@ async def hold(bench: Workbench, count: int) -> list[Held]:
     return [row.held for row in claimed]
 
 
-async def hold_seated(bench: Workbench, count: int) -> tuple[int, list[Held]]:
+async def hold_seated(bench: Workbench, count: int) -> tuple[int, list[Claim]]:
     """A queue that is full, and the claims in hand that sit in its slots."""
     await make.job(bench.scope)
     await make.many(bench.scope, count)
@@ -53,7 +53,7 @@ def cut_before(monkeypatch: pytest.MonkeyPatch, bench: Workbench) -> None:
     """The connection is lost when the transaction of a batch begins."""
     real = settlements.apply
 
-    async def is_cut(connection: Dedicated, batch: Sequence[tuple[Held, Decision]]) -> Applied:
+    async def is_cut(connection: Dedicated, batch: Sequence[tuple[Claim, Decision]]) -> SettledRows:
         await bench.connection.execute("select pg_terminate_backend($1, 5000)", connection.get_server_pid())
         return await real(connection, batch)
 
@@ -63,7 +63,7 @@ def cut_before(monkeypatch: pytest.MonkeyPatch, bench: Workbench) -> None:
 async def test_outcomes_are_written_and_let_go(url: str):
     async with workbench(url) as bench:
         held = await hold(bench, 4)
-        decisions: list[Decision] = [Complete('{"n": 1}'), Retry(HOUR, "X", "x"), Bury("X", "x"), Release(HOUR)]
+        decisions: list[Decision] = [Complete('{"n": 1}'), RetryAt(HOUR, "X", "x"), Bury("X", "x"), Release(HOUR)]
         for each, decision in zip(held, decisions, strict=True):
             bench.settler.submit(Settlement(each, decision))
         assert bench.settler.signal.is_set()
@@ -78,10 +78,10 @@ async def test_outcomes_are_written_and_let_go(url: str):
 
 POISON: dict[str, Decision] = {
     "output that is not JSON": Complete("{bad"),
-    "NUL in a message": Retry(HOUR, "X", "a\x00b"),
+    "NUL in a message": RetryAt(HOUR, "X", "a\x00b"),
     "NUL in a code": Bury("X\x00", "x"),
-    "half a character": Retry(HOUR, "X", "\ud800"),
-    "a delay beyond the calendar": Retry(timedelta(days=300_000_000), "X", "x"),
+    "half a character": RetryAt(HOUR, "X", "\ud800"),
+    "a delay beyond the calendar": RetryAt(timedelta(days=300_000_000), "X", "x"),
 }
 
 
@@ -142,7 +142,7 @@ async def test_a_batch_full_of_locked_rows_does_not_stand_before_the_others(url:
 async def test_outcomes_outlive_a_lost_connection(url: str, monkeypatch: pytest.MonkeyPatch):
     async with workbench(url) as bench:
         (held,) = await hold(bench, 1)
-        bench.settler.submit(Settlement(held, Retry(HOUR, "X", "x")))
+        bench.settler.submit(Settlement(held, RetryAt(HOUR, "X", "x")))
         cut_before(monkeypatch, bench)
         with pytest.raises((*GONE, asyncpg.PostgresError, asyncpg.InternalClientError)):
             await bench.settler.step(bench.clock.now())
@@ -164,7 +164,7 @@ async def test_a_connection_lost_between_the_successes_and_the_rest_makes_nothin
         for each in held[:4]:
             bench.settler.submit(Settlement(each, Complete()))
         for each in held[4:]:
-            bench.settler.submit(Settlement(each, Retry(HOUR, "X", "x")))
+            bench.settler.submit(Settlement(each, RetryAt(HOUR, "X", "x")))
         cut_before(monkeypatch, bench)
         with pytest.raises((*GONE, asyncpg.PostgresError, asyncpg.InternalClientError)):
             await bench.settler.step(bench.clock.now())
@@ -183,16 +183,18 @@ async def test_a_connection_lost_between_the_successes_and_the_rest_makes_nothin
 async def test_a_lost_answer_to_the_commit_is_neither_doubled_nor_late(url: str, monkeypatch: pytest.MonkeyPatch):
     async with workbench(url) as bench:
         held = await hold(bench, 3)
-        decisions: list[Decision] = [Complete(), Retry(HOUR, "X", "x"), Bury("X", "x")]
+        decisions: list[Decision] = [Complete(), RetryAt(HOUR, "X", "x"), Bury("X", "x")]
         for each, decision in zip(held, decisions, strict=True):
             bench.settler.submit(Settlement(each, decision))
         real, finish = settlements.apply, claims.finish_if_running
 
-        async def loses_the_answer(_: Dedicated, batch: Sequence[tuple[Held, Decision]]) -> Applied:
+        async def loses_the_answer(_: Dedicated, batch: Sequence[tuple[Claim, Decision]]) -> SettledRows:
             await real(bench.connection, batch)
             raise ConnectionResetError("after the commit")
 
-        async def loses_the_first(connection: Dedicated, node: int, batch: Sequence[tuple[Held, Complete]]) -> set[int]:
+        async def loses_the_first(
+            connection: Dedicated, node: int, batch: Sequence[tuple[Claim, Complete]]
+        ) -> set[int]:
             await finish(connection, node, batch)
             return set()
 
@@ -214,7 +216,7 @@ async def test_a_lost_answer_to_the_commit_is_neither_doubled_nor_late(url: str,
 async def test_an_outcome_whose_row_has_moved_on_is_kept_as_late(url: str):
     async with workbench(url) as bench:
         (held,) = await hold(bench, 1)
-        await claims.fail_if_running(bench.connection, [(held, Retry(HOUR, "NODE_LOST", "lost"))])
+        await claims.fail_if_running(bench.connection, [(held, RetryAt(HOUR, "NODE_LOST", "lost"))])
         bench.settler.submit(Settlement(held, Complete()))
 
         await bench.settler.step(bench.clock.now())
@@ -260,7 +262,7 @@ async def test_a_retry_wakes_its_lane(url: str):
         (held,) = await hold(bench, 1)
         woken: list[tuple[int | None, int]] = []
         bench.scope.wakeups.listen(lambda shard, lane, _: woken.append((shard, lane)))
-        bench.settler.submit(Settlement(held, Retry(HOUR, "X", "x")))
+        bench.settler.submit(Settlement(held, RetryAt(HOUR, "X", "x")))
 
         await bench.settler.step(bench.clock.now())
 
@@ -290,7 +292,7 @@ async def test_a_stale_and_a_fresh_outcome_of_one_instance_are_told_apart_in_one
         await settlements.apply(bench.connection, released)
         (again,) = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=2)
         bench.holdings.add([again])
-        bench.settler.submit(Settlement(stale, Retry(HOUR, "TIMEOUT", "the old attempt")))
+        bench.settler.submit(Settlement(stale, RetryAt(HOUR, "TIMEOUT", "the old attempt")))
         bench.settler.submit(Settlement(again.held, Complete()))
         await bench.settler.step(bench.clock.now())
         assert bench.vitals.unsettled == 1, "one of each instance at a time"
@@ -352,7 +354,7 @@ async def test_a_row_that_somebody_holds_does_not_keep_the_other_successes_of_it
 async def test_a_stale_success_among_good_ones_is_kept_as_late_and_changes_nothing(url: str):
     async with workbench(url) as bench:
         held = await hold(bench, 10)
-        await claims.fail_if_running(bench.connection, [(held[3], Retry(HOUR, "NODE_LOST", "lost"))])
+        await claims.fail_if_running(bench.connection, [(held[3], RetryAt(HOUR, "NODE_LOST", "lost"))])
         for each in held:
             bench.settler.submit(Settlement(each, Complete()))
 
@@ -389,7 +391,7 @@ async def test_a_table_that_is_held_for_a_while_makes_no_outcome_unstorable(url:
     """A partition that is made, an index: the settler does not wait for it, and tries again."""
     async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
         held = await hold(bench, 3)
-        decisions: list[Decision] = [Complete(), Retry(HOUR, "X", "x"), Bury("X", "x")]
+        decisions: list[Decision] = [Complete(), RetryAt(HOUR, "X", "x"), Bury("X", "x")]
         async with holder.transaction():
             await holder.execute("lock table horai.instance_history in access exclusive mode")
             for each, decision in zip(held, decisions, strict=True):
@@ -436,7 +438,7 @@ async def test_a_database_that_cannot_write_for_now_makes_no_outcome_unstorable(
 
 ENDS: dict[str, Decision] = {
     "success": Complete(),
-    "failure": Retry(HOUR, "X", "x"),
+    "failure": RetryAt(HOUR, "X", "x"),
     "dead": Bury("X", "x"),
     "given back": Release(HOUR),
 }
@@ -460,7 +462,7 @@ async def test_the_end_of_a_call_frees_its_slot_and_wakes_its_queue(url: str, de
 async def test_a_slot_is_freed_though_the_row_has_moved_on(url: str):
     async with workbench(url) as bench:
         queue_id, (held,) = await hold_seated(bench, 1)
-        await claims.fail_if_running(bench.connection, [(held, Retry(HOUR, "NODE_LOST", "lost"))])
+        await claims.fail_if_running(bench.connection, [(held, RetryAt(HOUR, "NODE_LOST", "lost"))])
         assert await taken_slots(bench) == 1, "the call goes on"
         woken: list[int] = []
         bench.scope.wakeups.listen_to_queues(woken.append)
@@ -520,7 +522,7 @@ async def test_a_slot_that_somebody_holds_makes_no_success_unstorable_and_holds_
 
 
 def mate_of(bench: Workbench) -> Settler:
-    line = Line(bench.url, "horai settler 2", timedelta(seconds=5), LOCK_TIMEOUT)
+    line = StageConnection(bench.url, "horai settler 2", timedelta(seconds=5), LOCK_TIMEOUT)
     bench.lines.append(line)
     return bench.settler.mate(line)
 
@@ -531,7 +533,7 @@ async def test_two_settlers_share_the_work_and_write_nothing_twice(url: str):
         mate = mate_of(bench)
         taps = [await bench.tap(settler.line) for settler in (bench.settler, mate)]
         for number, each in enumerate(held):
-            bench.settler.submit(Settlement(each, Complete() if number % 7 else Retry(HOUR, "X", "x")))
+            bench.settler.submit(Settlement(each, Complete() if number % 7 else RetryAt(HOUR, "X", "x")))
 
         async with asyncio.timeout(30):
             while len(bench.holdings):
@@ -564,7 +566,7 @@ async def test_a_stale_and_a_fresh_outcome_are_told_apart_though_two_settlers_wr
         await settlements.apply(bench.connection, [(stale, Release())])
         (again,) = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=2)
         bench.holdings.add([again])
-        bench.settler.submit(Settlement(stale, Retry(HOUR, "TIMEOUT", "the old attempt")))
+        bench.settler.submit(Settlement(stale, RetryAt(HOUR, "TIMEOUT", "the old attempt")))
         bench.settler.submit(Settlement(again.held, Complete()))
 
         await asyncio.gather(bench.settler.step(bench.clock.now()), mate.step(bench.clock.now()))
@@ -579,7 +581,7 @@ async def test_what_one_settler_could_not_write_the_other_writes(url: str, monke
     async with workbench(url) as bench:
         mate = mate_of(bench)
         for each in await hold(bench, 5):
-            bench.settler.submit(Settlement(each, Retry(HOUR, "X", "x")))
+            bench.settler.submit(Settlement(each, RetryAt(HOUR, "X", "x")))
         cut_before(monkeypatch, bench)
         with pytest.raises((*GONE, asyncpg.PostgresError, asyncpg.InternalClientError)):
             await mate.step(bench.clock.now())

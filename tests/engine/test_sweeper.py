@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
-import pytest
-
 import make
+import pytest
 import rows
+from stages import Workbench, workbench
+
 from horai.core.minute_stats import MINUTE, Gauges, minute_of
-from horai.core.outcome import Retry
+from horai.core.outcome import RetryAt
 from horai.core.queue import QueueSettings
 from horai.core.settings import SHARDS
 from horai.core.states import State
@@ -20,7 +21,6 @@ from horai.db.pool import Dedicated
 from horai.engine import sweeper as stage
 from horai.engine.sweeper import PAGE, Sweeper
 from horai.operations import queues as accepted
-from stages import Workbench, workbench
 
 SECOND = timedelta(seconds=1)
 SWEEP = timedelta(seconds=31)
@@ -489,7 +489,7 @@ async def test_two_sweepers_of_two_nodes_do_not_take_from_each_other(url: str):
 async def test_how_much_waits_is_written_down_once_a_minute_by_whoever_comes_first(url: str):
     async with workbench(url) as bench:
         held = await rows.instance(bench.connection, State.RUNNING)
-        await claims.fail_if_running(bench.connection, [(held, Retry(timedelta(hours=1), "X", "x"))])
+        await claims.fail_if_running(bench.connection, [(held, RetryAt(timedelta(hours=1), "X", "x"))])
         first, second = bench.sweeper(bench.dispatcher()), bench.sweeper(bench.dispatcher())
         noon = minute_of(bench.clock.now()) + 2 * MINUTE
         at_noon, later = Gauges(1, 0, 0), Gauges(0, 0, 0)

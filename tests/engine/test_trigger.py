@@ -4,17 +4,17 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 import make
+import pytest
 import rows
+from stages import Workbench, workbench
+
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
 from horai.db import schedules
-from horai.db.schedules import Cursor, Made, Step
+from horai.db.schedules import MadeSlots, ScheduleCursor, Step
 from horai.operations import jobs as accepted
 from horai.time.schedule import EverySchedule, fires_between, next_after
-from stages import Workbench, workbench
 
 MINUTE = timedelta(minutes=1)
 EVERY_MINUTE = EverySchedule(MINUTE)
@@ -181,7 +181,7 @@ async def test_a_failed_step_forgets_no_schedule(url: str, monkeypatch: pytest.M
         await follow(bench)
         trigger = bench.trigger()
 
-        async def fails(*_: object) -> dict[int, Made]:
+        async def fails(*_: object) -> dict[int, MadeSlots]:
             raise ConnectionResetError
 
         monkeypatch.setattr(schedules, "make_slots", fails)
@@ -215,7 +215,7 @@ async def test_a_slot_is_not_made_when_its_cursor_has_moved_meanwhile(url: str):
         await trigger.step(bench.clock.now())
 
         assert slot not in await slots(bench), "the wheel is only a cache"
-        step = Step(Cursor(schedule_id, slot, 0), EVERY_MINUTE, slot, slot)
+        step = Step(ScheduleCursor(schedule_id, slot, 0), EVERY_MINUTE, slot, slot)
         assert await schedules.advance_schedules(bench.connection, [step]) == set()
 
 

@@ -6,24 +6,24 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-import pytest
-from structlog.testing import capture_logs
-
 import make
+import pytest
 import rows
+from stages import Workbench, workbench
+from structlog.testing import capture_logs
+from zone_rules import HOUR, Clock, Edition, at
+
 from horai import Horai
 from horai.core.settings import SHARDS
 from horai.db import schedules
 from horai.db import zone_change as rezone
-from horai.db.schedules import Cursor, Step
+from horai.db.schedules import ScheduleCursor, Step
 from horai.db.zone_change import Move
 from horai.engine import zone_change as rezoning
-from horai.engine.zone_change import Rezoning, rezone_now
+from horai.engine.zone_change import ZoneChange, rezone_now
 from horai.time import zones
 from horai.time.schedule import CronSchedule, wall_of
 from horai.time.zone_change import mark_before
-from stages import Workbench, workbench
-from zone_rules import HOUR, Clock, Edition, at
 
 PLACE = "Europe/Berlin"
 DAY = 24 * HOUR
@@ -82,7 +82,7 @@ async def slots(bench: Workbench) -> dict[datetime, int]:
     return {row["fire_time"]: row["n"] for row in found}
 
 
-async def run(bench: Workbench, pass_: Rezoning, shards: range = range(SHARDS)) -> dict[int, datetime]:
+async def run(bench: Workbench, pass_: ZoneChange, shards: range = range(SHARDS)) -> dict[int, datetime]:
     """A pass from its beginning to its end, and what it moved."""
     connection, moved = bench.connection, dict[int, datetime]()
     now = bench.clock.now()
@@ -104,7 +104,7 @@ async def test_a_fixed_time_is_moved_and_everything_is_noted_as_computed_anew(ur
             assert {rules for _, rules in (await standing(bench)).values()} == {"2026y"}
 
         with zones.use(NEW), capture_logs() as logs:
-            moved = await run(bench, Rezoning())
+            moved = await run(bench, ZoneChange())
 
         assert moved == {fixed: at_nine - HOUR}
         assert await standing(bench) == {
@@ -124,11 +124,11 @@ async def test_a_change_and_back_again_leaves_every_schedule_where_it_was(url: s
                 await follow(bench, cron=in_hours(bench, hours))
             before = await standing(bench)
         with zones.use(NEW):
-            await run(bench, Rezoning())
+            await run(bench, ZoneChange())
             assert (await standing(bench)).keys() == before.keys()
             assert await standing(bench) != before
         with zones.use(OLD):
-            await run(bench, Rezoning())
+            await run(bench, ZoneChange())
 
         assert await standing(bench) == before
 
@@ -139,7 +139,7 @@ async def test_schedules_by_our_rules_are_not_touched(url: str):
             await follow(bench, cron=in_hours(bench, 5))
             before = await bench.connection.fetchval("select xmin::text from horai.schedule")
 
-            assert await run(bench, Rezoning()) == {}
+            assert await run(bench, ZoneChange()) == {}
 
         assert await bench.connection.fetchval("select xmin::text from horai.schedule") == before
 
@@ -153,7 +153,7 @@ async def test_a_pass_goes_over_many_in_batches_and_over_its_own_shards_alone(
             before = dict([await follow(bench, cron=in_hours(bench, hours)) for hours in range(2, 12)])
         ours = sorted(before)[1:]
         with zones.use(NEW):
-            pass_, now = Rezoning(), bench.clock.now()
+            pass_, now = ZoneChange(), bench.clock.now()
             pass_.begin(now)
             first = await pass_.step(bench.connection, [i % SHARDS for i in ours], now)
             assert sorted(first) == ours[:3]
@@ -173,7 +173,7 @@ async def test_a_schedule_that_somebody_holds_is_come_back_to(url: str):
             held, _ = await follow(bench, cron=in_hours(bench, 5))
             free, coming = await follow(bench, cron=in_hours(bench, 6))
         with zones.use(NEW):
-            pass_ = Rezoning()
+            pass_ = ZoneChange()
             async with joining.transaction():
                 await schedules.share_schedule_of(joining, held)
                 assert await run(bench, pass_) == {free: coming - HOUR}
@@ -203,7 +203,7 @@ async def test_a_cursor_that_has_moved_on_meanwhile_is_left_alone(url: str):
     async with workbench(url) as bench:
         with zones.use(OLD):
             schedule_id, coming = await follow(bench, cron=in_hours(bench, 5))
-        seen = Cursor(schedule_id, coming, 0)
+        seen = ScheduleCursor(schedule_id, coming, 0)
         begun = "update horai.schedule set last_job = 7"
         await bench.connection.execute(begun)
         with zones.use(NEW):
@@ -217,10 +217,10 @@ async def test_a_schedule_that_sleeps_goes_on_sleeping(url: str):
     async with workbench(url) as bench:
         with zones.use(OLD):
             schedule_id, coming = await follow(bench, cron=in_hours(bench, 5))
-            step = Step(Cursor(schedule_id, coming, 0), CronSchedule("0 9 * * *", PLACE), None, coming)
+            step = Step(ScheduleCursor(schedule_id, coming, 0), CronSchedule("0 9 * * *", PLACE), None, coming)
             await schedules.advance_schedules(bench.connection, [step])
         with zones.use(NEW):
-            assert await run(bench, Rezoning()) == {}
+            assert await run(bench, ZoneChange()) == {}
 
         assert (await standing(bench))[schedule_id][0] is None
 
@@ -231,7 +231,7 @@ async def test_a_schedule_in_a_zone_that_the_new_rules_lack_hinders_no_other(url
             fixed, coming = await follow(bench, cron=in_hours(bench, 5))
             lost = await make.job(bench.scope, "lost", cron=in_hours(bench, 5), timezone="Asia/Lost")
         with zones.use(NEW), capture_logs() as logs:
-            assert await run(bench, Rezoning()) == {fixed: coming - HOUR}
+            assert await run(bench, ZoneChange()) == {fixed: coming - HOUR}
 
         assert lost.schedule_id is not None
         assert (await standing(bench))[lost.schedule_id] == (coming, "2026y")
@@ -244,7 +244,7 @@ async def test_a_row_from_before_there_were_marks_stays_or_gives_way_to_the_next
             schedule_id, coming = await follow(bench, cron=in_hours(bench, 5))
         await bench.connection.execute("update horai.schedule set passed = null, wall = null, tzdata = null")
         with zones.use(NEW):
-            assert await run(bench, Rezoning()) == {schedule_id: coming - HOUR + DAY}, "and nothing fires twice"
+            assert await run(bench, ZoneChange()) == {schedule_id: coming - HOUR + DAY}, "and nothing fires twice"
 
 
 async def test_the_question_for_stale_schedules_reads_the_table_by_its_key(url: str):

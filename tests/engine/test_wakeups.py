@@ -2,9 +2,9 @@
 
 import asyncio
 
+import make
 import pytest
 
-import make
 from horai.operations import jobs
 
 
@@ -18,7 +18,7 @@ async def test_a_relane_that_does_not_fit_into_an_answer_is_asked_of_the_engine(
         await make.job(scope)
         await make.many(scope, 5)
         await jobs.pause_job(scope, "publish", None)
-        await jobs.change_job(scope, "publish", jobs.Change({"tags": ["seen"]}))
+        await jobs.change_job(scope, "publish", jobs.JobChange({"tags": ["seen"]}))
         assert asked == [], "five rows fit into one answer"
 
         await make.many(scope, 30)

@@ -9,7 +9,9 @@ from datetime import timedelta
 import make
 import rows
 from harness import FAST
-from horai.core.health import Vitals
+from stages import Recorder
+
+from horai.core.health import EngineHealth
 from horai.core.shards import Role
 from horai.db import progress
 from horai.db.pool import Dedicated
@@ -17,7 +19,6 @@ from horai.db.wakeups import Wakeups
 from horai.operations import instances
 from horai.operations.scope import Scope
 from horai.stages import Engine
-from stages import Recorder
 
 TARGET = {"type": "worker", "handler": "publish"}
 
@@ -26,7 +27,7 @@ TARGET = {"type": "worker", "handler": "publish"}
 async def process(url: str, role: Role, executor: Recorder) -> AsyncGenerator[tuple[Engine, Scope]]:
     wakeups = Wakeups()
     settings = replace(FAST, sweep=timedelta(minutes=5), grace=timedelta(milliseconds=100))
-    engine = Engine(url, role, {"publish": executor}, wakeups, Vitals(), settings, frozenset({role}))
+    engine = Engine(url, role, {"publish": executor}, wakeups, EngineHealth(), settings, frozenset({role}))
     async with make.scope(url) as scope:
         await engine.start()
         try:

@@ -14,9 +14,9 @@ from typing import Any
 
 import asyncpg
 
-from horai.core.outcome import NODE_LOST, Bury, Complete, Decision, Release, Retry
-from horai.core.put import Verdict
-from horai.db.claims import Claimed, Held
+from horai.core.outcome import NODE_LOST, Bury, Complete, Decision, Release, RetryAt
+from horai.core.put import PutDecision
+from horai.db.claims import Claim, ClaimedRow
 from horai.db.pool import Dedicated
 
 SUCCESS, DEAD, CANCELLED = 2, 4, 5
@@ -31,17 +31,17 @@ class Acknowledged:
     at: datetime
     version: int | None
     again: bool
-    verdict: Verdict
+    verdict: PutDecision
     instance_id: int
     began: int
     ended: int
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimSeen:
     """A claim that was answered."""
 
-    row: Claimed
+    row: ClaimedRow
     began: int
 
 
@@ -58,10 +58,10 @@ class Accountant:
 
     job_id: int
     puts: list[Acknowledged] = field(default_factory=list[Acknowledged])
-    claims: list[Claim] = field(default_factory=list[Claim])
-    reported: list[tuple[Held, Decision]] = field(default_factory=list[tuple[Held, Decision]])
+    claims: list[ClaimSeen] = field(default_factory=list[ClaimSeen])
+    reported: list[tuple[Claim, Decision]] = field(default_factory=list[tuple[Claim, Decision]])
     """What actors, zombies among them, have said about claims of theirs."""
-    settled: list[tuple[Held, Decision]] = field(default_factory=list[tuple[Held, Decision]])
+    settled: list[tuple[Claim, Decision]] = field(default_factory=list[tuple[Claim, Decision]])
     """What the database said it had taken."""
     cancelled: set[int] = field(default_factory=set[int])
     finals: dict[int, Ended] = field(default_factory=dict[int, Ended])
@@ -120,7 +120,7 @@ class Accountant:
 
     def _audit_key(self, key: str, chain: Sequence[asyncpg.Record], moved: Mapping[int, Sequence[datetime]]) -> None:
         puts = [put for put in self.puts if put.key == key]
-        accepted = {put.at: put for put in puts if put.verdict is not Verdict.IGNORED}
+        accepted = {put.at: put for put in puts if put.verdict is not PutDecision.IGNORED}
         record = [(row["id"], at) for row in chain for at in (row["born_for"], *moved.get(row["id"], ()))]
         position = {at: index for index, (_, at) in enumerate(record)}
         for put in accepted.values():
@@ -136,7 +136,7 @@ class Accountant:
                 self.problems.append(f"I3: instance {row['id']} ended for {row['fire_time']}, not for its last put")
         self._audit_order([accepted[at] for _, at in record])
         self._audit_heads(chain, accepted)
-        self._audit_ignored(chain, [put for put in puts if put.verdict is Verdict.IGNORED], accepted)
+        self._audit_ignored(chain, [put for put in puts if put.verdict is PutDecision.IGNORED], accepted)
         self._audit_seen(key, position)
 
     def _audit_order(self, record: Sequence[Acknowledged]) -> None:
@@ -157,7 +157,7 @@ class Accountant:
         for earlier, later in pairwise(chain):
             birth = accepted[later["born_for"]]
             is_superseded = earlier["state"] == CANCELLED and earlier["reason"] == SUPERSEDED
-            if is_superseded != (birth.verdict is Verdict.SUPERSEDED) or is_superseded != (
+            if is_superseded != (birth.verdict is PutDecision.SUPERSEDED) or is_superseded != (
                 later["supersedes"] == earlier["id"]
             ):
                 self.problems.append(f"{earlier['id']} ended {earlier['state']}, and then {birth}")
@@ -188,7 +188,7 @@ class Accountant:
             if claim.row.key != key:
                 continue
             for put in self.puts:
-                is_known = put.key == key and put.verdict is not Verdict.IGNORED and put.ended < claim.began
+                is_known = put.key == key and put.verdict is not PutDecision.IGNORED and put.ended < claim.began
                 if is_known and position[claim.row.fire_time] < position[put.at]:
                     self.problems.append(f"I3: {claim.row.held} ran for {claim.row.fire_time} after {put}")
 
@@ -230,7 +230,7 @@ class Accountant:
             if row["state"] in ends and not is_lost and (row["id"], row["fence"], ends[row["state"]]) not in said:
                 self.problems.append(f"I2: nobody said that {row['id']} with fence {row['fence']} is {row['state']}")
         for row in tries:
-            kinds = {"SUCCESS": (Complete,), "FAIL": (Retry, Bury), "LOST": (), "DEAD": (Bury,)}[row["outcome"]]
+            kinds = {"SUCCESS": (Complete,), "FAIL": (RetryAt, Bury), "LOST": (), "DEAD": (Bury,)}[row["outcome"]]
             if row["error_code"] != NODE_LOST and not any(
                 (row["instance_id"], row["fence"], kind) in said for kind in kinds
             ):

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from faults.accountant import Accountant, Acknowledged
 from harness import Client
-from horai.core.put import Verdict
+
+from faults.accountant import Accountant, Acknowledged
+from horai.core.put import PutDecision
 
 CLIENTS = 3
 SAID = ((-900, -600), (-350, -50), (-150, 1_100))
@@ -56,8 +57,8 @@ class Author:
         began = self.accountant.tick()
         reply = await self.door("PUT", f"/api/v1/jobs/{self.job}/instances/{self.key}", {"executeTime": at.isoformat()})
         assert reply.status in {200, 201}, reply.json
-        verdict, instance_id = Verdict(reply.json["decision"]), int(reply.json["instance"]["id"])
-        if verdict is Verdict.IGNORED:
+        verdict, instance_id = PutDecision(reply.json["decision"]), int(reply.json["instance"]["id"])
+        if verdict is PutDecision.IGNORED:
             assert reply.json["instance"]["state"] == "SUCCESS", "only what has happened is left alone"
         self.accountant.puts.append(
             Acknowledged(self.key, at, None, False, verdict, instance_id, began, self.accountant.tick())

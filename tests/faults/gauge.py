@@ -13,7 +13,7 @@ from aiohttp import web
 SHORTEST, LONGEST = 0.02, 0.08
 """Seconds that a call takes."""
 
-Claim = tuple[str, int]
+ClaimSeen = tuple[str, int]
 """Idempotency-Key and fence."""
 
 
@@ -21,7 +21,7 @@ Claim = tuple[str, int]
 class Entry:
     """A call came in: of which claim, when by the wall clock, and how many were in then, itself among them."""
 
-    claim: Claim
+    claim: ClaimSeen
     at: datetime
     inside: int
 
@@ -86,7 +86,7 @@ class Limits:
         before = [limit for at, limit in self.changes if at <= first][-1:]
         return max(before + [limit for at, limit in self.changes if first < at <= last])
 
-    def exceeded(self, entries: list[Entry], claimed_at: Mapping[Claim, datetime]) -> list[str]:
+    def exceeded(self, entries: list[Entry], claimed_at: Mapping[ClaimSeen, datetime]) -> list[str]:
         """Calls that made too many: judged by the limits between their claim and their coming in.
 
         A claim that was made before the limit was lowered is in order, and so is one that comes in beside those that a

@@ -9,26 +9,27 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import make
-from faults.accountant import Accountant, Acknowledged, Claim
+from stages import FixedKeeper
+
+from faults.accountant import Accountant, Acknowledged, ClaimSeen
 from horai.core.errors import NotFound
-from horai.core.health import Vitals
-from horai.core.outcome import Bury, Complete, Decision, Release, Retry
-from horai.core.put import Intent, Verdict
+from horai.core.health import EngineHealth
+from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
+from horai.core.put import PutDecision, PutOptions
 from horai.core.settings import SHARDS, EngineSettings
 from horai.db import claims, nodes, settlements
-from horai.db.claims import Claimed, ClaimedBy, Held, Position
+from horai.db.claims import Claim, ClaimedBy, ClaimedRow, Position
 from horai.db.jobs import JobRow
 from horai.db.pool import LOOP_LOCK_TIMEOUT, Dedicated, connect, retrying
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
-from horai.engine.dispatch.in_flight import Holdings
+from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.rescuer import Rescuer
 from horai.engine.settler import LOCK_TIMEOUT, Settlement, Settler
 from horai.operations import instances
 from horai.operations.put import Put, put_all
 from horai.operations.scope import Scope
-from stages import FixedKeeper
 
 LANES_WIDE = 8
 """How many operations run at a time at most."""
@@ -38,7 +39,7 @@ SETTINGS = EngineSettings(settle_wait=timedelta(0))
 
 DECISIONS: dict[str, Callable[[], Decision]] = {
     "finish": lambda: Complete('{"done": true}'),
-    "fail": lambda: Retry(MILLISECOND, "HTTP_503", "busy"),
+    "fail": lambda: RetryAt(MILLISECOND, "HTTP_503", "busy"),
     "bury": lambda: Bury("HTTP_400", "no", ("unrecoverable",)),
     "release": Release,
     "postpone": lambda: Release(MILLISECOND, postponed=True),
@@ -120,8 +121,8 @@ class Scene:
     job: JobRow
     accountant: Accountant
     nodes: list[int]
-    held: list[Claimed] = field(default_factory=list[Claimed])
-    ever: list[Claimed] = field(default_factory=list[Claimed])
+    held: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
+    ever: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
 
 
 class World:
@@ -147,11 +148,11 @@ class World:
         self._watcher = await self._connection("watcher")
         keeper = FixedKeeper(0).keeper  # none of the incarnations, and the owner of every shard
         self._rescuers = [Rescuer(self._line(f"rescuer {n}"), keeper, Wakeups(), SETTINGS) for n in range(LANES_WIDE)]
-        self._vitals = Vitals()
+        self._vitals = EngineHealth()
         self._settlers = [
             Settler(
                 self._line(f"settler {n}", LOCK_TIMEOUT),
-                Holdings(1000, self._vitals),
+                InFlight(1000, self._vitals),
                 Wakeups(),
                 self._vitals,
                 SETTINGS,
@@ -164,8 +165,8 @@ class World:
         self._stack.push_async_callback(connection.close)
         return connection
 
-    def _line(self, name: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT) -> Line:
-        line = Line(self._url, name, lock_timeout=lock_timeout)
+    def _line(self, name: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT) -> StageConnection:
+        line = StageConnection(self._url, name, lock_timeout=lock_timeout)
         self._stack.push_async_callback(line.close)
         return line
 
@@ -228,7 +229,7 @@ class World:
         began = accountant.tick()
         at = datetime.now(UTC) + wish.ahead_ms * MILLISECOND
         at = at.replace(microsecond=at.microsecond // 1000 * 1000 + began % 1000)  # unlike any other of this scene
-        put = Put(f"key-{wish.key}", at, None, Intent(wish.version, wish.again))
+        put = Put(f"key-{wish.key}", at, None, PutOptions(wish.version, wish.again))
         verdict, instance_id = await (
             self._put_within(place, scene, put, wish.linger) if wish.linger else self._put(scene, put)
         )
@@ -236,12 +237,12 @@ class World:
             Acknowledged(put.key, at, wish.version, wish.again, verdict, instance_id, began, accountant.tick())
         )
 
-    async def _put(self, scene: Scene, put: Put) -> tuple[Verdict, int]:
+    async def _put(self, scene: Scene, put: Put) -> tuple[PutDecision, int]:
         verdict, row = await instances.put_instance(self._scope, scene.job.name, put)
         return verdict, row.id
 
-    async def _put_within(self, place: int, scene: Scene, put: Put, linger: int) -> tuple[Verdict, int]:
-        async def attempt() -> tuple[Verdict, int]:
+    async def _put_within(self, place: int, scene: Scene, put: Put, linger: int) -> tuple[PutDecision, int]:
+        async def attempt() -> tuple[PutDecision, int]:
             connection = self._connections[place]
             async with connection.transaction():
                 job_place = await instances.find_place(connection, self._scope, scene.job.name)
@@ -266,7 +267,7 @@ class World:
             by = ClaimedBy(node, began, datetime.now(UTC))
             claimed = await claims.claim_due(connection, by, positions, [take.rows] * SHARDS)
             await _linger(connection, take.linger)
-        scene.accountant.claims += [Claim(row, began) for row in claimed]
+        scene.accountant.claims += [ClaimSeen(row, began) for row in claimed]
         scene.held += claimed
         scene.ever += claimed
 
@@ -276,7 +277,7 @@ class World:
             await self._report(self._connections[place], scene, held, DECISIONS[settle.decision](), settle.linger)
 
     async def _report(
-        self, connection: Dedicated, scene: Scene, held: Held, decision: Decision, linger: int = 0
+        self, connection: Dedicated, scene: Scene, held: Claim, decision: Decision, linger: int = 0
     ) -> None:
         scene.accountant.reported.append((held, decision))
         async with connection.transaction():

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+from sizes import IS_LONG
 
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
 from horai.embedded import url_of
 from horai.embedded.area import Area
 from horai.embedded.postmaster import read_pid_file
-from sizes import IS_LONG
 
 ROOT = Path(__file__).parents[2]
 LOOK_EVERY = 0.05
@@ -54,12 +54,12 @@ class LoggedHit:
 
 
 class ReceiverProcess:
-    """`python -m tests.receiver`: it outlives whatever a test kills."""
+    """`python -m tests.support.receiver`: it outlives whatever a test kills."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.receiver", "--port", "0", "--log", str(log)],
+            [sys.executable, "-m", "tests.support.receiver", "--port", "0", "--log", str(log)],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,

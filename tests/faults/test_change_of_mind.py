@@ -12,17 +12,17 @@ from pathlib import Path
 import aiohttp
 import asyncpg
 import pytest
+from harness import Client
+from sizes import IS_LONG
 
 from faults.accountant import Accountant
 from faults.authors import CLIENTS, SAID, Author, wishes
 from faults.cluster import cluster
 from faults.outside import LOOK_EVERY, LoggedHit, ReceiverProcess, job_document, receiving, until, violations
-from harness import Client
 from horai.core.outcome import Complete
-from horai.core.put import Verdict
-from horai.db.claims import Held
+from horai.core.put import PutDecision
+from horai.db.claims import Claim
 from horai.db.pool import Dedicated, connect
-from sizes import IS_LONG
 
 NODES = ("one", "two", "three")
 UNITS = 2_000 if IS_LONG else 75
@@ -62,8 +62,8 @@ async def test_A12_A14_X18_changes_of_mind_around_the_due_instant_fire_the_last_
     assert await accountant.audit(connection) == []
     assert await violations(connection) == []
     assert len(accountant.puts) == UNITS * CLIENTS * len(SAID)
-    assert verdicts[Verdict.INSERTED] == UNITS
-    for verdict in (Verdict.UPDATED, Verdict.SUPERSEDED, Verdict.IGNORED):
+    assert verdicts[PutDecision.INSERTED] == UNITS
+    for verdict in (PutDecision.UPDATED, PutDecision.SUPERSEDED, PutDecision.IGNORED):
         assert verdicts[verdict] > UNITS / 10  # else the changes came too early or too late, and this proves nothing
     assert each_succeeded_once(past) == []
     assert too_early(past, hits) == []
@@ -119,11 +119,11 @@ async def nothing_is_live(connection: Dedicated) -> bool:
 
 def said_by_the_business(
     job_id: int, past: Past, hits: Mapping[str, Sequence[LoggedHit]]
-) -> list[tuple[Held, Complete]]:
+) -> list[tuple[Claim, Complete]]:
     """It answers every call with a success: a claim that ended so without a call was settled by nobody."""
     ids = {row["idem_key"]: row["instance_id"] for row in past}
     return [
-        (Held(ids[key], job_id, call.attempt, call.fence, 0, 0), Complete())
+        (Claim(ids[key], job_id, call.attempt, call.fence, 0, 0), Complete())
         for key, calls in hits.items()
         for call in calls
     ]

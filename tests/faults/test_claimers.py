@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import make
+from sizes import IS_LONG
+
 from horai.core.outcome import Complete
 from horai.core.settings import SHARDS
 from horai.db import claims, settlements
-from horai.db.claims import ClaimedBy, Held, Position
+from horai.db.claims import Claim, ClaimedBy, Position
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
-from sizes import IS_LONG
 
 CLAIMERS = 8
 ROWS = 100_000 if IS_LONG else 20_000
@@ -26,7 +27,7 @@ class Tally:
         self.executions: Counter[tuple[int, int]] = Counter()
         self.by_claimer: Counter[int] = Counter()
 
-    def run(self, claimer: int, claimed: Iterable[claims.Claimed]) -> None:
+    def run(self, claimer: int, claimed: Iterable[claims.ClaimedRow]) -> None:
         for row in claimed:
             self.executions[row.held.id, row.held.attempt] += 1
             self.by_claimer[claimer] += 1
@@ -47,7 +48,7 @@ async def claimer(url: str, lane: int, tally: Tally) -> None:
     await connection.close()
 
 
-async def settle(connection: Dedicated, held: Sequence[Held]) -> None:
+async def settle(connection: Dedicated, held: Sequence[Claim]) -> None:
     """As the settler does: a row that somebody has locked is tried again. Another claimer's scan may hold it shortly."""
     left = list(held)
     while left:

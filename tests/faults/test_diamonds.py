@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import flows
 import make
+
 from horai.core.outcome import Complete
 from horai.db import claims
-from horai.db.claims import Claimed
+from horai.db.claims import ClaimedRow
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
 from horai.features.workflow import run_store
-from horai.features.workflow.run_store import Start
+from horai.features.workflow.run_store import RunStart
 from horai.features.workflow.runs import advance_runs, start_run
 from horai.operations.scope import Scope
 
@@ -24,7 +25,7 @@ async def begin(scope: Scope, connection: Dedicated) -> list[int]:
     """So many runs of one workflow."""
     made = await flows.workflow(scope)
     ticks = [
-        Start(await connection.fetchval("select nextval('horai.instance_id')"), made.job.created_at, None)
+        RunStart(await connection.fetchval("select nextval('horai.instance_id')"), made.job.created_at, None)
         for _ in range(DIAMONDS)
     ]
     for tick in ticks:
@@ -32,7 +33,7 @@ async def begin(scope: Scope, connection: Dedicated) -> list[int]:
     return [tick.instance_id for tick in ticks]
 
 
-async def settle_and_ask(connection: Dedicated, rows: Sequence[Claimed]) -> Counter[int]:
+async def settle_and_ask(connection: Dedicated, rows: Sequence[ClaimedRow]) -> Counter[int]:
     """What a node does at the end of calls: settles them, and asks for the runs that they belong to until nobody holds them."""
     let_go: Counter[int] = Counter()
     for at in range(0, len(rows), 20):
@@ -47,7 +48,7 @@ async def settle_and_ask(connection: Dedicated, rows: Sequence[Claimed]) -> Coun
     return let_go
 
 
-async def step(actors: Sequence[Dedicated], shares: Sequence[Sequence[Claimed]]) -> Counter[int]:
+async def step(actors: Sequence[Dedicated], shares: Sequence[Sequence[ClaimedRow]]) -> Counter[int]:
     """All of them at once."""
     found = await asyncio.gather(*map(settle_and_ask, actors, shares))
     return sum(found, Counter[int]())

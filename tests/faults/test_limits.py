@@ -11,12 +11,12 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from harness import Client
 
 from faults.cluster import Cluster, cluster, incarnation_of
-from faults.gauge import Claim, Gauge, Limits
+from faults.gauge import ClaimSeen, Gauge, Limits
 from faults.load import RETRY
 from faults.outside import BUSY, IS_LONG, job_document, lost_attempts, until, violations
-from harness import Client
 from horai.db.pool import Dedicated, connect
 
 NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
@@ -135,7 +135,7 @@ async def field_of(place: Path, url: str, connection: Dedicated) -> AsyncGenerat
         yield on
 
 
-async def claims(connection: Dedicated) -> dict[Claim, datetime]:
+async def claims(connection: Dedicated) -> dict[ClaimSeen, datetime]:
     """When each claim that came to a call was made."""
     rows = await connection.fetch(
         "select horai.idem_key(job_id, born_for, slot) as key, fence, claimed_at from horai.instance_history"

@@ -25,7 +25,7 @@ from working import working
 
 from faults.proxy import Proxy
 from horai import Horai
-from horai.core.put import Intent
+from horai.core.put import PutOptions
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.wakes import is_beat
@@ -145,7 +145,7 @@ def add_within(url: str, kind: str, opening: Opening) -> None:
             for offset in OFFSETS:
                 caller.begin()
                 job = named(f"conn= {kind}", ear)
-                caller.ask(caller_transaction.put(job, f"key-{offset}", soon(offset), None, Intent()))
+                caller.ask(caller_transaction.put(job, f"key-{offset}", soon(offset), None, PutOptions()))
                 caller.commit()
 
 

@@ -4,18 +4,19 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import make
+from stages import FixedKeeper
+
 from horai.core.outcome import Bury, Complete
-from horai.core.put import Verdict
+from horai.core.put import PutDecision
 from horai.core.settings import EngineSettings
 from horai.db import jobs as job_rows
 from horai.db import nodes, settlements
 from horai.db.pool import Dedicated, connect
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
 from horai.engine.rescuer import Rescuer
 from horai.operations import instances, jobs, move_waiting
-from stages import FixedKeeper
 
 LATER = timedelta(hours=1)
 
@@ -33,7 +34,7 @@ async def is_blocked(connection: Dedicated, pid: int) -> None:
 
 async def rescue(url: str) -> None:
     """What a rescuer of another node does in one step."""
-    line = Line(url, "horai test rescuer")
+    line = StageConnection(url, "horai test rescuer")
     await Rescuer(line, FixedKeeper(0).keeper, Wakeups(), EngineSettings()).step(datetime.now(UTC))
     await line.close()
 
@@ -111,10 +112,10 @@ async def test_a_pause_that_is_still_moving_rows_does_not_park_those_of_a_resume
         job = await make.job(scope)
         await make.put(scope, "article:42", datetime.now(UTC) + LATER)
         await connection.execute("update horai.job set status = 1, relane = true, version = version + 1")
-        (stale,) = await job_rows.jobs_to_relane(connection, 1, only=[job.id])
+        (stale,) = await job_rows.jobs_to_move(connection, 1, only=[job.id])
         await jobs.resume_job(scope, "publish", None)
 
-        await move_waiting.relane_some(connection, stale, scope.hooks)
+        await move_waiting.move_waiting_batch(connection, stale, scope.hooks)
 
         assert await connection.fetchval("select lane from horai.instance_live") == job.lane_id
         assert await broken(connection) == []
@@ -141,7 +142,7 @@ async def test_A12_an_old_version_stays_old_after_a_put_without_one(url: str, co
 
         verdict, _ = await make.put(scope, "article:42", datetime.now(UTC), version=3)
 
-        assert verdict is Verdict.IGNORED
+        assert verdict is PutDecision.IGNORED
         assert await broken(connection) == []
 
 
@@ -177,5 +178,5 @@ async def test_an_ignored_put_is_told_of_the_instance_that_succeeded_whatever_it
 
         verdict, instance = await make.put(scope, "article:42")
 
-        assert verdict is Verdict.IGNORED
+        assert verdict is PutDecision.IGNORED
         assert instance.id == claimed.held.id

@@ -2,12 +2,12 @@
 
 import pytest
 
-from horai.isolation.outlook import FIRST_GUESS, LONGEST, SHORTEST, Outlook
+from horai.isolation.outlook import FIRST_GUESS, LONGEST, SHORTEST, RoomOutlook
 
 
-def busy(lasting: float, *, places: int = 2, calls: int = 50) -> Outlook:
+def busy(lasting: float, *, places: int = 2, calls: int = 50) -> RoomOutlook:
     """One whose calls have lasted so long, and the last of which has just begun at 100."""
-    outlook = Outlook(places)
+    outlook = RoomOutlook(places)
     for _ in range(calls):
         outlook.ended(100.0, 100.0 - lasting)
     outlook.begun(100.0)
@@ -15,7 +15,7 @@ def busy(lasting: float, *, places: int = 2, calls: int = 50) -> Outlook:
     return outlook
 
 
-def sent_away(outlook: Outlook, now: float = 100.0, ahead: int = 0, **known: bool) -> float:
+def sent_away(outlook: RoomOutlook, now: float = 100.0, ahead: int = 0, **known: bool) -> float:
     outlook.arrived()
     return outlook.turn(now, ahead, **known).total_seconds()
 
@@ -51,7 +51,7 @@ def test_when_a_call_comes_alone_nobody_is_away_any_more():
 
 
 def test_before_any_call_has_ended_those_that_run_tell_how_long_it_takes():
-    outlook = Outlook(1)
+    outlook = RoomOutlook(1)
     outlook.begun(100.0)
     outlook.present = 1
 

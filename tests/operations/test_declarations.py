@@ -15,15 +15,15 @@ from horai.core.job import JobStatus
 from horai.db.jobs import JobRow
 from horai.db.pool import Dedicated
 from horai.operations import jobs
-from horai.operations.declarations import Applied, Declared, Owner, compare, declare
-from horai.operations.jobs import Change
+from horai.operations.declarations import DeclaredChanges, DeclaredJob, Owner, compare, declare
+from horai.operations.jobs import JobChange
 from horai.operations.scope import Scope, require_job
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}}}
 
 
-def declared(name: str = "publish", payload: str | None = None, **fields: Any) -> Declared:
-    return Declared({"name": name, "target": {"type": "worker", "handler": name}, **fields}, payload)
+def declared(name: str = "publish", payload: str | None = None, **fields: Any) -> DeclaredJob:
+    return DeclaredJob({"name": name, "target": {"type": "worker", "handler": name}, **fields}, payload)
 
 
 async def read(scope: Scope, name: str = "publish") -> JobRow:
@@ -60,7 +60,7 @@ async def test_what_the_code_declares_is_made(url: str) -> None:
             ],
         )
 
-        assert said == Applied(created=("coupons", "mail"))
+        assert said == DeclaredChanges(created=("coupons", "mail"))
         mail, coupons = await read(scope, "mail"), await read(scope, "coupons")
         assert mail.document["payloadSchema"] == SCHEMA
         assert (mail.document["declaredBy"], mail.document["queue"], mail.tags) == ("shop", "slow", ("a",))
@@ -83,7 +83,7 @@ async def test_a_second_start_writes_nothing(url: str, connection: Dedicated) ->
 
         again = await declare(scope, "shop", every)
 
-        assert again == Applied(unchanged=("a", "b", "c", "d", "e"))
+        assert again == DeclaredChanges(unchanged=("a", "b", "c", "d", "e"))
         assert await written(connection) == before
 
 
@@ -94,7 +94,7 @@ async def test_what_changed_in_the_code_is_changed_and_nothing_else_is_written(u
 
         said = await declare(scope, "shop", [declared("a", "5", queue="fast"), declared("b")])
 
-        assert said == Applied(changed=("a",), unchanged=("b",))
+        assert said == DeclaredChanges(changed=("a",), unchanged=("b",))
         changed = await read(scope, "a")
         assert (changed.document["queue"], changed.tags, changed.payload, changed.version) == ("fast", (), "5", 2)
         assert await read(scope, "b") == before
@@ -134,7 +134,7 @@ async def test_an_operators_pause_is_no_change_that_a_start_would_write(url: str
         await jobs.pause_job(scope, "publish", "wait")
         before = await written(connection)
 
-        assert await declare(scope, "shop", [declared()]) == Applied(unchanged=("publish",))
+        assert await declare(scope, "shop", [declared()]) == DeclaredChanges(unchanged=("publish",))
         assert await written(connection) == before
 
 
@@ -152,7 +152,7 @@ async def test_a_status_in_the_code_counts_when_the_job_is_made_and_never_after(
 async def test_what_an_operator_changed_besides_follows_the_code_again(url: str) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared(queue="slow", payloadSchema=SCHEMA)])
-        patched = await jobs.change_job(scope, "publish", Change({"queue": "mine", "tags": ["t"]}))
+        patched = await jobs.change_job(scope, "publish", JobChange({"queue": "mine", "tags": ["t"]}))
         assert (patched.document["payloadSchema"], patched.document["declaredBy"]) == (SCHEMA, "shop")
 
         assert (await declare(scope, "shop", [declared(queue="slow", payloadSchema=SCHEMA)])).changed == ("publish",)
@@ -215,7 +215,7 @@ async def test_a_renamed_application_takes_over_the_jobs_of_its_former_name(url:
             await declare(scope, "shop", [declared()])
 
         now = await read(scope)
-        assert (said, now.id) == (Applied(changed=("publish",)), made.id)
+        assert (said, now.id) == (DeclaredChanges(changed=("publish",)), made.id)
         assert (now.document["declaredBy"], (await read(scope, "mail")).document["declaredBy"]) == ("store", "shop")
         assert refused.value.hint is not None
         assert "Horai('shop', formerly='store')" in refused.value.hint
@@ -237,7 +237,7 @@ async def test_jobs_of_an_application_without_a_name_go_to_the_first_with_one(ur
         await declare(scope, Owner(None), [declared()])
         assert "declaredBy" not in (await read(scope)).document
 
-        assert await declare(scope, "shop", [declared()]) == Applied(changed=("publish",))
+        assert await declare(scope, "shop", [declared()]) == DeclaredChanges(changed=("publish",))
         with pytest.raises(Invalid, match="is declared by the application 'shop'"):
             await declare(scope, Owner(None), [declared()])
 
@@ -249,8 +249,8 @@ async def test_a_job_that_the_code_no_longer_has_is_reported_and_not_touched(url
         await make.job(scope, "by-hand")
         before = await written(connection)
 
-        assert await declare(scope, "shop", [declared("b")]) == Applied(unchanged=("b",), removed=("a", "c"))
-        assert await declare(scope, "shop", []) == Applied(removed=("a", "b", "c"))
+        assert await declare(scope, "shop", [declared("b")]) == DeclaredChanges(unchanged=("b",), removed=("a", "c"))
+        assert await declare(scope, "shop", []) == DeclaredChanges(removed=("a", "b", "c"))
         assert await written(connection) == before
 
 
@@ -260,7 +260,7 @@ async def test_a_deleted_job_is_made_again_by_the_next_start(url: str) -> None:
         first = await read(scope)
         await jobs.delete_job(scope, "publish")
 
-        assert await declare(scope, "shop", []) == Applied()
+        assert await declare(scope, "shop", []) == DeclaredChanges()
         assert (await declare(scope, "shop", [declared()])).created == ("publish",)
         assert (await read(scope)).id != first.id
 
@@ -319,7 +319,7 @@ async def test_comparing_says_what_a_start_would_do_and_writes_nothing(url: str,
 
         said = await compare(scope, "shop", wanted)
 
-        assert said == Applied(created=("d",), changed=("b",), unchanged=("a",), removed=("c",))
+        assert said == DeclaredChanges(created=("d",), changed=("b",), unchanged=("a",), removed=("c",))
         assert await written(connection) == before
         with pytest.raises(Invalid, match=r"a\.cron"):
             await compare(scope, "shop", [declared("a", cron="x")])
@@ -344,7 +344,7 @@ async def test_of_eight_processes_that_start_together_each_job_is_written_by_one
         assert sorted(name for said in changed for name in said.changed) == sorted(names)
         assert Counter(await events(connection)) == {"JOB_CREATED": 20, "JOB_CHANGED": 20}
         assert await connection.fetchval("select array_agg(distinct version) from horai.job") == [2]
-        assert await declare(scopes[0], "shop", then) == Applied(unchanged=names)
+        assert await declare(scopes[0], "shop", then) == DeclaredChanges(unchanged=names)
 
 
 async def test_a_job_deleted_while_it_is_declared_is_there_in_the_end(url: str) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from horai.core.outcome import Bury, Retry
-from horai.db.claims import Held
+from horai.core.outcome import Bury, RetryAt
+from horai.db.claims import Claim
 from horai.operations.failure_log import LINES, LINES_PER_JOB, WINDOW, FailureLog, Origin
 
-HELD = Held(7, 3, 2, 9, 1, 1)
-AGAIN = Retry(timedelta(seconds=1.5), "HTTP_500", "the target answered 500\nthe body of the answer")
+HELD = Claim(7, 3, 2, 9, 1, 1)
+AGAIN = RetryAt(timedelta(seconds=1.5), "HTTP_500", "the target answered 500\nthe body of the answer")
 DEAD = Bury("HTTP_404", "the target answered 404\nthe body of the answer", ("unrecoverable",))
 
 

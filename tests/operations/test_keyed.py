@@ -8,7 +8,7 @@ import pytest
 from horai.core.errors import NotFound
 from horai.db.idempotency import KeptAnswer
 from horai.db.pool import Dedicated
-from horai.operations.idempotency import Keyed, Repeated
+from horai.operations.idempotency import Keyed, RepeatedRequest
 from horai.operations.instances import Item, insert_batch
 from horai.operations.request_keys import Once
 
@@ -67,7 +67,7 @@ async def test_a_repeat_gets_the_answer_to_the_byte(url: str, connection: Dedica
         async with keyed() as work:
             await insert_batch(work.bind(scope), "publish", [Item(SOON, None)])
             await work.keep(ANSWER)
-        with pytest.raises(Repeated) as repeated:
+        with pytest.raises(RepeatedRequest) as repeated:
             async with keyed() as work:
                 await insert_batch(work.bind(scope), "publish", [Item(SOON, None)])
 

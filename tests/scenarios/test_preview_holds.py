@@ -8,15 +8,15 @@ from typing import Any
 
 import aiohttp
 import pytest
-
 from harness import Client
+from sizes import IS_LONG
+
 from horai import Horai, node
 from horai.api.context import Context
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db.pool import close_pool, open_pool
 from horai.db.wakeups import Wakeups
 from horai.sdk.client import TENANT, tenant_id
-from sizes import IS_LONG
 
 SPAN = timedelta(days=3)
 FIXED = ["30 2 * * *", "15,30,45 1,2 * * *", "0 0 1,2,3 * * ?"]
@@ -48,7 +48,7 @@ async def rest(url: str) -> AsyncGenerator[Client]:
         pool = await open_pool(url, "horai api", 2)
         stack.push_async_callback(close_pool, pool)
         listening = stack.enter_context(node._listen("127.0.0.1", 0))
-        context = Context(pool, Wakeups(), Vitals(), await tenant_id(pool), TENANT, ())
+        context = Context(pool, Wakeups(), EngineHealth(), await tenant_id(pool), TENANT, ())
         await stack.enter_async_context(node._server(context, listening))
         yield Client(node._address(listening), await stack.enter_async_context(aiohttp.ClientSession()))
 

@@ -18,7 +18,7 @@ from ears import Ear, ear
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from horai.core.errors import Forbidden, HoraiError, Invalid, NotFound, TooLarge
-from horai.core.put import Intent, Verdict
+from horai.core.put import PutDecision, PutOptions
 from horai.core.settings import PAYLOAD_LIMIT, SHARDS
 from horai.core.states import State
 from horai.core.wakes import LaneWake
@@ -82,7 +82,7 @@ def test_E2_E3_a_rolled_back_transaction_leaves_no_row_and_wakes_nobody(
     caller.begin()
     caller.ask(caller_transaction.enqueue("publish", (None, "1")))
     caller.ask(caller_transaction.enqueue_many("publish", [(None, "1"), (None, None)]))
-    caller.ask(caller_transaction.put("publish", "article:42", None, None, Intent()))
+    caller.ask(caller_transaction.put("publish", "article:42", None, None, PutOptions()))
     caller.rollback()
 
     assert live(connection, runner) == []
@@ -94,9 +94,9 @@ def test_E2_every_verb_says_in_the_callers_transaction_what_it_says_elsewhere(
 ):
     at = datetime(2050, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     caller.begin()
-    first = caller.ask(caller_transaction.put("publish", "artículo:42", at, '{"n": 1}', Intent(version=7)))
-    again = caller.ask(caller_transaction.put("publish", "artículo:42", at + HOUR, None, Intent(version=8)))
-    older = caller.ask(caller_transaction.put("publish", "artículo:42", at, None, Intent(version=6, again=True)))
+    first = caller.ask(caller_transaction.put("publish", "artículo:42", at, '{"n": 1}', PutOptions(version=7)))
+    again = caller.ask(caller_transaction.put("publish", "artículo:42", at + HOUR, None, PutOptions(version=8)))
+    older = caller.ask(caller_transaction.put("publish", "artículo:42", at, None, PutOptions(version=6, again=True)))
     ids = caller.ask(
         caller_transaction.enqueue_many("publish", [(at, '"a"'), (None, None), (None, '{"b": [1, "ü%:x$1"]}')])
     )
@@ -105,18 +105,18 @@ def test_E2_every_verb_says_in_the_callers_transaction_what_it_says_elsewhere(
     nobody = caller.ask(caller_transaction.cancel("publish", "artículo:42"))
     caller.commit()
 
-    assert first == caller_transaction.PutAnswer(Verdict.INSERTED, first.instance_id, State.INIT, at)
-    assert again == caller_transaction.PutAnswer(Verdict.UPDATED, first.instance_id, State.INIT, at + HOUR)
-    assert older == caller_transaction.PutAnswer(Verdict.IGNORED, first.instance_id, State.INIT, at + HOUR)
-    assert gone == caller_transaction.Cancelled(first.instance_id, State.INIT)
+    assert first == caller_transaction.PutAnswer(PutDecision.INSERTED, first.instance_id, State.INIT, at)
+    assert again == caller_transaction.PutAnswer(PutDecision.UPDATED, first.instance_id, State.INIT, at + HOUR)
+    assert older == caller_transaction.PutAnswer(PutDecision.IGNORED, first.instance_id, State.INIT, at + HOUR)
+    assert gone == caller_transaction.CancelAnswer(first.instance_id, State.INIT)
     assert (none, nobody) == ([], None)
     stored = {row["id"]: json.loads(row["payload"]) for row in live(connection, runner)}
     assert [stored[id_] for id_ in ids] == ["a", {"of": "the job"}, {"b": [1, "ü%:x$1"]}]
 
 
-REFUSED: list[tuple[caller_transaction.Question[Any], type[HoraiError], str | None]] = [
+REFUSED: list[tuple[caller_transaction.Query[Any], type[HoraiError], str | None]] = [
     (caller_transaction.enqueue("nobody", (None, None)), NotFound, "job"),
-    (caller_transaction.put("publish", "k" * 513, None, None, Intent()), Invalid, "key"),
+    (caller_transaction.put("publish", "k" * 513, None, None, PutOptions()), Invalid, "key"),
     (caller_transaction.enqueue("publish", (datetime(9001, 1, 1, tzinfo=UTC), None)), Invalid, "execute_time"),
     (caller_transaction.enqueue("publish", (None, json.dumps("x" * PAYLOAD_LIMIT))), TooLarge, "payload"),
 ]
@@ -278,7 +278,7 @@ async def test_E2_a_connection_that_decodes_json_itself_will_do(connection: Dedi
 
 
 async def test_E2_a_cancelled_call_leaves_the_callers_transaction_as_it_was(url: str, connection: Dedicated, lane: int):
-    put = caller_transaction.put("publish", "article:42", None, None, Intent())
+    put = caller_transaction.put("publish", "article:42", None, None, PutOptions())
     async with rows.connections(url, 1) as (other,):
         async with other.transaction(), connection.transaction():
             await drivers.fetch(other, put)
@@ -287,7 +287,7 @@ async def test_E2_a_cancelled_call_leaves_the_callers_transaction_as_it_was(url:
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            await drivers.fetch(connection, caller_transaction.put("publish", "article:43", None, None, Intent()))
+            await drivers.fetch(connection, caller_transaction.put("publish", "article:43", None, None, PutOptions()))
 
         assert await connection.fetch("select key from horai.instance_live order by key") == [
             ("article:42",),

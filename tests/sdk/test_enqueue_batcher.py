@@ -9,14 +9,14 @@ from stages import Tap
 
 from horai.core.errors import NotFound
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
-from horai.sdk.enqueue_batcher import Inserts
+from horai.db.stage_connection import StageConnection
+from horai.sdk.enqueue_batcher import EnqueueBatcher
 
 
-async def inserts(url: str, scope: Any) -> tuple[Inserts, Tap]:
-    line, tap = Line(url, "horai inserts"), Tap()
+async def inserts(url: str, scope: Any) -> tuple[EnqueueBatcher, Tap]:
+    line, tap = StageConnection(url, "horai inserts"), Tap()
     (await line.get()).add_query_logger(tap.queries.append)
-    return Inserts(line, scope.wakeups, scope.tenant_id), tap
+    return EnqueueBatcher(line, scope.wakeups, scope.tenant_id), tap
 
 
 async def test_a_thousand_callers_cost_a_few_statements(url: str, connection: Dedicated):

@@ -122,7 +122,7 @@ def test_the_options_come_to_what_the_server_reads():
 
     assert timing.schedule == CronSchedule("0 9 * * *")
     assert timing.overlap is Overlap.skip
-    assert timing.misfire == misfire.Misfire(misfire.Policy.all)
+    assert timing.misfire == misfire.MisfireRule(misfire.Policy.all)
     assert timing.jitter == timedelta(minutes=1)
 
 

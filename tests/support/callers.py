@@ -18,7 +18,7 @@ from psycopg.rows import dict_row
 from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 
-from horai.db.caller_transaction import Question
+from horai.db.caller_transaction import Query
 from horai.sdk import drivers
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Caller:
     rollback: Callable[[], object]
     runner: asyncio.Runner
 
-    def ask(self, question: Question[T]) -> T:
+    def ask(self, question: Query[T]) -> T:
         """As the SDK does."""
         if drivers.is_sync(self.conn):
             return drivers.fetch_now(self.conn, question)

@@ -12,7 +12,7 @@ from horai.db.jobs import JobRow, ticks_of
 from horai.db.pool import Connection
 from horai.features.refresh import service as refreshes
 from horai.features.refresh.store import EntityRow, entity_by_key
-from horai.features.refresh.tick import Looked, Tick, look
+from horai.features.refresh.tick import Tick, TickResult, check
 from horai.operations.scope import Scope
 
 LONG_AGO = datetime(2023, 1, 1, tzinfo=UTC)
@@ -45,11 +45,11 @@ async def set_entity(connection: Connection, key: str, status: Status, finished_
     )
 
 
-async def tick(connection: Connection, job: JobRow, at: datetime, batch_no: int = 1) -> Looked:
+async def tick(connection: Connection, job: JobRow, at: datetime, batch_no: int = 1) -> TickResult:
     """One look of a tick that was due at a time."""
     ticks = await ticks_of(connection, job.id)
     assert ticks is not None
-    return await look(connection, Tick(ticks.id, batch_no, at))
+    return await check(connection, Tick(ticks.id, batch_no, at))
 
 
 async def entity(connection: Connection, job: JobRow, key: str) -> EntityRow:

@@ -10,9 +10,9 @@ import make
 from horai.db.pool import Connection
 from horai.features.workflow import service as workflows
 from horai.features.workflow.definition import checked_nodes
-from horai.features.workflow.run_store import Start
+from horai.features.workflow.run_store import RunStart
 from horai.features.workflow.runs import start_run
-from horai.features.workflow.service import Workflow, WrittenWorkflow
+from horai.features.workflow.service import WorkflowRequest, WrittenWorkflow
 from horai.operations.scope import Scope
 
 DIAMOND: Mapping[str, Sequence[str]] = {"load": (), "left": ("load",), "right": ("load",), "report": ("left", "right")}
@@ -20,7 +20,7 @@ DIAMOND: Mapping[str, Sequence[str]] = {"load": (), "left": ("load",), "right": 
 
 async def workflow(
     scope: Scope, graph: Mapping[str, Sequence[str]] = DIAMOND, name: str = "nightly", **fields: Any
-) -> Workflow:
+) -> WorkflowRequest:
     """A workflow whose nodes have a job each, of their own names; those that are not there are made."""
     for node in graph:
         await ensure_job(scope, node)
@@ -41,12 +41,12 @@ async def ensure_job(scope: Scope, name: str) -> None:
         await make.job(scope, name, retry={"maxRetry": 0})
 
 
-async def start(scope: Scope, connection: Connection, made: Workflow, payload: Any = None) -> int:
+async def start(scope: Scope, connection: Connection, made: WorkflowRequest, payload: Any = None) -> int:
     """A run, started as its executor does it; its id."""
     tick_id = await connection.fetchval("select nextval('horai.instance_id')")
     now = await connection.fetchval("select date_trunc('milliseconds', clock_timestamp())")
     text = made.job.payload if payload is None else json.dumps(payload)
-    woken = await start_run(connection, made.job.id, Start(tick_id, now, text))
+    woken = await start_run(connection, made.job.id, RunStart(tick_id, now, text))
     assert woken is not None
     scope.wakeups.announce(woken)
     scope.wakeups.runs_asked([tick_id])

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from horai.core.put import Intent, Verdict
+from horai.core.put import PutDecision, PutOptions
 from horai.core.settings import SHARDS
 from horai.db import claims, nodes
-from horai.db.claims import Claimed, ClaimedBy, Position
+from horai.db.claims import ClaimedBy, ClaimedRow, Position
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, open_pool
@@ -17,7 +17,7 @@ from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
 from horai.operations import instances, jobs
 from horai.operations.instances import Item
-from horai.operations.job_rows import Written
+from horai.operations.job_rows import JobDocument
 from horai.operations.put import Put
 from horai.operations.scope import Scope
 
@@ -38,7 +38,7 @@ async def job(scope: Scope, name: str = "publish", **fields: Any) -> JobRow:
     """A job; without further fields an HTTP one that only runs what it is told."""
     payload = fields.pop("payload", None)
     document: Mapping[str, Any] = {"name": name, "target": {"type": "http", "url": "http://127.0.0.1:9/hook"}, **fields}
-    return await jobs.create_job(scope, Written(document, None if payload is None else json.dumps(payload)))
+    return await jobs.create_job(scope, JobDocument(document, None if payload is None else json.dumps(payload)))
 
 
 async def node(connection: Connection, lease: timedelta = timedelta(seconds=60), name: str = "test-node") -> int:
@@ -49,10 +49,10 @@ async def node(connection: Connection, lease: timedelta = timedelta(seconds=60),
 
 async def put(
     scope: Scope, key: str, at: datetime | None = None, *, job: str = "publish", payload: Any = None, **intent: Any
-) -> tuple[Verdict, InstanceRow]:
+) -> tuple[PutDecision, InstanceRow]:
     """What `PUT …/instances/{key}` does."""
     text = None if payload is None else json.dumps(payload)
-    return await instances.put_instance(scope, job, Put(key, at or datetime.now(UTC), text, Intent(**intent)))
+    return await instances.put_instance(scope, job, Put(key, at or datetime.now(UTC), text, PutOptions(**intent)))
 
 
 async def many(scope: Scope, count: int, *, job: str = "publish", at: datetime | None = None) -> list[int]:
@@ -66,14 +66,14 @@ async def lanes(connection: Connection) -> Sequence[int]:
     return [row["id"] for row in await connection.fetch("select id from horai.lane order by id")]
 
 
-async def claim(connection: Connection, incarnation: int, per_lane: int = 1000, claim_id: int = 1) -> list[Claimed]:
+async def claim(connection: Connection, incarnation: int, per_lane: int = 1000, claim_id: int = 1) -> list[ClaimedRow]:
     """Claims whatever is due in any lane."""
     positions = [Position(shard, lane, LONG_AGO, -1) for lane in await lanes(connection) for shard in range(SHARDS)]
     by = ClaimedBy(incarnation, claim_id, datetime.now(UTC))
     return await claims.claim_due(connection, by, positions, [per_lane] * len(positions))
 
 
-async def running(scope: Scope, connection: Connection, key: str = "article:42") -> Claimed:
+async def running(scope: Scope, connection: Connection, key: str = "article:42") -> ClaimedRow:
     """A RUNNING instance of job `publish`, held by a node of its own."""
     await put(scope, key)
     (claimed,) = await claim(connection, await node(connection))

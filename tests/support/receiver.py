@@ -8,7 +8,7 @@ In the test's own loop:
         await receiver.wait_for(2)
         assert receiver.duplicates == []
 
-As a process of its own, for fault tests: `python -m tests.receiver --port 0 --log hits.jsonl` prints its port and
+As a process of its own, for fault tests: `python -m tests.support.receiver --port 0 --log hits.jsonl` prints its port and
 appends one JSON line per hit. A path without a script answers as its query asks: `/hook?status=503&delay=0.2`,
 `/hook?manner=hang`.
 """
@@ -203,7 +203,7 @@ async def serve(port: int, log: Path) -> None:
 
 
 def main(arguments: Iterable[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.receiver")
+    parser = argparse.ArgumentParser(prog="python -m tests.support.receiver")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--log", type=Path, required=True)
     options = parser.parse_args(list(arguments) if arguments is not None else None)

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from horai.core.states import FINAL, State
-from horai.db.claims import Held
+from horai.db.claims import Claim
 from horai.db.pool import Connection, Dedicated, connect
 
 NODE = 7
 CLAIM = 70
 
 
-async def instance(connection: Connection, state: State, **columns: Any) -> Held:
+async def instance(connection: Connection, state: State, **columns: Any) -> Claim:
     """An instance in `state`, wherever it belongs; the claim that would settle it were it running."""
     row = {"job_id": 1, "lane": 1, "shard": 0, "attempt": 3, "fence": 5, "retry_count": 2, "node": NODE, **columns}
     instance_id = await connection.fetchval("select nextval('horai.instance_id')")
@@ -36,7 +36,7 @@ async def instance(connection: Connection, state: State, **columns: Any) -> Held
             instance_id, row["job_id"], row["lane"], row["shard"], row["attempt"], row["fence"], row["retry_count"],
             int(state), owner, CLAIM,
         )  # fmt: skip
-    return Held(instance_id, row["job_id"], row["attempt"], row["fence"], row["node"], row["retry_count"])
+    return Claim(instance_id, row["job_id"], row["attempt"], row["fence"], row["node"], row["retry_count"])
 
 
 async def job(connection: Connection, *, paused: bool = False) -> int:

@@ -13,7 +13,7 @@ import asyncpg
 import make
 
 from horai.core.calls import Call
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.outcome import Accepted, Outcome, Succeeded
 from horai.core.queue import QueueSettings
 from horai.core.settings import SHARDS, EngineSettings
@@ -21,24 +21,24 @@ from horai.core.shards import Duty
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.pool import Dedicated, connect
-from horai.db.stage_connection import Line
-from horai.engine.catch_up import Catcher
-from horai.engine.dispatch.admission import Handout
+from horai.db.stage_connection import StageConnection
+from horai.engine.catch_up import CatchUp
+from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts, Executor
 from horai.engine.dispatch.claimer import Claimer
-from horai.engine.dispatch.dispatcher import Bench, Dispatcher
-from horai.engine.dispatch.in_flight import Holdings
-from horai.engine.dispatch.job_cache import JobBook
-from horai.engine.dispatch.scans import Lanes
-from horai.engine.lease import Keeper
-from horai.engine.overlap_gate import Gatekeeper
+from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
+from horai.engine.dispatch.in_flight import InFlight
+from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.dispatch.scans import Scans
+from horai.engine.lease import NodeLease
+from horai.engine.overlap_gate import OverlapGate
 from horai.engine.rescuer import Rescuer
 from horai.engine.settler import LOCK_TIMEOUT, Settler
 from horai.engine.sweeper import Sweeper
 from horai.engine.trigger import Trigger
-from horai.features.backfill.stage import Backfiller
+from horai.features.backfill.stage import BackfillStage
 from horai.features.registry import JOB_HOOKS
-from horai.features.workflow.stage import Conductor
+from horai.features.workflow.stage import WorkflowStage
 from horai.operations import queues as accepted_queues
 from horai.operations.scope import Scope
 
@@ -70,8 +70,8 @@ class FixedKeeper:
         return self.owned if self.trusted else frozenset()
 
     @property
-    def keeper(self) -> Keeper:
-        return cast("Keeper", self)
+    def keeper(self) -> NodeLease:
+        return cast("NodeLease", self)
 
 
 @dataclass(slots=True)
@@ -121,21 +121,21 @@ class Workbench:
     connection: Dedicated
     keeper: FixedKeeper
     clock: DatabaseClock
-    vitals: Vitals
-    holdings: Holdings
+    vitals: EngineHealth
+    holdings: InFlight
     settings: EngineSettings
     settler: Settler
     executor: Recorder
-    lines: list[Line] = field(default_factory=list[Line])
+    lines: list[StageConnection] = field(default_factory=list[StageConnection])
     under_way: list[Attempts] = field(default_factory=list[Attempts])
     """The calls that a test may leave behind: they are broken off with the bench."""
 
-    def line(self, name: str) -> Line:
-        made = Line(self.url, f"horai {name}", timedelta(seconds=5))
+    def line(self, name: str) -> StageConnection:
+        made = StageConnection(self.url, f"horai {name}", timedelta(seconds=5))
         self.lines.append(made)
         return made
 
-    async def tap(self, line: Line) -> Tap:
+    async def tap(self, line: StageConnection) -> Tap:
         """Notes what goes over the line from now on, as long as its connection lasts."""
         made = Tap()
         (await line.get()).add_query_logger(made.queries.append)
@@ -150,12 +150,12 @@ class Workbench:
         made = self.deaf_dispatcher(**executors)
         self.scope.wakeups.listen(made.wake)
         self.scope.wakeups.listen_to_queues(made.wake_queue)
-        self.scope.wakeups.listen_to_everything(made.look_everywhere)
+        self.scope.wakeups.listen_to_everything(made.rescan_all)
         return made
 
-    def bench(self, *, alone: Mapping[str, Executor] | None = None, **executors: Any) -> Bench:
+    def bench(self, *, alone: Mapping[str, Executor] | None = None, **executors: Any) -> DispatcherParts:
         """What a dispatcher works with; `alone` runs what was lost too often."""
-        keeper, book = self.keeper.keeper, JobBook()
+        keeper, book = self.keeper.keeper, JobCache()
         self.settler.gated, self.settler.chained = book.gated, book.chained
         attempts = Attempts(
             {"": self.executor, **executors},
@@ -167,10 +167,12 @@ class Workbench:
             alone or {},
         )
         self.under_way.append(attempts)
-        lanes = Lanes(attempts.handlers, self.clock.now())
+        lanes = Scans(attempts.handlers, self.clock.now())
         claimer = Claimer(keeper, lanes, self.holdings, self.settler, self.clock, self.vitals)
-        handout = Handout(attempts, self.settler, self.holdings, book, self.scope.wakeups)
-        return Bench(keeper, attempts, handout, claimer, lanes, self.holdings, self.clock, self.vitals, self.settings)
+        handout = Admission(attempts, self.settler, self.holdings, book, self.scope.wakeups)
+        return DispatcherParts(
+            keeper, attempts, handout, claimer, lanes, self.holdings, self.clock, self.vitals, self.settings
+        )
 
     def sweeper(self, dispatcher: Dispatcher) -> Sweeper:
         """One that looks behind this dispatcher's cursors."""
@@ -180,24 +182,24 @@ class Workbench:
         now = now or self.clock.now()
         return Trigger(self.line("trigger"), self.keeper.keeper, self.scope.wakeups, self.settings, now)
 
-    def catcher(self) -> Catcher:
-        return Catcher(self.line("catcher"), self.keeper.keeper, self.scope.wakeups, self.settings)
+    def catcher(self) -> CatchUp:
+        return CatchUp(self.line("catch_up"), self.keeper.keeper, self.scope.wakeups, self.settings)
 
-    def backfiller(self) -> Backfiller:
-        return Backfiller(self.line("backfiller"), self.keeper.keeper, self.scope.wakeups, self.settings, JOB_HOOKS)
+    def backfiller(self) -> BackfillStage:
+        return BackfillStage(self.line("backfill"), self.keeper.keeper, self.scope.wakeups, self.settings, JOB_HOOKS)
 
-    def gatekeeper(self) -> Gatekeeper:
+    def gatekeeper(self) -> OverlapGate:
         """One that hears what the process asks of gates."""
-        made = Gatekeeper(
-            self.line("gatekeeper"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
+        made = OverlapGate(
+            self.line("overlap_gate"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
         )
         self.scope.wakeups.listen_to_gates(made.ask)
         return made
 
-    def conductor(self) -> Conductor:
+    def conductor(self) -> WorkflowStage:
         """One that hears what the process asks of runs."""
-        made = Conductor(
-            self.line("conductor"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
+        made = WorkflowStage(
+            self.line("workflow"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
         )
         self.scope.wakeups.listen_to_runs(made.hear)
         return made
@@ -246,12 +248,12 @@ async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> Async
     """A registered node on a fresh database."""
     settings = replace(SETTINGS, **changes)
     connection = await connect(url, "horai test")
-    clock, vitals = DatabaseClock(), Vitals()
+    clock, vitals = DatabaseClock(), EngineHealth()
     clock.observe(await nodes.database_time(connection) + ahead)
-    holdings = Holdings(settings.in_flight, vitals)
+    holdings = InFlight(settings.in_flight, vitals)
     async with make.scope(url) as scope:
         keeper = FixedKeeper(await make.node(connection))
-        settling = Line(url, "horai settler", timedelta(seconds=5), LOCK_TIMEOUT)
+        settling = StageConnection(url, "horai settler", timedelta(seconds=5), LOCK_TIMEOUT)
         settler = Settler(settling, holdings, scope.wakeups, vitals, settings)
         bench = Workbench(
             url, scope, connection, keeper, clock, vitals, holdings, settings, settler, Recorder(), [settling]

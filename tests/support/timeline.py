@@ -60,7 +60,7 @@ class Node:
         await self.gatekeeper.step(now)
         await self.rescuer.step(now)
         forget_jobs(self.dispatcher)
-        self.dispatcher.look_everywhere()
+        self.dispatcher.rescan_all()
         await self._bench.until_idle(self.dispatcher)
         if self._bench.executor.gate.is_set():
             await self._bench.settle()
@@ -114,7 +114,7 @@ class Timeline:
         return await make.job(self.bench.scope, name, **fields)
 
     async def change(self, name: str = "job", **fields: Any) -> JobRow:
-        return await accepted.change_job(self.bench.scope, name, accepted.Change(fields))
+        return await accepted.change_job(self.bench.scope, name, accepted.JobChange(fields))
 
     async def pause(self, name: str = "job") -> None:
         await accepted.pause_job(self.bench.scope, name, None)

@@ -13,8 +13,8 @@ from typing import Any
 
 from horai.cli.main import COMMANDS, run
 
-NEEDED_LATER = ("typer._adapters", *(f"horai.cli.{name}" for name in ("database", "company", "working", "findings")))
-for module in (*NEEDED_LATER, *(f"horai.cli.{name}" for name in COMMANDS)):
+LATER = ("up_processes", "worker_service", "check_report", *COMMANDS)
+for module in ("typer._adapters", "horai.cli.database", *(f"horai.cli.commands.{name}" for name in LATER)):
     import_module(module)
 
 

@@ -6,7 +6,7 @@ from horai import Horai
 from horai.core.backfill_status import BackfillStatus
 from horai.core.queue import parse_rate
 from horai.features.backfill import service as backfills
-from horai.features.backfill.rules import Wish
+from horai.features.backfill.rules import BackfillRequest
 from horai.testing import Harness
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -22,7 +22,7 @@ async def test_C21_slots_of_the_past_run_at_the_rate_of_the_virtual_time() -> No
     async with Harness(app, START) as time:
         scope = (await app.client()).scope
         await nightly.explain(START)  # makes the job known
-        wish = Wish(START - 7 * DAY, START, rate=parse_rate("1/m"))
+        wish = BackfillRequest(START - 7 * DAY, START, rate=parse_rate("1/m"))
         backfill = await backfills.start_backfill(scope, "nightly", wish)
         assert backfill.progress.total == 7
 

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from horai import Horai, Instance, InstanceFailed, Retry, RetryLater, Unrecoverable
-from horai.core.put import Verdict
+from horai.core.put import PutDecision
 from horai.testing import Harness, NotEnded, Stuck
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -124,9 +124,9 @@ async def test_a_put_moves_what_waits_and_leaves_what_is_done() -> None:
         await time.advance("1d")
 
         assert [handle.decision for handle in (first, moved, again)] == [
-            Verdict.INSERTED,
-            Verdict.UPDATED,
-            Verdict.IGNORED,
+            PutDecision.INSERTED,
+            PutDecision.UPDATED,
+            PutDecision.IGNORED,
         ]
         (only,) = time.fired(publish)
         assert (only.ran_at, only.key, only.payload) == (at(9), "article:42", {"title": "new"})
@@ -167,7 +167,7 @@ async def test_a_put_over_what_runs_replaces_it() -> None:
         await time.advance("1h")
 
         assert cancelled.is_set()
-        assert handle.decision is Verdict.SUPERSEDED
+        assert handle.decision is PutDecision.SUPERSEDED
         assert [(fired.payload, fired.state) for fired in time.fired()] == [("old", "CANCELLED"), ("new", "SUCCESS")]
 
 

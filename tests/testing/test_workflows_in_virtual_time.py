@@ -5,7 +5,7 @@ from typing import Any
 
 from horai import Horai, Instance, Unrecoverable
 from horai.features.workflow import service as workflows
-from horai.features.workflow.definition import Node
+from horai.features.workflow.definition import WorkflowNode
 from horai.features.workflow.service import WrittenWorkflow
 from horai.testing import Harness
 
@@ -13,7 +13,11 @@ START = datetime(2026, 11, 15, 8, tzinfo=UTC)
 
 
 async def nightly(app: Horai) -> None:
-    nodes = (Node("load", "load"), Node("left", "left", ("load",)), Node("report", "report", ("load", "left")))
+    nodes = (
+        WorkflowNode("load", "load"),
+        WorkflowNode("left", "left", ("load",)),
+        WorkflowNode("report", "report", ("load", "left")),
+    )
     written = WrittenWorkflow({"name": "nightly", "cron": "0 9 * * *"}, nodes, None)
     await workflows.create_workflow((await app.client()).scope, written)
 

@@ -75,22 +75,21 @@ def test_every_sentence_is_known_in_chinese_with_the_places_it_has():
         assert set(PLACE.findall(CHINESE[phrase.name])) == phrase.places, phrase.name
 
 
-SPEAKING = ("core", "accept", "api", "db")
+SPEAKING = ("text", "time", "core", "operations", "api", "db", "features")
 """What answers requests; what only a program or a terminal is told may be in English alone."""
 AMONG_OURSELVES = {
-    "accept/declarations.py": "told to a program that starts",
-    "accept/workflow_declarations.py": "told to a program that starts",
-    "db/embedded": "told to a terminal",
+    "operations/declarations.py": "told to a program that starts",
+    "features/workflow/declare.py": "told to a program that starts",
     "db/migrate.py": "told to a terminal",
-    "core/reconcile.py": "kept in a report, in the words of the row",
+    "features/reconcile/rules.py": "kept in a report, in the words of the row",
     "core/wakes.py": "of one node to another",
-    "core/cron/segments.py": "cannot be",
+    "time/cron/segments.py": "cannot be",
     "core/addresses.py": "of a flag",
-    "core/wheel.py": "of our own code",
-    "core/schedule.py": "of what was stored",
-    "core/cron/fires.py": "of what was stored",
-    "core/durations.py": "of our own code",
-    "core/reschedule.py": "of our own code",
+    "time/wheel.py": "of our own code",
+    "time/schedule.py": "of what was stored",
+    "time/cron/fires.py": "of what was stored",
+    "time/durations.py": "of our own code",
+    "core/put.py": "of our own code",
     "core/callbacks.py": "of the signing secret",
     "db/catalog.py": "of our own code",
 }

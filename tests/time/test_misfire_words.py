@@ -6,16 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.time.misfire import DEFAULT, MOST_CATCHUP, Misfire, Policy
+from horai.time.misfire import DEFAULT, MOST_CATCHUP, MisfireRule, Policy
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-SKIP, ALL = Misfire(Policy.skip), Misfire(Policy.all)
+SKIP, ALL = MisfireRule(Policy.skip), MisfireRule(Policy.all)
 durations = st.integers(0, 10**9).map(lambda ms: timedelta(milliseconds=ms))
 misfires = st.one_of(
     st.just(DEFAULT),
-    st.builds(Misfire, st.just(Policy.skip), after=durations),
-    st.builds(Misfire, st.just(Policy.once), window=st.none() | durations, after=durations),
-    st.builds(Misfire, st.just(Policy.all), st.none() | st.integers(1, MOST_CATCHUP), st.none() | durations, durations),
+    st.builds(MisfireRule, st.just(Policy.skip), after=durations),
+    st.builds(MisfireRule, st.just(Policy.once), window=st.none() | durations, after=durations),
+    st.builds(
+        MisfireRule, st.just(Policy.all), st.none() | st.integers(1, MOST_CATCHUP), st.none() | durations, durations
+    ),
 )
 
 
@@ -24,27 +26,34 @@ misfires = st.one_of(
     [
         ({}, DEFAULT),
         ({"policy": "skip"}, SKIP),
-        ({"policy": "all", "maxCatchup": 10}, Misfire(Policy.all, 10)),
+        ({"policy": "all", "maxCatchup": 10}, MisfireRule(Policy.all, 10)),
         (
             {"policy": "all", "maxCatchup": 1, "window": "6h", "after": "30s"},
-            Misfire(Policy.all, 1, 6 * HOUR, MINUTE / 2),
+            MisfireRule(Policy.all, 1, 6 * HOUR, MINUTE / 2),
         ),
-        ({"policy": "once", "window": "90m"}, Misfire(Policy.once, window=90 * MINUTE)),
+        ({"policy": "once", "window": "90m"}, MisfireRule(Policy.once, window=90 * MINUTE)),
     ],
 )
-def test_a_word_is_read_and_written_and_read_again(spec: dict[str, object], misfire: Misfire):
-    assert Misfire.from_spec(spec) == Misfire.from_spec(misfire.to_spec()) == misfire
+def test_a_word_is_read_and_written_and_read_again(spec: dict[str, object], misfire: MisfireRule):
+    assert MisfireRule.from_spec(spec) == MisfireRule.from_spec(misfire.to_spec()) == misfire
 
 
 @given(misfires)
-def test_a_word_survives_the_store(misfire: Misfire):
-    assert Misfire.from_spec(misfire.to_spec()) == misfire
+def test_a_word_survives_the_store(misfire: MisfireRule):
+    assert MisfireRule.from_spec(misfire.to_spec()) == misfire
     assert (misfire.identity == "") == (misfire == DEFAULT)
 
 
 def test_words_that_differ_have_identities_of_their_own():
-    words = [DEFAULT, SKIP, ALL, Misfire(Policy.all, 5), Misfire(Policy.all, 5, HOUR), Misfire(Policy.all, None, HOUR)]
-    words += [Misfire(after=HOUR), Misfire(Policy.once, window=HOUR), Misfire(Policy.skip, after=HOUR)]
+    words = [
+        DEFAULT,
+        SKIP,
+        ALL,
+        MisfireRule(Policy.all, 5),
+        MisfireRule(Policy.all, 5, HOUR),
+        MisfireRule(Policy.all, None, HOUR),
+    ]
+    words += [MisfireRule(after=HOUR), MisfireRule(Policy.once, window=HOUR), MisfireRule(Policy.skip, after=HOUR)]
 
     assert len({word.identity for word in words}) == len(words)
 
@@ -64,6 +73,6 @@ def test_words_that_differ_have_identities_of_their_own():
 )
 def test_a_word_that_contradicts_itself_is_refused_with_its_reason(spec: dict[str, object], reason: str):
     with pytest.raises(ValueError, match=r"\w") as refused:
-        Misfire.from_spec(spec)
+        MisfireRule.from_spec(spec)
 
     assert reason in str(refused.value)

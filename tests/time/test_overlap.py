@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from horai.time.overlap import MOST_QUEUED, Overlap, Row, Verdict, decide
+from horai.time.overlap import MOST_QUEUED, Overlap, OverlapDecision, Row, decide
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
@@ -33,25 +33,25 @@ def decided(overlap: Overlap, rows: Iterable[Row]) -> tuple[set[int], set[int]]:
 
 @pytest.mark.parametrize("overlap", Overlap)
 def test_a_slot_that_meets_nothing_is_let_go(overlap: Overlap):
-    assert decide(overlap, held(1)) == Verdict(released=(1,))
+    assert decide(overlap, held(1)) == OverlapDecision(released=(1,))
 
 
 @pytest.mark.parametrize("overlap", Overlap)
 def test_without_a_slot_that_waits_nothing_is_decided(overlap: Overlap):
-    assert decide(overlap, []) == decide(overlap, [AT_WORK, BY_HAND]) == Verdict()
+    assert decide(overlap, []) == decide(overlap, [AT_WORK, BY_HAND]) == OverlapDecision()
 
 
 @pytest.mark.parametrize(
     ("overlap", "verdict"),
     [
-        (Overlap.allow, Verdict(released=(2,))),
-        (Overlap.skip, Verdict(cancelled=(2,))),
-        (Overlap.queue, Verdict()),
-        (Overlap.replace, Verdict(released=(2,), cancelled=(1,))),
+        (Overlap.allow, OverlapDecision(released=(2,))),
+        (Overlap.skip, OverlapDecision(cancelled=(2,))),
+        (Overlap.queue, OverlapDecision()),
+        (Overlap.replace, OverlapDecision(released=(2,), cancelled=(1,))),
     ],
 )
 def test_a_slot_that_meets_an_earlier_one_runs_beside_it_or_is_cancelled_or_waits_or_takes_its_place(
-    overlap: Overlap, verdict: Verdict
+    overlap: Overlap, verdict: OverlapDecision
 ):
     assert decide(overlap, [AT_WORK, row(2)]) == verdict
 
@@ -59,36 +59,36 @@ def test_a_slot_that_meets_an_earlier_one_runs_beside_it_or_is_cancelled_or_wait
 @pytest.mark.parametrize(
     ("overlap", "verdict"),
     [
-        (Overlap.allow, Verdict(released=(2,))),
-        (Overlap.skip, Verdict(cancelled=(2,))),
-        (Overlap.queue, Verdict()),
-        (Overlap.replace, Verdict()),
+        (Overlap.allow, OverlapDecision(released=(2,))),
+        (Overlap.skip, OverlapDecision(cancelled=(2,))),
+        (Overlap.queue, OverlapDecision()),
+        (Overlap.replace, OverlapDecision()),
     ],
 )
-def test_a_run_by_hand_is_yielded_to_and_never_replaced(overlap: Overlap, verdict: Verdict):
+def test_a_run_by_hand_is_yielded_to_and_never_replaced(overlap: Overlap, verdict: OverlapDecision):
     assert decide(overlap, [BY_HAND, row(2)]) == verdict
 
 
 def test_a_run_by_hand_that_is_held_is_no_work_and_none_of_the_gates():
     waiting = row(1, slot=False)
     for overlap in Overlap:
-        assert decide(overlap, [waiting, row(2)]) == Verdict(released=(2,))
+        assert decide(overlap, [waiting, row(2)]) == OverlapDecision(released=(2,))
 
 
 # Several slots at once: late ones, or after a pause
 
 
 def test_of_several_slots_allow_lets_all_go():
-    assert decide(Overlap.allow, [AT_WORK, *held(2, 3, 4)]) == Verdict(released=(2, 3, 4))
+    assert decide(Overlap.allow, [AT_WORK, *held(2, 3, 4)]) == OverlapDecision(released=(2, 3, 4))
 
 
 def test_of_several_slots_skip_lets_the_oldest_go_and_cancels_the_others():
-    assert decide(Overlap.skip, held(4, 2, 3)) == Verdict(released=(2,), cancelled=(3, 4))
-    assert decide(Overlap.skip, [AT_WORK, *held(4, 2, 3)]) == Verdict(cancelled=(2, 3, 4))
+    assert decide(Overlap.skip, held(4, 2, 3)) == OverlapDecision(released=(2,), cancelled=(3, 4))
+    assert decide(Overlap.skip, [AT_WORK, *held(4, 2, 3)]) == OverlapDecision(cancelled=(2, 3, 4))
 
 
 def test_of_several_slots_queue_lets_the_oldest_go_and_the_others_wait():
-    assert decide(Overlap.queue, held(4, 2, 3)) == Verdict(released=(2,))
+    assert decide(Overlap.queue, held(4, 2, 3)) == OverlapDecision(released=(2,))
 
 
 def test_of_several_slots_replace_keeps_the_newest():
@@ -103,7 +103,7 @@ def test_a_slot_that_was_made_late_does_not_replace_a_newer_one_at_work():
     """With misfire all, slots of the downtime are made while those of now go on."""
     fresh, late = row(1, held=False, minute=60), row(2, minute=0)
 
-    assert decide(Overlap.replace, [fresh, late]) == Verdict(cancelled=(2,))
+    assert decide(Overlap.replace, [fresh, late]) == OverlapDecision(cancelled=(2,))
 
 
 def test_what_was_begun_before_a_pause_goes_on_first():
@@ -115,8 +115,8 @@ def test_what_was_begun_before_a_pause_goes_on_first():
 def test_a_queue_is_so_long_and_no_longer():
     waiting = held(*range(2, MOST_QUEUED + 3))
 
-    assert decide(Overlap.queue, [AT_WORK, *waiting]) == Verdict(cancelled=(MOST_QUEUED + 2,))
-    assert decide(Overlap.queue, waiting) == Verdict(released=(2,))
+    assert decide(Overlap.queue, [AT_WORK, *waiting]) == OverlapDecision(cancelled=(MOST_QUEUED + 2,))
+    assert decide(Overlap.queue, waiting) == OverlapDecision(released=(2,))
 
 
 # What holds for any rows
@@ -129,7 +129,7 @@ rows_of_a_job = st.lists(
 ).map(lambda rows: [replace(row, id=number) for number, row in enumerate(rows)])
 
 
-def after(verdict: Verdict, rows: list[Row]) -> list[Row]:
+def after(verdict: OverlapDecision, rows: list[Row]) -> list[Row]:
     left = [row for row in rows if row.id not in verdict.cancelled]
     return [replace(row, is_held=row.is_held and row.id not in verdict.released) for row in left]
 
@@ -150,7 +150,7 @@ def test_only_slots_are_decided_on_and_only_what_was_held_is_let_go(overlap: Ove
 @settings(deadline=None)
 @given(st.sampled_from(Overlap), rows_of_a_job)
 def test_what_was_decided_is_not_decided_otherwise_at_the_next_look(overlap: Overlap, rows: list[Row]):
-    assert decide(overlap, after(decide(overlap, rows), rows)) == Verdict()
+    assert decide(overlap, after(decide(overlap, rows), rows)) == OverlapDecision()
 
 
 @settings(deadline=None)

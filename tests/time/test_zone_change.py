@@ -12,7 +12,7 @@ from zone_rules import HOUR, Clock, Edition, at
 from horai.time import zones
 from horai.time.cron import DstPolicy
 from horai.time.schedule import CronSchedule, EverySchedule, Schedule, fires_between, next_after, wall_of
-from horai.time.zone_change import Mark, mark_at, mark_before, next_undone, recomputed
+from horai.time.zone_change import ZoneMark, mark_at, mark_before, next_undone, recomputed
 
 PLACE = "Europe/Berlin"
 POLICIES = [DstPolicy(gap, overlap) for gap, overlap in product(("shift", "skip"), ("first", "last", "both"))]
@@ -28,7 +28,7 @@ def edition(clock: Clock) -> Edition:
     return Edition("made up", {PLACE: clock})
 
 
-def marked(schedule: Schedule, now: datetime, rules: Clock) -> tuple[datetime, Mark]:
+def marked(schedule: Schedule, now: datetime, rules: Clock) -> tuple[datetime, ZoneMark]:
     """Where it stands at `now`, all being done, and its mark, by these rules."""
     with zones.use(edition(rules)):
         coming = next_after(schedule, now)
@@ -252,7 +252,7 @@ def test_behind_a_slot_that_was_begun_comes_the_next_one_on_the_wall():
     with zones.use(edition(MIDDLE_EUROPE)):
         mark = mark_at(nine, at("2027-04-01 07:00"))
 
-    assert mark == Mark(at("2027-04-01 07:00"), datetime.fromisoformat("2027-04-01T09:00"))
+    assert mark == ZoneMark(at("2027-04-01 07:00"), datetime.fromisoformat("2027-04-01T09:00"))
     with zones.use(edition(WINTER_FOR_EVER)):
         assert next_undone(nine, mark) == at("2027-04-02 08:00")
 

@@ -26,7 +26,7 @@ class Abuse(StrEnum):
     DISCONNECT = "client disconnected before its request was complete"
 
 
-class Tally:
+class AbuseLog:
     """Counts events by kind and logs them in aggregated form."""
 
     def __init__(self, first: float = FIRST, window: float = WINDOW) -> None:

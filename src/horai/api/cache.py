@@ -7,24 +7,24 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CachedAnswer:
     """The JSON of an answer, and when it was made by our monotonic clock."""
 
     body: bytes
     made: float
 
 
-class Kept:
+class AnswerCache:
     """The answers of the last `seconds`. Whoever asks for one that is being made waits for that one; one is made at a time."""
 
     def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self.monotonic = monotonic
-        self._kept: dict[Hashable, Answer] = {}
-        self._making: dict[Hashable, asyncio.Task[Answer]] = {}
+        self._kept: dict[Hashable, CachedAnswer] = {}
+        self._making: dict[Hashable, asyncio.Task[CachedAnswer]] = {}
         self._turn = asyncio.Lock()
 
-    async def get(self, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Answer:
+    async def get(self, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> CachedAnswer:
         """What is known about this, or what `make` finds; a caller who goes away stops nobody else's answer."""
         kept = self._kept.get(about)
         if kept is not None and self.monotonic() - kept.made < self._seconds:
@@ -35,11 +35,11 @@ class Kept:
             making.add_done_callback(lambda done: self._made(about, done))
         return await asyncio.shield(making)
 
-    async def _make(self, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Answer:
+    async def _make(self, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> CachedAnswer:
         async with self._turn:
-            return Answer(await make(), self.monotonic())
+            return CachedAnswer(await make(), self.monotonic())
 
-    def _made(self, about: Hashable, done: "asyncio.Task[Answer]") -> None:
+    def _made(self, about: Hashable, done: "asyncio.Task[CachedAnswer]") -> None:
         """An error is for those who wait, and never kept; what is too old goes with every new answer."""
         del self._making[about]
         if done.cancelled() or done.exception() is not None:

@@ -4,11 +4,11 @@ import resource
 from collections import Counter
 from typing import Protocol
 
-from horai.api.abuse_log import Abuse, Tally
+from horai.api.abuse_log import Abuse, AbuseLog
 from horai.core.settings import ServerLimits
 
 
-class Guest(Protocol):
+class ConnectionState(Protocol):
     """A connection as the door sees it."""
 
     address: str
@@ -18,7 +18,7 @@ class Guest(Protocol):
         ...
 
 
-class Held:
+class HeldBody:
     """The body bytes of one request: how many arrived, and how many of them count towards the server's limit."""
 
     __slots__ = ("counted", "size")
@@ -28,24 +28,24 @@ class Held:
         self.counted = 0
 
 
-class Door:
+class ConnectionLimits:
     """The limits that all connections of a server share.
 
     When the connections reach their limit, the oldest one without a request in progress is closed: idle and half-open
     connections never lock other clients out. A connection is refused only when all have requests in progress.
     """
 
-    def __init__(self, limits: ServerLimits, tally: Tally | None = None) -> None:
+    def __init__(self, limits: ServerLimits, tally: AbuseLog | None = None) -> None:
         self.limits = limits
-        self.tally = tally or Tally()
+        self.tally = tally or AbuseLog()
         self.connections = min(limits.connections, _descriptors() // 2)
         self.per_address = min(limits.connections_per_address, self.connections * 3 // 4)
         self.bytes_held = 0
-        self._guests: set[Guest] = set()
+        self._guests: set[ConnectionState] = set()
         self._open: Counter[str] = Counter()
-        self._idle: dict[Guest, None] = {}
+        self._idle: dict[ConnectionState, None] = {}
 
-    def admit(self, guest: Guest) -> bool:
+    def admit(self, guest: ConnectionState) -> bool:
         """Count a new connection, after closing an idle one if the limit is reached. False: there is no room."""
         if self._open[guest.address] >= self.per_address and not self._evict(guest.address):
             return False
@@ -56,7 +56,7 @@ class Door:
         self._idle[guest] = None
         return True
 
-    def leave(self, guest: Guest) -> None:
+    def leave(self, guest: ConnectionState) -> None:
         """Uncount a connection; does nothing for one that is not counted."""
         if guest not in self._guests:
             return
@@ -66,16 +66,16 @@ class Door:
         if not self._open[guest.address]:
             del self._open[guest.address]
 
-    def set_busy(self, guest: Guest) -> None:
+    def set_busy(self, guest: ConnectionState) -> None:
         """Keep the connection: it has a request in progress."""
         self._idle.pop(guest, None)
 
-    def set_idle(self, guest: Guest) -> None:
+    def set_idle(self, guest: ConnectionState) -> None:
         """Allow the connection to be closed for another: it has no request in progress."""
         if guest in self._guests:
             self._idle[guest] = None
 
-    def hold(self, held: Held, size: int) -> bool:
+    def hold(self, held: HeldBody, size: int) -> bool:
         """Count `size` more bytes of a body. False: they do not fit, and are not counted."""
         counted = max(held.size + size - self.limits.body_free, 0) - held.counted
         if counted > 0 and self.bytes_held + counted > self.limits.bodies_in_memory:
@@ -85,7 +85,7 @@ class Door:
         self.bytes_held += counted
         return True
 
-    def release(self, held: Held) -> None:
+    def release(self, held: HeldBody) -> None:
         """Uncount the bytes of a finished request."""
         self.bytes_held -= held.counted
         held.size = held.counted = 0

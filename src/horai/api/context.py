@@ -10,7 +10,7 @@ from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 
 from horai.core.errors import IdempotencyKeyRequired, Invalid
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db.pool import Pool
 from horai.db.wakeups import Wakeups
 from horai.operations.idempotency import Keyed
@@ -27,7 +27,7 @@ class Context:
 
     pool: Pool
     wakeups: Wakeups
-    vitals: Vitals
+    vitals: EngineHealth
     tenant_id: int
     tenant: str
     hooks: tuple[JobHooks, ...]

@@ -27,7 +27,7 @@ def states_of(words: str) -> frozenset[State]:
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class FilterValues:
     """What a request names beside the words of its filter."""
 
     states: frozenset[State]
@@ -35,7 +35,7 @@ class Meant:
     ids: tuple[int, ...] | None = None
 
 
-async def instances_meant(scope: Scope, asked: Narrowed, meant: Meant) -> InstanceFilter:
+async def instances_meant(scope: Scope, asked: Narrowed, meant: FilterValues) -> InstanceFilter:
     """Which instances a request is about; `NotFound` for a job that is not there."""
     async with acquire(scope.pool) as connection:
         job_id = None if meant.job is None else (await require_job(connection, scope, meant.job)).id

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from horai.api.problems import problem, told
+from horai.api.problems import problem, problem_response
 from horai.core.errors import Forbidden, HoraiError, Malformed
 from horai.text import Hint, Refused
 
@@ -67,7 +67,7 @@ class Guard:
         except Exception as error:
             if has_started:
                 raise
-            await told(Request(scope), error)(scope, receive, send_marked)
+            await problem_response(Request(scope), error)(scope, receive, send_marked)
         finally:
             scope.get("state", {}).clear()  # it has the body, and the objects of a request form cycles, collected late
 

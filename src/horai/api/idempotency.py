@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from horai.api.problems import problem
 from horai.core.errors import HoraiError
 from horai.db.idempotency import KeptAnswer
-from horai.operations.idempotency import Keyed, Repeated
+from horai.operations.idempotency import Keyed, RepeatedRequest
 from horai.operations.request_keys import Once, check_request_key
 
 HEADER = "Idempotency-Key"
@@ -47,7 +47,7 @@ async def _once(request: Request, key: str, handle: Handler) -> Response:
             answered = await _answered(request, handle)
             await keyed.keep(_kept(answered))
             return answered
-    except Repeated as repeated:
+    except RepeatedRequest as repeated:
         first = repeated.answer
         return Response(first.body, first.status, {**first.headers, REPLAYED: "true"})
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from horai.api.json import instance_json, raw
-from horai.core.progress import Note
+from horai.core.progress import ProgressNote
 from horai.core.states import FINAL, State
 from horai.core.workflow_neighbour import Parent
 from horai.db import instance_queries, instance_relations, progress
@@ -20,21 +20,21 @@ LINES_SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class InstanceFacts:
     """What the database knows of one instance beside its row."""
 
     attempts: Sequence[AttemptRow] = ()
     events: Sequence[EventRow] = ()
-    notes: Sequence[Note] = ()
+    notes: Sequence[ProgressNote] = ()
     run: RunOf | None = None
     kin: Kin = field(default_factory=Kin)
     successors: Successors = field(default_factory=lambda: Successors((), ()))
 
 
-async def known_of(connection: Connection, row: InstanceRow) -> Known:
+async def known_of(connection: Connection, row: InstanceRow) -> InstanceFacts:
     """Asked after the row was read: what has happened since may show in here already."""
     run = await instance_relations.run_of_instance(connection, row.id)
-    return Known(
+    return InstanceFacts(
         await instance_queries.attempts_of(connection, row.id),
         await instance_queries.timeline_of(connection, row.id),
         await progress.notes_of(connection, row.id, NOTES_READ),
@@ -44,9 +44,9 @@ async def known_of(connection: Connection, row: InstanceRow) -> Known:
     )
 
 
-def instance_detail(row: InstanceRow, known: Known) -> dict[str, Any]:
+def instance_detail(row: InstanceRow, known: InstanceFacts) -> dict[str, Any]:
     """An instance with its attempts and its timeline."""
-    said: dict[int, list[Note]] = {}
+    said: dict[int, list[ProgressNote]] = {}
     for note in known.notes:
         said.setdefault(note.fence, []).append(note)
     tried = _tried(row, known.attempts, said)
@@ -90,7 +90,7 @@ def _timeline(row: InstanceRow, events: Sequence[EventRow]) -> list[dict[str, An
 
 
 def _tried(
-    row: InstanceRow, attempts: Sequence[AttemptRow], said: Mapping[int, Sequence[Note]]
+    row: InstanceRow, attempts: Sequence[AttemptRow], said: Mapping[int, Sequence[ProgressNote]]
 ) -> list[dict[str, Any]]:
     """In order; those that were given back only where notes tell of them."""
     tried = [_attempt_json(attempt) for attempt in attempts]
@@ -131,15 +131,15 @@ def _own_attempt(row: InstanceRow) -> dict[str, Any] | None:
     }
 
 
-def _given_back(note: Note) -> dict[str, Any]:
+def _given_back(note: ProgressNote) -> dict[str, Any]:
     """An attempt that ended as if it had not been: the row has no memory of it, its function has spoken."""
     nothing = dict.fromkeys(("startedAt", "finishedAt", "errorCode", "errorMsg"))
     return {"attempt": note.attempt, "fence": note.fence, "outcome": "RELEASED", "late": False, **nothing}
 
 
 def _attributed(
-    tried: Sequence[dict[str, Any]], said: Mapping[int, Sequence[Note]]
-) -> Iterator[tuple[dict[str, Any], Sequence[Note]]]:
+    tried: Sequence[dict[str, Any]], said: Mapping[int, Sequence[ProgressNote]]
+) -> Iterator[tuple[dict[str, Any], Sequence[ProgressNote]]]:
     """Notes are shown once: with the attempt itself, not again with what it came to too late."""
     in_time = {attempt["fence"] for attempt in tried if not attempt["late"]}
     for attempt in tried:
@@ -147,11 +147,11 @@ def _attributed(
         yield attempt, () if is_told else said.get(attempt["fence"], ())
 
 
-def _with_notes(attempt: dict[str, Any], said: Sequence[Note]) -> dict[str, Any]:
+def _with_notes(attempt: dict[str, Any], said: Sequence[ProgressNote]) -> dict[str, Any]:
     lines = [note for note in said if note.message is not None][-LINES_SHOWN:]
     log = [{"at": note.at, "message": note.message, "progress": note.progress} for note in lines]
     return {**attempt, "progress": _progress(said), "log": log}
 
 
-def _progress(said: Sequence[Note]) -> float | None:
+def _progress(said: Sequence[ProgressNote]) -> float | None:
     return next((note.progress for note in reversed(said) if note.progress is not None), None)

@@ -17,7 +17,7 @@ from horai.core.errors import Invalid
 from horai.core.health import Reading, reading_from
 from horai.core.masking import shown_target
 from horai.core.shards import Duty, lease_name
-from horai.db.instance_lists import Glimpse, Page
+from horai.db.instance_lists import Glimpse, InstancePage
 from horai.db.instance_queries import LAST, InstanceRow
 from horai.db.jobs import JobRow
 from horai.db.key_history import FIRST, NO_SEQ, ChainEntry, Link
@@ -157,7 +157,7 @@ def _node_json(node: NodeInfo) -> dict[str, Any]:
     }
 
 
-def instance_page(page: Page) -> dict[str, Any]:
+def instance_page(page: InstancePage) -> dict[str, Any]:
     """A page; the cursor is null on the last one."""
     cursor = None if page.next is None else cursor_after(*page.next)
     return {"items": [instance_json(row) for row in page.rows], "nextCursor": cursor}

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from horai.api.body import invalid_shape
-from horai.api.sentence_json import said
+from horai.api.sentence_json import sentence_fields
 from horai.core.errors import FieldError, HoraiError, Invalid, NotFound
 from horai.db.pool import GONE, RETRIED, unavailable
 from horai.text import Hint, Refused
@@ -43,11 +43,11 @@ def problem(error: HoraiError) -> JSONResponse:
         "title": error.title,
         "status": error.status,
         "code": error.code,
-        **said("detail", error.detail),
+        **sentence_fields("detail", error.detail),
         **extra,
     }
     if error.hint:
-        content |= said("hint", error.hint)
+        content |= sentence_fields("hint", error.hint)
     if error.errors:
         content["errors"] = [_field_problem(fault) for fault in error.errors]
     headers = {"Retry-After": retry_after} if retry_after else {}
@@ -56,7 +56,7 @@ def problem(error: HoraiError) -> JSONResponse:
 
 def _field_problem(fault: FieldError) -> dict[str, Any]:
     place = {} if fault.position is None else {"position": fault.position}
-    return {"field": fault.field, **said("message", fault.message), **place}
+    return {"field": fault.field, **sentence_fields("message", fault.message), **place}
 
 
 def _printable(value: Any) -> Any:
@@ -102,7 +102,7 @@ def _http_error(error: HTTPException) -> HoraiError:
     return ours
 
 
-def told(request: Request, error: Exception) -> JSONResponse:
+def problem_response(request: Request, error: Exception) -> JSONResponse:
     """The answer to any error, which is logged when it is ours."""
     ours = translate(error)
     if ours.status == 500:
@@ -126,7 +126,7 @@ def install(app: FastAPI) -> None:
     """Makes the errors we know of problems; what nobody foresaw reaches the guard, which does the same."""
 
     async def answer(request: Request, error: Exception) -> JSONResponse:
-        return told(request, error)
+        return problem_response(request, error)
 
     handled: tuple[type[Exception], ...] = (
         HoraiError,

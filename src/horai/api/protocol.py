@@ -12,7 +12,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from horai.api.abuse_log import Abuse
-from horai.api.connection_limits import Door, Held
+from horai.api.connection_limits import ConnectionLimits, HeldBody
 from horai.api.problems import problem
 from horai.core.errors import Busy, HeadersTooLarge, HoraiError, Malformed, TooSlow
 from horai.text import Hint, Refused
@@ -33,7 +33,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def __init__(self, config: Config, *args: Any, **kwargs: Any) -> None:
         super().__init__(config, *args, **kwargs)
-        self._door: Door = cast("Any", config.app).state.door
+        self._door: ConnectionLimits = cast("Any", config.app).state.door
         self._inner = self.app
         self.app = self._serve
         self.address = ""
@@ -45,7 +45,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head = 0
         self._body = 0
         self._framing = 0
-        self._held = Held()
+        self._held = HeldBody()
         self._since = 0.0
         self._answered_at: float | None = None
         self._timer: Any = None
@@ -118,7 +118,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._messages += 1
         self._is_open, self._has_head, self._answered_at = True, False, None
         self._head = self._body = self._framing = 0
-        self._held = Held()
+        self._held = HeldBody()
 
     def on_url(self, url: bytes) -> None:
         """Count the address with the headers."""

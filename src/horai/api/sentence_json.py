@@ -5,7 +5,7 @@ from typing import Any
 from horai.text.phrase import Phrase
 
 
-def said(name: str, text: str | None) -> dict[str, Any]:
+def sentence_fields(name: str, text: str | None) -> dict[str, Any]:
     """A text under its name and, where it is a sentence of ours, which one under `<name>Said`."""
     return {name: str(text), f"{name}Said": sentence_json(text)} if isinstance(text, Phrase) else {name: text}
 

@@ -40,7 +40,7 @@ class _Page(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class RestClient:
     """Speaks to one server, with a key if there is one."""
 
     server: str
@@ -81,7 +81,7 @@ class Client:
         return msgspec.json.encode({"items": items, "nextCursor": None})
 
 
-def client_of(server: str, api_key: str | None) -> Client:
+def client_of(server: str, api_key: str | None) -> RestClient:
     """The client that the flags and the environment describe."""
     try:
         parts = urlsplit(server)
@@ -93,7 +93,7 @@ def client_of(server: str, api_key: str | None) -> Client:
     key = api_key or secret("HORAI_API_KEY", os.environ)
     if key is not None and not (key.isascii() and key.isprintable()):
         raise BadUsage("The API key holds characters that no key has.", "Check HORAI_API_KEY or HORAI_API_KEY_FILE.")
-    return Client(server.rstrip("/"), key)
+    return RestClient(server.rstrip("/"), key)
 
 
 def path_of(*parts: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from horai.cli.errors import CommandFailed
-from horai.db.database_location import Place
+from horai.db.database_location import DatabaseLocation
 from horai.db.migrate import Migration, migrate, pending_migrations
 from horai.db.pool import GONE, Dedicated, opened
 from horai.db.verify import Finding, verify
@@ -16,13 +16,13 @@ from horai.embedded.visit import directory_of, running
 from horai.logs import write_to_stderr
 
 
-async def apply_migrations(place: Place, *, dry_run: bool) -> list[Migration]:
+async def apply_migrations(place: DatabaseLocation, *, dry_run: bool) -> list[Migration]:
     """What was applied, or with `dry_run` would be."""
     async with _opened(place, may_create=not dry_run) as connection:
         return await migrate(connection, dry_run=dry_run)
 
 
-async def find_violations(place: Place) -> list[Finding]:
+async def find_violations(place: DatabaseLocation) -> list[Finding]:
     """One finding per invariant."""
     async with _opened(place, may_create=False) as connection:
         if missing := await pending_migrations(connection):
@@ -31,7 +31,7 @@ async def find_violations(place: Place) -> list[Finding]:
 
 
 @asynccontextmanager
-async def _opened(place: Place, *, may_create: bool) -> AsyncGenerator[Dedicated]:
+async def _opened(place: DatabaseLocation, *, may_create: bool) -> AsyncGenerator[Dedicated]:
     write_to_stderr(logging.WARNING)
     if not may_create:
         _require_database(place)
@@ -42,7 +42,7 @@ async def _opened(place: Place, *, may_create: bool) -> AsyncGenerator[Dedicated
             raise CommandFailed(f"The database did not do it: {error}.") from error
 
 
-def _require_database(place: Place) -> None:
+def _require_database(place: DatabaseLocation) -> None:
     directory = directory_of(place)
     if place.url is None and not Area.at(directory).lock.exists():
         raise CommandFailed(f"There is no database in {directory}.", "horai up and horai migrate make one.")

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import typer
 
 from horai.core.errors import HoraiError
-from horai.db.database_location import BadPlace, NoDatabase
+from horai.db.database_location import BadLocation, NoDatabase
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SUGGESTION = re.compile(r"(?P<what>.*?) (?:(?P<meant>Did you mean .*\?)|\(Possible options: (?P<options>.*)\))")
@@ -57,7 +57,7 @@ def as_failure(error: Exception) -> CommandFailed:
     match error:
         case CommandFailed():
             return error
-        case BadPlace() | NoDatabase():
+        case BadLocation() | NoDatabase():
             return BadUsage(error.detail, error.hint, (), _problem_of(error))
         case HoraiError():
             return CommandFailed(error.detail, error.hint, (), _problem_of(error))

@@ -12,7 +12,7 @@ PATIENCE = 1.0
 
 
 @dataclass(slots=True)
-class Portions:
+class CatchUpPace:
     """One lane's. Times are of the monotonic clock."""
 
     size: int = FIRST

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChangeMark:
     """The state of the mark: its value, and the bounds of a snapshot that was taken before it was read.
 
     Every transaction below `oldest_open` has ended. Every transaction that began to write before the snapshot is below `next_id`.
@@ -20,7 +20,7 @@ class Mark:
     next_id: int
 
 
-class News:
+class ChangeDetector:
     """Remember the mark, and which transactions may still commit rows that it announced."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class News:
         self._is_settled = False
         self._ended_below: int | None = None
 
-    def is_look_due(self, mark: Mark) -> bool:
+    def is_look_due(self, mark: ChangeMark) -> bool:
         """Return whether rows may be there that no earlier look has seen. The caller looks after it has read the mark."""
         if mark.value != self._value:
             self._value, self._is_settled, self._ended_below = mark.value, False, None

@@ -17,7 +17,7 @@ P = TypeVar("P", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueuePosition:
     """Where a place stands in line."""
 
     band: int
@@ -30,7 +30,7 @@ class Standing:
 class _Queue(Generic[P]):
     """The places of one queue of one tenant, in the order of their turns. `band` is where it stands, risen or not."""
 
-    standing: Standing
+    standing: QueuePosition
     waits_since: float
     band: int
     places: deque[P] = field(default_factory=deque[P])
@@ -55,7 +55,7 @@ class _Tenant(Generic[P]):
         return taken
 
 
-class Company:
+class Contention:
     """Who has been in line lately: whether one alone, or several that would wait for each other's batches."""
 
     LATELY_SECONDS = 1.0
@@ -74,13 +74,13 @@ class Company:
         return len(self._met) > 1
 
 
-class Turns(Generic[P]):
+class FairQueue(Generic[P]):
     """The places that have something due, and who of them is next."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._bands: list[dict[int, _Tenant[P]]] = [{} for _ in range(BANDS)]
         self._queues: dict[tuple[int, int, str], _Queue[P]] = {}
-        self._standings: dict[P, Standing] = {}
+        self._standings: dict[P, QueuePosition] = {}
         self._aged_at = now
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class Turns(Generic[P]):
     def __contains__(self, place: P) -> bool:
         return place in self._standings
 
-    def ready(self, place: P, standing: Standing, now: float) -> None:
+    def ready(self, place: P, standing: QueuePosition, now: float) -> None:
         """The place has something due and gets in line, at the end of its queue."""
         if place in self._standings:
             return

@@ -23,7 +23,7 @@ MOST_HANDLERS = 100
 """So many functions are named with every beat."""
 
 
-class Window:
+class SlidingWindow:
     """Counts per class over the last `span` seconds. One thread counts, any may ask."""
 
     def __init__(self, span: float, classes: int) -> None:
@@ -145,11 +145,11 @@ def _added(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 @dataclass(slots=True)
-class Vitals:
+class EngineHealth:
     """What health is told from. One per process."""
 
-    delays: Window = field(default_factory=lambda: Window(300.0, CLASSES))
-    outcomes: Window = field(default_factory=lambda: Window(600.0, 2))
+    delays: SlidingWindow = field(default_factory=lambda: SlidingWindow(300.0, CLASSES))
+    outcomes: SlidingWindow = field(default_factory=lambda: SlidingWindow(600.0, 2))
     beats: dict[str, float] = field(default_factory=dict[str, float])
     patience: dict[str, float] = field(default_factory=dict[str, float])
     started: int = 0

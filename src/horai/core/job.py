@@ -14,7 +14,7 @@ from typing import Any
 from horai.core.callbacks import check_headers, check_url
 from horai.core.calls import HTTP_TIMEOUT, HttpTarget, Target, WorkerTarget
 from horai.core.errors import Invalid
-from horai.core.refresh import Refresh, read_refresh, refresh_document
+from horai.core.refresh import RefreshRule, read_refresh, refresh_document
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.settings import MAX_LOST_LIMIT, MAX_RETRY_LIMIT
 from horai.core.tags import TAG
@@ -27,7 +27,7 @@ from horai.core.timing import (
     Timing,
     read_timing,
 )
-from horai.core.validation import Faults
+from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 from horai.time.durations import format_duration, parse_duration
 from horai.time.schedule import CronSchedule
@@ -79,7 +79,7 @@ class Definition:
     timeout: timedelta | None
     tags: tuple[str, ...]
     status: JobStatus
-    refresh: Refresh | None = None
+    refresh: RefreshRule | None = None
     """Of a job that has entities: its schedule is then that of its ticks, which another job makes."""
 
     @property
@@ -106,7 +106,7 @@ class Recipe:
 
 def checked(document: Mapping[str, Any]) -> Definition:
     """The definition that `document` describes; `Invalid` names every wrong field."""
-    faults = Faults()
+    faults = Validation()
     target, timeout = _target(document, faults)
     definition = Definition(
         name=_matching("name", document.get("name", ""), NAME, faults),
@@ -128,15 +128,15 @@ def checked(document: Mapping[str, Any]) -> Definition:
     return definition
 
 
-def is_house(document: Mapping[str, Any]) -> bool:
+def is_builtin(document: Mapping[str, Any]) -> bool:
     """Whether Horai itself runs the job of this document: a workflow, a refresh, a reconciler."""
     target: Mapping[str, Any] = document.get("target") or {}
     return str(target.get("handler") or "").startswith(HOUSE)
 
 
-def refuse_house(document: Mapping[str, Any]) -> None:
+def refuse_builtin(document: Mapping[str, Any]) -> None:
     """`Invalid` for a job that only Horai itself may make or change."""
-    if is_house(document):
+    if is_builtin(document):
         raise Invalid.field(
             "target.handler",
             Wrong.OURS(),
@@ -146,7 +146,7 @@ def refuse_house(document: Mapping[str, Any]) -> None:
 
 def recipe_of(document: Mapping[str, Any]) -> Recipe:
     """How a stored job is run; `Invalid` names every wrong field."""
-    faults = Faults()
+    faults = Validation()
     target, timeout = _target(document, faults)
     handler = target.handler if isinstance(target, WorkerTarget) else ""
     recipe = Recipe(target, _retry(document.get("retry") or {}, faults), timeout, handler)
@@ -154,13 +154,13 @@ def recipe_of(document: Mapping[str, Any]) -> Recipe:
     return recipe
 
 
-def _matching(field: str, value: str, pattern: re.Pattern[str], faults: Faults) -> str:
+def _matching(field: str, value: str, pattern: re.Pattern[str], faults: Validation) -> str:
     if not pattern.fullmatch(value):
         faults.add(field, Wrong.NO_MATCH(value=value[:40], pattern=pattern.pattern))
     return value
 
 
-def _priority(document: Mapping[str, Any], faults: Faults) -> Priority | None:
+def _priority(document: Mapping[str, Any], faults: Validation) -> Priority | None:
     word = document.get("priority")
     if word is not None and word not in Priority.__members__:
         faults.add("priority", Wrong.NOT_ONE_OF(value=word, allowed=", ".join(Priority.__members__)))
@@ -169,13 +169,13 @@ def _priority(document: Mapping[str, Any], faults: Faults) -> Priority | None:
 
 
 def _duration(
-    document: Mapping[str, Any], field: str, faults: Faults, default: timedelta | None = None
+    document: Mapping[str, Any], field: str, faults: Validation, default: timedelta | None = None
 ) -> timedelta | None:
     text = document.get(field)
     return default if text is None else faults.reading(field, lambda: parse_duration(text), default)
 
 
-def _target(document: Mapping[str, Any], faults: Faults) -> tuple[Target, timedelta | None]:
+def _target(document: Mapping[str, Any], faults: Validation) -> tuple[Target, timedelta | None]:
     target: Mapping[str, Any] = document.get("target") or {"type": "worker"}
     if target["type"] == "worker":
         for field in ("url", "method", "headers"):
@@ -188,7 +188,7 @@ def _target(document: Mapping[str, Any], faults: Faults) -> tuple[Target, timede
     return _http(target, faults), _timeout(document, HTTP_TIMEOUT, faults)
 
 
-def _http(target: Mapping[str, Any], faults: Faults) -> HttpTarget:
+def _http(target: Mapping[str, Any], faults: Validation) -> HttpTarget:
     url, method = target.get("url"), target.get("method") or "POST"
     headers: Mapping[str, str] = target.get("headers") or {}
     if not url:
@@ -201,14 +201,14 @@ def _http(target: Mapping[str, Any], faults: Faults) -> HttpTarget:
     return HttpTarget(url or "", method, headers)
 
 
-def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: Faults) -> timedelta | None:
+def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: Validation) -> timedelta | None:
     timeout = _duration(document, "timeout", faults, default)
     if timeout is not None and not timedelta(milliseconds=1) <= timeout <= LONGEST_TIMEOUT:
         faults.add("timeout", Wrong.NOT_BETWEEN(low="1ms", high="24h"))
     return timeout
 
 
-def _retry(document: Mapping[str, Any], faults: Faults) -> RetryPolicy:
+def _retry(document: Mapping[str, Any], faults: Validation) -> RetryPolicy:
     default = RetryPolicy()
     max_retry = document.get("maxRetry")
     max_retry = default.max_retry if max_retry is None else max_retry

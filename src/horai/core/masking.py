@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from horai.core.validation import Faults
+from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 
 HIDDEN = "***"
@@ -55,7 +55,7 @@ def revealed_target(given: Mapping[str, Any], stored: Mapping[str, Any] | None, 
 
     `field` is the name of the target or source in the document.
     """
-    faults = Faults()
+    faults = Validation()
     before = stored or {}
     target = dict(given)
     url = target.get("url")
@@ -77,7 +77,7 @@ def revealed_target(given: Mapping[str, Any], stored: Mapping[str, Any] | None, 
     return target
 
 
-def _revealed_url(url: str, stored: object, field: str, faults: Faults) -> str:
+def _revealed_url(url: str, stored: object, field: str, faults: Validation) -> str:
     if isinstance(stored, str) and url == shown_url(stored):
         return stored
     if any(part.rpartition("=")[2] == HIDDEN for part in url.partition("?")[2].split("&")):
@@ -85,7 +85,7 @@ def _revealed_url(url: str, stored: object, field: str, faults: Faults) -> str:
     return url
 
 
-def _revealed_database(url: str, stored: object, field: str, faults: Faults) -> str:
+def _revealed_database(url: str, stored: object, field: str, faults: Validation) -> str:
     if isinstance(stored, str) and url == shown_database_url(stored):
         return stored
     if f":{HIDDEN}@" in url or f"={HIDDEN}" in url:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from horai.core.health import Reading, Vitals
+from horai.core.health import EngineHealth, Reading
 
 MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class MinuteCounts:
     """Attempts that began, and what attempts came to; `failed` has the dead ones too. `delays` as in a `Reading`."""
 
     started: int = 0
@@ -19,10 +19,10 @@ class Tally:
     dead: int = 0
     delays: tuple[tuple[int, int], ...] = ()
 
-    def since(self, before: "Tally") -> "Tally":
+    def since(self, before: "MinuteCounts") -> "MinuteCounts":
         """What has come since an earlier count."""
         known = dict(before.delays)
-        return Tally(
+        return MinuteCounts(
             self.started - before.started,
             self.succeeded - before.succeeded,
             self.failed - before.failed,
@@ -30,12 +30,12 @@ class Tally:
             tuple((which, more) for which, count in self.delays if (more := count - known.get(which, 0))),
         )
 
-    def and_(self, other: "Tally") -> "Tally":
+    def and_(self, other: "MinuteCounts") -> "MinuteCounts":
         """Both together."""
         total = dict(self.delays)
         for which, count in other.delays:
             total[which] = total.get(which, 0) + count
-        return Tally(
+        return MinuteCounts(
             self.started + other.started,
             self.succeeded + other.succeeded,
             self.failed + other.failed,
@@ -48,7 +48,7 @@ class Tally:
         return Reading(self.delays).delay_quantile(share)
 
 
-NOTHING = Tally()
+NOTHING = MinuteCounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class Gauges:
     parked_events: int
 
 
-def totals_of(vitals: Vitals) -> Tally:
+def totals_of(vitals: EngineHealth) -> MinuteCounts:
     """What a process has done since its beginning."""
     delays = tuple((which, count) for which, count in enumerate(vitals.delays_ever) if count)
-    return Tally(vitals.started, vitals.succeeded, vitals.failed, vitals.dead, delays)
+    return MinuteCounts(vitals.started, vitals.succeeded, vitals.failed, vitals.dead, delays)
 
 
 def minute_of(instant: datetime) -> datetime:
@@ -71,7 +71,7 @@ def minute_of(instant: datetime) -> datetime:
     return instant.replace(second=0, microsecond=0)
 
 
-def series(found: Sequence[tuple[datetime, Tally]], first: datetime, count: int) -> list[Tally]:
+def series(found: Sequence[tuple[datetime, MinuteCounts]], first: datetime, count: int) -> list[MinuteCounts]:
     """One for each minute from `first` on; what several processes have counted together."""
     minutes = [NOTHING] * count
     for at, tally in found:

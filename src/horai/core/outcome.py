@@ -84,7 +84,7 @@ class Complete:
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class RetryAt:
     """RUNNING → FAIL, due again after `delay` by the database's clock. `is_loss`: counted as a loss, not as a failure."""
 
     delay: timedelta
@@ -115,7 +115,7 @@ class Release:
     is_quiet: bool = False
 
 
-Decision = Complete | Retry | Bury | Release
+Decision = Complete | RetryAt | Bury | Release
 
 
 T = TypeVar("T", bound=Outcome | Accepted)
@@ -142,7 +142,7 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) ->
             return Bury(code, message, tags_of(code, spent=True))
         case FailedRetryable(code, message, retry_after):
             delay = max(backoff(policy, retry_count + 1, dice), retry_after or timedelta(0))
-            return Retry(delay, code, message)
+            return RetryAt(delay, code, message)
         case NotSent(delay):
             return Release(delay)
         case Postponed(delay, is_quiet):
@@ -151,14 +151,14 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) ->
             assert_never(outcome)
 
 
-def plan_loss(policy: RetryPolicy, lost: int, message: str, dice: Dice) -> Retry | Bury:
+def plan_loss(policy: RetryPolicy, lost: int, message: str, dice: Dice) -> RetryAt | Bury:
     """Decide about an instance whose node died during the attempt, after `lost` earlier losses.
 
     Losses never count as failures: the instance may only have run beside the cause. Above `max_lost` it is dead.
     """
     if policy.is_lost_for_good(lost + 1):
         return Bury(NODE_LOST, message, tags_of(NODE_LOST, spent=True), is_loss=True)
-    return Retry(loss_backoff(policy, lost + 1, dice), NODE_LOST, message, is_loss=True)
+    return RetryAt(loss_backoff(policy, lost + 1, dice), NODE_LOST, message, is_loss=True)
 
 
 TIMEOUT = "TIMEOUT"

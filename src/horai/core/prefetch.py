@@ -10,7 +10,7 @@ SPAN = 0.02
 """Seconds over which the rate is taken."""
 
 
-class Pace:
+class Prefetch:
     """The rate at which calls end while there are calls to make, smoothed over the last few spans.
 
     In the first span after a start or a pause it rises with each call that ends. Later it does not: calls that take long and

@@ -27,7 +27,7 @@ ATTEMPTS: Final = 10_000
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-class Note(NamedTuple):
+class ProgressNote(NamedTuple):
     """How far an attempt has come, a line of its log, or both. `n` orders what one process has heard."""
 
     instance_id: int
@@ -41,7 +41,7 @@ class Note(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Said:
+class _AttemptNotes:
     """How much an attempt has said, and how far it had come."""
 
     lines: int = 0
@@ -64,13 +64,13 @@ class _Said:
         return self.steps < STEPS and abs(progress - self.progress) >= STEP
 
 
-class Notebook:
+class ProgressNotes:
     """Notes that wait to be written."""
 
     def __init__(self) -> None:
         self.dropped = 0
-        self._waiting: list[Note] = []
-        self._said: dict[tuple[int, int], _Said] = {}
+        self._waiting: list[ProgressNote] = []
+        self._said: dict[tuple[int, int], _AttemptNotes] = {}
         self._steps: dict[tuple[int, int], int] = {}  # where an attempt's step waits, to be replaced by the next
         self._numbers = itertools.count(1)
 
@@ -82,11 +82,11 @@ class Notebook:
         attempt = (call.instance_id, call.fence)
         said = self._said_by(attempt)
         line = None if message is None else said.line(message)
-        note = Note(*attempt, next(self._numbers), at, call.node, call.attempt, progress, line)
+        note = ProgressNote(*attempt, next(self._numbers), at, call.node, call.attempt, progress, line)
         if (self._append(note) if line is not None else self._add_step(note, said)) and progress is not None:
             said.progress = progress
 
-    def _add_step(self, note: Note, said: _Said) -> bool:
+    def _add_step(self, note: ProgressNote, said: _AttemptNotes) -> bool:
         attempt = (note.instance_id, note.fence)
         if (place := self._steps.get(attempt)) is not None and note.progress is not None:
             self._waiting[place] = note
@@ -97,27 +97,27 @@ class Notebook:
         said.steps += 1
         return True
 
-    def _said_by(self, attempt: tuple[int, int]) -> _Said:
-        said = self._said.pop(attempt, None) or _Said()
+    def _said_by(self, attempt: tuple[int, int]) -> _AttemptNotes:
+        said = self._said.pop(attempt, None) or _AttemptNotes()
         self._said[attempt] = said  # behind all others: who is silent for longest is forgotten first
         if len(self._said) > ATTEMPTS:
             del self._said[next(iter(self._said))]
         return said
 
-    def _append(self, note: Note) -> bool:
+    def _append(self, note: ProgressNote) -> bool:
         if len(self._waiting) >= WAITING:
             self.dropped += 1
             return False
         self._waiting.append(note)
         return True
 
-    def take(self, limit: int) -> list[Note]:
+    def take(self, limit: int) -> list[ProgressNote]:
         """The longest waiting; the caller writes them, or puts them back."""
         taken, self._waiting = self._waiting[:limit], self._waiting[limit:]
         self._steps.clear()
         return taken
 
-    def put_back(self, notes: list[Note]) -> None:
+    def put_back(self, notes: list[ProgressNote]) -> None:
         """They could not be written and wait again, before all others."""
         waiting = [*notes, *self._waiting]
         self._waiting = waiting[:WAITING]

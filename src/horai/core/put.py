@@ -28,7 +28,7 @@ def check_key(key: str) -> str:
         raise Invalid.field("key", Phrase.of(told.removeprefix("a string "), told.code, told.params)) from error
 
 
-class Verdict(StrEnum):
+class PutDecision(StrEnum):
     """The `decision` a put answers with."""
 
     INSERTED = "INSERTED"
@@ -42,7 +42,7 @@ class PayloadMissing(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class PutOptions:
     """What the caller wants: `version` orders events that may arrive out of order, `again` reruns after a success."""
 
     version: int | None = None
@@ -76,28 +76,28 @@ def is_repeat(asked: Plan, known: Plan) -> bool:
     return is_equal and asked.payload in (None, known.payload)
 
 
-def is_outdated(intent: Intent, accepted: int | None) -> bool:
+def is_outdated(intent: PutOptions, accepted: int | None) -> bool:
     """A version lower than the last accepted one says nothing new; an equal one may bring another time or payload."""
     return intent.version is not None and accepted is not None and intent.version < accepted
 
 
-def decide_live(state: State, accepted: int | None, intent: Intent, *, repeats: bool = False) -> Verdict:
+def decide_live(state: State, accepted: int | None, intent: PutOptions, *, repeats: bool = False) -> PutDecision:
     """The verdict on a key whose live instance is in `state` and has accepted version `accepted`."""
     if repeats or is_outdated(intent, accepted):
-        return Verdict.IGNORED
+        return PutDecision.IGNORED
     match state:
         case State.INIT | State.FAIL | State.BLOCKED:
-            return Verdict.UPDATED
+            return PutDecision.UPDATED
         case State.RUNNING:
-            return Verdict.SUPERSEDED
+            return PutDecision.SUPERSEDED
         case State.SUCCESS | State.DEAD | State.CANCELLED:
             raise ValueError(f"{state.name} is final: no live instance is in it")
 
 
-def decide_past(past: Past, intent: Intent) -> Verdict:
+def decide_past(past: Past, intent: PutOptions) -> PutDecision:
     """The verdict on a key without a live instance. CANCELLED, DEAD and unknown mean a new intent, unless it is repeated."""
     if is_outdated(intent, past.version):
-        return Verdict.IGNORED
+        return PutDecision.IGNORED
     if (past.succeeded or past.repeated) and not intent.again:
-        return Verdict.IGNORED
-    return Verdict.INSERTED
+        return PutDecision.IGNORED
+    return PutDecision.INSERTED

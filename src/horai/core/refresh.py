@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from horai.core.validation import Faults
+from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 from horai.time.durations import format_duration, parse_duration
 
@@ -41,7 +41,7 @@ class Status(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refresh:
+class RefreshRule:
     """How long a run stays fresh, how many entities are loaded at a time, and whether a new one runs at once."""
 
     window: timedelta
@@ -49,7 +49,7 @@ class Refresh:
     run_on_add: bool = False
 
 
-def read_refresh(document: Mapping[str, Any], faults: Faults) -> Refresh | None:
+def read_refresh(document: Mapping[str, Any], faults: Validation) -> RefreshRule | None:
     """The member `refresh` of a definition; what is wrong with it goes to `faults`."""
     written: Mapping[str, Any] | None = document.get("refresh")
     if written is None:
@@ -70,10 +70,10 @@ def read_refresh(document: Mapping[str, Any], faults: Faults) -> Refresh | None:
     limit = DEFAULT_LIMIT if limit is None else limit
     if not 1 <= limit <= MOST:
         faults.add("refresh.limit", Wrong.NOT_BETWEEN(low=1, high=MOST))
-    return Refresh(window, limit, bool(written.get("runOnAdd")))
+    return RefreshRule(window, limit, bool(written.get("runOnAdd")))
 
 
-def refresh_document(refresh: Refresh) -> dict[str, Any]:
+def refresh_document(refresh: RefreshRule) -> dict[str, Any]:
     """As people write it, with every default spelled out."""
     return {"window": format_duration(refresh.window), "limit": refresh.limit, "runOnAdd": refresh.run_on_add}
 
@@ -109,7 +109,7 @@ def is_due(entity: Due, added_at: datetime, tick: datetime, window: timedelta) -
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RefreshPace:
     """When the runs of one tick begin: evenly apart, the longest unrefreshed first, and none later than a window and a
     tick after its last.
     """

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from horai.core.validation import Faults
+from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 from horai.time import cron, exclusions
 from horai.time.cron import Dialect, DstPolicy
 from horai.time.durations import parse_duration
 from horai.time.jitter import LONGEST_JITTER
-from horai.time.misfire import DEFAULT, Misfire
+from horai.time.misfire import DEFAULT, MisfireRule
 from horai.time.overlap import Overlap
 from horai.time.schedule import (
     EPOCH,
@@ -48,7 +48,7 @@ class Rhythm:
     """What jobs share that fire at the same instants and treat late ones alike: one row, one cursor, one trigger."""
 
     schedule: Schedule
-    misfire: Misfire = DEFAULT
+    misfire: MisfireRule = DEFAULT
 
     @property
     def identity(self) -> str:
@@ -65,7 +65,7 @@ class Rhythm:
     def from_spec(cls, spec: Mapping[str, Any]) -> "Rhythm":
         """The rhythm of a JSON object; ValueError for one that is none."""
         when = {name: value for name, value in spec.items() if name != "misfire"}
-        return cls(from_spec(when), Misfire.from_spec(spec["misfire"]) if "misfire" in spec else DEFAULT)
+        return cls(from_spec(when), MisfireRule.from_spec(spec["misfire"]) if "misfire" in spec else DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Timing:
 
     schedule: Schedule | None = None
     is_from_finish: bool = False
-    misfire: Misfire = DEFAULT
+    misfire: MisfireRule = DEFAULT
     overlap: Overlap = Overlap.allow
     jitter: timedelta = timedelta(0)
     start_at: datetime | None = None
@@ -124,7 +124,7 @@ class _Written:
     """The document, and where its faults go."""
 
     document: Mapping[str, Any]
-    faults: Faults = field(default_factory=Faults)
+    faults: Validation = field(default_factory=Validation)
 
     def get(self, name: str) -> Any:
         return self.document.get(name)
@@ -144,7 +144,7 @@ class _Written:
         return None
 
 
-def read_timing(document: Mapping[str, Any], faults: Faults) -> Timing:
+def read_timing(document: Mapping[str, Any], faults: Validation) -> Timing:
     """The time fields of a document whose instants are datetimes; what is wrong goes to `faults`."""
     written = _Written(document, faults)
     given = [name for name in SCHEDULE_FIELDS if document.get(name) is not None]
@@ -205,17 +205,17 @@ def _parsed(schedule: CronSchedule) -> CronSchedule:
     return schedule
 
 
-def _misfire(written: _Written) -> Misfire:
+def _misfire(written: _Written) -> MisfireRule:
     word: Any = written.get("misfire")
     spec: Mapping[str, Any] = {"policy": word} if isinstance(word, str) else word or {}
     after = written.duration("misfireAfter", LONGEST_MISFIRE_AFTER)
     if after is not None and after < SHORTEST_MISFIRE_AFTER:
         written.faults.add("misfireAfter", Wrong.SHORTER_THAN(least="1s"))
     known = {name: value for name, value in spec.items() if value is not None}
-    return Misfire.from_spec(known if after is None else {**known, "after": written.get("misfireAfter")})
+    return MisfireRule.from_spec(known if after is None else {**known, "after": written.get("misfireAfter")})
 
 
-def _check(timing: Timing, faults: Faults) -> None:
+def _check(timing: Timing, faults: Validation) -> None:
     """What only shows when all fields are known."""
     if timing.is_from_finish and timing.overlap is not Overlap.allow:
         faults.add("overlap", Wrong.OVERLAP_WITH_FINISH())
@@ -227,7 +227,7 @@ def _check(timing: Timing, faults: Faults) -> None:
         _blame(timing.schedule, timing, faults)
 
 
-def _blame(schedule: Schedule, timing: Timing, faults: Faults) -> None:
+def _blame(schedule: Schedule, timing: Timing, faults: Validation) -> None:
     """Tells which field leaves a schedule without a slot."""
     if next_after(replace(schedule, excluded=()), EPOCH) is None:
         faults.add("cron" if isinstance(schedule, CronSchedule) else "every", cron.NO_NEXT_FIRE)

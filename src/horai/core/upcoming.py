@@ -69,7 +69,7 @@ class Fire:
     note: Phrase | None = None
 
 
-def coming(timing: Timing, after: datetime, count: int) -> list[Fire]:
+def upcoming_fires(timing: Timing, after: datetime, count: int) -> list[Fire]:
     """The next `count` fires strictly after `after`; fewer when there are no more.
 
     Of a job that counts from the end of its runs only the first is known.
@@ -81,13 +81,13 @@ def coming(timing: Timing, after: datetime, count: int) -> list[Fire]:
     fires: list[Fire] = []
     while len(fires) < count and (fire := timing.next_after(after)) is not None and fire.year < LAST_YEAR:
         if timing.after_finish is not None:
-            return [told(timing, fire)]
+            return [upcoming_fire(timing, fire)]
         fires.append(Fire(fire, _local(timing.schedule, fire), _note(timing.schedule, after, fire)))
         after = fire
     return fires
 
 
-def told(timing: Timing, fire: datetime) -> Fire:
+def upcoming_fire(timing: Timing, fire: datetime) -> Fire:
     """A known fire of a job that counts from the end of its runs."""
     assert timing.schedule is not None  # noqa: S101 — who counts has an interval
     return Fire(fire, _local(timing.schedule, fire), after_each_run(timing))

@@ -11,7 +11,7 @@ from horai.time.cron import CronError
 T = TypeVar("T")
 
 
-class Faults:
+class Validation:
     """Collects what is wrong, so that a form can show all of it at once."""
 
     def __init__(self) -> None:

@@ -8,10 +8,10 @@ from horai.core.wakes import (
     CatchupWake,
     EverywhereWake,
     LaneWake,
+    MoveWaitingWake,
     NodesWake,
     OutcomeWake,
     QueueWake,
-    RelaneWake,
     ScheduleWake,
     Wake,
 )
@@ -22,7 +22,7 @@ OUTCOMES_KEPT = 1_000
 _EVERYWHERE = EverywhereWake()
 
 
-class Bundle:
+class WakeBatch:
     """The wakes of one interval, each said once and for its earliest time."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Bundle:
             case OutcomeWake():
                 self._add_outcome(wake)
                 return
-            case QueueWake() | RelaneWake() | CatchupWake() | NodesWake() | EverywhereWake():
+            case QueueWake() | MoveWaitingWake() | CatchupWake() | NodesWake() | EverywhereWake():
                 self._others[wake] = None
         if _EVERYWHERE in self._others or self._names() > ENTRIES:
             self._lanes.clear()

@@ -59,7 +59,7 @@ class QueueWake:
 
 
 @dataclass(frozen=True, slots=True)
-class RelaneWake:
+class MoveWaitingWake:
     """A job's rows have to be moved."""
 
 
@@ -79,7 +79,7 @@ class EverywhereWake:
 
 
 Wake: TypeAlias = (
-    LaneWake | ScheduleWake | OutcomeWake | QueueWake | RelaneWake | CatchupWake | NodesWake | EverywhereWake
+    LaneWake | ScheduleWake | OutcomeWake | QueueWake | MoveWaitingWake | CatchupWake | NodesWake | EverywhereWake
 )
 
 
@@ -98,7 +98,7 @@ def _entry(wake: Wake) -> str:
             return f"o:{instance_id}:{fence}"
         case QueueWake(queue_id):
             return f"q:{queue_id}"
-        case RelaneWake():
+        case MoveWaitingWake():
             return "r"
         case CatchupWake():
             return "c"
@@ -154,7 +154,7 @@ def _wake(entry: str) -> Wake | None:
         return None
 
 
-_NAMELESS: dict[str, Wake] = {"r": RelaneWake(), "c": CatchupWake(), "n": NodesWake(), "*": EverywhereWake()}
+_NAMELESS: dict[str, Wake] = {"r": MoveWaitingWake(), "c": CatchupWake(), "n": NodesWake(), "*": EverywhereWake()}
 
 
 def _whole(digits: str, below: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from horai.core.errors import Invalid
 from horai.core.jsontext import JsonError, check_text
-from horai.core.put import Intent, PayloadMissing, Verdict
+from horai.core.put import PayloadMissing, PutDecision, PutOptions
 from horai.core.states import State
 from horai.db.catalog import sql
 from horai.db.instances import Unkeyed
@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Generic[T]):
+class Query(Generic[T]):
     """A statement with `$1`, `$2`, …, what it is asked with, and what its rows say."""
 
     statement: str
@@ -37,7 +37,7 @@ class Question(Generic[T]):
 class PutAnswer:
     """What became of a put, and of which instance."""
 
-    verdict: Verdict
+    verdict: PutDecision
     instance_id: int
     state: State
     execute_time: datetime
@@ -52,7 +52,7 @@ class Enqueued:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class CancelAnswer:
     """A cancelled instance; what one that was RUNNING has sent stays sent."""
 
     instance_id: int
@@ -60,8 +60,8 @@ class Cancelled:
 
 
 def put(
-    job: str, key: str, at: datetime | None, payload: str | None, intent: Intent, needs_payload: bool = False
-) -> Question[PutAnswer]:
+    job: str, key: str, at: datetime | None, payload: str | None, intent: PutOptions, needs_payload: bool = False
+) -> Query[PutAnswer]:
     """Creates or reschedules the instance of a key by the rules of put; no time means now, no payload the job's.
 
     With `needs_payload`, reading the answer of a put that created an instance without one raises `PayloadMissing`.
@@ -69,43 +69,43 @@ def put(
     version = None if intent.version is None else str(intent.version)
     arguments = (_plain("job", job), _plain("key", key), _moment(at), _plain("payload", payload), version)
     read = _read_put_of_payload if needs_payload and payload is None else _read_put
-    return Question(sql("put_within"), (*arguments, str(intent.again).lower()), read)
+    return Query(sql("put_within"), (*arguments, str(intent.again).lower()), read)
 
 
-def enqueue(job: str, item: Unkeyed) -> Question[Enqueued]:
+def enqueue(job: str, item: Unkeyed) -> Query[Enqueued]:
     """Adds an instance without a key."""
     at, payload = item
     arguments = (_plain("job", job), _plain("payload", payload), _moment(at))
-    return Question(sql("enqueue_within"), arguments, _read_enqueued)
+    return Query(sql("enqueue_within"), arguments, _read_enqueued)
 
 
-def enqueue_many(job: str, items: Sequence[Unkeyed]) -> Question[list[int]]:
+def enqueue_many(job: str, items: Sequence[Unkeyed]) -> Query[list[int]]:
     """Adds instances without a key, all or none; their ids, in the order of the items."""
     payloads = [_plain("payload", payload) for _, payload in items]
     times = [_moment(at) for at, _ in items]
-    return Question(sql("enqueue_many_within"), (_plain("job", job), payloads, times), _read_ids)
+    return Query(sql("enqueue_many_within"), (_plain("job", job), payloads, times), _read_ids)
 
 
-def cancel(job: str, key: str) -> Question[Cancelled | None]:
+def cancel(job: str, key: str) -> Query[CancelAnswer | None]:
     """Cancels the live instance of a key; None when it has none."""
-    return Question(sql("cancel_within"), (_plain("job", job), _plain("key", key)), _read_cancelled)
+    return Query(sql("cancel_within"), (_plain("job", job), _plain("key", key)), _read_cancelled)
 
 
-def add_entities(job: str, items: Mapping[str, str | None]) -> Question[int]:
+def add_entities(job: str, items: Mapping[str, str | None]) -> Query[int]:
     """Adds entities to a refresh job with their payloads; how many are new."""
     keys = [_plain("key", key) for key in items]
     payloads = [_plain("payload", payload) for payload in items.values()]
-    return Question(sql("add_entities_within"), (_plain("job", job), keys, payloads), _read_one)
+    return Query(sql("add_entities_within"), (_plain("job", job), keys, payloads), _read_one)
 
 
-def remove_entity(job: str, key: str) -> Question[bool]:
+def remove_entity(job: str, key: str) -> Query[bool]:
     """Takes an entity from a refresh job; whether it was one."""
-    return Question(sql("remove_entity_within"), (_plain("job", job), _plain("key", key)), _read_one)
+    return Query(sql("remove_entity_within"), (_plain("job", job), _plain("key", key)), _read_one)
 
 
-def now() -> Question[datetime]:
+def now() -> Query[datetime]:
     """The database's time."""
-    return Question(sql("now_within"), (), _read_now)
+    return Query(sql("now_within"), (), _read_now)
 
 
 def _read_one(rows: Sequence[Row]) -> Any:
@@ -120,12 +120,12 @@ def _read_now(rows: Sequence[Row]) -> datetime:
 
 def _read_put(rows: Sequence[Row]) -> PutAnswer:
     ((decision, instance_id, state, micros),) = rows
-    return PutAnswer(Verdict(decision), instance_id, State[state], _instant(micros))
+    return PutAnswer(PutDecision(decision), instance_id, State[state], _instant(micros))
 
 
 def _read_put_of_payload(rows: Sequence[Row]) -> PutAnswer:
     answer = _read_put(rows)
-    if answer.verdict is Verdict.INSERTED:
+    if answer.verdict is PutDecision.INSERTED:
         raise PayloadMissing  # the savepoint takes the row back
     return answer
 
@@ -139,8 +139,8 @@ def _read_ids(rows: Sequence[Row]) -> list[int]:
     return [instance_id for (instance_id,) in rows]
 
 
-def _read_cancelled(rows: Sequence[Row]) -> Cancelled | None:
-    return next((Cancelled(instance_id, State[was]) for instance_id, was in rows), None)
+def _read_cancelled(rows: Sequence[Row]) -> CancelAnswer | None:
+    return next((CancelAnswer(instance_id, State[was]) for instance_id, was in rows), None)
 
 
 def _plain(field: str, text: str | None) -> str | None:

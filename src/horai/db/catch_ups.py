@@ -9,7 +9,7 @@ from functools import lru_cache
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
 from horai.db.catalog import sql
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.pool import Connection
 from horai.time.schedule import Schedule
 
@@ -40,7 +40,7 @@ class LateSlot:
     """A slot that was made late; lane 0 where it waits for its job's gate."""
 
     job_id: int
-    woken: Woken
+    woken: Claimable
 
 
 async def defer_slots(connection: Connection, schedule_id: int, first: datetime, last: datetime) -> None:
@@ -49,7 +49,7 @@ async def defer_slots(connection: Connection, schedule_id: int, first: datetime,
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedSlot:
     """A job that came to its end among the late slots of its schedule, and its first instant among them."""
 
     job_id: int
@@ -57,10 +57,10 @@ class Ended:
     first: datetime
 
 
-async def ended_meanwhile(connection: Connection, schedule_id: int, first: datetime, last: datetime) -> list[Ended]:
+async def ended_meanwhile(connection: Connection, schedule_id: int, first: datetime, last: datetime) -> list[EndedSlot]:
     """The jobs whose last slot lies among these late ones, before the last of them."""
     rows = await connection.fetch(sql("ended_meanwhile"), schedule_id, first, last)
-    return [Ended(*row.values()) for row in rows]
+    return [EndedSlot(*row.values()) for row in rows]
 
 
 async def defer_slots_of_job(
@@ -101,7 +101,7 @@ async def make_late_slots(connection: Connection, slots: Sequence[tuple[int, dat
     """Makes (job, fire time) slots; one that exists, or that its job is too young for, is left alone."""
     jobs, times = [job for job, _ in slots], [fire_time for _, fire_time in slots]
     rows = await connection.fetch(sql("make_late_slots"), jobs, times, SHARDS)
-    return [LateSlot(row["job_id"], Woken(row["id"], row["lane"], row["due"])) for row in rows]
+    return [LateSlot(row["job_id"], Claimable(row["id"], row["lane"], row["due"])) for row in rows]
 
 
 async def move_catchups(connection: Connection, steps: Sequence[tuple[int, datetime | None]]) -> None:

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from horai.core.fingerprints import fingerprint_of
-from horai.core.outcome import Bury, Complete, Release, Retry
+from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
 
-class Held(NamedTuple):
+class Claim(NamedTuple):
     """The right to settle one claimed instance: what every guarded write compares."""
 
     id: int
@@ -30,10 +30,10 @@ class Held(NamedTuple):
     """How many attempts were lost with their nodes before this one."""
 
 
-class Claimed(NamedTuple):
+class ClaimedRow(NamedTuple):
     """A claimed row, as a dispatcher needs it."""
 
-    held: Held
+    held: Claim
     lane: int
     due: datetime
     slot: int
@@ -60,7 +60,7 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Woken:
+class Claimable:
     """A row that became claimable: its lane and when."""
 
     id: int
@@ -87,7 +87,7 @@ class ClaimedBy:
     at: datetime
 
 
-def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: bool = False) -> list[Claimed]:
+def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: bool = False) -> list[ClaimedRow]:
     """What a claiming statement returned.
 
     The hottest code there is: `tuple.__new__` makes a named tuple in half the time that its own constructor takes.
@@ -96,9 +96,9 @@ def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: boo
     new: Any = getattr(tuple, "__new__")  # noqa: B009 — typed, it would be a tuple of unknowns
     return [
         new(
-            Claimed,
+            ClaimedRow,
             (
-                new(Held, (id_, job_id, attempt, fence, node, retry_count, at, has_slot, lost)),
+                new(Claim, (id_, job_id, attempt, fence, node, retry_count, at, has_slot, lost)),
                 lane,
                 due,
                 slot,
@@ -118,13 +118,13 @@ def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: boo
 
 async def claim_due(
     connection: Connection, by: ClaimedBy, positions: Sequence[Position], rows: Sequence[int]
-) -> list[Claimed]:
+) -> list[ClaimedRow]:
     """Claims up to `rows` due rows of each scan; none when this node has been fenced."""
     found = await connection.fetch(sql("claim_due"), by.node, by.claim, *columns(positions), rows)
     return claimed_rows(found, by)
 
 
-async def payload_of(connection: Connection, held: Held) -> str | None:
+async def payload_of(connection: Connection, held: Claim) -> str | None:
     """The payload of a claim that was too large to travel with it. Raises LookupError when the claim is over."""
     row = await connection.fetchrow(sql("payload_of"), held.id, held.fence, held.node)
     if row is None:
@@ -143,7 +143,7 @@ class LeftBehind(NamedTuple):
     shard: int
     lane: int
     due: datetime
-    held: Held
+    held: Claim
     claim: int | None
 
 
@@ -157,14 +157,14 @@ async def left_behind(
             row["shard"],
             row["lane"],
             row["due"],
-            Held(row["id"], row["job_id"], row["attempt"], row["fence"], row["node"] or 0, row["retry_count"]),
+            Claim(row["id"], row["job_id"], row["attempt"], row["fence"], row["node"] or 0, row["retry_count"]),
             row["claim"],
         )
         for row in rows
     ]
 
 
-def _guards(held: Sequence[Held]) -> tuple[list[int], list[int], list[int], list[int]]:
+def _guards(held: Sequence[Claim]) -> tuple[list[int], list[int], list[int], list[int]]:
     return ([h.id for h in held], [h.attempt for h in held], [h.fence for h in held], [h.node for h in held])
 
 
@@ -173,7 +173,7 @@ def _array(numbers: Iterable[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
-async def finish_if_running(connection: Connection, node: int, batch: Sequence[tuple[Held, Complete]]) -> set[int]:
+async def finish_if_running(connection: Connection, node: int, batch: Sequence[tuple[Claim, Complete]]) -> set[int]:
     """RUNNING → SUCCESS for claims of one node, in the order of their ids; the ids that were.
 
     Waits for locked rows up to lock_timeout. Rows are locked in the order given: another order may deadlock.
@@ -190,7 +190,7 @@ async def finish_if_running(connection: Connection, node: int, batch: Sequence[t
     return {row[0] for row in rows}
 
 
-async def finish_if_free(connection: Connection, batch: Sequence[tuple[Held, Complete]]) -> set[int]:
+async def finish_if_free(connection: Connection, batch: Sequence[tuple[Claim, Complete]]) -> set[int]:
     """RUNNING → SUCCESS, passing over rows that somebody holds; the ids that were."""
     rows = await connection.fetch(
         sql("finish_if_free"), *_guards([held for held, _ in batch]), [decision.output for _, decision in batch]
@@ -198,7 +198,7 @@ async def finish_if_free(connection: Connection, batch: Sequence[tuple[Held, Com
     return {row["id"] for row in rows}
 
 
-async def fail_if_running(connection: Connection, batch: Sequence[tuple[Held, Retry]]) -> list[Woken]:
+async def fail_if_running(connection: Connection, batch: Sequence[tuple[Claim, RetryAt]]) -> list[Claimable]:
     """RUNNING → FAIL; what will be due again, and when."""
     rows = await connection.fetch(
         sql("fail_if_running"),
@@ -208,10 +208,10 @@ async def fail_if_running(connection: Connection, batch: Sequence[tuple[Held, Re
         [decision.message for _, decision in batch],
         [decision.is_loss for _, decision in batch],
     )
-    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+    return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def bury_if_running(connection: Connection, batch: Sequence[tuple[Held, Bury]]) -> set[int]:
+async def bury_if_running(connection: Connection, batch: Sequence[tuple[Claim, Bury]]) -> set[int]:
     """RUNNING → DEAD, with a dead letter; the ids that were."""
     rows = await connection.fetch(
         sql("bury_if_running"),
@@ -225,7 +225,7 @@ async def bury_if_running(connection: Connection, batch: Sequence[tuple[Held, Bu
     return {row["id"] for row in rows}
 
 
-async def release_if_running(connection: Connection, batch: Sequence[tuple[Held, Release]]) -> list[Woken]:
+async def release_if_running(connection: Connection, batch: Sequence[tuple[Claim, Release]]) -> list[Claimable]:
     """RUNNING → INIT; what is claimable again, and when."""
     rows = await connection.fetch(
         sql("release_if_running"),
@@ -234,32 +234,32 @@ async def release_if_running(connection: Connection, batch: Sequence[tuple[Held,
         [decision.postponed for _, decision in batch],
         [decision.is_quiet for _, decision in batch],
     )
-    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+    return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def park_if_running(connection: Connection, batch: Sequence[Held]) -> set[int]:
+async def park_if_running(connection: Connection, batch: Sequence[Claim]) -> set[int]:
     """RUNNING → INIT in the parking lane, while the job is paused; the ids that were."""
     rows = await connection.fetch(sql("park_if_running"), *_guards(batch))
     return {row["id"] for row in rows}
 
 
-async def cancel_if_running(connection: Connection, batch: Sequence[Held]) -> set[int]:
+async def cancel_if_running(connection: Connection, batch: Sequence[Claim]) -> set[int]:
     """RUNNING → CANCELLED (JOB_DELETED); the ids that were."""
     rows = await connection.fetch(sql("cancel_if_running"), *_guards(batch))
     return {row["id"] for row in rows}
 
 
-async def still_running(connection: Connection, batch: Sequence[Held]) -> set[int]:
+async def still_running(connection: Connection, batch: Sequence[Claim]) -> set[int]:
     """Those that are still their holder's, whoever has them locked."""
     return {row["id"] for row in await connection.fetch(sql("still_running"), *_guards(batch))}
 
 
-async def ended_claims(connection: Connection, batch: Sequence[Held]) -> set[tuple[int, int]]:
+async def ended_claims(connection: Connection, batch: Sequence[Claim]) -> set[tuple[int, int]]:
     """Those that are over, as (instance id, fence): nobody waits for their outcomes."""
     return {(row["id"], row["fence"]) for row in await connection.fetch(sql("ended_claims"), *_guards(batch))}
 
 
-async def is_awaited(connection: Connection, held: Held) -> bool:
+async def is_awaited(connection: Connection, held: Claim) -> bool:
     """Whether what an accepted call has set going may still be under way."""
     return await connection.fetchval(sql("is_awaited"), held.id, held.attempt, held.fence, held.node)
 
@@ -273,7 +273,7 @@ async def lock_instance(connection: Connection, instance_id: int) -> bool:
 class LateResult:
     """An outcome that came after its row had moved on."""
 
-    held: Held
+    held: Claim
     outcome: str
     code: str | None
     message: str | None
@@ -296,17 +296,17 @@ async def keep_late(connection: Connection, late: Sequence[LateResult]) -> set[i
     return {row["instance_id"] for row in rows}
 
 
-async def running_by_fence(connection: Connection, tenant_id: int, instance_id: int, fence: int) -> Held | None:
+async def running_by_fence(connection: Connection, tenant_id: int, instance_id: int, fence: int) -> Claim | None:
     """The running claim that this fence belongs to."""
     row = await connection.fetchrow(sql("running_by_fence"), tenant_id, instance_id, fence)
-    return Held(*row.values()) if row else None
+    return Claim(*row.values()) if row else None
 
 
 @dataclass(frozen=True, slots=True)
 class RunningRow:
     """A RUNNING row found by its owner, and the claim that made it so."""
 
-    held: Held
+    held: Claim
     claim: int
     born_for: datetime
     slot: int
@@ -317,7 +317,7 @@ async def running_of_node(connection: Connection, node: int, after_id: int, limi
     rows = await connection.fetch(sql("running_of_node"), node, after_id, limit)
     return [
         RunningRow(
-            Held(
+            Claim(
                 r["id"],
                 r["job_id"],
                 r["attempt"],

@@ -8,7 +8,7 @@ from horai.core.errors import HoraiError
 from horai.db.urls import plain_url
 
 
-class BadPlace(HoraiError):
+class BadLocation(HoraiError):
     """The environment names a database in a way that cannot be followed."""
 
     code = "SCH_500_PLACE"
@@ -24,20 +24,20 @@ class NoDatabase(HoraiError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DatabaseLocation:
     """The database to work on: that of a URL, or the embedded one of a directory (None: the default one)."""
 
     url: str | None = None
     data_dir: Path | None = None
 
 
-def choose_database(url: str | None, data_dir: Path | None, environ: Mapping[str, str]) -> Place:
+def choose_database(url: str | None, data_dir: Path | None, environ: Mapping[str, str]) -> DatabaseLocation:
     """What is named first, `url` before `data_dir`; a URL that lies about in the environment never beats a directory named here."""
     if url is None and data_dir is None:
         url = secret("HORAI_DATABASE_URL", environ) or environ.get("DATABASE_URL") or None
         named = environ.get("HORAI_DATA_DIR")
         data_dir = Path(named) if named else None
-    return Place(url and plain_url(url), data_dir)
+    return DatabaseLocation(url and plain_url(url), data_dir)
 
 
 def secret(name: str, environ: Mapping[str, str]) -> str | None:
@@ -50,7 +50,9 @@ def secret(name: str, environ: Mapping[str, str]) -> str | None:
     try:
         value = Path(path).read_text("utf-8").strip()
     except (OSError, ValueError) as error:
-        raise BadPlace(f"{name}_FILE: {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+        raise BadLocation(
+            f"{name}_FILE: {path} cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from error
     if not value:
-        raise BadPlace(f"{name}_FILE: {path} is empty.")
+        raise BadLocation(f"{name}_FILE: {path} is empty.")
     return value

@@ -13,9 +13,9 @@ from typing import Any
 import asyncpg
 
 from horai.db.catalog import sql
-from horai.db.route import Answer, Dedicated, Route, Server, ServerUnfit, route_of
+from horai.db.route import DatabaseServer, Dedicated, Route, ServerAnswer, ServerUnfit, route_of
 from horai.db.sessions import MIXED_UP, address_of, require_own_session, shared
-from horai.db.urls import Host
+from horai.db.urls import DatabaseHost
 
 HOST_LIMIT = 2.0
 """Seconds that one of several hosts may take to answer."""
@@ -63,7 +63,7 @@ async def _from_trusted(route: Route, options: dict[str, Any]) -> "Dedicated | N
         return None
 
 
-async def _settled(route: Route, answer: Answer, wanted: dict[str, str]) -> Dedicated:
+async def _settled(route: Route, answer: ServerAnswer, wanted: dict[str, str]) -> Dedicated:
     """Return the connection of an answer, with its settings, as one of the route's."""
     try:
         await require_own_session(route, answer)
@@ -77,19 +77,19 @@ async def _settled(route: Route, answer: Answer, wanted: dict[str, str]) -> Dedi
     return answer.connection
 
 
-async def _best(route: Route, end: float, options: dict[str, Any]) -> Answer:
+async def _best(route: Route, end: float, options: dict[str, Any]) -> ServerAnswer:
     """Ask all hosts at once. A timeline above all seen before wins at once: only a promotion makes one."""
-    told: asyncio.Queue[tuple[Host | None, Answer | Exception]] = asyncio.Queue()
+    told: asyncio.Queue[tuple[DatabaseHost | None, ServerAnswer | Exception]] = asyncio.Queue()
     asking = [asyncio.create_task(_ask(route, host, end, options, told)) for host in route.hosts]
-    answers: list[Answer] = []
-    reasons: dict[Host | None, Exception] = {}
-    chosen: Answer | None = None
+    answers: list[ServerAnswer] = []
+    reasons: dict[DatabaseHost | None, Exception] = {}
+    chosen: ServerAnswer | None = None
     try:
         with suppress(TimeoutError):  # the answers so far decide
             while not _is_decided(route, answers, reasons):
                 async with asyncio.timeout_at(end - ASK_AGAIN):
                     host, outcome = await told.get()
-                if isinstance(outcome, Answer):
+                if isinstance(outcome, ServerAnswer):
                     answers.append(outcome)
                     reasons.pop(host, None)
                 else:
@@ -98,13 +98,13 @@ async def _best(route: Route, end: float, options: dict[str, Any]) -> Answer:
         return chosen
     finally:
         await _ended(asking)
-        answers += [outcome for _, outcome in _drained(told) if isinstance(outcome, Answer)]
+        answers += [outcome for _, outcome in _drained(told) if isinstance(outcome, ServerAnswer)]
         for answer in answers:
             if answer is not chosen:
                 answer.connection.terminate()
 
 
-def _highest(route: Route, answers: list[Answer], reasons: dict[Host | None, Exception]) -> Answer:
+def _highest(route: Route, answers: list[ServerAnswer], reasons: dict[DatabaseHost | None, Exception]) -> ServerAnswer:
     if not answers:
         raise _none_fit(route, reasons)
     systems = sorted({answer.server.system for answer in answers if answer.server.system is not None})
@@ -116,7 +116,7 @@ def _highest(route: Route, answers: list[Answer], reasons: dict[Host | None, Exc
     return max(answers, key=lambda answer: answer.server.timeline or 0)
 
 
-def _is_decided(route: Route, answers: list[Answer], reasons: dict[Host | None, Exception]) -> bool:
+def _is_decided(route: Route, answers: list[ServerAnswer], reasons: dict[DatabaseHost | None, Exception]) -> bool:
     if 0 < route.timeline < max((answer.server.timeline or 0 for answer in answers), default=0):
         return True
     if len(answers) + len(reasons) < len(route.hosts):
@@ -132,10 +132,10 @@ def _may_pass(reason: Exception) -> bool:
 
 async def _ask(
     route: Route,
-    host: Host | None,
+    host: DatabaseHost | None,
     end: float,
     options: dict[str, Any],
-    told: "asyncio.Queue[tuple[Host | None, Answer | Exception]]",
+    told: "asyncio.Queue[tuple[DatabaseHost | None, ServerAnswer | Exception]]",
 ) -> None:
     """Call a host until it is fit or the time is over, and tell the outcome of every call."""
     loop = asyncio.get_running_loop()
@@ -160,7 +160,7 @@ def _drained(told: "asyncio.Queue[Any]") -> list[Any]:
     return [told.get_nowait() for _ in range(told.qsize())]
 
 
-def _none_fit(route: Route, reasons: dict[Host | None, Exception]) -> ServerUnfit:
+def _none_fit(route: Route, reasons: dict[DatabaseHost | None, Exception]) -> ServerUnfit:
     """Return the reason of each host in one sentence; the most telling hint is kept."""
     said = [f"{host}: {_in_words(reasons[host]) if host in reasons else 'no answer'}" for host in route.hosts]
     hints = [reason.hint for reason in reasons.values() if isinstance(reason, ServerUnfit) and reason.hint]
@@ -172,7 +172,7 @@ def _in_words(reason: Exception) -> str:
     return f"no answer within {HOST_LIMIT:g} s" if isinstance(reason, TimeoutError) else str(reason)
 
 
-async def call(route: Route, host: Host | None, limit: float, options: dict[str, Any]) -> Answer:
+async def call(route: Route, host: DatabaseHost | None, limit: float, options: dict[str, Any]) -> ServerAnswer:
     """Connect to one host and judge it."""
     async with asyncio.timeout(limit):
         connection = await _connect(route, host, options)
@@ -183,10 +183,10 @@ async def call(route: Route, host: Host | None, limit: float, options: dict[str,
         except BaseException:
             connection.terminate()
             raise
-    return Answer(connection, host, server)
+    return ServerAnswer(connection, host, server)
 
 
-async def _connect(route: Route, host: Host | None, options: dict[str, Any]) -> Dedicated:
+async def _connect(route: Route, host: DatabaseHost | None, options: dict[str, Any]) -> Dedicated:
     """Connect with startup parameters. A pooler that refuses them gets only those that it passes on."""
     wanted: dict[str, str] = options["server_settings"]
     passed: dict[str, Any] = {**options, **address_of(host), "server_settings": {**wanted, MARK: "on"}}
@@ -201,7 +201,7 @@ async def _connect(route: Route, host: Host | None, options: dict[str, Any]) -> 
     return await asyncpg.connect(route.url, **passed)
 
 
-async def _describe(connection: Dedicated) -> Server:
+async def _describe(connection: Dedicated) -> DatabaseServer:
     try:
         row = await connection.fetchrow(sql("describe_server"))
     except MIXED_UP as error:
@@ -210,7 +210,7 @@ async def _describe(connection: Dedicated) -> Server:
         row = await connection.fetchrow(sql("describe_reticent_server"))
     assert row is not None  # noqa: S101 - a select without FROM has one row
     timeline = int(row["timeline"], 16) if row["timeline"] else None
-    return Server(row["is_standby"], row["is_read_only"], row["system"], timeline, row["has_settings"])
+    return DatabaseServer(row["is_standby"], row["is_read_only"], row["system"], timeline, row["has_settings"])
 
 
 def _survive_silence(connection: Dedicated) -> None:

@@ -61,7 +61,7 @@ class InstanceFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class InstancePage:
     """Rows in their order, and where the next page begins: None when there is none."""
 
     rows: Sequence[InstanceRow]
@@ -69,14 +69,14 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class PageStart:
     """Where a page begins, and which way it goes: `upwards` the oldest fire time comes first."""
 
     at: Position
     upwards: bool = False
 
     @classmethod
-    def of_all(cls, *, upwards: bool) -> "Start":
+    def of_all(cls, *, upwards: bool) -> "PageStart":
         """Where the first page begins."""
         return cls(FIRST if upwards else LAST, upwards)
 
@@ -90,8 +90,8 @@ class _Side:
 
 
 async def list_instances(
-    connection: Connection, tenant_id: int, start: Start, limit: int, only: InstanceFilter
-) -> Page:
+    connection: Connection, tenant_id: int, start: PageStart, limit: int, only: InstanceFilter
+) -> InstancePage:
     """A page by fire time that starts behind `start`; live and finished ones merged."""
     live, past = only.states & LIVE, only.states & FINAL
     sides = [await _side(connection, tenant_id, start, limit, only, LIVE)] if live else []
@@ -103,7 +103,7 @@ async def list_instances(
     reached = None if not ends else min(ends) if start.upwards else max(ends)
     within = [row for row in seen.values() if reached is None or _is_within(_position(row), reached, start)]
     rows = _that_fit(within[:limit])
-    return Page(rows, _position(rows[-1]) if len(rows) == limit or len(rows) < len(within) else reached)
+    return InstancePage(rows, _position(rows[-1]) if len(rows) == limit or len(rows) < len(within) else reached)
 
 
 def _that_fit(rows: Sequence[InstanceRow]) -> Sequence[InstanceRow]:
@@ -120,12 +120,12 @@ def _position(row: InstanceRow) -> Position:
     return row.fire_time, row.id
 
 
-def _is_within(position: Position, reached: Position, start: Start) -> bool:
+def _is_within(position: Position, reached: Position, start: PageStart) -> bool:
     return position <= reached if start.upwards else position >= reached
 
 
 async def _side(
-    connection: Connection, tenant_id: int, start: Start, limit: int, only: InstanceFilter, side: frozenset[State]
+    connection: Connection, tenant_id: int, start: PageStart, limit: int, only: InstanceFilter, side: frozenset[State]
 ) -> _Side:
     states = only.states & side
     is_rare = states <= _RARE[side] or only.error_code is not None  # only what has failed has one

@@ -161,7 +161,7 @@ async def retry_backlog(connection: Connection) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedInstance:
     """What an instance came to."""
 
     id: int
@@ -172,9 +172,9 @@ class Ended:
     error_msg: str | None
 
 
-async def ended(connection: Connection, tenant_id: int, instance_ids: Sequence[int]) -> list[Ended]:
+async def ended(connection: Connection, tenant_id: int, instance_ids: Sequence[int]) -> list[EndedInstance]:
     """Those of the instances that are final."""
     return [
-        Ended(id_, State(state), None if reason is None else CancelReason(reason), *rest)
+        EndedInstance(id_, State(state), None if reason is None else CancelReason(reason), *rest)
         for id_, state, reason, *rest in await connection.fetch(sql("ended"), tenant_id, list(instance_ids))
     ]

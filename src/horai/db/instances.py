@@ -8,12 +8,12 @@ from horai.core.put import Past
 from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.pool import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InsertTarget:
     """Where new instances go: their job, its tenant, the lane, and the payload of those that bring none."""
 
     job_id: int
@@ -38,13 +38,13 @@ class LiveOfKey:
     """The time of the last put; retries leave it alone."""
 
     @property
-    def woken(self) -> Woken:
+    def woken(self) -> Claimable:
         """While it was locked, a claimer may have passed it over: its lane has to look again."""
-        return Woken(self.id, self.lane, self.due)
+        return Claimable(self.id, self.lane, self.due)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class NewInstance:
     """What a put asks for a key; `supersedes` and `fence` continue the chain of the instance it replaces."""
 
     key: str
@@ -92,7 +92,7 @@ async def live_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
     }
 
 
-async def move_planned(connection: Connection, moves: Sequence[tuple[LiveOfKey, Wish]]) -> dict[int, Woken]:
+async def move_planned(connection: Connection, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> dict[int, Claimable]:
     """Moves what has not started to another time; what has started meanwhile is absent."""
     rows = await connection.fetch(
         sql("move_planned"),
@@ -102,10 +102,10 @@ async def move_planned(connection: Connection, moves: Sequence[tuple[LiveOfKey, 
         [wish.version for _, wish in moves],
         [live.execute_time for live, _ in moves],
     )
-    return {row["id"]: Woken(row["id"], row["lane"], row["due"]) for row in rows}
+    return {row["id"]: Claimable(row["id"], row["lane"], row["due"]) for row in rows}
 
 
-async def supersede_running(connection: Connection, moves: Sequence[tuple[LiveOfKey, Wish]]) -> set[int]:
+async def supersede_running(connection: Connection, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> set[int]:
     """RUNNING → CANCELLED (SUPERSEDED); the ids that were."""
     rows = await connection.fetch(
         sql("supersede_running"), [live.id for live, _ in moves], [wish.at for _, wish in moves]
@@ -113,7 +113,9 @@ async def supersede_running(connection: Connection, moves: Sequence[tuple[LiveOf
     return {row["id"] for row in rows}
 
 
-async def insert_keyed(connection: Connection, place: Place, wishes: Sequence[Wish]) -> dict[str, Woken]:
+async def insert_keyed(
+    connection: Connection, place: InsertTarget, wishes: Sequence[NewInstance]
+) -> dict[str, Claimable]:
     """Makes live instances of keys; a key that somebody else has made one of is absent."""
     rows = await connection.fetch(
         sql("insert_keyed"),
@@ -129,12 +131,12 @@ async def insert_keyed(connection: Connection, place: Place, wishes: Sequence[Wi
         [wish.fence for wish in wishes],
         place.payload,
     )
-    return {row["key"]: Woken(row["id"], row["lane"], row["due"]) for row in rows}
+    return {row["key"]: Claimable(row["id"], row["lane"], row["due"]) for row in rows}
 
 
 async def insert_many(
-    connection: Connection, place: Place, items: Sequence[tuple[datetime | None, str | None]]
-) -> list[Woken]:
+    connection: Connection, place: InsertTarget, items: Sequence[tuple[datetime | None, str | None]]
+) -> list[Claimable]:
     """Makes an instance without a key per (time, payload), in their order; a time of None means now."""
     rows = await connection.fetch(
         sql("insert_many"),
@@ -146,7 +148,7 @@ async def insert_many(
         [payload for _, payload in items],
         place.payload,
     )
-    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+    return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
 async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> Mapping[str, KeyPast]:
@@ -158,7 +160,7 @@ async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
     }
 
 
-async def repeated_keys(connection: Connection, job_id: int, wishes: Sequence[Wish]) -> list[str]:
+async def repeated_keys(connection: Connection, job_id: int, wishes: Sequence[NewInstance]) -> list[str]:
     """The keys whose last finished instance has the version, the time and the payload that is wished for."""
     keys, times = [wish.key for wish in wishes], [wish.at for wish in wishes]
     payloads, versions = [wish.payload for wish in wishes], [wish.version for wish in wishes]
@@ -201,7 +203,7 @@ async def has_waiting(connection: Connection, job_id: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class WaitingLanes:
     """Where a job's waiting rows belong: its own, and what a backfill has made. `is_gated`: parked slots stay for its gate."""
 
     own: int
@@ -209,13 +211,13 @@ class Lanes:
     is_gated: bool = False
 
 
-async def move_to_lane(connection: Connection, job_id: int, lanes: Lanes, limit: int) -> list[Woken]:
+async def move_to_lane(connection: Connection, job_id: int, lanes: WaitingLanes, limit: int) -> list[Claimable]:
     """Moves up to `limit` waiting rows of a job to where they belong."""
     rows = await connection.fetch(sql("move_to_lane"), job_id, lanes.own, limit, lanes.is_gated, lanes.backfilled)
-    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+    return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def has_waiting_elsewhere(connection: Connection, job_id: int, lanes: Lanes) -> bool:
+async def has_waiting_elsewhere(connection: Connection, job_id: int, lanes: WaitingLanes) -> bool:
     """Whether waiting rows of a job are not where they belong."""
     return await connection.fetchval(sql("has_waiting_elsewhere"), job_id, lanes.own, lanes.is_gated, lanes.backfilled)
 
@@ -224,22 +226,22 @@ Unkeyed = tuple[datetime | None, str | None]
 """An instance without a key: when (None: now), and with which payload (None: the job's)."""
 
 
-async def enqueue(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Woken]:
+async def enqueue(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Claimable]:
     """Makes an instance of the named job for each item, in their order; none when there is no such job."""
     rows = await connection.fetch(
         sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], [payload for _, payload in items]
     )
-    return [Woken(id_, lane, due) for id_, lane, due in rows]
+    return [Claimable(id_, lane, due) for id_, lane, due in rows]
 
 
-async def enqueue_one(connection: Connection, tenant_id: int, job: str, item: Unkeyed) -> Woken | None:
+async def enqueue_one(connection: Connection, tenant_id: int, job: str, item: Unkeyed) -> Claimable | None:
     """Makes one instance of the named job; None when there is no such job."""
     row = await connection.fetchrow(sql("enqueue_one"), job, tenant_id, SHARDS, *item)
-    return None if row is None else Woken(*row)
+    return None if row is None else Claimable(*row)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeInstance:
     """Instances of one job, in the order they were asked for; their lane, and when the first may be claimed."""
 
     ids: Sequence[int]
@@ -249,10 +251,10 @@ class Made:
 
 async def enqueue_many(
     connection: Connection, tenant_id: int, job: str, at: datetime | None, payloads: Sequence[str | None]
-) -> Made | None:
+) -> MadeInstance | None:
     """Makes an instance of the named job for each payload, all at one time (None: now); None when there is no such job."""
     row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, payloads)
-    return None if row is None else Made(*row)
+    return None if row is None else MadeInstance(*row)
 
 
 async def job_of(connection: Connection, instance_id: int) -> int:

@@ -210,7 +210,7 @@ async def delete_job(connection: Connection, job_id: int, document: Mapping[str,
 
 
 @dataclass(frozen=True, slots=True)
-class Relane:
+class WaitingMove:
     """A job whose waiting instances have to move to `lane`, or to be cancelled when it is deleted.
 
     `is_gated`: its slots do not allow overlap, and leave the parking lane by its gate alone.
@@ -223,15 +223,15 @@ class Relane:
     is_gated: bool = False
 
 
-async def jobs_to_relane(
+async def jobs_to_move(
     connection: Connection, limit: int, *, after: int = 0, only: Sequence[int] | None = None
-) -> list[Relane]:
+) -> list[WaitingMove]:
     """Return the jobs, by id, whose waiting instances are not yet where they belong; `only` some of them."""
     rows = await connection.fetch(sql("jobs_to_relane"), after, limit, None if only is None else list(only))
-    return [Relane(*row.values()) for row in rows]
+    return [WaitingMove(*row.values()) for row in rows]
 
 
-async def share_version(connection: Connection, relane: Relane) -> bool:
+async def share_version(connection: Connection, relane: WaitingMove) -> bool:
     """Whether the job is still the one that was read; held so until the caller's transaction ends."""
     return await connection.fetchval(sql("share_version"), relane.job_id, relane.version) is not None
 
@@ -241,7 +241,7 @@ async def ask_relane(connection: Connection, job_ids: Sequence[int]) -> None:
     await connection.execute(sql("ask_relane"), list(job_ids))
 
 
-async def mark_relaned(connection: Connection, relane: Relane) -> None:
+async def mark_moved(connection: Connection, relane: WaitingMove) -> None:
     """All its waiting instances are where this version of the job wants them."""
     await connection.execute(sql("mark_relaned"), relane.job_id, relane.version)
 

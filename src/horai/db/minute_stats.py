@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import asyncpg
 import msgspec
 
-from horai.core.minute_stats import Gauges, Tally
+from horai.core.minute_stats import Gauges, MinuteCounts
 from horai.core.states import State
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -19,18 +19,18 @@ GAUGED = 100_000
 """So far a gauge goes."""
 
 
-async def write_minute(connection: Connection, at: datetime, node: int, tally: Tally) -> None:
+async def write_minute(connection: Connection, at: datetime, node: int, tally: MinuteCounts) -> None:
     """What a node has done in a minute so far."""
     counts = (tally.started, tally.succeeded, tally.failed, tally.dead)
     await connection.execute(sql("write_minute"), at, node, *counts, json.dumps(tally.delays))
 
 
-async def minutes_since(connection: Connection, since: datetime) -> list[tuple[datetime, Tally]]:
+async def minutes_since(connection: Connection, since: datetime) -> list[tuple[datetime, MinuteCounts]]:
     """What was done in each minute from then on, by every process."""
-    found: list[tuple[datetime, Tally]] = []
+    found: list[tuple[datetime, MinuteCounts]] = []
     for at, started, succeeded, failed, dead, delays in await connection.fetch(sql("minutes_since"), since):
         pairs = msgspec.json.decode(delays, type=tuple[tuple[int, int], ...])
-        found.append((at, Tally(started, succeeded, failed, dead, pairs)))
+        found.append((at, MinuteCounts(started, succeeded, failed, dead, pairs)))
     return found
 
 

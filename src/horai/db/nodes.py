@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from horai.core.change_marks import Mark
+from horai.core.change_marks import ChangeMark
 from horai.core.shards import EVERY_ROLE, Duty, Peer, Role, ShardLease, roles_of
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -52,7 +52,7 @@ class Renewal:
     others: tuple[Peer, ...]
     leases: tuple[ShardLease, ...]
     kept: frozenset[tuple[Duty, int]]
-    mark: Mark
+    mark: ChangeMark
     schema_number: int
     """The number of the newest migration of the database."""
 
@@ -95,7 +95,7 @@ async def renew_node(
         tuple(_peer(each) for each in json.loads(row["nodes"] or "[]")),
         tuple(_lease(each) for each in shards),
         frozenset((Duty(each["duty"]), each["shard"]) for each in shards if each["is_kept"]),
-        Mark(row["mark"], row["oldest_open"], row["next_id"]),
+        ChangeMark(row["mark"], row["oldest_open"], row["next_id"]),
         row["schema_number"],
     )
 

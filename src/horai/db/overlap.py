@@ -12,7 +12,7 @@ from horai.core.job import JobStatus
 from horai.core.settings import SHARDS
 from horai.core.timing import Timing
 from horai.db.catalog import sql
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.jobs import definition_of
 from horai.db.pool import Connection
 from horai.time.overlap import Overlap, Row
@@ -59,10 +59,10 @@ async def rows_at_gates(connection: Connection, job_ids: Collection[int]) -> dic
     return found
 
 
-async def let_go(connection: Connection, rows: Sequence[tuple[int, int]]) -> list[Woken]:
+async def let_go(connection: Connection, rows: Sequence[tuple[int, int]]) -> list[Claimable]:
     """Held rows to their lanes: (id, lane)."""
     found = await connection.fetch(sql("let_go"), [i for i, _ in rows], [lane for _, lane in rows])
-    return [Woken(*row.values()) for row in found]
+    return [Claimable(*row.values()) for row in found]
 
 
 async def last_ends(connection: Connection, job_ids: Collection[int]) -> dict[int, datetime]:

@@ -10,7 +10,7 @@ from horai.core.job import Priority
 from horai.core.queue import QueueSettings, Rate
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
-from horai.db.claims import Claimed, ClaimedBy, Position, claimed_rows, columns
+from horai.db.claims import ClaimedBy, ClaimedRow, Position, claimed_rows, columns
 from horai.db.pool import Connection
 
 
@@ -132,7 +132,7 @@ async def relane_queue(connection: Connection, queue_id: int, priority: Priority
 
 async def claim_limited(
     connection: Connection, by: ClaimedBy, queue_id: int, positions: Sequence[Position], limit: int
-) -> list[Claimed]:
+) -> list[ClaimedRow]:
     """Claims up to `limit` due rows of a limited queue's lanes, each with a slot; none while it is paused or full."""
     rows = await connection.fetch(sql("claim_limited"), by.node, by.claim, queue_id, *columns(positions), limit)
     return claimed_rows(rows, by, has_slot=True)

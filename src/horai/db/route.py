@@ -16,7 +16,7 @@ import asyncpg
 import structlog
 
 from horai.db.sightings import Sighting, Sightings, state_dir
-from horai.db.urls import Host, database_of, hosts_of, target_of
+from horai.db.urls import DatabaseHost, database_of, hosts_of, target_of
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +34,7 @@ class ServerUnfit(ConnectionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class DatabaseServer:
     """What a server says about itself; a service may keep `system` and `timeline` from its users."""
 
     is_standby: bool
@@ -45,12 +45,12 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """A connection that a host has accepted. `host` is None when the driver chose it by its defaults."""
 
     connection: Dedicated
-    host: Host | None
-    server: Server
+    host: DatabaseHost | None
+    server: DatabaseServer
 
 
 class Route:
@@ -58,7 +58,7 @@ class Route:
 
     def __init__(self, url: str, environ: Mapping[str, str]) -> None:
         self.url = url
-        self.hosts: tuple[Host | None, ...] = hosts_of(url, environ) or (None,)
+        self.hosts: tuple[DatabaseHost | None, ...] = hosts_of(url, environ) or (None,)
         self.passes_settings = True
         """False once a pooler has refused startup parameters."""
         self.is_proven = False
@@ -68,9 +68,9 @@ class Route:
         is_local = self.hosts == (None,) or all(host is not None and host.is_socket for host in self.hosts)
         self._sightings = None if is_local and not self.is_plural else Sightings(state_dir(environ))
         self._known = self._sightings.recall(self._place) if self._sightings else None
-        self._good: Host | None = None
+        self._good: DatabaseHost | None = None
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-        self._open: dict[int, tuple[Dedicated, Host | None, asyncio.AbstractEventLoop]] = {}
+        self._open: dict[int, tuple[Dedicated, DatabaseHost | None, asyncio.AbstractEventLoop]] = {}
 
     @property
     def is_plural(self) -> bool:
@@ -83,7 +83,7 @@ class Route:
         return self._known.timeline if self._known is not None else 0
 
     @property
-    def trusted(self) -> Host | None:
+    def trusted(self) -> DatabaseHost | None:
         """The host in use, while a connection to it is open. Without one, another host may have been promoted."""
         good = self._good
         return good if any(host == good for _, host, _ in list(self._open.values())) else None
@@ -96,7 +96,7 @@ class Route:
         """Make the next call ask all hosts."""
         self._good = None
 
-    def judge(self, host: Host | None, server: Server) -> None:
+    def judge(self, host: DatabaseHost | None, server: DatabaseServer) -> None:
         """Raise `ServerUnfit` if Horai may not work on this server."""
         if self.wants_writable and (server.is_standby or server.is_read_only):
             raise ServerUnfit("is a standby" if server.is_standby else "is read-only", may_pass=True)
@@ -125,7 +125,7 @@ class Route:
         where = self._sightings.file if self._sightings else "the state file"
         return f"If this server is the right one after a restore, delete {where} on this machine and start again."
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: ServerAnswer) -> None:
         """Work on this host from now on: remember its timeline, and cut the connections to all others.
 
         Raises `ServerUnfit` if another call has found a later timeline meanwhile.
@@ -152,7 +152,7 @@ class Route:
     def _ended(self, connection: object) -> None:
         self._open.pop(id(connection), None)
 
-    def _cut_all_but(self, good: Host | None) -> None:
+    def _cut_all_but(self, good: DatabaseHost | None) -> None:
         """End the connections to other hosts: one to a silent host would hang until its command times out."""
         others = [(connection, loop) for connection, host, loop in list(self._open.values()) if host != good]
         if others:

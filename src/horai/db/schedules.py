@@ -11,12 +11,12 @@ from horai.core.timing import Rhythm
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 from horai.time.schedule import Schedule
-from horai.time.zone_change import Mark, mark_at, mark_before
+from horai.time.zone_change import ZoneMark, mark_at, mark_before
 from horai.time.zones import version
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class ScheduleCursor:
     """Where a schedule stands: the slot being made, and the last job it was made for."""
 
     schedule_id: int
@@ -31,16 +31,16 @@ class LockedSchedule:
     `is_stale`: it was computed by other zone rules than ours.
     """
 
-    cursor: Cursor
+    cursor: ScheduleCursor
     rhythm: Rhythm
     is_due: bool
     now: datetime
     is_stale: bool
-    mark: Mark | None
+    mark: ZoneMark | None
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeSlots:
     """What one chunk of a slot came to: jobs looked at, the last of them, instances made, their lanes, the first due.
 
     `gated`: the jobs whose slots wait for a decision.
@@ -59,14 +59,14 @@ class Made:
 class Step:
     """A cursor's next place: the coming slot (None: asleep), and the last job it was made for."""
 
-    cursor: Cursor
+    cursor: ScheduleCursor
     schedule: Schedule
     next_fire: datetime | None
     now: datetime
     next_job: int = 0
 
     @property
-    def mark(self) -> Mark | None:
+    def mark(self) -> ZoneMark | None:
         """How far it has come then; a slot that is begun counts as done."""
         if self.next_fire is None:
             return None
@@ -75,7 +75,7 @@ class Step:
         return mark_before(self.schedule, self.next_fire, self.now)
 
 
-async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datetime, now: datetime) -> Cursor:
+async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datetime, now: datetime) -> ScheduleCursor:
     """Where it stands, held against the trigger until commit; made or woken at `next_fire` when need be."""
     row = await connection.fetchrow(sql("share_schedule"), rhythm.identity)
     if row is None:
@@ -90,13 +90,13 @@ async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datet
             version(),
         )
     assert row is not None  # noqa: S101 — an upsert that returns always has a row
-    return Cursor(*row.values())
+    return ScheduleCursor(*row.values())
 
 
-async def share_schedule_of(connection: Connection, schedule_id: int) -> Cursor | None:
+async def share_schedule_of(connection: Connection, schedule_id: int) -> ScheduleCursor | None:
     """Where it stands, held against the trigger until commit; None while it sleeps."""
     row = await connection.fetchrow(sql("share_schedule_of"), schedule_id)
-    return None if row is None else Cursor(*row.values())
+    return None if row is None else ScheduleCursor(*row.values())
 
 
 async def coming_schedules(
@@ -112,12 +112,12 @@ async def lock_schedules(connection: Connection, ids: Sequence[int]) -> list[Loc
     rows = await connection.fetch(sql("lock_schedules"), list(ids), version())
     return [
         LockedSchedule(
-            Cursor(row["id"], row["fire_time"], row["last_job"]),
+            ScheduleCursor(row["id"], row["fire_time"], row["last_job"]),
             _rhythm(row["spec"]),
             row["is_due"],
             row["now"],
             row["is_stale"],
-            None if row["passed"] is None or row["wall"] is None else Mark(row["passed"], row["wall"]),
+            None if row["passed"] is None or row["wall"] is None else ZoneMark(row["passed"], row["wall"]),
         )
         for row in rows
         if row["fire_time"] is not None
@@ -129,7 +129,7 @@ def _rhythm(spec: str) -> Rhythm:
     return Rhythm.from_spec(json.loads(spec))
 
 
-async def make_slots(connection: Connection, cursors: Sequence[Cursor], chunk: int) -> dict[int, Made]:
+async def make_slots(connection: Connection, cursors: Sequence[ScheduleCursor], chunk: int) -> dict[int, MadeSlots]:
     """Makes each schedule's slot for the next `chunk` of its jobs; a schedule without any is absent."""
     rows = await connection.fetch(
         sql("make_slots"),
@@ -140,7 +140,7 @@ async def make_slots(connection: Connection, cursors: Sequence[Cursor], chunk: i
         SHARDS,
     )
     return {
-        row["schedule_id"]: Made(
+        row["schedule_id"]: MadeSlots(
             row["schedule_id"],
             row["jobs"],
             row["last_job"],

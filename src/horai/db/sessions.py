@@ -7,8 +7,8 @@ from typing import Any
 import asyncpg
 
 from horai.db.catalog import sql
-from horai.db.route import Answer, Dedicated, Route, ServerUnfit
-from horai.db.urls import Host
+from horai.db.route import Dedicated, Route, ServerAnswer, ServerUnfit
+from horai.db.urls import DatabaseHost
 
 LIMIT = 5.0
 """Seconds for each step of the test; the call that makes it has its own limit."""
@@ -26,12 +26,12 @@ def shared() -> ServerUnfit:
     )
 
 
-def address_of(host: Host | None) -> dict[str, Any]:
+def address_of(host: DatabaseHost | None) -> dict[str, Any]:
     """Return the driver's arguments for a host; none leave the choice to the driver."""
     return {} if host is None else {"host": host.name, "port": host.port}
 
 
-async def require_own_session(route: Route, answer: Answer) -> None:
+async def require_own_session(route: Route, answer: ServerAnswer) -> None:
     """Refuse a pooler that multiplexes transactions, once per process and URL."""
     is_direct = answer.host is None or answer.host.is_socket
     if route.is_proven or (is_direct and answer.server.has_settings):

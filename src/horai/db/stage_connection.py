@@ -5,7 +5,7 @@ from datetime import timedelta
 from horai.db.pool import COMMAND_TIMEOUT, IDLE_TIMEOUT, LOOP_LOCK_TIMEOUT, Dedicated, Plans, close, connect
 
 
-class Line:
+class StageConnection:
     """One dedicated connection, opened at first need and again after `drop`."""
 
     def __init__(

@@ -18,7 +18,7 @@ class BadUrl(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class DatabaseHost:
     """One PostgreSQL server of a URL: a name, an IP address, or the directory of a Unix socket."""
 
     name: str
@@ -46,7 +46,7 @@ def plain_url(url: str) -> str:
     return f"postgresql://{rest}"
 
 
-def hosts_of(url: str, environ: Mapping[str, str]) -> tuple[Host, ...]:
+def hosts_of(url: str, environ: Mapping[str, str]) -> tuple[DatabaseHost, ...]:
     """Return the hosts in their order; none when neither the URL nor PGHOST names one and the driver's defaults apply."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
@@ -76,10 +76,10 @@ def _one_each(ports: list[str], count: int) -> list[str]:
     return ports * count if len(ports) == 1 else ports
 
 
-def _host(text: str, default_port: str) -> Host:
+def _host(text: str, default_port: str) -> DatabaseHost:
     if text.startswith("/"):
-        return Host(text, int(default_port))
+        return DatabaseHost(text, int(default_port))
     found = _HOST.match(text)
     if found is None:
         raise BadUrl(f"{text!r} is not a host: write name, name:port or [IPv6 address]:port")
-    return Host(found["v6"] or found["name"], int(found["port"] or default_port))
+    return DatabaseHost(found["v6"] or found["name"], int(found["port"] or default_port))

@@ -15,14 +15,14 @@ from horai.core.wakes import (
     CatchupWake,
     EverywhereWake,
     LaneWake,
+    MoveWaitingWake,
     NodesWake,
     OutcomeWake,
     QueueWake,
-    RelaneWake,
     ScheduleWake,
     Wake,
 )
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 
 LaneListener = Callable[[int | None, int, datetime], None]
 ScheduleListener = Callable[[int, datetime], None]
@@ -33,7 +33,7 @@ RunListener = Callable[[Iterable[int]], None]
 PlainListener = Callable[[], None]
 
 
-def lane_wakes(woken: Iterable[Woken]) -> Iterator[LaneWake]:
+def lane_wakes(woken: Iterable[Claimable]) -> Iterator[LaneWake]:
     """One wake per (shard, lane) for its earliest due; one for the whole lane where many of its shards have something."""
     rows = list(woken)
     if len(rows) == 1:  # most are, one for each request
@@ -64,7 +64,7 @@ class Wakeups:
         self._relanes: list[PlainListener] = []
         self._catchups: list[PlainListener] = []
         self._nodes: list[PlainListener] = []
-        self._nameless = {RelaneWake: self._relanes, CatchupWake: self._catchups, NodesWake: self._nodes}
+        self._nameless = {MoveWaitingWake: self._relanes, CatchupWake: self._catchups, NodesWake: self._nodes}
         self._everything: list[PlainListener] = []
         self._heralds: list[Callable[[Wake], None]] = []
 
@@ -109,10 +109,10 @@ class Wakeups:
         self._everything.append(listener)
 
     def pass_on_to(self, herald: Callable[[Wake], None]) -> None:
-        """From now on `herald` is told of what this process sends, not of what it hears from others."""
+        """From now on `notifier` is told of what this process sends, not of what it hears from others."""
         self._heralds.append(herald)
 
-    def announce(self, woken: Iterable[Woken]) -> None:
+    def announce(self, woken: Iterable[Claimable]) -> None:
         """Tells of rows that became claimable."""
         for wake in lane_wakes(woken):
             self.send(wake)
@@ -145,7 +145,7 @@ class Wakeups:
 
     def relane_asked(self) -> None:
         """Tells that a job's rows have to be moved."""
-        self.send(RelaneWake())
+        self.send(MoveWaitingWake())
 
     def catchups_asked(self) -> None:
         """Tells that a job has late slots: only who makes them has to look."""
@@ -155,7 +155,7 @@ class Wakeups:
         """Tells that a node has come or gone."""
         self.send(NodesWake())
 
-    def look_everywhere(self) -> None:
+    def rescan_all(self) -> None:
         """Tells that anything may be there to do, in every process."""
         self.send(EverywhereWake())
 
@@ -182,7 +182,7 @@ class Wakeups:
             case QueueWake(queue_id):
                 for listener in self._queues:
                     listener(queue_id)
-            case RelaneWake() | CatchupWake() | NodesWake():
+            case MoveWaitingWake() | CatchupWake() | NodesWake():
                 _call(self._nameless[type(wake)])
             case EverywhereWake():
                 _call((*self._everything, *self._relanes, *self._catchups, *self._nodes))

@@ -9,8 +9,8 @@ from typing import Any
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.pool import Connection
-from horai.db.schedules import Cursor
-from horai.time.zone_change import Mark
+from horai.db.schedules import ScheduleCursor
+from horai.time.zone_change import ZoneMark
 from horai.time.zones import version
 
 
@@ -18,16 +18,16 @@ from horai.time.zones import version
 class StaleSchedule:
     """A schedule held by whoever brings it to the rules of now; `mark` is None where nobody kept one."""
 
-    cursor: Cursor
+    cursor: ScheduleCursor
     spec: Mapping[str, Any]
-    mark: Mark | None
+    mark: ZoneMark | None
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """Where a cursor stands by the rules of now; None: it never fires again."""
 
-    cursor: Cursor
+    cursor: ScheduleCursor
     next_fire: datetime | None
 
 
@@ -42,9 +42,9 @@ async def lock_stale_schedules(connection: Connection, ids: Sequence[int]) -> li
     rows = await connection.fetch(sql("lock_stale_schedules"), list(ids), version())
     return [
         StaleSchedule(
-            Cursor(row["id"], row["fire_time"], row["last_job"]),
+            ScheduleCursor(row["id"], row["fire_time"], row["last_job"]),
             json.loads(row["spec"]),
-            None if row["passed"] is None or row["wall"] is None else Mark(row["passed"], row["wall"]),
+            None if row["passed"] is None or row["wall"] is None else ZoneMark(row["passed"], row["wall"]),
         )
         for row in rows
     ]

@@ -18,13 +18,13 @@ on, and the next start stops it before it starts its own; the machine → crash 
 """
 
 from horai.embedded.errors import (
+    DatabaseStartFailed,
     DirectoryInUse,
     DirectoryNotOurs,
     EmbeddedError,
     NotRunning,
     NotShipped,
     OtherMajorVersion,
-    StartFailed,
     Unreachable,
 )
 from horai.embedded.postmaster import url_of
@@ -32,6 +32,7 @@ from horai.embedded.settings import EmbeddedSettings, default_data_dir
 from horai.embedded.supervisor import EmbeddedPostgres
 
 __all__ = [
+    "DatabaseStartFailed",
     "DirectoryInUse",
     "DirectoryNotOurs",
     "EmbeddedError",
@@ -40,7 +41,6 @@ __all__ = [
     "NotRunning",
     "NotShipped",
     "OtherMajorVersion",
-    "StartFailed",
     "Unreachable",
     "default_data_dir",
     "url_of",

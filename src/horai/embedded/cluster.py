@@ -9,7 +9,13 @@ from pathlib import Path
 from horai.embedded.account import Account
 from horai.embedded.area import Area
 from horai.embedded.binaries import MAJOR
-from horai.embedded.errors import GIVE_OTHER_DIRECTORY, GIVE_URL, DirectoryNotOurs, OtherMajorVersion, StartFailed
+from horai.embedded.errors import (
+    GIVE_OTHER_DIRECTORY,
+    GIVE_URL,
+    DatabaseStartFailed,
+    DirectoryNotOurs,
+    OtherMajorVersion,
+)
 from horai.embedded.sockets import SUPERUSER
 
 INITDB_OPTIONS = (
@@ -64,7 +70,7 @@ def check_cluster(cluster: Path, account: Account) -> None:
 
 def _initdb(directory: Path, binaries: Path, account: Account) -> None:
     if not account.is_listed:
-        raise StartFailed(
+        raise DatabaseStartFailed(
             f"PostgreSQL needs a name for the user id {account.uid}, and the system has none.",
             f"Add the user id to /etc/passwd of this container. {GIVE_URL}",
         )
@@ -72,7 +78,7 @@ def _initdb(directory: Path, binaries: Path, account: Account) -> None:
         os.chown(directory, account.uid, account.gid, follow_symlinks=False)
     made = account.run([binaries / "initdb", "-D", directory, *INITDB_OPTIONS])
     if made.returncode != 0:
-        raise StartFailed(f"initdb failed in {directory.parent}:\n{made.stdout.strip()}", GIVE_URL)
+        raise DatabaseStartFailed(f"initdb failed in {directory.parent}:\n{made.stdout.strip()}", GIVE_URL)
 
 
 def _remove(unfinished: Path) -> None:

@@ -46,7 +46,7 @@ class Unreachable(EmbeddedError):
     """The user that PostgreSQL runs as cannot enter the directory."""
 
 
-class StartFailed(EmbeddedError):
+class DatabaseStartFailed(EmbeddedError):
     """PostgreSQL gave up before it was ready."""
 
 

@@ -16,7 +16,7 @@ from horai.embedded.area import Area
 from horai.embedded.binaries import binaries_for
 from horai.embedded.cluster import check_cluster, ensure_cluster
 from horai.embedded.config import server_command, write_config
-from horai.embedded.errors import GIVE_OTHER_DIRECTORY, EmbeddedError, StartFailed
+from horai.embedded.errors import GIVE_OTHER_DIRECTORY, DatabaseStartFailed, EmbeddedError
 from horai.embedded.lock import DirectoryLock
 from horai.embedded.postmaster import LOOK_EVERY, read_pid_file, shut_down, stop_leftover
 from horai.embedded.settings import EmbeddedSettings
@@ -179,9 +179,9 @@ class EmbeddedPostgres:
         found = read_pid_file(self._area.cluster)
         return found is not None and found.pid == process.pid and found.is_ready
 
-    def _failed(self, what: str, begin: int) -> StartFailed:
+    def _failed(self, what: str, begin: int) -> DatabaseStartFailed:
         words = server_log.last_words(self._area.log, begin) or "(it said nothing)"
-        return StartFailed(f"The embedded PostgreSQL {what}:\n{words}", f"Its whole log is {self._area.log}")
+        return DatabaseStartFailed(f"The embedded PostgreSQL {what}:\n{words}", f"Its whole log is {self._area.log}")
 
     async def _ensure_database(self) -> None:
         """Make the database when it is missing; asking for it also proves that the server answers."""
@@ -198,7 +198,7 @@ class EmbeddedPostgres:
             finally:
                 await connection.close(timeout=ANSWER_WITHIN)
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise StartFailed(f"The embedded PostgreSQL started but does not answer: {error!r}") from error
+            raise DatabaseStartFailed(f"The embedded PostgreSQL started but does not answer: {error!r}") from error
 
     async def _rotate_log(self) -> None:
         if server_log.is_large(self._area.log):

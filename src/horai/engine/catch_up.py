@@ -14,15 +14,15 @@ from functools import lru_cache
 
 import structlog
 
-from horai.core.catch_up_pace import Portions
+from horai.core.catch_up_pace import CatchUpPace
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
 from horai.db import catch_ups
 from horai.db.catch_ups import Catchup, LateSlot
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import Keeper
+from horai.engine.lease import NodeLease
 from horai.time.schedule import Schedule, next_after, next_from
 
 log = structlog.get_logger(__name__)
@@ -33,19 +33,19 @@ IDLE = timedelta(minutes=2)
 """Whoever leaves late slots behind says so; this is for a word that was lost."""
 
 
-class Catcher:
+class CatchUp:
     """The stage that catches up."""
 
-    name = "catcher"
+    name = "catch_up"
 
-    def __init__(self, line: Line, keeper: Keeper, wakeups: Wakeups, settings: EngineSettings) -> None:
+    def __init__(self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._keeper = keeper
         self._wakeups = wakeups
         self._settings = settings
         self._after = 0
-        self._portions: dict[int, Portions] = {}
+        self._portions: dict[int, CatchUpPace] = {}
         self._lanes: dict[int, set[int]] = {}
         """The late slots of each lane that nobody has begun, as of the last look."""
         self._gated: dict[int, int] = {}
@@ -87,7 +87,7 @@ class Catcher:
         now = time.monotonic()
         shares = Counter(catchup.lane for catchup in page)
         room = {
-            lane: self._portions.setdefault(lane, Portions()).next(len(self._lanes.get(lane, ())), now)
+            lane: self._portions.setdefault(lane, CatchUpPace()).next(len(self._lanes.get(lane, ())), now)
             for lane in shares
         }
         slots: list[tuple[int, datetime]] = []

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from horai.db import claims
-from horai.db.stage_connection import Line
-from horai.engine.dispatch.in_flight import Holdings
+from horai.db.stage_connection import StageConnection
+from horai.engine.dispatch.in_flight import InFlight
 
 IDLE = timedelta(minutes=1)
 BATCH = 1_000
@@ -19,12 +19,12 @@ BATCH = 1_000
 EndListener = Callable[[int, int], None]
 
 
-class Recall:
+class ClaimRevoker:
     """The stage that tells. Without a wake of a claim in hand it asks nothing of the database."""
 
-    name = "recall"
+    name = "claim_revoker"
 
-    def __init__(self, line: Line, holdings: Holdings) -> None:
+    def __init__(self, line: StageConnection, holdings: InFlight) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._holdings = holdings

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.db import idempotency, instance_queries, jobs, minute_stats, nodes
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.operations.job_hooks import JobHooks
-from horai.operations.move_waiting import relane_some
+from horai.operations.move_waiting import move_waiting_batch
 
 log = structlog.get_logger(__name__)
 
@@ -31,9 +31,9 @@ class Janitor:
 
     def __init__(
         self,
-        line: Line,
+        line: StageConnection,
         wakeups: Wakeups,
-        vitals: Vitals,
+        vitals: EngineHealth,
         settings: EngineSettings,
         now: datetime,
         hooks: Sequence[JobHooks],
@@ -58,9 +58,9 @@ class Janitor:
     async def _relane(self, connection: Dedicated) -> bool:
         """Move the rows of each job once; whether there were such jobs."""
         after = 0
-        while waiting := await jobs.jobs_to_relane(connection, JOBS_AT_ONCE, after=after):
+        while waiting := await jobs.jobs_to_move(connection, JOBS_AT_ONCE, after=after):
             for relane in waiting:
-                self._wakeups.announce(await relane_some(connection, relane, self._hooks))
+                self._wakeups.announce(await move_waiting_batch(connection, relane, self._hooks))
             after = waiting[-1].job_id
         return after > 0
 

@@ -19,14 +19,14 @@ from datetime import datetime, timedelta
 import structlog
 
 from horai import __version__
-from horai.core.change_marks import News
-from horai.core.health import Vitals
+from horai.core.change_marks import ChangeDetector
+from horai.core.health import EngineHealth
 from horai.core.shards import EVERY_ROLE, Duty, Holding, Peer, Role, next_expiry, rebalance
 from horai.db import nodes, shards
 from horai.db.clock import DatabaseClock
 from horai.db.migrate import newest_known
 from horai.db.nodes import Renewal
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +43,7 @@ LONGEST_PAUSE = 2.7
 """Seconds between two beats, however long the lease: rows that no wake announced are found by the next one."""
 
 
-class Keeper:
+class NodeLease:
     """The node's incarnation, its right to claim, and the shards that are its to look after."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Keeper:
         name: str,
         lease: timedelta,
         clock: DatabaseClock,
-        vitals: Vitals,
+        vitals: EngineHealth,
         roles: frozenset[Role] = EVERY_ROLE,
     ) -> None:
         self.on_change: list[Callable[[], None]] = []
@@ -61,11 +61,11 @@ class Keeper:
         """Called there when a beat saw a node that is expired, fenced or stopped, and not rescued yet."""
         self.on_news: list[Callable[[], None]] = []
         """Called there when live rows may have been added or moved since the last beat, by any process."""
-        self._news = News()
+        self._news = ChangeDetector()
         self._newest_known = newest_known()
         self._latest: datetime | None = None
         """The latest time that the database has told, here or to the nodes before this one."""
-        self._line = Line(url, "horai keeper", lease / 3)  # an answer that takes longer is as good as none
+        self._line = StageConnection(url, "horai lease", lease / 3)  # an answer that takes longer is as good as none
         self._name = name
         self._lease = lease
         self._clock = clock

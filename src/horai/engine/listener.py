@@ -17,9 +17,9 @@ import structlog
 from horai.core.wakes import EverywhereWake, beat_text, from_text, is_beat
 from horai.db.notify import listen
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.notifier import Herald
+from horai.engine.notifier import Notifier
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +33,12 @@ class Listener:
     name = "listener"
 
     def __init__(
-        self, line: Line, wakeups: Wakeups, herald: Herald, incarnation: Callable[[], int], patience: timedelta
+        self,
+        line: StageConnection,
+        wakeups: Wakeups,
+        herald: Notifier,
+        incarnation: Callable[[], int],
+        patience: timedelta,
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()

@@ -11,9 +11,9 @@ from typing import Protocol
 
 import structlog
 
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.db.clock import DatabaseClock
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 
 log = structlog.get_logger(__name__)
 
@@ -28,14 +28,14 @@ class Stage(Protocol):
 
     name: str
     signal: asyncio.Event
-    line: Line
+    line: StageConnection
 
     async def step(self, now: datetime) -> datetime:
         """Does what is due and says when the next look is."""
         ...
 
 
-async def run(stage: Stage, clock: DatabaseClock, vitals: Vitals) -> None:
+async def run(stage: Stage, clock: DatabaseClock, vitals: EngineHealth) -> None:
     """Steps a stage until cancelled. An error is logged, the connection dropped, and the step tried again soon."""
     failures = 0
     while True:

@@ -7,20 +7,20 @@ statistic.
 import asyncio
 from datetime import datetime, timedelta
 
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.minute_stats import MINUTE, NOTHING, minute_of, totals_of
 from horai.db.minute_stats import write_minute
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 
 OFTEN = timedelta(seconds=10)
 
 
-class Chronicler:
+class MinuteStats:
     """The stage that keeps the minutes."""
 
-    name = "chronicler"
+    name = "minute_stats"
 
-    def __init__(self, line: Line, vitals: Vitals, now: datetime) -> None:
+    def __init__(self, line: StageConnection, vitals: EngineHealth, now: datetime) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._vitals = vitals

@@ -11,26 +11,26 @@ from datetime import datetime, timedelta
 import structlog
 
 from horai.core.debounce import Debounce
-from horai.core.wake_batch import Bundle
+from horai.core.wake_batch import WakeBatch
 from horai.core.wakes import Wake, to_text
 from horai.db.notify import notify
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 
 log = structlog.get_logger(__name__)
 
 IDLE = timedelta(minutes=1)
 
 
-class Herald:
+class Notifier:
     """The stage that sends. A wake costs it one statement at most; a calm none."""
 
-    name = "herald"
+    name = "notifier"
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: StageConnection) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self.sent = 0
-        self._bundle = Bundle()
+        self._bundle = WakeBatch()
         self._debounce = Debounce()
         self._backend_pid: int | None = None
 

@@ -12,22 +12,24 @@ from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
 from horai.db import overlap
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import Keeper
-from horai.operations.overlap import Opened, open_gates
+from horai.engine.lease import NodeLease
+from horai.operations.overlap import OpenedGates, open_gates
 
 AT_ONCE = 500
 BUSY_PAUSE = timedelta(milliseconds=20)
 WAITING_PAUSE = timedelta(seconds=1)
 
 
-class Gatekeeper:
+class OverlapGate:
     """The stage that lets slots go."""
 
-    name = "gatekeeper"
+    name = "overlap_gate"
 
-    def __init__(self, line: Line, keeper: Keeper, wakeups: Wakeups, settings: EngineSettings, now: datetime) -> None:
+    def __init__(
+        self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+    ) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._keeper = keeper
@@ -45,7 +47,7 @@ class Gatekeeper:
         if self._asked:
             self.signal.set()
 
-    def look_everywhere(self) -> None:
+    def rescan_all(self) -> None:
         """Rows were moved, or wakes missed: whatever is stuck is found."""
         self._is_sweep_due = True
         self.signal.set()
@@ -81,7 +83,7 @@ class Gatekeeper:
         self._tell(opened)
         return opened.busy
 
-    def _tell(self, opened: Opened) -> None:
+    def _tell(self, opened: OpenedGates) -> None:
         self._wakeups.announce(opened.woken)
         for claim in opened.ended:
             self._wakeups.claim_ended(claim.instance_id, claim.fence)

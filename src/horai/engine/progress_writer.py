@@ -13,10 +13,10 @@ import asyncpg
 import structlog
 
 from horai.core.calls import Call
-from horai.core.progress import Note, Notebook
+from horai.core.progress import ProgressNote, ProgressNotes
 from horai.db import progress as notes
 from horai.db.clock import DatabaseClock
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 
 log = structlog.get_logger(__name__)
 
@@ -26,16 +26,16 @@ PAUSE = timedelta(milliseconds=200)
 BATCH = 1_000
 
 
-class Scribe:
+class ProgressWriter:
     """The stage that keeps notes. Without any it asks nothing of the database."""
 
-    name = "scribe"
+    name = "progress_writer"
 
-    def __init__(self, line: Line, clock: DatabaseClock) -> None:
+    def __init__(self, line: StageConnection, clock: DatabaseClock) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._clock = clock
-        self._notebook = Notebook()
+        self._notebook = ProgressNotes()
         self._lock = threading.RLock()  # garbage that says something while it is collected may come in between
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_roused = False
@@ -83,12 +83,12 @@ class Scribe:
             if len(batch) < BATCH:
                 return
 
-    def _take(self) -> list[Note]:
+    def _take(self) -> list[ProgressNote]:
         with self._lock:
             self._is_roused = False
             return self._notebook.take(BATCH)
 
-    async def _write(self, batch: list[Note]) -> None:
+    async def _write(self, batch: list[ProgressNote]) -> None:
         """One that the database refuses does not fail the others."""
         try:
             await notes.insert_notes(await self.line.get(), batch)

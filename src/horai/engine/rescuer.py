@@ -15,18 +15,18 @@ from datetime import datetime
 
 import structlog
 
-from horai.core.outcome import Bury, Decision, Retry, plan_loss
+from horai.core.outcome import Bury, Decision, RetryAt, plan_loss
 from horai.core.retry import RetryPolicy
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
 from horai.db import claims, nodes, queues, settlements
-from horai.db.claims import Held, RunningRow
+from horai.db.claims import Claim, RunningRow
 from horai.db.jobs import Runnable
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.dispatch.job_cache import JobBook
-from horai.engine.lease import Keeper
+from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.lease import NodeLease
 from horai.operations.failure_log import Origin, failures, trace_of
 
 log = structlog.get_logger(__name__)
@@ -39,13 +39,13 @@ class Rescuer:
 
     name = "rescuer"
 
-    def __init__(self, line: Line, keeper: Keeper, wakeups: Wakeups, settings: EngineSettings) -> None:
+    def __init__(self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._keeper = keeper
         self._wakeups = wakeups
         self._settings = settings
-        self._jobs = JobBook()
+        self._jobs = JobCache()
 
     async def step(self, now: datetime) -> datetime:
         """Fences who missed the lease, and passes once over what each dead node of our shards held."""
@@ -86,14 +86,14 @@ class Rescuer:
         return rescued == seen
 
 
-def _log(rescued: Sequence[RunningRow], decided: Mapping[Held, Decision], known: Mapping[int, Runnable]) -> None:
+def _log(rescued: Sequence[RunningRow], decided: Mapping[Claim, Decision], known: Mapping[int, Runnable]) -> None:
     for row in rescued:
         decision, job = decided[row.held], known.get(row.held.job_id)
-        if job is not None and isinstance(decision, Retry | Bury):
+        if job is not None and isinstance(decision, RetryAt | Bury):
             failures.note(Origin(job.tenant, job.name, trace_of(row)), row.held, decision)
 
 
-def _decision(held: Held, job: Runnable | None) -> Decision:
+def _decision(held: Claim, job: Runnable | None) -> Decision:
     policy = job.recipe.retry if job and job.recipe else RetryPolicy()
     message = f"The node that ran it (incarnation {held.node}) lost its lease."
     return plan_loss(policy, held.lost, message, random.uniform)

@@ -15,15 +15,15 @@ from typing import NamedTuple
 import asyncpg
 import structlog
 
-from horai.core.health import Vitals
-from horai.core.outcome import Bury, Complete, Decision, Release, Retry
+from horai.core.health import EngineHealth
+from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
 from horai.core.settings import EngineSettings
 from horai.db import claims, queues, settlements
-from horai.db.claims import Held, LateResult, Woken
+from horai.db.claims import Claim, Claimable, LateResult
 from horai.db.pool import GONE, Dedicated
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.dispatch.in_flight import Holdings
+from horai.engine.dispatch.in_flight import InFlight
 from horai.operations.failure_log import Origin, failures
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ class Settlement(NamedTuple):
     `origin` names a failed attempt in the log; None for any other.
     """
 
-    held: Held
+    held: Claim
     decision: Decision
     is_quiet: bool = False
     origin: Origin | None = None
@@ -89,10 +89,10 @@ class Settler:
 
     def __init__(
         self,
-        line: Line,
-        holdings: Holdings,
+        line: StageConnection,
+        holdings: InFlight,
         wakeups: Wakeups,
-        vitals: Vitals,
+        vitals: EngineHealth,
         settings: EngineSettings,
         gated: Collection[int] = (),
     ) -> None:
@@ -109,7 +109,7 @@ class Settler:
         self._inbox = Inbox([self.signal])
         self._warmed: Dedicated | None = None
 
-    def mate(self, line: Line) -> "Settler":
+    def mate(self, line: StageConnection) -> "Settler":
         """A second one, on a line of its own, that shares the work: one writes while the other's answer is read."""
         mate = Settler(line, self._holdings, self._wakeups, self._vitals, self._settings, self.gated)
         mate.chained = self.chained
@@ -220,7 +220,7 @@ class Settler:
         self._tell(applied.woken, freed)
         return [settlement for settlement in left if settlement.held.id in still]
 
-    def _tell(self, woken: Sequence[Woken], freed: Collection[int]) -> None:
+    def _tell(self, woken: Sequence[Claimable], freed: Collection[int]) -> None:
         self._wakeups.announce(woken)
         for queue_id in freed:
             self._wakeups.queue_changed(queue_id)
@@ -232,10 +232,10 @@ class Settler:
         failed = len(decisions) - succeeded - released
         dead = sum(isinstance(decision, Bury) for decision in decisions)
         self._vitals.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded, dead=dead)
-        self._vitals.retry_backlog += sum(isinstance(decision, Retry) for decision in decisions)
+        self._vitals.retry_backlog += sum(isinstance(decision, RetryAt) for decision in decisions)
 
 
-async def _free_slots(connection: Dedicated, ended: Sequence[Held]) -> set[int]:
+async def _free_slots(connection: Dedicated, ended: Sequence[Claim]) -> set[int]:
     """Whatever has become of their rows: the calls have ended."""
     freed: set[int] = set()
     for node in {held.node for held in ended}:
@@ -250,13 +250,13 @@ def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
 
 def _log_failures(settled: Sequence[Settlement], *, is_late: bool) -> None:
     for held, decision, _, origin in settled:
-        if origin is not None and isinstance(decision, Retry | Bury):
+        if origin is not None and isinstance(decision, RetryAt | Bury):
             failures.note(origin, held, decision, is_late=is_late)
 
 
 def _late(settlement: Settlement) -> LateResult:
     match settlement.decision:
-        case Retry(_, code, message) | Bury(code, message):
+        case RetryAt(_, code, message) | Bury(code, message):
             return LateResult(settlement.held, "FAIL", code, message)
         case _:
             return LateResult(settlement.held, "SUCCESS", None, None)

@@ -20,10 +20,10 @@ from horai.core.wakes import OutcomeWake
 from horai.db import claims, jobs, minute_stats, queues
 from horai.db.claims import LeftBehind, Position
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.dispatcher import Dispatcher
-from horai.engine.dispatch.scans import BEFORE_ALL, START, Place
+from horai.engine.dispatch.scans import BEFORE_ALL, START, Scan
 from horai.engine.settler import Settlement, Settler
 
 SLICE = 1_000
@@ -43,7 +43,7 @@ class Sweeper:
 
     def __init__(
         self,
-        line: Line,
+        line: StageConnection,
         dispatcher: Dispatcher,
         settler: Settler,
         wakeups: Wakeups,
@@ -124,7 +124,7 @@ class Sweeper:
                 self._dispatcher.wake_queue(queue_id)
 
     async def _pass(
-        self, connection: Dedicated, places: Sequence[Place], since: datetime, node: int | None, page: int
+        self, connection: Dedicated, places: Sequence[Scan], since: datetime, node: int | None, page: int
     ) -> None:
         for first in range(0, len(places), SLICE):
             scans = [Position(*place, since, BEFORE_ALL) for place in places[first : first + SLICE]]
@@ -136,9 +136,9 @@ class Sweeper:
 
     def _tell(self, found: Sequence[LeftBehind], page: int) -> list[Position]:
         """Wakes the places where something lies unclaimed; where else the look has to go on."""
-        ends: dict[Place, list[LeftBehind]] = {}
+        ends: dict[Scan, list[LeftBehind]] = {}
         for row in found:
-            ends.setdefault(Place(row.shard, row.lane), []).append(row)
+            ends.setdefault(Scan(row.shard, row.lane), []).append(row)
         further: list[Position] = []
         for place, rows in ends.items():
             unclaimed = next((row for row in rows if row.claim is None), None)

@@ -22,14 +22,14 @@ from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
 from horai.db import catch_ups, schedules
 from horai.db.pool import Dedicated
-from horai.db.schedules import Cursor, LockedSchedule, Made, SkippedRange, Step
-from horai.db.stage_connection import Line
+from horai.db.schedules import LockedSchedule, MadeSlots, ScheduleCursor, SkippedRange, Step
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.scans import START, TICK, to_millis
-from horai.engine.lease import Keeper
-from horai.engine.zone_change import Rezoning, rezone_now
+from horai.engine.lease import NodeLease
+from horai.engine.zone_change import ZoneChange, rezone_now
 from horai.operations.catch_ups import reason_of
-from horai.time.misfire import CatchUp, catch_up
+from horai.time.misfire import CatchUpPlan, catch_up
 from horai.time.schedule import next_after, next_from
 from horai.time.wheel import Wheel
 from horai.time.zone_change import next_undone
@@ -47,7 +47,9 @@ class Trigger:
 
     name = "trigger"
 
-    def __init__(self, line: Line, keeper: Keeper, wakeups: Wakeups, settings: EngineSettings, now: datetime) -> None:
+    def __init__(
+        self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+    ) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._keeper = keeper
@@ -57,7 +59,7 @@ class Trigger:
         self._fill_at = now
         self._shards: frozenset[int] = frozenset()
         self._is_stale = False
-        self._rezoning = Rezoning()
+        self._rezoning = ZoneChange()
 
     def wake(self, schedule_id: int, fire_time: datetime) -> None:
         """A schedule is new, or awake again; another node's is nothing to us."""
@@ -146,7 +148,7 @@ class Trigger:
         if len(held) < len(ids):  # somebody holds the others, or they sleep: the next filling tells
             self._fill_at = min(self._fill_at, now + HELD_PAUSE)
 
-    def _advance(self, way: "_Way", made: Made | None) -> Step:
+    def _advance(self, way: "_Way", made: MadeSlots | None) -> Step:
         """The cursor's next place: further jobs of this slot, the next slot, or asleep when nobody follows it."""
         cursor, schedule, now = way.row.cursor, way.row.rhythm.schedule, way.row.now
         if way.slot is None:
@@ -161,7 +163,7 @@ class Trigger:
         self,
         locked: Mapping[int, LockedSchedule],
         steps: Sequence[Step],
-        made: Iterable[Made],
+        made: Iterable[MadeSlots],
     ) -> None:
         """After the commit: the wheel learns the coming fires, the lanes what has become due."""
         coming = {schedule_id: row.cursor.fire_time + TICK for schedule_id, row in locked.items() if not row.is_due}
@@ -183,14 +185,14 @@ class _Way:
     """What is done about a schedule that is due: one slot is made, or it only goes on, and late ones are left behind."""
 
     row: LockedSchedule
-    plan: CatchUp
+    plan: CatchUpPlan
     slot: datetime | None
 
     @property
-    def slot_cursor(self) -> Cursor | None:
+    def slot_cursor(self) -> ScheduleCursor | None:
         """The slot to make, and the last job it was made for."""
         cursor = self.row.cursor
-        return None if self.slot is None else Cursor(cursor.schedule_id, self.slot, cursor.last_job)
+        return None if self.slot is None else ScheduleCursor(cursor.schedule_id, self.slot, cursor.last_job)
 
     @property
     def is_deferred(self) -> bool:
@@ -202,7 +204,7 @@ def _way(row: LockedSchedule) -> _Way:
     """A slot that was begun is finished, however late."""
     cursor = row.cursor
     if cursor.last_job:
-        return _Way(row, CatchUp(cursor.fire_time), cursor.fire_time)
+        return _Way(row, CatchUpPlan(cursor.fire_time), cursor.fire_time)
     plan = catch_up(row.rhythm.schedule, row.rhythm.misfire, cursor.fire_time, row.now)
     if plan.made is None:
         return _Way(row, plan, plan.goes_on_at if plan.skipped is None else None)

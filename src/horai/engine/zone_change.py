@@ -25,7 +25,7 @@ HELD_PAUSE = timedelta(seconds=1)
 """How long after a pass that met locked rows the next one comes."""
 
 
-class Rezoning:
+class ZoneChange:
     """A pass over the schedules of some shards, one batch a step: a table of millions keeps no fire waiting."""
 
     def __init__(self) -> None:

@@ -8,16 +8,18 @@ from typing import Protocol
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans, Pool
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import Keeper
+from horai.engine.lease import NodeLease
 from horai.operations.job_hooks import JobHooks
 
 
 class OpenLine(Protocol):
     """Create the connection of a stage."""
 
-    def __call__(self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT) -> Line:
+    def __call__(
+        self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT
+    ) -> StageConnection:
         """Return a connection that opens itself and is closed with the stage."""
         ...
 
@@ -27,7 +29,7 @@ class StageParts:
     """What a stage of a feature is made of."""
 
     line: OpenLine
-    lease: Keeper
+    lease: NodeLease
     wakeups: Wakeups
     settings: EngineSettings
     roles: frozenset[Role]

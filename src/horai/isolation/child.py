@@ -13,12 +13,12 @@ from horai.core.outcome import PROCESS_DIED, FailedRetryable, Outcome
 from horai.isolation.frames import (
     GIBBERISH,
     Begun,
+    CallEnded,
     ClaimOver,
-    Ended,
     Hangup,
     Leave,
     Message,
-    Note,
+    NoteFrame,
     Ready,
     Unfit,
     begin,
@@ -44,7 +44,7 @@ LINGER = 1.0
 """Seconds that the end of the process may come after the end of its connection, or the other way round."""
 
 
-class StartFailed(Exception):
+class ChildStartFailed(Exception):
     """The child cannot run anything, and is dead; the text says why."""
 
 
@@ -67,14 +67,14 @@ class Child:
 
     @classmethod
     async def start(cls, app: str, environment: Mapping[str, str], warden: Warden) -> Self:
-        """A process that begins to import the app; `StartFailed` when the system does not give one."""
+        """A process that begins to import the app; `ChildStartFailed` when the system does not give one."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
                 life = Lifeline(app, theirs, environment, warden)
         except OSError as error:
             ours.close()
-            raise StartFailed(f"No process could be started: {error}.") from error
+            raise ChildStartFailed(f"No process could be started: {error}.") from error
         try:
             return cls(life, *await asyncio.open_unix_connection(sock=ours))
         except BaseException:
@@ -88,21 +88,21 @@ class Child:
         return self._life.pid
 
     async def ready(self) -> None:
-        """Returns when the app is imported; raises `StartFailed` when it cannot be."""
+        """Returns when the app is imported; raises `ChildStartFailed` when it cannot be."""
         try:
             async with asyncio.timeout(IMPORT_WITHIN):
                 said = await heard(self._reader)
         except TimeoutError:
             await self._end()
-            raise StartFailed(f"The app was not imported within {IMPORT_WITHIN:g} s.") from None
+            raise ChildStartFailed(f"The app was not imported within {IMPORT_WITHIN:g} s.") from None
         except Hangup as error:
-            raise StartFailed(f"The process {await self._fate(error)} while it imported the app.") from error
+            raise ChildStartFailed(f"The process {await self._fate(error)} while it imported the app.") from error
         except BaseException:
             self.kill()
             raise
         if not isinstance(said, Ready):
             await self._end()
-            raise StartFailed(said.reason if isinstance(said, Unfit) else f"The process {GIBBERISH}.")
+            raise ChildStartFailed(said.reason if isinstance(said, Unfit) else f"The process {GIBBERISH}.")
 
     async def run(self, call: Call, handler: str, notes: Notes | None) -> Outcome:
         """What the call came to, its timeout counted from when the function begins. Cancelled, it kills the child."""
@@ -151,10 +151,10 @@ class Child:
     async def _answer(self, call: Call, notes: Notes | None) -> Outcome:
         while True:
             match await heard(self._reader):
-                case Note(progress, message):
+                case NoteFrame(progress, message):
                     if notes is not None:
                         notes.note(call, progress, message)
-                case Ended() as ended:
+                case CallEnded() as ended:
                     return outcome_of(ended)
                 case _:
                     raise Hangup(GIBBERISH)

@@ -39,14 +39,14 @@ class Begun(msgspec.Struct, frozen=True, tag=True):
     """Child: the function begins now. Before this word, nothing was done."""
 
 
-class Note(msgspec.Struct, frozen=True, tag=True):
+class NoteFrame(msgspec.Struct, frozen=True, tag=True):
     """Child: what the function tells of itself."""
 
     progress: float | None
     message: str | None
 
 
-class Ended(msgspec.Struct, frozen=True, tag=True):
+class CallEnded(msgspec.Struct, frozen=True, tag=True):
     """Child: what the function came to, by the name of the outcome."""
 
     verb: str
@@ -64,7 +64,7 @@ class Leave(msgspec.Struct, frozen=True, tag=True):
     """Worker: end, in your own time."""
 
 
-Message = Ready | Unfit | Begin | Begun | Note | Ended | ClaimOver | Leave
+Message = Ready | Unfit | Begin | Begun | NoteFrame | CallEnded | ClaimOver | Leave
 
 
 class Hangup(Exception):
@@ -123,12 +123,12 @@ def call_of(message: Begin) -> Call:
     return Call(**fields)
 
 
-def ended(outcome: Outcome) -> Ended:
+def ended(outcome: Outcome) -> CallEnded:
     """The outcome for the worker."""
-    return Ended(type(outcome).__name__, msgspec.to_builtins(outcome))
+    return CallEnded(type(outcome).__name__, msgspec.to_builtins(outcome))
 
 
-def outcome_of(message: Ended) -> Outcome:
+def outcome_of(message: CallEnded) -> Outcome:
     """The outcome that `ended` was given; `Hangup` for what is none."""
     try:
         return msgspec.convert(message.fields, _OUTCOMES[message.verb])

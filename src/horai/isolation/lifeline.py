@@ -13,9 +13,7 @@ from contextlib import suppress
 
 from horai.isolation.orphan_killer import Warden
 
-PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from horai.isolation.service import main; main()"
-)
+PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from horai.isolation.service import main; main()"
 
 
 class Lifeline:

@@ -15,7 +15,7 @@ DOUBLINGS = 6
 LONGEST = 60.0
 
 
-class Outlook:
+class RoomOutlook:
     """The calls of one handler, of which `places` run at once."""
 
     def __init__(self, places: int) -> None:

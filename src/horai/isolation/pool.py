@@ -14,9 +14,9 @@ from horai.core.calls import Call, WorkerTarget
 from horai.core.outcome import PROCESS_DIED, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.dispatch.attempts import STOPPED
 from horai.engine.executors.bulkhead import Bulkhead
-from horai.isolation.child import Child, NeverBegun, StartFailed
+from horai.isolation.child import Child, ChildStartFailed, NeverBegun
 from horai.isolation.orphan_killer import Warden
-from horai.isolation.outlook import Outlook
+from horai.isolation.outlook import RoomOutlook
 from horai.sdk.instance import Notes
 
 log = structlog.get_logger(__name__)
@@ -36,7 +36,7 @@ class _Attempt:
 
     call: Call
     handler: str
-    outlook: Outlook
+    outlook: RoomOutlook
     child: Child | None = None
     is_over: bool = False
 
@@ -65,7 +65,7 @@ class IsolatedFunctions:
         self._environment = environment or {}
         self._is_held = is_held
         self._waiting = waiting
-        self._outlooks: dict[str, Outlook] = {}
+        self._outlooks: dict[str, RoomOutlook] = {}
         self._bulkhead = Bulkhead(in_flight=processes, waiting=waiting)
         self._places = asyncio.Semaphore(processes)
         self._attempts: dict[tuple[int, int], _Attempt] = {}
@@ -85,7 +85,7 @@ class IsolatedFunctions:
         if not isinstance(call.target, WorkerTarget):
             return FailedUnrecoverable("INVALID_TARGET", "the job is called over HTTP, not run by workers")
         handler = call.target.handler
-        attempt = _Attempt(call, handler, self._outlooks.setdefault(handler, Outlook(self._processes)))
+        attempt = _Attempt(call, handler, self._outlooks.setdefault(handler, RoomOutlook(self._processes)))
         self._attempts[call.instance_id, call.fence] = attempt
         try:
             return await self._in_turn(attempt)
@@ -152,7 +152,7 @@ class IsolatedFunctions:
             return NotSent()
         except NeverBegun:
             return self._start_failed("The process died, or hung, before the function began.")
-        except StartFailed as error:
+        except ChildStartFailed as error:
             return self._start_failed(str(error))
 
     def _is_wanted(self, attempt: _Attempt) -> bool:

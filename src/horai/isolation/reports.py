@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 
 from horai.core.calls import Call
-from horai.isolation.frames import Ended, Message, Note, pack
+from horai.isolation.frames import CallEnded, Message, NoteFrame, pack
 
 PAUSE = 0.05
 """Seconds between two reports of progress alone. The last one always arrives."""
@@ -17,7 +17,7 @@ MESSAGES_LIMIT = 2_000
 """Of one attempt. The worker keeps fewer: what is beyond would only keep it busy."""
 
 
-class Line:
+class LogLine:
     """The child's end of the socket."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -42,7 +42,7 @@ class Line:
 class Reports:
     """The notes of the attempt under way. Messages go at once: the last words before a crash are worth most."""
 
-    def __init__(self, line: Line, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, line: LogLine, loop: asyncio.AbstractEventLoop) -> None:
         self._line = line
         self._loop = loop
         self._lock = threading.Lock()
@@ -56,7 +56,7 @@ class Reports:
         with self._lock:
             self._call, self._messages, self._told_at, self._latest = call, 0, 0.0, None
 
-    def end(self, answer: Ended) -> None:
+    def end(self, answer: CallEnded) -> None:
         """The answer comes after all notes."""
         with self._lock:
             self._flush()
@@ -73,7 +73,7 @@ class Reports:
             if message is not None and self._messages < MESSAGES_LIMIT:
                 self._messages += 1
                 self._flush()
-                self._line.send(Note(progress, writable(message)))
+                self._line.send(NoteFrame(progress, writable(message)))
             elif progress is not None:
                 self._report(progress)
 
@@ -91,7 +91,7 @@ class Reports:
 
     def _flush(self) -> None:
         if self._latest is not None:
-            self._line.send(Note(self._latest, None))
+            self._line.send(NoteFrame(self._latest, None))
             self._latest, self._told_at = None, time.monotonic()
 
 

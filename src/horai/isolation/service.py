@@ -35,7 +35,7 @@ from horai.isolation.frames import (
     ended,
     read,
 )
-from horai.isolation.reports import Line, Reports, writable
+from horai.isolation.reports import LogLine, Reports, writable
 from horai.logs import write_to_stderr
 from horai.sdk import django
 from horai.sdk.app import Horai
@@ -49,7 +49,7 @@ OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 def main() -> None:
     """The life of a child. Its arguments are the number of its socket, and the app."""
-    line = Line(socket.socket(fileno=int(sys.argv[1])))
+    line = LogLine(socket.socket(fileno=int(sys.argv[1])))
     os.register_at_fork(after_in_child=line.cut)  # a copy that a function makes of this process has no say
     faulthandler.enable()
     with suppress(AttributeError):  # where there is no stdout
@@ -81,7 +81,7 @@ def load(name: str) -> Horai:
 class Service:
     """Hears the worker and runs what it asks for."""
 
-    def __init__(self, line: Line, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, line: LogLine, loop: asyncio.AbstractEventLoop) -> None:
         self._line = line
         self._loop = loop
         self._reports = Reports(line, loop)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from horai.core.put import Intent, is_outdated
+from horai.core.put import PutOptions, is_outdated
 from horai.core.states import CancelReason
 from horai.core.wakes import OutcomeWake
 from horai.db import instances, nodes
-from horai.db.claims import Woken
-from horai.db.instances import KeyPast, LiveOfKey, Place, Wish
+from horai.db.claims import Claimable
+from horai.db.instances import InsertTarget, KeyPast, LiveOfKey, NewInstance
 from horai.db.pool import Connection
 
 ROUNDS = 100
@@ -28,18 +28,18 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class CancelResult:
     """What became of a cancel: whether it ended or kept away anything, which instance that is, and whom to tell."""
 
     took_effect: bool
     instance_id: int | None
-    woken: Woken | None = None
+    woken: Claimable | None = None
     ended: OutcomeWake | None = None
 
 
-async def cancel_all(connection: Connection, place: Place, cancels: Sequence[Cancel]) -> dict[str, Cancelled]:
+async def cancel_all(connection: Connection, place: InsertTarget, cancels: Sequence[Cancel]) -> dict[str, CancelResult]:
     """Decides every cancel in the caller's transaction, by key; each key occurs once."""
-    done: dict[str, Cancelled] = {}
+    done: dict[str, CancelResult] = {}
     waiting = list(cancels)
     for _ in range(ROUNDS):
         if not waiting:
@@ -51,24 +51,24 @@ async def cancel_all(connection: Connection, place: Place, cancels: Sequence[Can
     raise RuntimeError(f"keys of job {place.job_id} kept changing under {ROUNDS} looks")
 
 
-async def _end(connection: Connection, found: Sequence[tuple[LiveOfKey, Cancel]]) -> dict[str, Cancelled]:
+async def _end(connection: Connection, found: Sequence[tuple[LiveOfKey, Cancel]]) -> dict[str, CancelResult]:
     if not found:
         return {}
-    chosen = {row.id: (row, one) for row, one in found if not is_outdated(Intent(one.version), row.version)}
+    chosen = {row.id: (row, one) for row, one in found if not is_outdated(PutOptions(one.version), row.version)}
     await instances.accept_version(connection, {id_: one.version for id_, (_, one) in chosen.items()})
     gone = await instances.cancel_live(connection, list(chosen), CancelReason.USER, running=True)
     ended = {row.id: None if row.fence is None else OutcomeWake(row.id, row.fence) for row in gone}
     return {
-        one.key: Cancelled(True, row.id, ended=ended[row.id])
+        one.key: CancelResult(True, row.id, ended=ended[row.id])
         if row.id in ended
-        else Cancelled(False, row.id, row.woken)
+        else CancelResult(False, row.id, row.woken)
         for row, one in found
     }
 
 
-async def _keep_away(connection: Connection, place: Place, cancels: Sequence[Cancel]) -> dict[str, Cancelled]:
+async def _keep_away(connection: Connection, place: InsertTarget, cancels: Sequence[Cancel]) -> dict[str, CancelResult]:
     """Without a version there is nothing to keep away; a key that was taken meanwhile is absent, and decided again."""
-    done = {one.key: Cancelled(False, None) for one in cancels if one.version is None}
+    done = {one.key: CancelResult(False, None) for one in cancels if one.version is None}
     versions = {one.key: one.version for one in cancels if one.version is not None}
     if not versions:
         return done
@@ -83,12 +83,12 @@ async def _keep_away(connection: Connection, place: Place, cancels: Sequence[Can
     marks = {key: woken.id for key, woken in made.items() if key not in idle}
     if marks:
         await instances.cancel_live(connection, list(marks.values()), CancelReason.USER, running=True)
-    done |= {key: Cancelled(False, past.last) for key, past in idle.items()}
-    return done | {key: Cancelled(True, id_) for key, id_ in marks.items()}
+    done |= {key: CancelResult(False, past.last) for key, past in idle.items()}
+    return done | {key: CancelResult(True, id_) for key, id_ in marks.items()}
 
 
-def _mark(key: str, version: int, now: datetime) -> Wish:
-    return Wish(key, now, None, version)
+def _mark(key: str, version: int, now: datetime) -> NewInstance:
+    return NewInstance(key, now, None, version)
 
 
 def _says_nothing_new(version: int, known: KeyPast) -> bool:

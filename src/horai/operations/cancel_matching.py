@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from horai.core.states import CancelReason, State
 from horai.db import instance_lists, instances
-from horai.db.instance_lists import InstanceFilter, Page, Position, Start
+from horai.db.instance_lists import InstanceFilter, InstancePage, PageStart, Position
 from horai.db.instance_queries import LAST
 from horai.db.pool import acquire, limit_lock_wait, transaction
 from horai.operations.bulk import HELD_UP, PATIENCE
@@ -21,7 +21,7 @@ PORTION = 500
 
 
 @dataclass(slots=True)
-class Swept:
+class CancelSummary:
     """What came of it. `held`: somebody was at work on them; `more`: there are others that may match."""
 
     matched: int = 0
@@ -30,12 +30,12 @@ class Swept:
     more: bool = False
 
 
-async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry_run: bool = False) -> Swept:
+async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry_run: bool = False) -> CancelSummary:
     """Cancels what matches, the newest fire time first, at most `limit`; a dry run counts and writes nothing.
 
     What has begun meanwhile is left alone unless RUNNING is among the states.
     """
-    swept, before, ends_at = Swept(), LAST, time.monotonic() + scope.longest
+    swept, before, ends_at = CancelSummary(), LAST, time.monotonic() + scope.longest
     while True:
         size = min(limit - swept.matched, PORTION)
         page = await page_before(scope, only, before, max(size, 1))
@@ -51,13 +51,13 @@ async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry
         before = page.next
 
 
-async def page_before(scope: Scope, only: InstanceFilter, before: Position, size: int) -> Page:
+async def page_before(scope: Scope, only: InstanceFilter, before: Position, size: int) -> InstancePage:
     """The next of those that match, newest fire time first."""
     async with acquire(scope.pool) as connection:
-        return await instance_lists.list_instances(connection, scope.tenant_id, Start(before), size, only)
+        return await instance_lists.list_instances(connection, scope.tenant_id, PageStart(before), size, only)
 
 
-async def _cancel(scope: Scope, ids: Sequence[int], swept: Swept, ends_at: float, *, running: bool) -> None:
+async def _cancel(scope: Scope, ids: Sequence[int], swept: CancelSummary, ends_at: float, *, running: bool) -> None:
     try:
         swept.cancelled += await _portion(scope, ids, running=running)
     except HELD_UP:

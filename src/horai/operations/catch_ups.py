@@ -9,8 +9,8 @@ from typing import Literal
 from horai.core.timing import Rhythm
 from horai.db import catch_ups, schedules
 from horai.db.pool import Connection
-from horai.db.schedules import Cursor, SkippedRange
-from horai.time.misfire import CatchUp, Policy, Stretch, catch_up, latest_until
+from horai.db.schedules import ScheduleCursor, SkippedRange
+from horai.time.misfire import CatchUpPlan, Policy, Stretch, catch_up, latest_until
 from horai.time.schedule import next_from
 
 Cause = Literal["MISFIRE", "PAUSED"]
@@ -19,13 +19,13 @@ _MOMENT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassedSlots:
     """A job's slots from `since` on that its schedule will not make: those before `cursor`, which it goes on with."""
 
     job_id: int
     rhythm: Rhythm
     since: datetime
-    cursor: Cursor
+    cursor: ScheduleCursor
 
     @property
     def until(self) -> datetime:
@@ -39,7 +39,7 @@ def reason_of(cause: Cause, policy: Policy) -> str:
     return f"{cause}_{policy.upper()}"
 
 
-async def make_up_for(connection: Connection, passed: Passed, now: datetime, cause: Cause) -> bool:
+async def make_up_for(connection: Connection, passed: PassedSlots, now: datetime, cause: Cause) -> bool:
     """Leaves out or defers what a schedule passed without the job, by its policy; whether something is to be made."""
     schedule, misfire = passed.rhythm.schedule, passed.rhythm.misfire
     first = next_from(schedule, passed.since)
@@ -60,9 +60,9 @@ async def make_up_for(connection: Connection, passed: Passed, now: datetime, cau
     return True
 
 
-def _plan(passed: Passed, first: datetime, last: datetime, now: datetime) -> CatchUp:
+def _plan(passed: PassedSlots, first: datetime, last: datetime, now: datetime) -> CatchUpPlan:
     """While the schedule itself is late, the one slot of `once` is among those that it still has before it."""
     misfire = passed.rhythm.misfire
     if misfire.policy is Policy.once and passed.cursor.fire_time < now - misfire.after:
-        return CatchUp(None, None, Stretch(first, last))
+        return CatchUpPlan(None, None, Stretch(first, last))
     return catch_up(passed.rhythm.schedule, misfire, first, now)

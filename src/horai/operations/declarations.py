@@ -14,15 +14,15 @@ from enum import Enum, auto
 from typing import Any
 
 from horai.core.errors import Duplicate, FieldError, Invalid
-from horai.core.job import Definition, checked, document_of, refuse_house, with_instants
+from horai.core.job import Definition, checked, document_of, refuse_builtin, with_instants
 from horai.core.timing import INSTANT_FIELDS
 from horai.db import jobs
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.operations import move_waiting
-from horai.operations.job_rows import Written
-from horai.operations.job_schedule import Joined, announce
+from horai.operations.job_rows import JobDocument
+from horai.operations.job_schedule import JoinedSlots, announce
 from horai.operations.jobs import add_job, rewrite_job
 from horai.operations.scope import Scope
 
@@ -32,7 +32,7 @@ SECOND_REFUSED = "a job belongs to the first application that declares it"
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredJob:
     """A job as code writes it: its document, with `payloadSchema` where there is one, and its payload as JSON text.
 
     `status` in it counts when the job is made, never after.
@@ -43,7 +43,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class DeclaredChanges:
     """What became of an application's jobs, by name. Those `removed` from the code are there still, untouched."""
 
     created: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ class Applied:
     unchanged: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
-    def __add__(self, more: "Applied") -> "Applied":
+    def __add__(self, more: "DeclaredChanges") -> "DeclaredChanges":
         """What became of both."""
-        return Applied(
+        return DeclaredChanges(
             self.created + more.created,
             self.changed + more.changed,
             self.unchanged + more.unchanged,
@@ -93,7 +93,7 @@ class _Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _DesiredJob:
     """A declared job without a fault. `document` is what will be stored, to the letter."""
 
     owner: "Owner"
@@ -106,7 +106,7 @@ class _Wish:
         return self.definition.name
 
 
-async def declare(scope: Scope, app: str | Owner, declared: Sequence[Declared]) -> Applied:
+async def declare(scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob]) -> DeclaredChanges:
     """Makes the jobs what the code says; `Invalid` names every fault of every job, and then nothing was written.
 
     A job that was deleted is made again: what the code declares is there. One made by hand is taken over when its
@@ -122,7 +122,7 @@ async def declare(scope: Scope, app: str | Owner, declared: Sequence[Declared]) 
     return _applied(fates, removed)
 
 
-async def compare(scope: Scope, app: str | Owner, declared: Sequence[Declared]) -> Applied:
+async def compare(scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob]) -> DeclaredChanges:
     """What `declare` would do, without doing it."""
     owner = owner_of(app)
     wishes = _checked(owner, declared)
@@ -135,16 +135,16 @@ def owner_of(app: str | Owner) -> Owner:
     return Owner(app) if isinstance(app, str) else app
 
 
-def _applied(fates: Mapping[str, _Fate], removed: Iterable[str]) -> Applied:
+def _applied(fates: Mapping[str, _Fate], removed: Iterable[str]) -> DeclaredChanges:
     by_fate = {fate: tuple(name for name, own in fates.items() if own is fate) for fate in _Fate}
-    return Applied(by_fate[_Fate.created], by_fate[_Fate.changed], by_fate[_Fate.unchanged], tuple(removed))
+    return DeclaredChanges(by_fate[_Fate.created], by_fate[_Fate.changed], by_fate[_Fate.unchanged], tuple(removed))
 
 
-def _checked(owner: Owner, declared: Sequence[Declared]) -> list[_Wish]:
+def _checked(owner: Owner, declared: Sequence[DeclaredJob]) -> list[_DesiredJob]:
     """In the order of their names, in which every process writes them."""
     if owner.name is not None and (not 0 < len(owner.name) <= NAME_LIMIT or not owner.name.isprintable()):
         raise Invalid.field("application", f"its name is not 1 to {NAME_LIMIT} printable characters")
-    wishes: dict[str, _Wish] = {}
+    wishes: dict[str, _DesiredJob] = {}
     faults: list[FieldError] = []
     hint: str | None = None
     for one in declared:
@@ -162,20 +162,20 @@ def _checked(owner: Owner, declared: Sequence[Declared]) -> list[_Wish]:
     return [wishes[name] for name in sorted(wishes)]
 
 
-def _wish(owner: Owner, declared: Declared) -> _Wish:
+def _wish(owner: Owner, declared: DeclaredJob) -> _DesiredJob:
     document = {**declared.document, **owner.mark}
     for field in INSTANT_FIELDS:
         if isinstance(at := document.get(field), datetime):
             if at.tzinfo is None:
                 raise Invalid.field(field, "has no UTC offset", "Write datetime(…, tzinfo=UTC).")
             document[field] = at.astimezone(UTC)
-    refuse_house(document)
+    refuse_builtin(document)
     definition = checked(with_instants(document))
     stored = json.dumps(document_of(definition, document), allow_nan=False)
-    return _Wish(owner, definition, json.loads(stored), declared.payload)
+    return _DesiredJob(owner, definition, json.loads(stored), declared.payload)
 
 
-async def _look(scope: Scope, owner: Owner, wishes: Sequence[_Wish]) -> tuple[dict[str, JobRow], list[str]]:
+async def _look(scope: Scope, owner: Owner, wishes: Sequence[_DesiredJob]) -> tuple[dict[str, JobRow], list[str]]:
     """The jobs of these names, and the names of those that the code no longer has; `Invalid` for what cannot be."""
     names = [wish.name for wish in wishes]
     async with acquire(scope.pool) as connection:
@@ -193,7 +193,7 @@ def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
         raise Invalid.fields(faults, hint)
 
 
-def _conflicts(job: JobRow, wish: _Wish) -> list[FieldError]:
+def _conflicts(job: JobRow, wish: _DesiredJob) -> list[FieldError]:
     """Why a job that is there cannot become what is wished."""
     owner = job.document.get("declaredBy")
     if not wish.owner.may_declare(owner):
@@ -214,20 +214,20 @@ def _way_out(job: JobRow, owner: Owner) -> str | None:
     return None if theirs is None or owner.may_declare(theirs) else owner.way_out(theirs)
 
 
-def _fate(job: JobRow | None, wish: _Wish) -> _Fate:
+def _fate(job: JobRow | None, wish: _DesiredJob) -> _Fate:
     if job is None:
         return _Fate.created
     return _Fate.changed if _differing(job, wish) else _Fate.unchanged
 
 
-def _differing(job: JobRow, wish: _Wish) -> list[str]:
+def _differing(job: JobRow, wish: _DesiredJob) -> list[str]:
     """The fields in which a stored job is not what is wished; whether it is paused is none of them."""
     fields = sorted({*job.document, *wish.document})
     differing = [field for field in fields if job.document.get(field) != wish.document.get(field)]
     return differing if job.payload == wish.payload else [*differing, "payload"]
 
 
-async def _apply(scope: Scope, wish: _Wish) -> _Fate:
+async def _apply(scope: Scope, wish: _DesiredJob) -> _Fate:
     """Whoever comes second finds the job as it should be, and writes nothing."""
     for left in reversed(range(TRIES)):
         try:
@@ -238,19 +238,19 @@ async def _apply(scope: Scope, wish: _Wish) -> _Fate:
     raise AssertionError("there is at least one try")
 
 
-async def _write(scope: Scope, wish: _Wish) -> _Fate:
-    joined, woken = Joined(), list[Woken]()
+async def _write(scope: Scope, wish: _DesiredJob) -> _Fate:
+    joined, woken = JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, wish.name)
         fate = _fate(job, wish)
         if job is None:
-            written = Written(wish.document, wish.payload)
+            written = JobDocument(wish.document, wish.payload)
             job, joined, woken = await add_job(connection, scope, wish.definition, written)
         elif fate is _Fate.changed:
             joined = await _change(connection, job, wish)
     announce(scope, joined, woken)
     if fate is _Fate.changed:
-        await move_waiting.relane_now(scope, [job.id])
+        await move_waiting.move_waiting_now(scope, [job.id])
     return fate
 
 
@@ -259,7 +259,7 @@ async def _lock(connection: Connection, scope: Scope, name: str) -> JobRow | Non
     return None if found is None else await jobs.lock_job(connection, found.id)
 
 
-async def _change(connection: Connection, job: JobRow, wish: _Wish) -> Joined:
+async def _change(connection: Connection, job: JobRow, wish: _DesiredJob) -> JoinedSlots:
     _refuse(_conflicts(job, wish), _way_out(job, wish.owner))
     _, joined = await rewrite_job(connection, job, {**wish.document, "status": job.status.name}, wish.payload)
     fields = {"fields": _differing(job, wish), "application": wish.owner.name}

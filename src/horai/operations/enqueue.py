@@ -6,15 +6,15 @@ from datetime import datetime
 
 from horai.core.errors import Duplicate
 from horai.db import instances
-from horai.db.claims import Woken
-from horai.db.instances import Made, Unkeyed
+from horai.db.claims import Claimable
+from horai.db.instances import MadeInstance, Unkeyed
 from horai.db.pool import Connection, transaction
 from horai.operations import request_keys
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, job_not_found
 
 
-async def enqueue_within(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Woken]:
+async def enqueue_within(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Claimable]:
     """One statement for all items, durable when it returns unless a transaction is open. The caller wakes."""
     if len(items) == 1:
         one = await instances.enqueue_one(connection, tenant_id, job, items[0])
@@ -30,9 +30,9 @@ async def enqueue_many(
     scope: Scope, job: str, at: datetime | None, payloads: Iterable[Sequence[str | None]]
 ) -> list[int]:
     """Instances for batch after batch of payloads, all or none. The next batch is made ready while one is written."""
-    made: list[Made | None] = []
+    made: list[MadeInstance | None] = []
     async with transaction(scope.pool) as connection:
-        writing: asyncio.Task[Made | None] | None = None
+        writing: asyncio.Task[MadeInstance | None] | None = None
         try:
             for batch in payloads:
                 if writing is not None:
@@ -52,7 +52,7 @@ async def enqueue_many(
 
 async def enqueue_once(scope: Scope, job: str, item: Unkeyed, once: Once) -> tuple[int, bool]:
     """An instance per idempotency key: its id, and whether this call made it."""
-    woken: list[Woken] = []
+    woken: list[Claimable] = []
     async with transaction(scope.pool) as connection:
         request = request_keys.request_key(scope, f"enqueue:{job}", once)
         if await request_keys.take(connection, request):

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import structlog
 
 from horai.core.calls import instance_key, slot_key
-from horai.core.outcome import Bury, Retry
-from horai.db.claims import Held, RunningRow
+from horai.core.outcome import Bury, RetryAt
+from horai.db.claims import Claim, RunningRow
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ class FailureLog:
         self._written: Counter[tuple[bool, str, str] | bool] = Counter()
         self._left_out: Counter[str] = Counter()
 
-    def note(self, origin: Origin, held: Held, decision: Retry | Bury, *, is_late: bool = False) -> None:
+    def note(self, origin: Origin, held: Claim, decision: RetryAt | Bury, *, is_late: bool = False) -> None:
         """Write the line of one failed attempt. `is_late`: its instance has moved on, so the decision does not hold."""
         is_dead = isinstance(decision, Bury) and not is_late
         if not self._has_room(is_dead, origin):
@@ -64,7 +64,7 @@ class FailureLog:
             said["exception"] = origin.traceback
         if is_dead:
             log.error("dead letter", **said)
-        elif isinstance(decision, Retry) and not is_late:
+        elif isinstance(decision, RetryAt) and not is_late:
             log.warning("attempt failed", **said, retry_in_s=round(decision.delay.total_seconds(), 3))
         else:
             log.warning("attempt failed after its instance had moved on", **said)

@@ -25,7 +25,7 @@ LONGEST = 2.0
 """Seconds after which a keyed request stops to take further portions: its locks are held until its end."""
 
 
-class Repeated(Exception):
+class RepeatedRequest(Exception):
     """The key was used before, by a request that has ended."""
 
     def __init__(self, answer: KeptAnswer) -> None:
@@ -71,7 +71,7 @@ class Keyed:
     async def _begin(self, scope: Scope, request: RequestKey) -> tuple[Connection, RequestKey]:
         connection = await self._stack.enter_async_context(transaction(scope.pool, Plans.FRESH))
         if not await request_keys.take(connection, request):
-            raise Repeated(_answer_of(request, await idempotency.key_holder(connection, request)))
+            raise RepeatedRequest(_answer_of(request, await idempotency.key_holder(connection, request)))
         return connection, request
 
     async def keep(self, answer: KeptAnswer) -> None:

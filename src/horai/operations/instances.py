@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
-from horai.core.job import is_house
-from horai.core.put import Verdict
+from horai.core.job import is_builtin
+from horai.core.put import PutDecision
 from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
 from horai.db import instance_queries, instances, jobs, nodes
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
-from horai.db.instances import CancelledRow, Place
+from horai.db.instances import CancelledRow, InsertTarget
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, Plans, acquire, retrying, transaction
 from horai.operations import request_keys
-from horai.operations.cancel import Cancelled
-from horai.operations.put import Answer, Put, put_all
+from horai.operations.cancel import CancelResult
+from horai.operations.put import Put, PutResult, put_all
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, job_not_found, require_job
 from horai.text import Hint, Refused, Wrong
@@ -32,33 +32,33 @@ class Item:
     key: str | None = None
 
 
-async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[Verdict, InstanceRow]:
+async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[PutDecision, InstanceRow]:
     """Creates or reschedules the instance of a key."""
 
-    async def attempt() -> Answer:
+    async def attempt() -> PutResult:
         async with transaction(scope.pool) as connection:
             place = await find_place(connection, scope, reference)
             return (await put_all(connection, place, [put]))[0]
 
     answer = await retrying(attempt)
-    tell(scope, [answer])
+    publish_wakes(scope, [answer])
     return answer.verdict, await read_instance(scope, answer.instance_id)
 
 
-async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> list[Answer]:
+async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> list[PutResult]:
     """All items or none, answered in their order."""
 
-    async def attempt() -> list[Answer]:
+    async def attempt() -> list[PutResult]:
         async with transaction(scope.pool) as connection:
             place = await find_place(connection, scope, reference)
             return await _insert(connection, place, items, await nodes.database_time(connection))
 
     answers = await retrying(attempt)
-    tell(scope, answers)
+    publish_wakes(scope, answers)
     return answers
 
 
-def tell(scope: Scope, answers: Sequence[Answer | Cancelled]) -> None:
+def publish_wakes(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> None:
     """After the commit: whoever may claim what was made, and whoever holds what was superseded."""
     scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
     for answer in answers:
@@ -66,7 +66,7 @@ def tell(scope: Scope, answers: Sequence[Answer | Cancelled]) -> None:
             scope.wakeups.claim_ended(answer.ended.instance_id, answer.ended.fence)
 
 
-async def _insert(connection: Connection, place: Place, items: Sequence[Item], now: datetime) -> list[Answer]:
+async def _insert(connection: Connection, place: InsertTarget, items: Sequence[Item], now: datetime) -> list[PutResult]:
     keyed = [Put(item.key, item.at or now, item.payload) for item in items if item.key is not None]
     unkeyed = [(item.at, item.payload) for item in items if item.key is None]
     put = iter(await put_all(connection, place, keyed))
@@ -74,13 +74,13 @@ async def _insert(connection: Connection, place: Place, items: Sequence[Item], n
     return [next(put) if item.key is not None else _inserted(next(made)) for item in items]
 
 
-def _inserted(woken: Woken) -> Answer:
-    return Answer(Verdict.INSERTED, woken.id, woken)
+def _inserted(woken: Claimable) -> PutResult:
+    return PutResult(PutDecision.INSERTED, woken.id, woken)
 
 
 async def trigger(scope: Scope, reference: str, payload: str | None, once: Once) -> InstanceRow:
     """Runs the job now, once per key; refused while nobody would run it."""
-    made: Woken | None = None
+    made: Claimable | None = None
     row: InstanceRow | None = None
     async with transaction(scope.pool) as connection:
         job = await _runs(connection, await _share(connection, scope, reference), payload)
@@ -108,7 +108,7 @@ async def _runs(connection: Connection, job: JobRow, payload: str | None) -> Job
 
 async def _require_dispatcher(connection: Connection, job: JobRow) -> None:
     """A function may wait for its worker as long as anybody is there at all; HTTP, and what is Horai's own, needs a node."""
-    needs_node = job.document["target"]["type"] == "http" or is_house(job.document)
+    needs_node = job.document["target"]["type"] == "http" or is_builtin(job.document)
     able = {Role.executor} if needs_node else {Role.executor, Role.worker}
     if not any(able.intersection(node.roles) for node in await nodes.live_nodes(connection)):
         raise DispatcherDown(
@@ -178,10 +178,10 @@ async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow
     return job
 
 
-def _place_of(job: JobRow) -> Place:
-    return Place(job.id, job.tenant_id, job.lane_now, job.payload)
+def _place_of(job: JobRow) -> InsertTarget:
+    return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
 
 
-async def find_place(connection: Connection, scope: Scope, reference: str) -> Place:
+async def find_place(connection: Connection, scope: Scope, reference: str) -> InsertTarget:
     """Where new instances of a job go; the job is held until the caller's transaction ends."""
     return _place_of(await _share(connection, scope, reference))

@@ -12,11 +12,11 @@ from horai.db import jobs, nodes
 from horai.db.jobs import JobRow, JobWrite
 from horai.db.pool import Connection
 from horai.operations import job_schedule
-from horai.operations.job_schedule import Joined
+from horai.operations.job_schedule import JoinedSlots
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class JobDocument:
     """A definition as the user wrote it: the checked document and its payload as JSON text."""
 
     document: Mapping[str, Any]
@@ -24,8 +24,8 @@ class Written:
 
 
 async def fresh(
-    connection: Connection, tenant_id: int, definition: Definition, written: Written, now: datetime
-) -> tuple[JobWrite, Joined]:
+    connection: Connection, tenant_id: int, definition: Definition, written: JobDocument, now: datetime
+) -> tuple[JobWrite, JoinedSlots]:
     """What a new job is written as, with the schedule that it follows itself."""
     job_schedule.require_a_slot(definition.timing, now)
     joined = await job_schedule.join(connection, definition.own_timing, now)
@@ -44,7 +44,7 @@ async def fresh(
 
 async def rewrite(
     connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
-) -> tuple[JobRow, Joined]:
+) -> tuple[JobRow, JoinedSlots]:
     """Another definition for a job that the caller holds; what it was before decides which of its slots go on."""
     definition = jobs.definition_of(document)
     now = await nodes.database_time(connection)

@@ -8,12 +8,12 @@ from horai.core.job import Definition, JobStatus
 from horai.core.timing import NONE_BETWEEN, Timing
 from horai.db import catch_ups as deferred
 from horai.db import jobs, schedules
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection
-from horai.db.schedules import Cursor
+from horai.db.schedules import ScheduleCursor
 from horai.operations import catch_ups as catchups
-from horai.operations.catch_ups import Passed
+from horai.operations.catch_ups import PassedSlots
 from horai.operations.scope import Scope
 from horai.text import Wrong
 from horai.time.cron import NO_NEXT_FIRE
@@ -23,10 +23,10 @@ _MOMENT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedSlots:
     """A job's schedule, held against the trigger until commit. `is_behind`: late slots of the job are to be made."""
 
-    cursor: Cursor | None = None
+    cursor: ScheduleCursor | None = None
     is_behind: bool = False
 
     @property
@@ -35,7 +35,7 @@ class Joined:
         return None if self.cursor is None else self.cursor.schedule_id
 
 
-def announce(scope: Scope, joined: Joined, woken: list[Woken]) -> None:
+def announce(scope: Scope, joined: JoinedSlots, woken: list[Claimable]) -> None:
     """Wakes whoever waits for the new instances, for the schedule's coming fire, and for late slots."""
     scope.wakeups.announce(woken)
     if joined.cursor is not None:
@@ -44,12 +44,12 @@ def announce(scope: Scope, joined: Joined, woken: list[Woken]) -> None:
         scope.wakeups.catchups_asked()
 
 
-async def join(connection: Connection, timing: Timing, now: datetime) -> Joined:
+async def join(connection: Connection, timing: Timing, now: datetime) -> JoinedSlots:
     """The schedule that a job with this timing follows, held until commit: made where it is the first."""
     next_fire = None if timing.rhythm is None else next_after(timing.rhythm.schedule, now)
     if timing.rhythm is None or next_fire is None:
-        return Joined()
-    return Joined(await schedules.join_schedule(connection, timing.rhythm, next_fire, now))
+        return JoinedSlots()
+    return JoinedSlots(await schedules.join_schedule(connection, timing.rhythm, next_fire, now))
 
 
 def require_a_slot(timing: Timing, now: datetime) -> None:
@@ -61,7 +61,9 @@ def require_a_slot(timing: Timing, now: datetime) -> None:
     raise Invalid.field("endAt", NONE_BETWEEN if timing.start_at else Wrong.NONE_FROM_NOW())
 
 
-async def rejoin(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> tuple[Joined, datetime]:
+async def rejoin(
+    connection: Connection, job: JobRow, definition: Definition, now: datetime
+) -> tuple[JoinedSlots, datetime]:
     """The schedule of a job that is written anew, and from when on its slots count; each of them is accounted for."""
     before, timing = jobs.definition_of(job.document).own_timing, definition.own_timing
     if before != timing:
@@ -79,29 +81,29 @@ async def rejoin(connection: Connection, job: JobRow, definition: Definition, no
 
 
 async def _change_over(
-    connection: Connection, job: JobRow, timing: Timing, left: Cursor, joined: Joined, now: datetime
-) -> tuple[Joined, datetime]:
+    connection: Connection, job: JobRow, timing: Timing, left: ScheduleCursor, joined: JoinedSlots, now: datetime
+) -> tuple[JoinedSlots, datetime]:
     """From one schedule to another of the same calendar, whose cursors may differ: no slot twice, and none lost."""
     assert joined.cursor is not None  # noqa: S101 — the caller asked
     assert timing.rhythm is not None  # noqa: S101
     since = _not_made(job, left)
-    passed = Passed(job.id, timing.rhythm, max(since, job.active_from + _MOMENT), joined.cursor)
+    passed = PassedSlots(job.id, timing.rhythm, max(since, job.active_from + _MOMENT), joined.cursor)
     is_behind = await catchups.make_up_for(connection, passed, now, "MISFIRE")
-    return Joined(joined.cursor, is_behind), max(job.active_from, since - _MOMENT)
+    return JoinedSlots(joined.cursor, is_behind), max(job.active_from, since - _MOMENT)
 
 
 async def make_up_for_pause(
-    connection: Connection, job: JobRow, timing: Timing, joined: Joined, now: datetime
-) -> Joined:
+    connection: Connection, job: JobRow, timing: Timing, joined: JoinedSlots, now: datetime
+) -> JoinedSlots:
     """The slots of a pause that ends: by the misfire policy, as after a downtime."""
     if joined.cursor is None or timing.rhythm is None:
         return joined
     since = max(job.missed_from or job.active_from, job.active_from + _MOMENT)
-    passed = Passed(job.id, timing.rhythm, since, joined.cursor)
-    return Joined(joined.cursor, await catchups.make_up_for(connection, passed, now, "PAUSED"))
+    passed = PassedSlots(job.id, timing.rhythm, since, joined.cursor)
+    return JoinedSlots(joined.cursor, await catchups.make_up_for(connection, passed, now, "PAUSED"))
 
 
-def decided_until(job: JobRow, joined: Joined) -> datetime:
+def decided_until(job: JobRow, joined: JoinedSlots) -> datetime:
     """From when on its slots count: a schedule that it went over to during a pause may be behind the one that it left."""
     if job.missed_from is None or joined.cursor is None or joined.cursor.fire_time >= job.missed_from:
         return job.active_from
@@ -112,13 +114,13 @@ def _resumes(job: JobRow, definition: Definition) -> bool:
     return job.status is JobStatus.PAUSED and definition.status is JobStatus.ACTIVE
 
 
-def missed_from(job: JobRow, cursor: Cursor | None) -> datetime | None:
+def missed_from(job: JobRow, cursor: ScheduleCursor | None) -> datetime | None:
     """From when on a job that is paused misses slots: its schedule, held until commit, may itself be behind."""
     if job.status is JobStatus.PAUSED:
         return job.missed_from
     return None if cursor is None else _not_made(job, cursor)
 
 
-def _not_made(job: JobRow, cursor: Cursor) -> datetime:
+def _not_made(job: JobRow, cursor: ScheduleCursor) -> datetime:
     """The first instant whose slot a schedule has not made for the job; a slot half made has passed it or not."""
     return cursor.fire_time + _MOMENT if 0 < job.id <= cursor.last_job else cursor.fire_time

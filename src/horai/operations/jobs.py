@@ -10,30 +10,30 @@ from datetime import datetime
 from typing import Any
 
 from horai.core.errors import Conflict, Duplicate
-from horai.core.job import Definition, JobStatus, checked, is_house, refuse_house
+from horai.core.job import Definition, JobStatus, checked, is_builtin, refuse_builtin
 from horai.core.job_patch import amended
 from horai.core.masking import revealed_target
 from horai.db import instances, jobs, nodes, schedules
-from horai.db.claims import Woken
-from horai.db.instances import Place
+from horai.db.claims import Claimable
+from horai.db.instances import InsertTarget
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, transaction
 from horai.operations import job_rows, job_schedule, overlap, request_keys, tick_job
-from horai.operations.job_rows import Written
-from horai.operations.job_schedule import Joined
+from horai.operations.job_rows import JobDocument
+from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, hold_job
 from horai.text import Hint, Refused
 
 
-async def create_job(scope: Scope, written: Written, once: Once | None = None) -> JobRow:
+async def create_job(scope: Scope, written: JobDocument, once: Once | None = None) -> JobRow:
     """A new job, with its one instance when it has `at` or `delay`. Durable when it returns."""
-    refuse_house(written.document)
+    refuse_builtin(written.document)
     definition = checked(written.document)
     if target := written.document.get("target"):
         revealed_target(target, None, "target")
     request = request_keys.request_key(scope, "create-job", once) if once else None
-    job, joined, woken = None, Joined(), list[Woken]()
+    job, joined, woken = None, JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
         if await request_keys.take(connection, request):
             job, joined, woken = await add_job(connection, scope, definition, written)
@@ -46,8 +46,8 @@ async def create_job(scope: Scope, written: Written, once: Once | None = None) -
 
 
 async def add_job(
-    connection: Connection, scope: Scope, definition: Definition, written: Written
-) -> tuple[JobRow, Joined, list[Woken]]:
+    connection: Connection, scope: Scope, definition: Definition, written: JobDocument
+) -> tuple[JobRow, JoinedSlots, list[Claimable]]:
     """A new job in the caller's transaction; `Duplicate` when its name is taken. Announce it after the commit."""
     now = await nodes.database_time(connection)
     write, joined = await job_rows.fresh(connection, scope.tenant_id, definition, written, now)
@@ -60,14 +60,16 @@ async def add_job(
     return job, joined, await _first_instances(connection, job, definition, now)
 
 
-async def _first_instances(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> list[Woken]:
+async def _first_instances(
+    connection: Connection, job: JobRow, definition: Definition, now: datetime
+) -> list[Claimable]:
     """The one instance of `at` and `delay`, and the first of a job that counts from the end of its runs."""
     if definition.timing.after_finish is not None:
         return (await overlap.open_gates(connection, [job.id])).woken
     at = definition.at if definition.delay is None else now + definition.delay
     if at is None:
         return []
-    place = Place(job.id, job.tenant_id, job.lane_now, job.payload)
+    place = InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
     return await instances.insert_many(connection, place, [(at, None)])
 
 
@@ -78,7 +80,7 @@ async def _name_taken(connection: Connection, scope: Scope, name: str) -> Duplic
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JobChange:
     """What a PATCH brings: fields to merge (None takes one away), and a new payload where `sets_payload`."""
 
     fields: Mapping[str, Any]
@@ -87,29 +89,29 @@ class Change:
     if_version: int | None = None
 
 
-async def change_job(scope: Scope, reference: str, change: Change) -> JobRow:
+async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
     """Merges fields into the definition; whoever asked with an old version changes nothing."""
     async with transaction(scope.pool) as connection:
         job = await hold_job(connection, scope, reference, change.if_version)
         payload = change.payload if change.sets_payload else job.payload
-        refuse_house(job.document)
+        refuse_builtin(job.document)
         fields = dict(change.fields)
         if fields.get("target"):
             fields["target"] = revealed_target(fields["target"], job.document.get("target"), "target")
         document = amended(job.document, job.status, fields)
-        refuse_house(document)
+        refuse_builtin(document)
         ticks = await jobs.ticks_of(connection, job.id)
         changed, joined = await rewrite_job(connection, job, document, payload)
         named = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": named})
     job_schedule.announce(scope, joined, [])
-    await tick_job.relane_both(scope, job, ticks)
+    await tick_job.move_both(scope, job, ticks)
     return changed
 
 
 async def rewrite_job(
     connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
-) -> tuple[JobRow, Joined]:
+) -> tuple[JobRow, JoinedSlots]:
     """Writes another definition for a job that the caller holds; `document` is whole, its status included.
 
     Under the same calendar its slots go on where they were; under another one they begin now.
@@ -127,7 +129,7 @@ async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
             await pause_held(connection, ticks, note)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_PAUSED", {"note": note})
-    await tick_job.relane_both(scope, job, ticks)
+    await tick_job.move_both(scope, job, ticks)
     return paused
 
 
@@ -150,13 +152,15 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
             _, joined = await resume_held(connection, ticks, note, now)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
     job_schedule.announce(scope, joined, [])
-    await tick_job.relane_both(scope, job, ticks)
+    await tick_job.move_both(scope, job, ticks)
     return resumed
 
 
-async def resume_held(connection: Connection, job: JobRow, note: str | None, now: datetime) -> tuple[JobRow, Joined]:
+async def resume_held(
+    connection: Connection, job: JobRow, note: str | None, now: datetime
+) -> tuple[JobRow, JoinedSlots]:
     """Resume a job that the caller holds, in its transaction; announce it after the commit."""
-    write, joined = job_rows.as_is(job), Joined()
+    write, joined = job_rows.as_is(job), JoinedSlots()
     if job.status is JobStatus.PAUSED:
         joined = await job_schedule.join(connection, write.timing, now)
         joined = await job_schedule.make_up_for_pause(connection, job, write.timing, joined, now)
@@ -172,7 +176,7 @@ async def delete_job(scope: Scope, reference: str, if_version: int | None = None
         await remove_job(connection, job)
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
             await job_rows.withdraw(connection, ticks, "JOB_DELETED")
-    await tick_job.relane_both(scope, job, ticks)
+    await tick_job.move_both(scope, job, ticks)
 
 
 async def remove_job(connection: Connection, job: JobRow) -> None:
@@ -186,7 +190,7 @@ async def _require_unused(connection: Connection, scope: Scope, job: JobRow) -> 
 
     A feature that begins to need the job locks it meanwhile, so this check runs before or after that.
     """
-    if is_house(job.document):
+    if is_builtin(job.document):
         raise Conflict(Refused.JOB_IS_OURS(job=job.name), Hint.DELETE_ITS_OWNER())
     for hooks in scope.hooks:
         if hooks.may_delete is not None:

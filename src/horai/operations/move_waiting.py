@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from horai.core.states import CancelReason
 from horai.db import instances, jobs
-from horai.db.claims import Woken
-from horai.db.instances import Lanes
-from horai.db.jobs import Relane
+from horai.db.claims import Claimable
+from horai.db.instances import WaitingLanes
+from horai.db.jobs import WaitingMove
 from horai.db.pool import Connection, acquire
 from horai.operations.job_hooks import JobHooks
 from horai.operations.scope import Scope
@@ -21,12 +21,12 @@ BATCHES_AT_ONCE = 10
 JOBS_AT_ONCE = 20
 
 
-async def relane_now(scope: Scope, job_ids: Sequence[int]) -> None:
+async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
     """Move the instances of up to `JOBS_AT_ONCE` of these jobs; the engine moves the rest."""
-    woken, is_done = list[Woken](), False
+    woken, is_done = list[Claimable](), False
     try:
         async with acquire(scope.pool) as connection:
-            marked = await jobs.jobs_to_relane(connection, JOBS_AT_ONCE + 1, only=job_ids)
+            marked = await jobs.jobs_to_move(connection, JOBS_AT_ONCE + 1, only=job_ids)
             done = [await _relane(connection, relane, scope.hooks, woken) for relane in marked[:JOBS_AT_ONCE]]
             is_done = all(done) and len(marked) <= JOBS_AT_ONCE
     finally:
@@ -36,14 +36,16 @@ async def relane_now(scope: Scope, job_ids: Sequence[int]) -> None:
             scope.wakeups.relane_asked()
 
 
-async def relane_some(connection: Connection, relane: Relane, hooks: Sequence[JobHooks]) -> list[Woken]:
+async def move_waiting_batch(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> list[Claimable]:
     """Moves or cancels up to `BATCH` × `BATCHES_AT_ONCE` rows, and marks the job when none is left."""
-    woken: list[Woken] = []
+    woken: list[Claimable] = []
     await _relane(connection, relane, hooks, woken)
     return woken
 
 
-async def _relane(connection: Connection, relane: Relane, hooks: Sequence[JobHooks], woken: list[Woken]) -> bool:
+async def _relane(
+    connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks], woken: list[Claimable]
+) -> bool:
     """Move or cancel up to `BATCH` × `BATCHES_AT_ONCE` rows. Return whether none is left."""
     for _ in range(BATCHES_AT_ONCE):
         async with connection.transaction():
@@ -62,7 +64,7 @@ async def _relane(connection: Connection, relane: Relane, hooks: Sequence[JobHoo
     return False
 
 
-async def _lanes(connection: Connection, relane: Relane, hooks: Sequence[JobHooks]) -> Lanes:
+async def _lanes(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> WaitingLanes:
     """Return where the rows of a job belong. Rows that a feature has made may have a lane of their own."""
     if relane.lane != 0:
         for hook in hooks:
@@ -70,26 +72,26 @@ async def _lanes(connection: Connection, relane: Relane, hooks: Sequence[JobHook
                 hook.waiting_lane is not None
                 and (low := await hook.waiting_lane(connection, relane.job_id)) is not None
             ):
-                return Lanes(relane.lane, low, relane.is_gated)
-    return Lanes(relane.lane, relane.lane, relane.is_gated)
+                return WaitingLanes(relane.lane, low, relane.is_gated)
+    return WaitingLanes(relane.lane, relane.lane, relane.is_gated)
 
 
-async def _take_away(connection: Connection, relane: Relane, hooks: Sequence[JobHooks]) -> int:
+async def _take_away(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> int:
     waiting = await instances.lock_waiting(connection, relane.job_id, BATCH)
     cancelled = await instances.cancel_live(connection, waiting, CancelReason.JOB_DELETED, running=False)
     cleared = [await hook.clear(connection, relane.job_id, BATCH) for hook in hooks if hook.clear is not None]
     return len(cancelled) + sum(cleared)
 
 
-async def _is_gone(connection: Connection, relane: Relane, hooks: Sequence[JobHooks]) -> bool:
+async def _is_gone(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> bool:
     if await instances.has_waiting(connection, relane.job_id):
         return False
     are_clear = [await hook.is_clear(connection, relane.job_id) for hook in hooks if hook.is_clear is not None]
     return all(are_clear)
 
 
-async def _mark_if(is_done: bool, connection: Connection, relane: Relane) -> bool:
+async def _mark_if(is_done: bool, connection: Connection, relane: WaitingMove) -> bool:
     """Mark the job as moved. A row that another transaction locked was passed over: then the next round moves it."""
     if is_done:
-        await jobs.mark_relaned(connection, relane)
+        await jobs.mark_moved(connection, relane)
     return is_done

@@ -7,14 +7,14 @@ is kept as a late result.
 import random
 
 from horai.core.errors import StaleOutcome
-from horai.core.outcome import Bury, Decision, FailedRetryable, FailedUnrecoverable, Outcome, Retry, Succeeded, plan
+from horai.core.outcome import Bury, Decision, FailedRetryable, FailedUnrecoverable, Outcome, RetryAt, Succeeded, plan
 from horai.core.retry import RetryPolicy
 from horai.core.states import State
 from horai.db import claims, jobs, settlements
-from horai.db.claims import Held, LateResult
+from horai.db.claims import Claim, LateResult
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import Connection, acquire, transaction
-from horai.db.settlements import Applied
+from horai.db.settlements import SettledRows
 from horai.operations.failure_log import Origin, failures
 from horai.operations.instances import read_instance
 from horai.operations.scope import Scope
@@ -25,9 +25,9 @@ async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Ou
     """Settles the running attempt with this fence; `StaleOutcome` when it has lost its say."""
     async with transaction(scope.pool) as connection:
         held = await claims.running_by_fence(connection, scope.tenant_id, instance_id, fence)
-        applied, decision = (Applied(), None) if held is None else await _settle(connection, held, outcome)
+        applied, decision = (SettledRows(), None) if held is None else await _settle(connection, held, outcome)
     instance = await read_instance(scope, instance_id)
-    if held is not None and applied.ids and isinstance(decision, Retry | Bury):
+    if held is not None and applied.ids and isinstance(decision, RetryAt | Bury):
         failures.note(Origin(scope.tenant, instance.job, instance.idem_key), held, decision)
     if not applied.ids and not _is_repeated(instance, fence, outcome):
         raise await _keep_late(scope, instance, fence, outcome)
@@ -49,7 +49,7 @@ def _is_repeated(instance: InstanceRow, fence: int, outcome: Outcome) -> bool:
             return False
 
 
-async def _settle(connection: Connection, held: Held, outcome: Outcome) -> tuple[Applied, Decision]:
+async def _settle(connection: Connection, held: Claim, outcome: Outcome) -> tuple[SettledRows, Decision]:
     (job,) = await jobs.jobs_to_run(connection, {held.job_id: 0})
     policy = job.recipe.retry if job.recipe else RetryPolicy()
     decision = plan(policy, held.retry_count, outcome, random.uniform)
@@ -67,7 +67,7 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
             extra=extra,
         )
     attempt = max(instance.attempt - (instance.fence - fence), 0)
-    late = Held(instance.id, instance.job_id, attempt, fence, 0, 0)
+    late = Claim(instance.id, instance.job_id, attempt, fence, 0, 0)
     async with acquire(scope.pool) as connection:
         kept = await claims.keep_late(connection, [late_result(late, outcome)])
     stale = StaleOutcome(
@@ -79,7 +79,7 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
     return stale
 
 
-def late_result(held: Held, outcome: Outcome) -> LateResult:
+def late_result(held: Claim, outcome: Outcome) -> LateResult:
     """An outcome in the words of an attempt row."""
     match outcome:
         case FailedRetryable(code, message) | FailedUnrecoverable(code, message):

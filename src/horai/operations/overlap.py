@@ -11,27 +11,27 @@ from dataclasses import dataclass, field
 from horai.core.states import CancelReason
 from horai.core.wakes import OutcomeWake
 from horai.db import catch_ups, instances, overlap
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.overlap import Gate
 from horai.db.pool import Connection
-from horai.time.overlap import Row, Verdict, decide
+from horai.time.overlap import OverlapDecision, Row, decide
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenedGates:
     """What came of it: rows that may be claimed, claims that were ended, jobs that somebody else held, and jobs whose
     slots still wait.
     """
 
-    woken: list[Woken] = field(default_factory=list[Woken])
+    woken: list[Claimable] = field(default_factory=list[Claimable])
     ended: list[OutcomeWake] = field(default_factory=list[OutcomeWake])
     busy: set[int] = field(default_factory=set[int])
     waiting: set[int] = field(default_factory=set[int])
 
 
-async def open_gates(connection: Connection, job_ids: Collection[int]) -> Opened:
+async def open_gates(connection: Connection, job_ids: Collection[int]) -> OpenedGates:
     """Decides on what these jobs hold back; a job without a gate is none of ours. Announce it after the commit."""
-    opened = Opened()
+    opened = OpenedGates()
     async with connection.transaction():
         held = await overlap.lock_gates(connection, job_ids)
         active = [gate for gate in held if not gate.is_paused]
@@ -44,7 +44,7 @@ async def open_gates(connection: Connection, job_ids: Collection[int]) -> Opened
 
 
 async def _apply(
-    connection: Connection, held: Sequence[Gate], rows: Mapping[int, Sequence[Row]], opened: Opened
+    connection: Connection, held: Sequence[Gate], rows: Mapping[int, Sequence[Row]], opened: OpenedGates
 ) -> None:
     verdicts = {gate: decide(gate.overlap, rows.get(gate.job_id, ())) for gate in held}
     if cancelled := [row for verdict in verdicts.values() for row in verdict.cancelled]:
@@ -55,13 +55,13 @@ async def _apply(
     opened.waiting |= {gate.job_id for gate, verdict in verdicts.items() if _waits(rows.get(gate.job_id, ()), verdict)}
 
 
-def _waits(rows: Sequence[Row], verdict: Verdict) -> bool:
+def _waits(rows: Sequence[Row], verdict: OverlapDecision) -> bool:
     gone = {*verdict.released, *verdict.cancelled}
     return any(row.is_held and row.is_slot and row.id not in gone for row in rows)
 
 
 async def _follow_ends(
-    connection: Connection, held: Sequence[Gate], rows: Mapping[int, Sequence[Row]], opened: Opened
+    connection: Connection, held: Sequence[Gate], rows: Mapping[int, Sequence[Row]], opened: OpenedGates
 ) -> None:
     """The slot after the last one, for jobs that have none under way."""
     idle = [gate for gate in held if not any(row.is_slot for row in rows.get(gate.job_id, ()))]

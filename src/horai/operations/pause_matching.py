@@ -14,7 +14,7 @@ from horai.db.jobs import JobFilter, JobRow
 from horai.db.pool import Connection, acquire, limit_lock_wait, transaction
 from horai.operations import job_schedule, move_waiting
 from horai.operations.bulk import HELD_UP, PATIENCE
-from horai.operations.job_schedule import Joined
+from horai.operations.job_schedule import JoinedSlots
 from horai.operations.jobs import pause_held, resume_held
 from horai.operations.scope import Scope, job_not_found
 
@@ -23,7 +23,7 @@ PORTION = 50
 
 
 @dataclass(slots=True)
-class Changed:
+class PauseSummary:
     """`held`: another transaction was changing these jobs; `more`: further jobs may match."""
 
     matched: int = 0
@@ -56,10 +56,12 @@ def resuming(note: str | None) -> Verb:
     return Verb(JobStatus.ACTIVE, "JOB_RESUMED", note)
 
 
-async def change_matching(scope: Scope, verb: Verb, only: JobFilter, limit: int, *, dry_run: bool = False) -> Changed:
+async def change_matching(
+    scope: Scope, verb: Verb, only: JobFilter, limit: int, *, dry_run: bool = False
+) -> PauseSummary:
     """Pause or resume the jobs that match and are not yet so, oldest first, at most `limit`; a dry run counts them."""
     await _require_names(scope, only)
-    wanted, result = replace(only, status=verb.other), Changed()
+    wanted, result = replace(only, status=verb.other), PauseSummary()
     after, ends_at = 0, time.monotonic() + scope.longest
     while True:
         size = min(limit - result.matched, PORTION)
@@ -87,7 +89,7 @@ async def _require_names(scope: Scope, only: JobFilter) -> None:
             raise job_not_found(name)
 
 
-async def _change(scope: Scope, verb: Verb, ids: Sequence[int], result: Changed) -> None:
+async def _change(scope: Scope, verb: Verb, ids: Sequence[int], result: PauseSummary) -> None:
     try:
         result.changed += await _portion(scope, verb, ids)
     except HELD_UP:
@@ -107,11 +109,11 @@ async def _portion(scope: Scope, verb: Verb, ids: Sequence[int]) -> int:
         await jobs.insert_events(connection, scope.tenant_id, changed, verb.event, {"note": verb.note})
     for each in joined:
         job_schedule.announce(scope, each, [])
-    await move_waiting.relane_now(scope, [job.id for job in held])
+    await move_waiting.move_waiting_now(scope, [job.id for job in held])
     return len(changed)
 
 
-async def _write(connection: Connection, verb: Verb, held: Sequence[JobRow]) -> list[Joined]:
+async def _write(connection: Connection, verb: Verb, held: Sequence[JobRow]) -> list[JoinedSlots]:
     """Write the jobs by schedule, so that two requests wait for schedules in the same order."""
     ordered = sorted(held, key=lambda job: (job.schedule_id or 0, job.id))
     if verb.status is JobStatus.PAUSED:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from horai.core.put import Intent, PayloadMissing, Plan, Verdict, decide_live, decide_past, is_repeat
+from horai.core.put import PayloadMissing, Plan, PutDecision, PutOptions, decide_live, decide_past, is_repeat
 from horai.core.wakes import OutcomeWake
 from horai.db import instances
-from horai.db.claims import Woken
-from horai.db.instances import KeyPast, LiveOfKey, Place, Wish
+from horai.db.claims import Claimable
+from horai.db.instances import InsertTarget, KeyPast, LiveOfKey, NewInstance
 from horai.db.pool import Connection
 
 ROUNDS = 100
@@ -25,30 +25,30 @@ class Put:
     key: str
     at: datetime
     payload: str | None = None
-    intent: Intent = field(default_factory=Intent)
+    intent: PutOptions = field(default_factory=PutOptions)
     needs_payload: bool = False
     """The put may move a live instance, which has its payload, but not create one without."""
 
     @property
-    def wish(self) -> Wish:
+    def wish(self) -> NewInstance:
         """As the store takes it."""
-        return Wish(self.key, self.at, self.payload, self.intent.version)
+        return NewInstance(self.key, self.at, self.payload, self.intent.version)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PutResult:
     """What became of a wish, and of which instance."""
 
-    verdict: Verdict
+    verdict: PutDecision
     instance_id: int
-    woken: Woken | None = None
+    woken: Claimable | None = None
     ended: OutcomeWake | None = None
     """The claim that was superseded: its holder is to be told after the commit."""
 
 
-async def put_all(connection: Connection, place: Place, wishes: Sequence[Put]) -> list[Answer]:
+async def put_all(connection: Connection, place: InsertTarget, wishes: Sequence[Put]) -> list[PutResult]:
     """Decides every wish in the caller's transaction; the same key twice is decided twice, in order."""
-    answers: dict[int, Answer] = {}
+    answers: dict[int, PutResult] = {}
     waiting: list[int] = list(range(len(wishes)))
     for _ in range(ROUNDS + len(wishes)):
         if not waiting:
@@ -60,33 +60,37 @@ async def put_all(connection: Connection, place: Place, wishes: Sequence[Put]) -
     raise RuntimeError(f"keys of job {place.job_id} kept changing under {ROUNDS} looks")
 
 
-async def _decide(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, Answer]:
+async def _decide(connection: Connection, place: InsertTarget, puts: Sequence[Put]) -> dict[str, PutResult]:
     live = await instances.live_of_keys(connection, place.job_id, [put.key for put in puts])
     answers = await _insert_fresh(connection, place, [put for put in puts if put.key not in live])
     verdicts = {put.key: _verdict(put, live[put.key]) for put in puts if put.key in live}
     chosen = [(live[put.key], put.wish, verdicts[put.key]) for put in puts if put.key in verdicts]
-    answers |= await _move(connection, [(row, wish) for row, wish, verdict in chosen if verdict is Verdict.UPDATED])
-    answers |= await _replace(connection, place, [(row, wish) for row, wish, v in chosen if v is Verdict.SUPERSEDED])
+    answers |= await _move(connection, [(row, wish) for row, wish, verdict in chosen if verdict is PutDecision.UPDATED])
+    answers |= await _replace(
+        connection, place, [(row, wish) for row, wish, v in chosen if v is PutDecision.SUPERSEDED]
+    )
     for row, wish, verdict in chosen:
-        if verdict is Verdict.IGNORED:
-            answers[wish.key] = Answer(verdict, row.id, row.woken)
+        if verdict is PutDecision.IGNORED:
+            answers[wish.key] = PutResult(verdict, row.id, row.woken)
     return answers
 
 
-def _verdict(put: Put, live: LiveOfKey) -> Verdict:
+def _verdict(put: Put, live: LiveOfKey) -> PutDecision:
     asked = Plan(put.intent.version, put.at, put.payload)
     repeats = is_repeat(asked, Plan(live.version, live.fire_time, live.payload))
     return decide_live(live.state, live.version, put.intent, repeats=repeats)
 
 
-async def _move(connection: Connection, moves: Sequence[tuple[LiveOfKey, Wish]]) -> dict[str, Answer]:
+async def _move(connection: Connection, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> dict[str, PutResult]:
     if not moves:
         return {}
     moved = await instances.move_planned(connection, moves)
-    return {wish.key: Answer(Verdict.UPDATED, row.id, moved[row.id]) for row, wish in moves if row.id in moved}
+    return {wish.key: PutResult(PutDecision.UPDATED, row.id, moved[row.id]) for row, wish in moves if row.id in moved}
 
 
-async def _replace(connection: Connection, place: Place, moves: Sequence[tuple[LiveOfKey, Wish]]) -> dict[str, Answer]:
+async def _replace(
+    connection: Connection, place: InsertTarget, moves: Sequence[tuple[LiveOfKey, NewInstance]]
+) -> dict[str, PutResult]:
     """Cancels what runs and inserts its successor, which continues the fence: to a receiver it grows along the unit."""
     if not moves:
         return {}
@@ -96,29 +100,29 @@ async def _replace(connection: Connection, place: Place, moves: Sequence[tuple[L
     if len(made) < len(successors):
         raise RuntimeError("a key was taken while its superseded instance was held")
     ended = {wish.key: OutcomeWake(row.id, row.fence) for row, wish in moves}
-    return {key: Answer(Verdict.SUPERSEDED, woken.id, woken, ended[key]) for key, woken in made.items()}
+    return {key: PutResult(PutDecision.SUPERSEDED, woken.id, woken, ended[key]) for key, woken in made.items()}
 
 
-def _successor(row: LiveOfKey, wish: Wish) -> Wish:
+def _successor(row: LiveOfKey, wish: NewInstance) -> NewInstance:
     payload = row.payload if wish.payload is None else wish.payload
     version = row.version if wish.version is None else wish.version
-    return Wish(wish.key, wish.at, payload, version, supersedes=row.id, fence=row.fence)
+    return NewInstance(wish.key, wish.at, payload, version, supersedes=row.id, fence=row.fence)
 
 
-async def _insert_fresh(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, Answer]:
+async def _insert_fresh(connection: Connection, place: InsertTarget, puts: Sequence[Put]) -> dict[str, PutResult]:
     """Inserts first and looks into history after: with the key taken, whatever finished before is visible there."""
     if not puts:
         return {}
     made = await instances.insert_keyed(connection, place, [put.wish for put in puts])
     pasts = await _pasts(connection, place, [put for put in puts if put.key in made])
-    answers: dict[str, Answer] = {}
+    answers: dict[str, PutResult] = {}
     for put in puts:
         if put.key in made:
             answers[put.key] = _fresh_answer(put, made[put.key], pasts.get(put.key, KeyPast()))
-    ignored = [made[key].id for key, answer in answers.items() if answer.verdict is Verdict.IGNORED]
+    ignored = [made[key].id for key, answer in answers.items() if answer.verdict is PutDecision.IGNORED]
     if ignored:
         await instances.take_back(connection, ignored)
-    renewed = {key: pasts[key] for key, a in answers.items() if a.verdict is Verdict.INSERTED and key in pasts}
+    renewed = {key: pasts[key] for key, a in answers.items() if a.verdict is PutDecision.INSERTED and key in pasts}
     if renewed:
         await instances.inherit(connection, {made[key].id: known for key, known in renewed.items()})
     if letters := [letter for known in renewed.values() for letter in known.dead]:
@@ -126,7 +130,7 @@ async def _insert_fresh(connection: Connection, place: Place, puts: Sequence[Put
     return answers
 
 
-async def _pasts(connection: Connection, place: Place, puts: Sequence[Put]) -> dict[str, KeyPast]:
+async def _pasts(connection: Connection, place: InsertTarget, puts: Sequence[Put]) -> dict[str, KeyPast]:
     """What history knows of keys; which puts repeat their last instances is asked only where versions are equal."""
     pasts = dict(await instances.past_of_keys(connection, place.job_id, [put.key for put in puts]))
     equal = [put.wish for put in puts if put.intent.version is not None and _version(pasts, put) == put.intent.version]
@@ -139,9 +143,9 @@ def _version(pasts: Mapping[str, KeyPast], put: Put) -> int | None:
     return pasts[put.key].past.version if put.key in pasts else None
 
 
-def _fresh_answer(put: Put, made: Woken, known: KeyPast) -> Answer:
-    if decide_past(known.past, put.intent) is Verdict.IGNORED and known.last is not None:
-        return Answer(Verdict.IGNORED, known.last)
+def _fresh_answer(put: Put, made: Claimable, known: KeyPast) -> PutResult:
+    if decide_past(known.past, put.intent) is PutDecision.IGNORED and known.last is not None:
+        return PutResult(PutDecision.IGNORED, known.last)
     if put.needs_payload and put.payload is None:
         raise PayloadMissing  # the caller's transaction takes the row back
-    return Answer(Verdict.INSERTED, made.id, made)
+    return PutResult(PutDecision.INSERTED, made.id, made)

@@ -10,7 +10,7 @@ from horai.db.upcoming import next_slots
 _MOMENT = timedelta(microseconds=1)
 
 
-async def next_fires(connection: Connection, jobs: Sequence[JobRow]) -> dict[int, datetime]:
+async def next_fire_times(connection: Connection, jobs: Sequence[JobRow]) -> dict[int, datetime]:
     """The next fire time of each job by its id; those that are paused, have no schedule, or are at its end have none."""
     slots = await next_slots(connection, [job.id for job in jobs])
     fires = {job.id: _fire(job, slots[job.id]) for job in jobs if job.id in slots}

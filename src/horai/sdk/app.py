@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 
 from horai.core.errors import Invalid
 from horai.db import jobs as stored_jobs
-from horai.db.database_location import Place, choose_database
-from horai.db.instance_queries import Ended
+from horai.db.database_location import DatabaseLocation, choose_database
+from horai.db.instance_queries import EndedInstance
 from horai.db.pool import acquire
 from horai.features.workflow.declare import compare_workflows, declare_workflows
 from horai.features.workflow.service import WrittenWorkflow
 from horai.operations import declarations
-from horai.operations.declarations import Applied, Declared, Owner
+from horai.operations.declarations import DeclaredChanges, DeclaredJob, Owner
 from horai.operations.scope import Scope
 from horai.sdk.client import Client, open_client
 from horai.sdk.declaration import Options, declaration_of
@@ -81,7 +81,7 @@ class Horai:
         return MappingProxyType(self._workflows)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> DatabaseLocation:
         """The database it works on."""
         return choose_database(self._database_url, self._data_dir, os.environ)
 
@@ -149,7 +149,7 @@ class Horai:
             opening = self._clients[loop] = asyncio.create_task(open_client(self.place))
         return await asyncio.shield(opening)
 
-    async def ended(self, instance_id: int) -> Ended:
+    async def ended(self, instance_id: int) -> EndedInstance:
         """Returns when the instance is final."""
         return await (await self.client()).ended(instance_id)
 
@@ -157,11 +157,11 @@ class Horai:
         """Describe the state of the instance now, for a message."""
         return await (await self.client()).standing(instance_id)
 
-    async def declare(self) -> Applied:
+    async def declare(self) -> DeclaredChanges:
         """Makes the jobs in the database what the code says; an operator's pause survives."""
         return await self.declare_to((await self.client()).scope)
 
-    async def declare_to(self, scope: Scope, *, may_be_unnamed: bool = False) -> Applied:
+    async def declare_to(self, scope: Scope, *, may_be_unnamed: bool = False) -> DeclaredChanges:
         """Declare the jobs in another scope, then the reconcilers and workflows, which are made of the jobs.
 
         Raises `Unnamed` for an application without a name, unless the caller knows that no other one uses the database.
@@ -177,7 +177,7 @@ class Horai:
         if self.name is None:
             raise Unnamed(UNNAMED, NAME_IT)
 
-    async def compare_to(self, scope: Scope) -> Applied:
+    async def compare_to(self, scope: Scope) -> DeclaredChanges:
         """What `declare_to` would do, without doing it."""
         applied = await declarations.compare(scope, self._owner, self.declared())
         return applied + await compare_workflows(scope, self._owner, self.declared_workflows(), self._jobs)
@@ -195,7 +195,7 @@ class Horai:
         await declarations.declare(scope, self._owner, [_declared(job)])
         return True
 
-    def declared(self) -> list[Declared]:
+    def declared(self) -> list[DeclaredJob]:
         """Its jobs, as they are declared."""
         return [_declared(job) for job in self._jobs.values()]
 
@@ -233,5 +233,5 @@ class _Decorator(Protocol):
     def __call__(self, function: Any, /) -> Any: ...
 
 
-def _declared(job: Verbs[Any]) -> Declared:
-    return Declared(job.declaration.document, job.declaration.payload)
+def _declared(job: Verbs[Any]) -> DeclaredJob:
+    return DeclaredJob(job.declaration.document, job.declaration.payload)

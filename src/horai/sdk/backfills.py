@@ -9,7 +9,7 @@ from typing import Any
 from horai.core.backfill_status import BackfillStatus
 from horai.core.errors import Invalid
 from horai.features.backfill import service as backfills
-from horai.features.backfill.rules import Mode, Wish, checked
+from horai.features.backfill.rules import BackfillRequest, Mode, checked
 from horai.features.backfill.service import Survey
 from horai.features.backfill.store import BackfillRow
 from horai.operations.scope import Scope
@@ -106,7 +106,7 @@ class Backfill:
         return f"The backfill {self.id} of {self.job!r} did not end within {patience.total_seconds():g} s: {counts}."
 
 
-def wish_of(given: Mapping[str, Any]) -> Wish:
+def wish_of(given: Mapping[str, Any]) -> BackfillRequest:
     """What the arguments ask for, under the names that REST gives them; `Invalid` names what is wrong."""
     for name in ("from", "to"):
         if (instant := given.get(name)) is not None and instant.tzinfo is None:

@@ -7,20 +7,20 @@ from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
 from horai.core.errors import Duplicate, HoraiError, NotFound
-from horai.core.health import Vitals
-from horai.core.put import Intent, Verdict, check_key
+from horai.core.health import EngineHealth
+from horai.core.put import PutDecision, PutOptions, check_key
 from horai.db import instance_queries, jobs, nodes
 from horai.db.clock import DatabaseClock
-from horai.db.database_location import Place
-from horai.db.instance_queries import Ended
+from horai.db.database_location import DatabaseLocation
+from horai.db.instance_queries import EndedInstance
 from horai.db.migrate import pending_migrations
 from horai.db.pool import Plans, Pool, acquire, close_pool, open_pool, opened
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
 from horai.embedded.visit import require_url
 from horai.engine import loop
-from horai.engine.notifier import Herald
+from horai.engine.notifier import Notifier
 from horai.features.refresh import service as refreshes
 from horai.features.registry import JOB_HOOKS
 from horai.operations import enqueue as enqueues
@@ -28,7 +28,7 @@ from horai.operations import instances
 from horai.operations.put import Put
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
-from horai.sdk.enqueue_batcher import Inserts
+from horai.sdk.enqueue_batcher import EnqueueBatcher
 from horai.sdk.results import Results
 
 When = datetime | timedelta | None
@@ -52,7 +52,7 @@ class Client:
     """The means of one event loop to add instances. Made by `open_client`, ended by `close`."""
 
     def __init__(
-        self, stack: AsyncExitStack, scope: Scope, clock: DatabaseClock, inserts: Inserts, results: Results
+        self, stack: AsyncExitStack, scope: Scope, clock: DatabaseClock, inserts: EnqueueBatcher, results: Results
     ) -> None:
         self._stack = stack
         self._clock = clock
@@ -74,8 +74,8 @@ class Client:
         return await enqueues.enqueue_once(self.scope, job, (await self._moment(when), payload), once)
 
     async def put(
-        self, job: str, key: str, when: When, payload: str | None, intent: Intent, needs_payload: bool
-    ) -> tuple[Verdict, int]:
+        self, job: str, key: str, when: When, payload: str | None, intent: PutOptions, needs_payload: bool
+    ) -> tuple[PutDecision, int]:
         """Put a key; return the decision and the instance. Raises `PayloadMissing` if a new instance would lack its payload."""
         put = Put(check_key(key), await self._moment(when) or await self.now(), payload, intent, needs_payload)
         verdict, instance = await instances.put_instance(self.scope, job, put)
@@ -118,7 +118,7 @@ class Client:
             self._asked_at = time.monotonic()
         return self._clock.now()
 
-    async def ended(self, instance_id: int) -> Ended:
+    async def ended(self, instance_id: int) -> EndedInstance:
         """Returns when the instance is final."""
         return await self._results.of(instance_id)
 
@@ -137,7 +137,7 @@ class Client:
         await self._stack.aclose()
 
 
-async def open_client(place: Place) -> Client:
+async def open_client(place: DatabaseLocation) -> Client:
     """Open a client of the database of a place. Raises `NoDatabase` at once if none is named and none runs."""
     async with AsyncExitStack() as stack:
         url = require_url(place)
@@ -150,7 +150,7 @@ async def open_client(place: Place) -> Client:
         clock = await _send_wakes(stack, url, wakeups)
         results = Results(pool, scope.tenant_id)
         stack.push_async_callback(results.close)
-        inserts = Inserts(Line(url, "horai inserts"), wakeups, scope.tenant_id)
+        inserts = EnqueueBatcher(StageConnection(url, "horai inserts"), wakeups, scope.tenant_id)
         stack.push_async_callback(inserts.close)
         return Client(stack.pop_all(), scope, clock, inserts, results)
     raise AssertionError("unreachable")
@@ -176,10 +176,10 @@ async def tenant_id(pool: Pool) -> int:
 
 async def _send_wakes(stack: AsyncExitStack, url: str, wakeups: Wakeups) -> DatabaseClock:
     """A herald that tells the other processes, until the stack is left; the clock it goes by."""
-    herald, clock = Herald(Line(url, "horai herald")), DatabaseClock()
+    herald, clock = Notifier(StageConnection(url, "horai notifier")), DatabaseClock()
     clock.observe(await nodes.database_time(await herald.line.get()))
     wakeups.pass_on_to(herald.tell)
-    sending = asyncio.create_task(loop.run(herald, clock, Vitals()), name="horai herald")
+    sending = asyncio.create_task(loop.run(herald, clock, EngineHealth()), name="horai notifier")
 
     async def end() -> None:
         sending.cancel()

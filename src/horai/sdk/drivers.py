@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from horai.core.errors import FieldError, Forbidden, HoraiError, Invalid, NotFound, TooLarge
 from horai.db import caller_transaction
-from horai.db.caller_transaction import Argument, Question, Row
+from horai.db.caller_transaction import Argument, Query, Row
 
 T = TypeVar("T")
 _Arguments: TypeAlias = tuple[Argument, ...]
@@ -29,7 +29,7 @@ def is_sync(conn: object) -> bool:
     return _kind_of(conn).is_sync
 
 
-async def fetch(conn: object, question: Question[T]) -> T:
+async def fetch(conn: object, question: Query[T]) -> T:
     """The answer of the caller's transaction, which stays theirs to commit; a connection that blocks, blocks."""
     run = _kind_of(conn).run
     try:
@@ -46,7 +46,7 @@ async def fetch(conn: object, question: Question[T]) -> T:
     return answer
 
 
-def fetch_now(conn: object, question: Question[T]) -> T:
+def fetch_now(conn: object, question: Query[T]) -> T:
     """The same without `await`, over a connection that blocks."""
     if not is_sync(conn):
         raise Invalid(
@@ -158,7 +158,7 @@ def _name_of(conn: object) -> str:
     return f"{type(conn).__module__}.{type(conn).__qualname__}"
 
 
-class _Said(NamedTuple):
+class _Answered(NamedTuple):
     """What PostgreSQL said, in whatever the driver wrapped it."""
 
     code: str
@@ -167,18 +167,18 @@ class _Said(NamedTuple):
     field: str | None
 
 
-def _said(error: BaseException) -> _Said | None:
+def _said(error: BaseException) -> _Answered | None:
     """The innermost error of the chain that has an SQLSTATE: SQLAlchemy and Django wrap the driver's."""
-    found: _Said | None = None
+    found: _Answered | None = None
     inner: Any = error
     while inner is not None:
         diagnosed = getattr(inner, "diag", None)
         if diagnosed is not None and diagnosed.sqlstate:
-            found = _Said(
+            found = _Answered(
                 diagnosed.sqlstate, diagnosed.message_primary, diagnosed.message_hint, diagnosed.column_name or None
             )
         elif hasattr(inner, "sqlstate") and hasattr(inner, "message"):
-            found = _Said(
+            found = _Answered(
                 inner.sqlstate, inner.message, getattr(inner, "hint", None), getattr(inner, "column_name", None)
             )
         inner = inner.__cause__

@@ -14,10 +14,10 @@ from datetime import datetime
 import asyncpg
 
 from horai.core.errors import HoraiError
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.instances import Unkeyed
 from horai.db.pool import GONE, unavailable
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.operations.enqueue import enqueue_within
 
@@ -25,20 +25,20 @@ AT_ONCE = 1_000
 
 
 @dataclass(slots=True, eq=False)
-class _Wish:
+class _Insert:
     at: datetime | None
     payload: str | None
     made: "asyncio.Future[int]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
-class Inserts:
+class EnqueueBatcher:
     """The instances without a key that this process adds, on a connection of their own."""
 
-    def __init__(self, line: Line, wakeups: Wakeups, tenant_id: int) -> None:
+    def __init__(self, line: StageConnection, wakeups: Wakeups, tenant_id: int) -> None:
         self._line = line
         self._wakeups = wakeups
         self._tenant_id = tenant_id
-        self._waiting: defaultdict[str, list[_Wish]] = defaultdict(list)
+        self._waiting: defaultdict[str, list[_Insert]] = defaultdict(list)
         self._writing: asyncio.Task[None] | None = None
         self._is_busy = False
 
@@ -46,7 +46,7 @@ class Inserts:
         """The id of a new instance, durable when it returns."""
         if not self._is_busy:
             return await self._add_alone(job, (at, payload))
-        wish = _Wish(at, payload)
+        wish = _Insert(at, payload)
         self._waiting[job].append(wish)
         return await wish.made
 
@@ -73,7 +73,7 @@ class Inserts:
         finally:
             self._writing, self._is_busy = None, False
 
-    async def _write(self, job: str, batch: Sequence[_Wish]) -> None:
+    async def _write(self, job: str, batch: Sequence[_Insert]) -> None:
         if not batch:
             return
         try:
@@ -91,7 +91,7 @@ class Inserts:
             if not wish.made.done():
                 wish.made.set_result(woken.id)
 
-    async def _insert(self, job: str, items: Sequence[Unkeyed]) -> list[Woken]:
+    async def _insert(self, job: str, items: Sequence[Unkeyed]) -> list[Claimable]:
         try:
             return await enqueue_within(await self._line.get(), self._tenant_id, job, items)
         except GONE as error:  # whether it was done, nobody knows: whoever asks again may do it twice
@@ -121,6 +121,6 @@ NOT_A_ROW = (
 """No row is to blame for these: nobody's wish is taken apart for them."""
 
 
-def _refuse(wish: _Wish, error: Exception) -> None:
+def _refuse(wish: _Insert, error: Exception) -> None:
     if not wish.made.done():
         wish.made.set_exception(error)

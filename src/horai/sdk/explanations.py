@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from horai.features.explain import Skip, Verdict
-from horai.features.explain.service import Explained, explain_slot
+from horai.features.explain.service import ExplainResult, explain_slot
 from horai.operations.scope import Scope
 
 
@@ -32,7 +32,7 @@ async def explanation(scope: Scope, job: str, at: datetime | str) -> Explanation
     return _shown(await explain_slot(scope, job, at))
 
 
-def _shown(explained: Explained) -> Explanation:
+def _shown(explained: ExplainResult) -> Explanation:
     told = explained.explanation
     return Explanation(
         told.at,

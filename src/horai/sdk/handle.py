@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Generic, Protocol, TypeVar, overload
 
 from horai.core.errors import HoraiError
-from horai.core.put import Verdict
+from horai.core.put import PutDecision
 from horai.core.states import State
-from horai.db.instance_queries import Ended
+from horai.db.instance_queries import EndedInstance
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import Shape
 
@@ -26,7 +26,7 @@ class InstanceFailed(HoraiError):
     status = 424
     title = "Instance failed"
 
-    def __init__(self, job: str, ended: Ended) -> None:
+    def __init__(self, job: str, ended: EndedInstance) -> None:
         super().__init__(
             f"The instance {ended.id} of {job!r} is dead: {ended.error_code}: {ended.error_msg}",
             f"horai instances show {ended.id} tells of every attempt.",
@@ -41,7 +41,7 @@ class InstanceCancelled(HoraiError):
     status = 424
     title = "Instance cancelled"
 
-    def __init__(self, job: str, ended: Ended) -> None:
+    def __init__(self, job: str, ended: EndedInstance) -> None:
         self.reason = ended.reason.name if ended.reason else "USER"
         super().__init__(f"The instance {ended.id} of {job!r} was cancelled ({self.reason}).")
 
@@ -49,7 +49,7 @@ class InstanceCancelled(HoraiError):
 class Awaiting(Protocol):
     """Tells what instances come to."""
 
-    async def ended(self, instance_id: int) -> Ended:
+    async def ended(self, instance_id: int) -> EndedInstance:
         """Returns when the instance is final."""
         ...
 
@@ -93,12 +93,17 @@ class Handle(Generic[R]):
     __slots__ = ("_awaiting", "_shape", "decision", "duplicate", "id", "job")
 
     def __init__(
-        self, job: str, instance_id: int, awaiting: Awaiting, shape: Shape[R], decision: Verdict = Verdict.INSERTED
+        self,
+        job: str,
+        instance_id: int,
+        awaiting: Awaiting,
+        shape: Shape[R],
+        decision: PutDecision = PutDecision.INSERTED,
     ) -> None:
         self.id = str(instance_id)
         self.job = job
         self.decision = decision
-        self.duplicate = decision is Verdict.IGNORED
+        self.duplicate = decision is PutDecision.IGNORED
         self._awaiting = awaiting
         self._shape = shape
 

@@ -7,8 +7,8 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, overload
 from uuid import uuid4
 
 from horai.core.errors import Invalid, NotFound
-from horai.core.put import Intent, PayloadMissing, Verdict
-from horai.core.upcoming import MOST_FIRES, Fire, coming
+from horai.core.put import PayloadMissing, PutDecision, PutOptions
+from horai.core.upcoming import MOST_FIRES, Fire, upcoming_fires
 from horai.features.backfill.service import start_backfill, survey_backfill
 from horai.operations.request_keys import Once
 from horai.sdk.backfills import Backfill, BackfillPlan, plan_of, wish_of
@@ -76,7 +76,7 @@ class Verbs(Generic[R]):
             raise Invalid.field("idempotency_key", "stands beside conn", "In a transaction of your own, put a key.")
         once = Once(idempotency_key, json.dumps([str(when), text]).encode())
         made, is_new = await self._asked(lambda client: client.enqueue_once(self.name, when, text, once))
-        return self._handle(made, Verdict.INSERTED if is_new else Verdict.IGNORED)
+        return self._handle(made, PutDecision.INSERTED if is_new else PutDecision.IGNORED)
 
     async def enqueue_many(
         self,
@@ -120,7 +120,7 @@ class Verbs(Generic[R]):
         A `version` lower than the last accepted one is ignored, and so is an equal one with the same time and payload;
         `again` runs a key once more that has succeeded. Without a payload, a live instance keeps its own.
         """
-        when, intent = _when(at, delay), Intent(version, again)
+        when, intent = _when(at, delay), PutOptions(version, again)
         text = self.declaration.signature.shape.encode(payload)
         needs = text is None and self.declaration.needs_payload
         try:
@@ -142,7 +142,7 @@ class Verbs(Generic[R]):
         text = None if is_tick and payload is None else self.declaration.encode(payload)
         once = Once(idempotency_key or uuid4().hex, (text or "").encode())
         made, is_new = await self._asked(lambda client: client.trigger(self.name, text, once))
-        verdict = Verdict.INSERTED if is_new else Verdict.IGNORED
+        verdict = PutDecision.INSERTED if is_new else PutDecision.IGNORED
         if is_tick:
             return Handle(self.name, made, self.home, shape_of(Any), verdict)
         return self._handle(made, verdict)
@@ -156,7 +156,7 @@ class Verbs(Generic[R]):
             raise Invalid.field("count", f"is not between 1 and {MOST_FIRES}")
         if after is None:
             after = await (await self.home.client()).now()
-        return coming(self.declaration.timing, _with_offset("after", after), count)
+        return upcoming_fires(self.declaration.timing, _with_offset("after", after), count)
 
     async def explain(self, at: datetime | str) -> Explanation:
         """Why a slot fired, waits, was held or skipped, or why there is none.
@@ -231,7 +231,7 @@ class Verbs(Generic[R]):
                 raise
             return await serve()
 
-    def _handle(self, instance_id: int, verdict: Verdict = Verdict.INSERTED) -> Handle[R]:
+    def _handle(self, instance_id: int, verdict: PutDecision = PutDecision.INSERTED) -> Handle[R]:
         return Handle(self.name, instance_id, self.home, self.declaration.result, verdict)
 
 

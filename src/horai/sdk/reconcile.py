@@ -14,7 +14,7 @@ from horai.db.pool import Connection, acquire, transaction
 from horai.features.reconcile import compare as reconciles
 from horai.features.reconcile import rules as reconcile
 from horai.features.reconcile import store as reconcilers
-from horai.features.reconcile.compare import Comparison, Overtaken, Run, counts_of
+from horai.features.reconcile.compare import Comparison, Overtaken, ReconcileRun, counts_of
 from horai.features.reconcile.rules import Faulty, Row, wanted_row
 from horai.features.reconcile.store import ReconcilerRow
 from horai.operations.scope import Scope, require_job
@@ -85,7 +85,7 @@ async def _begin(scope: Scope, instance: Instance[Any], target: Verbs[Any]) -> C
     """Bound again: its code may be newer than what the database was told last."""
     async with transaction(scope.pool) as connection:
         reconciler = await _bind(connection, scope, instance.job, target)
-    run = Run(int(instance.id), instance.attempt, begins_anew=True)
+    run = ReconcileRun(int(instance.id), instance.attempt, begins_anew=True)
     return await reconciles.begin(scope.pool, scope.wakeups, reconciler, run)
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 import structlog
 
 from horai.db import instance_queries
-from horai.db.instance_queries import Ended
+from horai.db.instance_queries import EndedInstance
 from horai.db.pool import Plans, Pool, acquire
 
 log = structlog.get_logger(__name__)
@@ -22,13 +22,13 @@ class Results:
     def __init__(self, pool: Pool, tenant_id: int) -> None:
         self._pool = pool
         self._tenant_id = tenant_id
-        self._awaited: dict[int, list[asyncio.Future[Ended]]] = {}
+        self._awaited: dict[int, list[asyncio.Future[EndedInstance]]] = {}
         self._asking: asyncio.Task[None] | None = None
         self._is_new = asyncio.Event()
 
-    async def of(self, instance_id: int) -> Ended:
+    async def of(self, instance_id: int) -> EndedInstance:
         """Returns when the instance is final."""
-        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[EndedInstance] = asyncio.get_running_loop().create_future()
         self._awaited.setdefault(instance_id, []).append(future)
         self._is_new.set()
         if self._asking is None:
@@ -38,7 +38,7 @@ class Results:
         finally:
             self._forget(instance_id, future)
 
-    def _forget(self, instance_id: int, future: "asyncio.Future[Ended]") -> None:
+    def _forget(self, instance_id: int, future: "asyncio.Future[EndedInstance]") -> None:
         if waiting := self._awaited.get(instance_id):
             with suppress(ValueError):
                 waiting.remove(future)
@@ -72,7 +72,7 @@ class Results:
         except Exception as error:  # they go on waiting: each has its own patience
             log.warning("results could not be read", waiting=len(self._awaited), error=repr(error))
 
-    def _tell(self, ended: Ended) -> None:
+    def _tell(self, ended: EndedInstance) -> None:
         for future in self._awaited.get(ended.id, ()):
             if not future.done():
                 future.set_result(ended)

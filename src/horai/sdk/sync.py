@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
 from horai.core.errors import Invalid, NotFound
-from horai.core.put import Verdict
+from horai.core.put import PutDecision
 from horai.sdk.backfills import Backfill, BackfillPlan, BackfillProgress
 from horai.sdk.drivers import is_sync
 from horai.sdk.handle import Handle
@@ -89,7 +89,7 @@ class SyncHandle(Generic[R]):
         return self._handle.id
 
     @property
-    def decision(self) -> Verdict:
+    def decision(self) -> PutDecision:
         """What became of a put."""
         return self._handle.decision
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from horai.core.put import Intent, Verdict, check_key
+from horai.core.put import PutDecision, PutOptions, check_key
 from horai.db import caller_transaction
 from horai.sdk import drivers
 from horai.sdk.client import When
@@ -30,8 +30,8 @@ class CallersTransaction:
         return made
 
     async def put(
-        self, job: str, key: str, when: When, payload: str | None, intent: Intent, needs_payload: bool
-    ) -> tuple[Verdict, int]:
+        self, job: str, key: str, when: When, payload: str | None, intent: PutOptions, needs_payload: bool
+    ) -> tuple[PutDecision, int]:
         """Put a key; return the decision and the instance. Raises `PayloadMissing` if a new instance would lack its payload."""
         wish = caller_transaction.put(job, check_key(key), await self._moment(when), payload, intent, needs_payload)
         answer = await drivers.fetch(self._conn, wish)

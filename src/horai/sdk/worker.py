@@ -13,7 +13,7 @@ import structlog
 
 from horai.core.calls import Call
 from horai.core.errors import Invalid
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.shares import Shares
@@ -24,7 +24,7 @@ from horai.engine.dispatch.attempts import Executor
 from horai.engine.dispatch.scans import Reach
 from horai.features.registry import JOB_HOOKS
 from horai.isolation.pool import IsolatedFunctions
-from horai.operations.declarations import Applied
+from horai.operations.declarations import DeclaredChanges
 from horai.operations.scope import Scope
 from horai.process import pool, prepare, until_stopped
 from horai.sdk.app import Horai
@@ -79,17 +79,17 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         engine = await stack.enter_async_context(working(url, app, settings, scope))
         # Others heard nothing of what was declared: only now is there somebody who tells them. Even when nothing was: a start
         # before this one may have been cut short in between.
-        wakeups.look_everywhere()
+        wakeups.rescan_all()
         ready(f"worker {settings.name} ({', '.join(app.jobs)})")
         await until_stopped(stop, engine)
 
 
 @asynccontextmanager
 async def working(
-    url: str, app: Horai, settings: WorkerSettings, scope: Scope, vitals: Vitals | None = None
+    url: str, app: Horai, settings: WorkerSettings, scope: Scope, vitals: EngineHealth | None = None
 ) -> AsyncGenerator[Engine]:
     """An engine that runs the application's functions and nothing else."""
-    told = vitals or Vitals()
+    told = vitals or EngineHealth()
 
     def is_held(call: Call) -> bool:
         return told.holds_lease(time.monotonic()) and call.node == told.incarnation
@@ -178,7 +178,7 @@ def _executor(job: Job[Any], crew: Crew, isolated: IsolatedFunctions | None) -> 
     return isolated if isolated is not None and _is_isolated(job) else job.executor(crew)
 
 
-def report(applied: Applied) -> None:
+def report(applied: DeclaredChanges) -> None:
     """Says what the start has changed."""
     changes: dict[str, Any] = {"created": list(applied.created), "changed": list(applied.changed)}
     if any(changes.values()):

@@ -8,7 +8,7 @@ from uuid import uuid4
 from horai.core.errors import Invalid
 from horai.core.job import checked
 from horai.features.workflow import definition as workflow
-from horai.features.workflow.definition import checked_nodes, house_document
+from horai.features.workflow.definition import builtin_document, checked_nodes
 from horai.features.workflow.service import WrittenWorkflow
 from horai.operations import instances
 from horai.operations.request_keys import Once
@@ -59,13 +59,13 @@ def _written(name: str, nodes: Sequence[Node], options: Options) -> WrittenWorkf
         raise Invalid.field(strange, f"is not for workflows: {name!r} has it")
     try:
         document = {"name": name, **fields_of(options)}
-        checked(house_document(document))
+        checked(builtin_document(document))
         return WrittenWorkflow(document, _nodes(nodes), shape_of(Any).encode(options.get("payload")))
     except Invalid as error:
         raise Invalid(f"The workflow {name!r}: {error.detail}", error.hint, error.errors) from error
 
 
-def _nodes(nodes: Sequence[Node]) -> tuple[workflow.Node, ...]:
+def _nodes(nodes: Sequence[Node]) -> tuple[workflow.WorkflowNode, ...]:
     documents = [
         {"name": node.name or _name(node.job), "job": _name(node.job), "after": [_name(each) for each in node.after]}
         for node in nodes

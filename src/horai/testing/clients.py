@@ -9,14 +9,14 @@ from typing import Protocol
 from horai.core.wakes import Wake
 from horai.db import instance_queries
 from horai.db.clock import DatabaseClock
-from horai.db.instance_queries import Ended
+from horai.db.instance_queries import EndedInstance
 from horai.db.pool import acquire, close_pool, open_pool
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
 from horai.operations.scope import Scope
 from horai.sdk.client import CONNECTIONS, TENANT, Client, tenant_id
-from horai.sdk.enqueue_batcher import Inserts
+from horai.sdk.enqueue_batcher import EnqueueBatcher
 from horai.sdk.results import Results
 
 
@@ -47,7 +47,7 @@ class VirtualClient(Client):
 
     drive: Drive | None = None
 
-    async def ended(self, instance_id: int) -> Ended:
+    async def ended(self, instance_id: int) -> EndedInstance:
         """What the instance has come to, after all that is due now; `NotEnded` when that is nothing yet.
 
         A function that waits for another's result does wait: it runs because something is being driven on.
@@ -90,7 +90,7 @@ class Clients:
             scope = Scope(pool, wakeups, await tenant_id(pool), TENANT, JOB_HOOKS)
             results = Results(pool, scope.tenant_id)
             stack.push_async_callback(results.close)
-            inserts = Inserts(Line(self._url, "horai test inserts"), wakeups, scope.tenant_id)
+            inserts = EnqueueBatcher(StageConnection(self._url, "horai test inserts"), wakeups, scope.tenant_id)
             stack.push_async_callback(inserts.close)
             client = VirtualClient(stack.pop_all(), scope, self._clock, inserts, results)
             client.drive = self._drive if loop is self._home else None

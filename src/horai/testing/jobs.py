@@ -6,15 +6,15 @@ from dataclasses import replace
 from horai.core.retry import Jitter
 from horai.db.jobs import Runnable
 from horai.db.pool import Connection
-from horai.engine.dispatch.job_cache import JobBook
+from horai.engine.dispatch.job_cache import JobCache
 
 
-class FreshJobs(JobBook):
+class FreshJobs(JobCache):
     """Asks every time, as no real second passes in a test; and retries come when their back-off says, without jitter."""
 
     async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
         """The jobs by id, as they are now."""
-        found = await JobBook().get(connection, job_ids)
+        found = await JobCache().get(connection, job_ids)
         return {job_id: _without_jitter(job) for job_id, job in found.items()}
 
 

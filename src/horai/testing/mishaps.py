@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from horai.core.calls import Call
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.outcome import Accepted, NotSent, Outcome, outcome_of
 from horai.core.settings import EngineSettings
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.attempts import Executor
-from horai.engine.dispatch.in_flight import Holdings
+from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.settler import Settlement, Settler
 from horai.sdk.outcomes import outcome_of_error
 from horai.testing.journal import Journal
@@ -76,9 +76,14 @@ class LosingSettler(Settler):
     """Writes what attempts came to, but for those that were lost in a crash."""
 
     def __init__(
-        self, line: Line, holdings: Holdings, wakeups: Wakeups, settings: EngineSettings, lost: set[tuple[int, int]]
+        self,
+        line: StageConnection,
+        holdings: InFlight,
+        wakeups: Wakeups,
+        settings: EngineSettings,
+        lost: set[tuple[int, int]],
     ) -> None:
-        super().__init__(line, holdings, wakeups, Vitals(), settings)
+        super().__init__(line, holdings, wakeups, EngineHealth(), settings)
         self._in_hand = holdings
         self._lost = lost
 

@@ -19,7 +19,7 @@ class DuePlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class StoreOutlook:
     """What there is to do at this moment, and when there will be something next. Equal ones: nothing has happened."""
 
     places: tuple[DuePlace, ...] = ()
@@ -60,10 +60,10 @@ async def move_to(connection: Connection, moment: datetime) -> None:
     await connection.execute("select virtual_time.move_to($1)", moment)
 
 
-async def outlook(connection: Connection) -> Outlook:
+async def outlook(connection: Connection) -> StoreOutlook:
     """What is due, and what comes next."""
     rows = await connection.fetch("select kind, shard, lane, at, rows from virtual_time.outlook()")
-    return Outlook(
+    return StoreOutlook(
         tuple(sorted(DuePlace(*row) for kind, *row in rows if kind == "place")),
         next((at for kind, _, _, at, _ in rows if kind == "next"), None),
         {kind: count for kind, _, _, _, count in rows if kind not in {"place", "next"}},

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from horai import __version__
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.job import HOUSE
 from horai.core.refresh import REFRESH_HANDLER
 from horai.core.settings import SHARDS, EngineSettings
@@ -21,27 +21,27 @@ from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.states import FINAL, State
 from horai.db import idempotency, jobs, nodes
 from horai.db.pool import Connection
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.catch_up import Catcher
-from horai.engine.dispatch.admission import Handout
+from horai.engine.catch_up import CatchUp
+from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts, Executor
 from horai.engine.dispatch.claimer import Claimer
-from horai.engine.dispatch.dispatcher import Bench, Dispatcher
-from horai.engine.dispatch.in_flight import Holdings
-from horai.engine.dispatch.scans import Lanes
+from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
+from horai.engine.dispatch.in_flight import InFlight
+from horai.engine.dispatch.scans import Scans
 from horai.engine.janitor import KEYS_AT_ONCE, Janitor
-from horai.engine.lease import Keeper
-from horai.engine.overlap_gate import Gatekeeper
-from horai.engine.progress_writer import Scribe
+from horai.engine.lease import NodeLease
+from horai.engine.overlap_gate import OverlapGate
+from horai.engine.progress_writer import ProgressWriter
 from horai.engine.rescuer import Rescuer
 from horai.engine.trigger import Trigger
-from horai.features.backfill.stage import Backfiller
+from horai.features.backfill.stage import BackfillStage
 from horai.features.refresh.executor import RefreshExecutor
 from horai.features.registry import JOB_HOOKS
 from horai.features.workflow.definition import WORKFLOW_HANDLER
 from horai.features.workflow.executor import WorkflowExecutor
-from horai.features.workflow.stage import Conductor
+from horai.features.workflow.stage import WorkflowStage
 from horai.sdk.app import Horai
 from horai.sdk.functions import Crew
 from horai.testing import store
@@ -49,7 +49,7 @@ from horai.testing.clock import VirtualClock
 from horai.testing.jobs import FreshJobs
 from horai.testing.journal import Journal
 from horai.testing.mishaps import LosingSettler, Mishaps, WatchedExecutor
-from horai.testing.store import Outlook
+from horai.testing.store import StoreOutlook
 
 SETTINGS = EngineSettings(settle_wait=timedelta(0))
 LIFELONG = timedelta(days=36_500)
@@ -89,7 +89,7 @@ class LoneKeeper:
 class FreshRescuer(Rescuer):
     """One that knows jobs as they are now."""
 
-    def __init__(self, line: Line, keeper: Keeper, wakeups: Wakeups) -> None:
+    def __init__(self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups) -> None:
         super().__init__(line, keeper, wakeups, SETTINGS)
         self._jobs = FreshJobs()
 
@@ -102,26 +102,26 @@ class Workplace:
         self.wakeups = Wakeups()
         self.mishaps = Mishaps()
         self._patience = patience
-        self._line = Line(url, "horai test")
-        self._payloads = Line(url, "horai test payloads")
-        self._house, self._in_house = Line(url, "horai test house"), asyncio.Lock()
-        self._scribe = Scribe(self._line, clock)
+        self._line = StageConnection(url, "horai test")
+        self._payloads = StageConnection(url, "horai test payloads")
+        self._house, self._in_house = StageConnection(url, "horai test house"), asyncio.Lock()
+        self._scribe = ProgressWriter(self._line, clock)
         self.journal = Journal(clock, self._scribe)
         self._crew = Crew(CONCURRENCY, self.journal)
         self._node = LoneKeeper()
-        self._holdings = Holdings(SETTINGS.in_flight, Vitals())
+        self._holdings = InFlight(SETTINGS.in_flight, EngineHealth())
         self._settler = LosingSettler(self._line, self._holdings, self.wakeups, SETTINGS, self.mishaps.lost)
         self._stirred = self._settler.signal
         self._has_news = False
-        keeper = cast("Keeper", self._node)
+        keeper = cast("NodeLease", self._node)
         self._dispatcher = Dispatcher(self._line, self._bench(keeper, self._executors(app)))
         self._trigger = Trigger(self._line, keeper, self.wakeups, SETTINGS, clock.now())
         self._rescuer = FreshRescuer(self._line, keeper, self.wakeups)
-        self._janitor = Janitor(self._line, self.wakeups, Vitals(), SETTINGS, NEVER, JOB_HOOKS)
-        self._catcher = Catcher(self._line, keeper, self.wakeups, SETTINGS)
-        self._backfiller = Backfiller(self._line, keeper, self.wakeups, SETTINGS, JOB_HOOKS)
-        self._gatekeeper = Gatekeeper(self._line, keeper, self.wakeups, SETTINGS, clock.now())
-        self._conductor = Conductor(self._line, keeper, self.wakeups, SETTINGS, clock.now())
+        self._janitor = Janitor(self._line, self.wakeups, EngineHealth(), SETTINGS, NEVER, JOB_HOOKS)
+        self._catcher = CatchUp(self._line, keeper, self.wakeups, SETTINGS)
+        self._backfiller = BackfillStage(self._line, keeper, self.wakeups, SETTINGS, JOB_HOOKS)
+        self._gatekeeper = OverlapGate(self._line, keeper, self.wakeups, SETTINGS, clock.now())
+        self._conductor = WorkflowStage(self._line, keeper, self.wakeups, SETTINGS, clock.now())
         self._listen()
 
     def _executors(self, app: Horai) -> Mapping[str, Executor]:
@@ -140,13 +140,13 @@ class Workplace:
         async with self._in_house:
             yield await self._house.get()
 
-    def _bench(self, keeper: Keeper, executors: Mapping[str, Executor]) -> Bench:
-        clock, holdings, settler, book, vitals = self.clock, self._holdings, self._settler, FreshJobs(), Vitals()
+    def _bench(self, keeper: NodeLease, executors: Mapping[str, Executor]) -> DispatcherParts:
+        clock, holdings, settler, book, vitals = self.clock, self._holdings, self._settler, FreshJobs(), EngineHealth()
         attempts = Attempts(executors, settler, keeper, book, self._payloads, vitals)
-        lanes = Lanes(attempts.handlers, clock.now())
+        lanes = Scans(attempts.handlers, clock.now())
         claimer = Claimer(keeper, lanes, holdings, settler, clock, vitals)
-        handout = Handout(attempts, settler, holdings, book, self.wakeups)
-        return Bench(keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, SETTINGS)
+        handout = Admission(attempts, settler, holdings, book, self.wakeups)
+        return DispatcherParts(keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, SETTINGS)
 
     def _listen(self) -> None:
         self.wakeups.listen(self._wake)
@@ -211,16 +211,16 @@ class Workplace:
             " real time; one that asks for RetryLater(0) again and again never ends."
         )
 
-    async def _until_quiet(self, connection: Connection) -> Outlook:
+    async def _until_quiet(self, connection: Connection) -> StoreOutlook:
         """What is due and stays so (its queue is paused or full, nobody runs its handler) does not keep it from ending."""
-        last: Outlook | None = None
+        last: StoreOutlook | None = None
         while True:
             outlook = await store.outlook(connection)
             if outlook.is_quiet or outlook == last:
                 return outlook
             last = None if await self._serve(connection, outlook) else outlook
 
-    async def _serve(self, connection: Connection, outlook: Outlook) -> bool:
+    async def _serve(self, connection: Connection, outlook: StoreOutlook) -> bool:
         """Whether anything was claimed."""
         now = self.clock.now()
         if "node" in outlook.chores:
@@ -236,10 +236,10 @@ class Workplace:
         if "backfill" in outlook.chores:
             await self._backfiller.step(now)
         if "gate" in outlook.chores:
-            self._gatekeeper.look_everywhere()
+            self._gatekeeper.rescan_all()
             await self._gatekeeper.step(now)
         if "run" in outlook.chores:
-            self._conductor.look_everywhere()
+            self._conductor.rescan_all()
             await self._conductor.step(now)
         for shard, lane, due, _ in outlook.places:
             self._dispatcher.wake(shard, lane, due)

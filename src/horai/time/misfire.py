@@ -36,7 +36,7 @@ class Policy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Misfire:
+class MisfireRule:
     """A job's word on its late slots; ValueError for one that contradicts itself."""
 
     policy: Policy = Policy.once
@@ -69,7 +69,7 @@ class Misfire:
         return {"policy": self.policy.value, **most, **window, "after": format_duration(self.after)}
 
     @classmethod
-    def from_spec(cls, spec: Mapping[str, Any]) -> "Misfire":
+    def from_spec(cls, spec: Mapping[str, Any]) -> "MisfireRule":
         """The value of a JSON object; ValueError for one that is none."""
         word = spec.get("policy", Policy.once.value)
         if word not in tuple(Policy):
@@ -83,7 +83,7 @@ class Misfire:
         )
 
 
-DEFAULT = Misfire()
+DEFAULT = MisfireRule()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class CatchUp:
+class CatchUpPlan:
     """What becomes of a schedule that stands at a slot: late slots to make, late slots to leave out before them, and
     the first slot that is not late (None: there never is one again).
     """
@@ -107,22 +107,22 @@ class CatchUp:
 
 
 def catch_up(
-    schedule: Schedule, misfire: Misfire, cursor: datetime, now: datetime, until: datetime | None = None
-) -> CatchUp:
+    schedule: Schedule, misfire: MisfireRule, cursor: datetime, now: datetime, until: datetime | None = None
+) -> CatchUpPlan:
     """What to make of a schedule whose next slot is `cursor`; for a job that has ended, of its slots until then."""
     late_before = now - misfire.after
     if cursor >= late_before:
-        return CatchUp(cursor)
+        return CatchUpPlan(cursor)
     last = latest_until(schedule, min(late_before - _MOMENT, until or late_before), cursor)
     made_from = _made_from(schedule, misfire, Stretch(cursor, last), now)
-    return CatchUp(
+    return CatchUpPlan(
         next_after(schedule, last),
         None if made_from is None else Stretch(made_from, last),
         _skipped(schedule, cursor, last if made_from is None else made_from, is_open=made_from is not None),
     )
 
 
-def _made_from(schedule: Schedule, misfire: Misfire, late: Stretch, now: datetime) -> datetime | None:
+def _made_from(schedule: Schedule, misfire: MisfireRule, late: Stretch, now: datetime) -> datetime | None:
     """The first of the late slots that is made; the last is made then, too."""
     if misfire.policy is Policy.skip or (misfire.window is not None and late.last < now - misfire.window):
         return None

@@ -39,32 +39,32 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class OverlapDecision:
     """Which of a job's rows are let go, and which end with the reason OVERLAP."""
 
     released: tuple[int, ...] = ()
     cancelled: tuple[int, ...] = ()
 
 
-def decide(overlap: Overlap, rows: Sequence[Row]) -> Verdict:
+def decide(overlap: Overlap, rows: Sequence[Row]) -> OverlapDecision:
     """What becomes of the held slots of a job, given all its live rows without a key."""
     at_work = [row for row in rows if not row.is_held]
     held = sorted((row for row in rows if row.is_held and row.is_slot), key=_turn)
     if not held:
-        return Verdict()
+        return OverlapDecision()
     match overlap:
         case Overlap.allow:
-            return Verdict(released=_ids(held))
+            return OverlapDecision(released=_ids(held))
         case Overlap.skip:
             let_go, late = (held[:0], held) if at_work else (held[:1], held[1:])
-            return Verdict(_ids(let_go), _ids(late))
+            return OverlapDecision(_ids(let_go), _ids(late))
         case Overlap.queue:
             let_go, waiting = (held[:0], held) if at_work else (held[:1], held[1:])
-            return Verdict(_ids(let_go), _ids(waiting[MOST_QUEUED:]))
+            return OverlapDecision(_ids(let_go), _ids(waiting[MOST_QUEUED:]))
         case Overlap.replace:
             *others, newest = sorted((row for row in rows if row.is_slot), key=lambda row: (row.fire_time, row.id))
             is_by_hand = any(not row.is_slot for row in at_work)
-            return Verdict((newest.id,) if newest.is_held and not is_by_hand else (), _ids(others))
+            return OverlapDecision((newest.id,) if newest.is_held and not is_by_hand else (), _ids(others))
 
 
 def _turn(row: Row) -> tuple[bool, datetime, int]:

@@ -23,23 +23,23 @@ _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ZoneMark:
     """How far a schedule has come: every slot until the instant `passed` is done, and on the wall every one until `wall`."""
 
     passed: datetime
     wall: datetime
 
 
-def mark_before(schedule: Schedule, coming: datetime, now: datetime) -> Mark:
+def mark_before(schedule: Schedule, coming: datetime, now: datetime) -> ZoneMark:
     """The mark of a schedule whose next slot is `coming`: all before it is done, or until now where nothing is late."""
     return mark_at(schedule, min(now, coming - _MOMENT))
 
 
-def mark_at(schedule: Schedule, passed: datetime) -> Mark:
+def mark_at(schedule: Schedule, passed: datetime) -> ZoneMark:
     """The mark of a schedule all of whose slots until `passed` are done; that of a slot which has been begun is its own."""
     if not isinstance(schedule, CronSchedule):
-        return Mark(passed, wall_of(schedule, passed))
-    return Mark(passed, _done_on_the_wall(schedule, passed))
+        return ZoneMark(passed, wall_of(schedule, passed))
+    return ZoneMark(passed, _done_on_the_wall(schedule, passed))
 
 
 def _done_on_the_wall(schedule: CronSchedule, passed: datetime) -> datetime:
@@ -57,7 +57,7 @@ def _done_on_the_wall(schedule: CronSchedule, passed: datetime) -> datetime:
     return wall if passed >= repeats_until else wall + (repeats_until - passed) - _MOMENT
 
 
-def recomputed(schedule: Schedule, coming: datetime, mark: Mark | None) -> datetime | None:
+def recomputed(schedule: Schedule, coming: datetime, mark: ZoneMark | None) -> datetime | None:
     """Where a schedule that stands at `coming` stands by the rules of now; None when it never fires again.
 
     Without a mark, nothing is known but that `coming` is still to be done: it stays, or gives way to the slot behind it.
@@ -65,7 +65,7 @@ def recomputed(schedule: Schedule, coming: datetime, mark: Mark | None) -> datet
     return next_from(schedule, coming) if mark is None else next_undone(schedule, mark)
 
 
-def next_undone(schedule: Schedule, mark: Mark) -> datetime | None:
+def next_undone(schedule: Schedule, mark: ZoneMark) -> datetime | None:
     """The first slot that is not done, by the rules of now."""
     fire = next_after(schedule, mark.passed)
     if not isinstance(schedule, CronSchedule) or schedule.cron.is_wildcard:
@@ -75,7 +75,7 @@ def next_undone(schedule: Schedule, mark: Mark) -> datetime | None:
     return fire
 
 
-def _is_undone(schedule: CronSchedule, fire: datetime, mark: Mark) -> bool:
+def _is_undone(schedule: CronSchedule, fire: datetime, mark: ZoneMark) -> bool:
     """Whether the clock shows a time behind the mark, or shows it again where the policy wants both.
 
     Times that come again count only while the mark is among them: behind them would come what was done.

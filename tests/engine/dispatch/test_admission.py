@@ -10,13 +10,13 @@ from stages import Workbench, workbench
 
 from horai.core.settings import SHARDS
 from horai.db import claims, jobs
-from horai.db.claims import Claimed
+from horai.db.claims import ClaimedRow
 from horai.engine.dispatch.admission import BROKEN_PAUSE
-from horai.engine.dispatch.dispatcher import Bench
+from horai.engine.dispatch.dispatcher import DispatcherParts
 from horai.operations import jobs as accepted
 
 
-async def claimed(bench: Workbench, **executors: Any) -> tuple[Bench, list[Claimed]]:
+async def claimed(bench: Workbench, **executors: Any) -> tuple[DispatcherParts, list[ClaimedRow]]:
     """All that is due, in hand and not yet handed out."""
     on = bench.bench(**executors)
     on.lanes.own(frozenset(range(SHARDS)))
@@ -25,7 +25,7 @@ async def claimed(bench: Workbench, **executors: Any) -> tuple[Bench, list[Claim
     return on, harvest.rows
 
 
-async def hand_out(bench: Workbench, on: Bench, found: list[Claimed]) -> None:
+async def hand_out(bench: Workbench, on: DispatcherParts, found: list[ClaimedRow]) -> None:
     await on.handout.start(bench.connection, found, bench.clock.now())
 
 
@@ -71,7 +71,7 @@ async def test_of_a_mixed_claim_each_row_goes_where_it_belongs(url: str):
         )
         asked: list[bool] = []
         bench.scope.wakeups.listen_to_relanes(lambda: asked.append(True))
-        change = accepted.Change({"target": {"type": "worker", "handler": "elsewhere"}, "timeout": None})
+        change = accepted.JobChange({"target": {"type": "worker", "handler": "elsewhere"}, "timeout": None})
         await accepted.change_job(bench.scope, "moved", change)
         bench.executor.gate.set()
 

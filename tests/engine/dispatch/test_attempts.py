@@ -15,8 +15,8 @@ from horai.core.calls import Call
 from horai.core.outcome import Accepted, Outcome, Succeeded
 from horai.core.settings import SHARDS
 from horai.db import claims, jobs
-from horai.db.claims import Claimed
-from horai.engine.dispatch.dispatcher import Bench
+from horai.db.claims import ClaimedRow
+from horai.engine.dispatch.dispatcher import DispatcherParts
 from horai.operations.outcome import report_outcome
 
 
@@ -45,14 +45,14 @@ class Raising:
         return Succeeded()
 
 
-async def claimed(bench: Workbench, count: int, **executors: Any) -> tuple[Bench, list[Claimed]]:
+async def claimed(bench: Workbench, count: int, **executors: Any) -> tuple[DispatcherParts, list[ClaimedRow]]:
     """Rows in hand of the job `publish`, and what would run them."""
     await make.job(bench.scope)
     await make.many(bench.scope, count)
     return await in_hand(bench, **executors)
 
 
-async def in_hand(bench: Workbench, **executors: Any) -> tuple[Bench, list[Claimed]]:
+async def in_hand(bench: Workbench, **executors: Any) -> tuple[DispatcherParts, list[ClaimedRow]]:
     on = bench.bench(**executors)
     on.lanes.own(frozenset(range(SHARDS)))
     on.lanes.learn(await jobs.lanes(bench.connection))
@@ -60,7 +60,7 @@ async def in_hand(bench: Workbench, **executors: Any) -> tuple[Bench, list[Claim
     return on, harvest.rows
 
 
-async def start(bench: Workbench, on: Bench, found: list[Claimed]) -> None:
+async def start(bench: Workbench, on: DispatcherParts, found: list[ClaimedRow]) -> None:
     await on.handout.start(bench.connection, found, bench.clock.now())
 
 
@@ -259,7 +259,7 @@ async def test_C47_a_payload_whose_connection_is_lost_sends_its_row_back(url: st
 # 202 Accepted
 
 
-async def accepted_call(bench: Workbench, within: timedelta) -> tuple[Bench, Claimed]:
+async def accepted_call(bench: Workbench, within: timedelta) -> tuple[DispatcherParts, ClaimedRow]:
     on, found = await claimed(bench, 1)
     bench.scope.wakeups.listen_to_outcomes(on.attempts.outcome_reported)
     bench.executor.answer = lambda _: Accepted(within)

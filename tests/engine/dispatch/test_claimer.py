@@ -9,15 +9,15 @@ from stages import Workbench, workbench
 from horai.core.queue import QueueSettings, parse_rate
 from horai.core.settings import SHARDS
 from horai.db import claims, jobs, queues
-from horai.db.claims import Claimed, RunningRow
+from horai.db.claims import ClaimedRow, RunningRow
 from horai.db.pool import Dedicated
-from horai.engine.dispatch.claimer import PAGE, Harvest
-from horai.engine.dispatch.dispatcher import Bench
-from horai.engine.dispatch.scans import Place
+from horai.engine.dispatch.claimer import PAGE, ClaimResult
+from horai.engine.dispatch.dispatcher import DispatcherParts
+from horai.engine.dispatch.scans import Scan
 from horai.operations import queues as accepted
 
 
-async def learnt(bench: Workbench) -> Bench:
+async def learnt(bench: Workbench) -> DispatcherParts:
     """A claimer that knows its lanes and has all shards."""
     made = bench.bench()
     made.lanes.own(frozenset(range(SHARDS)))
@@ -25,7 +25,7 @@ async def learnt(bench: Workbench) -> Bench:
     return made
 
 
-async def claim(bench: Workbench, on: Bench, rows: int = 10) -> Harvest:
+async def claim(bench: Workbench, on: DispatcherParts, rows: int = 10) -> ClaimResult:
     """So many rows of every place, over the bench's own connection."""
     return await on.claimer.claim(bench.connection, [(place, rows) for place in on.lanes.places()])
 
@@ -167,11 +167,13 @@ async def test_a_queue_that_is_thought_limited_and_is_free_gives_nothing_until_t
 # Lost answers
 
 
-async def lose_the_answer(bench: Workbench, on: Bench, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+async def lose_the_answer(
+    bench: Workbench, on: DispatcherParts, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
     module = claims if statement == "claim_due" else queues
     real = getattr(module, statement)
 
-    async def loses_the_answer(*arguments: object) -> list[Claimed]:
+    async def loses_the_answer(*arguments: object) -> list[ClaimedRow]:
         await real(*arguments)
         raise ConnectionResetError("after the commit")
 
@@ -258,7 +260,7 @@ async def test_a_cursor_follows_what_was_claimed(url: str):
         await make.job(bench.scope)
         (instance_id,) = await make.many(bench.scope, 1)
         on = await learnt(bench)
-        place = Place(instance_id % SHARDS, 1)
+        place = Scan(instance_id % SHARDS, 1)
 
         (row,) = (await claim(bench, on)).rows
 

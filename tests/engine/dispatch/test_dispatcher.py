@@ -17,17 +17,17 @@ from horai.core.queue import QueueSettings, parse_rate
 from horai.core.settings import SHARDS
 from horai.core.states import State
 from horai.db import claims, jobs
-from horai.db.claims import Claimed
+from horai.db.claims import ClaimedRow
 from horai.db.jobs import Lane
 from horai.db.pool import Dedicated
 from horai.engine import loop
 from horai.engine.dispatch.dispatcher import LONGEST_BARREN, _in_polls
-from horai.engine.dispatch.scans import Place
+from horai.engine.dispatch.scans import Scan
 from horai.engine.janitor import Janitor
 from horai.features.registry import JOB_HOOKS
 from horai.operations import jobs as accepted
 from horai.operations import queues
-from horai.operations.jobs import Change
+from horai.operations.jobs import JobChange
 
 SECOND = timedelta(seconds=1)
 
@@ -203,13 +203,13 @@ async def test_a_row_whose_job_is_now_run_by_somebody_else_is_given_back_and_mov
         bench.executor.answer = lambda _: FailedRetryable("X", "x")
         await dispatcher.step(bench.clock.now())
         await bench.called(1)
-        change = Change({"target": {"type": "worker", "handler": "elsewhere"}, "timeout": None})
+        change = JobChange({"target": {"type": "worker", "handler": "elsewhere"}, "timeout": None})
         changed = await accepted.change_job(bench.scope, "publish", change)
         bench.executor.gate.set()
         await bench.settle()
         await bench.connection.execute("update horai.instance_live set due = clock_timestamp()")
         forget_jobs(dispatcher)
-        dispatcher.look_everywhere()
+        dispatcher.rescan_all()
 
         await dispatcher.step(bench.clock.now())
         await bench.settle()
@@ -230,7 +230,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back(url: str, monkeypatch
         dispatcher = bench.dispatcher()
         real = claims.claim_due
 
-        async def loses_the_answer(*arguments: object) -> list[Claimed]:
+        async def loses_the_answer(*arguments: object) -> list[ClaimedRow]:
             await real(*arguments)  # pyright: ignore[reportArgumentType]
             raise ConnectionResetError("after the commit")
 
@@ -264,7 +264,7 @@ async def test_a_claim_that_failed_is_tried_again(url: str, monkeypatch: pytest.
         await make.many(bench.scope, 40)
         dispatcher = bench.dispatcher()
 
-        async def fails(*_: object) -> list[Claimed]:
+        async def fails(*_: object) -> list[ClaimedRow]:
             raise ConnectionResetError("before it was sent")
 
         monkeypatch.setattr(claims, "claim_due", fails)
@@ -815,7 +815,7 @@ async def test_a_place_that_becomes_unknown_while_it_is_asked_about_is_asked_abo
             found = await real(*arguments)  # pyright: ignore[reportArgumentType]
             monkeypatch.undo()
             await make.many(bench.scope, 40)
-            dispatcher.look_everywhere()
+            dispatcher.rescan_all()
             return found
 
         monkeypatch.setattr(claims, "next_due", is_overtaken)
@@ -823,11 +823,11 @@ async def test_a_place_that_becomes_unknown_while_it_is_asked_about_is_asked_abo
         await bench.until_idle(dispatcher)
 
         assert await bench.states() == {"RUNNING": 40}
-        assert dispatcher.is_ready(Place(0, 1)) is False
+        assert dispatcher.is_ready(Scan(0, 1)) is False
 
 
 def test_a_place_gives_no_more_than_its_poll_and_the_shares_stay_what_they_were():
-    heavy, light = Place(0, 1), Place(0, 2)
+    heavy, light = Scan(0, 1), Scan(0, 2)
 
     assert _in_polls([(heavy, 750), (light, 250)], 200) == [(heavy, 200), (light, 66)]
     assert _in_polls([(heavy, 150), (light, 50)], 200) == [(heavy, 150), (light, 50)]

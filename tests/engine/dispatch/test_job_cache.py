@@ -10,7 +10,7 @@ from stages import Workbench, workbench
 from horai.db import signing_secrets
 from horai.db.pool import GONE
 from horai.engine.dispatch import job_cache
-from horai.engine.dispatch.job_cache import JobBook
+from horai.engine.dispatch.job_cache import JobCache
 from horai.operations import jobs as accepted
 
 SIGNING_SECRETS = signing_secrets.signing_secrets
@@ -33,7 +33,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> HandTime:
     return made
 
 
-async def look(bench: Workbench, book: JobBook) -> Callable[..., Awaitable[list[str]]]:
+async def look(bench: Workbench, book: JobCache) -> Callable[..., Awaitable[list[str]]]:
     """Asks the book over a line of its own; what that cost, by name."""
     line = bench.line("book")
     tap = await bench.tap(line)
@@ -49,7 +49,7 @@ async def look(bench: Workbench, book: JobBook) -> Callable[..., Awaitable[list[
 async def test_what_is_fresh_is_not_asked_for(url: str, time: HandTime):
     async with workbench(url) as bench:
         job = await make.job(bench.scope)
-        book = JobBook()
+        book = JobCache()
         ask = await look(bench, book)
 
         assert await ask(job.id) == ["jobs_to_run", "signing_secrets"]
@@ -60,7 +60,7 @@ async def test_what_is_fresh_is_not_asked_for(url: str, time: HandTime):
 async def test_a_job_that_has_not_changed_is_asked_for_and_not_read_again(url: str, time: HandTime):
     async with workbench(url) as bench:
         job = await make.job(bench.scope)
-        book = JobBook()
+        book = JobCache()
         ask = await look(bench, book)
         await ask(job.id)
         (before,) = (await book.get(bench.connection, [job.id])).values()
@@ -75,7 +75,7 @@ async def test_a_job_that_has_not_changed_is_asked_for_and_not_read_again(url: s
 async def test_many_jobs_are_one_question(url: str, time: HandTime):
     async with workbench(url) as bench:
         ids = [(await make.job(bench.scope, f"job-{n}")).id for n in range(30)]
-        book = JobBook()
+        book = JobCache()
         ask = await look(bench, book)
         await ask(*ids[:10])
         time.now += 0.5
@@ -88,7 +88,7 @@ async def test_many_jobs_are_one_question(url: str, time: HandTime):
 async def test_a_pause_is_seen_within_a_second(url: str, time: HandTime):
     async with workbench(url) as bench:
         job = await make.job(bench.scope)
-        book = JobBook()
+        book = JobCache()
         assert not (await book.get(bench.connection, [job.id]))[job.id].is_paused
         await accepted.pause_job(bench.scope, "publish", None)
 
@@ -100,7 +100,7 @@ async def test_a_pause_is_seen_within_a_second(url: str, time: HandTime):
 async def test_a_deleted_job_is_known_as_deleted_and_one_that_never_was_is_absent(url: str, time: HandTime):
     async with workbench(url) as bench:
         job = await make.job(bench.scope)
-        book = JobBook()
+        book = JobCache()
         await accepted.delete_job(bench.scope, "publish")
 
         found = await book.get(bench.connection, [job.id, 999])
@@ -112,7 +112,7 @@ async def test_a_deleted_job_is_known_as_deleted_and_one_that_never_was_is_absen
 async def test_a_new_secret_is_used_after_a_second(url: str, time: HandTime):
     async with workbench(url) as bench:
         job = await make.job(bench.scope)
-        book = JobBook()
+        book = JobCache()
         known = (await book.get(bench.connection, [job.id]))[job.id]
         (first,) = book.secrets_of(known)
         await bench.connection.execute("insert into horai.signing_secret (tenant_id, secret) values (1, 'whsec_bmV3')")
@@ -126,7 +126,7 @@ async def test_a_new_secret_is_used_after_a_second(url: str, time: HandTime):
 async def test_a_worker_needs_no_secrets(url: str, time: HandTime):
     async with workbench(url) as bench:
         job = await make.job(bench.scope, target={"type": "worker", "handler": "h"})
-        book = JobBook()
+        book = JobCache()
         ask = await look(bench, book)
 
         assert await ask(job.id) == ["jobs_to_run"]
@@ -137,7 +137,7 @@ async def test_the_book_is_bounded_and_still_right(url: str, time: HandTime, mon
     monkeypatch.setattr(job_cache, "LIMIT", 10)
     async with workbench(url) as bench:
         ids = [(await make.job(bench.scope, f"job-{n}")).id for n in range(12)]
-        book = JobBook()
+        book = JobCache()
         for job_id in ids:
             assert set(await book.get(bench.connection, [job_id])) == {job_id}
 
@@ -148,7 +148,7 @@ async def test_the_book_is_bounded_and_still_right(url: str, time: HandTime, mon
 async def test_an_answer_that_did_not_come_is_asked_for_again(url: str, time: HandTime):
     async with workbench(url) as bench:
         job = await make.job(bench.scope)
-        book = JobBook()
+        book = JobCache()
         line = bench.line("book")
         connection = await line.get()
         await bench.connection.execute("select pg_terminate_backend($1, 5000)", connection.get_server_pid())
@@ -162,7 +162,7 @@ async def test_no_job_is_known_before_its_secrets_are(url: str, time: HandTime, 
     """Its calls would go out unsigned."""
     async with workbench(url) as bench:
         job = await make.job(bench.scope)
-        book = JobBook()
+        book = JobCache()
 
         async def fails(_: object) -> dict[str, tuple[str, ...]]:
             raise ConnectionResetError("gone")

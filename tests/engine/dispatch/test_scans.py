@@ -7,9 +7,9 @@ import pytest
 from horai.core.job import Priority
 from horai.core.queue import QueueSettings, parse_rate
 from horai.core.settings import SHARDS
-from horai.db.claims import Claimed, Held, Position
+from horai.db.claims import Claim, ClaimedRow, Position
 from horai.db.jobs import Lane
-from horai.engine.dispatch.scans import BEFORE_ALL, START, Lanes, Place, to_millis
+from horai.engine.dispatch.scans import BEFORE_ALL, START, Scan, Scans, to_millis
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -21,29 +21,29 @@ def lane(lane_id: int, handler: str = "", limits: QueueSettings = FREE, queue_id
     return Lane(lane_id, 1, "q", Priority.normal, handler, queue_id, 1, limits)
 
 
-def lanes(*known: Lane, shards: int = 2) -> Lanes:
+def lanes(*known: Lane, shards: int = 2) -> Scans:
     """One that runs HTTP in the first shards and the handler `h` everywhere, with nothing left to ask."""
-    made = Lanes(frozenset({"", "h"}), NOW)
+    made = Scans(frozenset({"", "h"}), NOW)
     made.own(frozenset(range(shards)))
     made.learn(known)
     made.unknown.clear()
     return made
 
 
-def claimed(lane_id: int, due: datetime, instance_id: int) -> Claimed:
-    held = Held(instance_id, 1, 1, 1, 1, 0)
-    return Claimed(held, lane_id, due, -instance_id, None, due, due, due, None, None)
+def claimed(lane_id: int, due: datetime, instance_id: int) -> ClaimedRow:
+    held = Claim(instance_id, 1, 1, 1, 1, 0)
+    return ClaimedRow(held, lane_id, due, -instance_id, None, due, due, due, None, None)
 
 
 # What is ours
 
 
 def test_the_places_of_a_new_lane_are_unknown_ground_once():
-    known = Lanes(frozenset({""}), NOW)
+    known = Scans(frozenset({""}), NOW)
     known.own(frozenset({3, 5}))
 
     known.learn([lane(1)])
-    assert set(known.unknown) == {Place(3, 1), Place(5, 1)}
+    assert set(known.unknown) == {Scan(3, 1), Scan(5, 1)}
     assert known.take_due(NOW + SECOND) == [], "and nobody claims there blindly"
     known.unknown.clear()
     known.learn([lane(1)])
@@ -70,11 +70,11 @@ def test_a_lane_is_known_by_itself_and_not_by_a_younger_one():
 def test_http_is_ours_in_the_leased_shards_and_a_handler_everywhere():
     known = lanes(lane(1), lane(2, "h"))
 
-    assert set(known.places()) == {Place(0, 1), Place(1, 1)} | {Place(shard, 2) for shard in EVERYWHERE}
-    assert known.is_ours(Place(1, 1))
-    assert not known.is_ours(Place(2, 1))
-    assert known.is_ours(Place(2, 2))
-    assert not known.is_ours(Place(0, 3))
+    assert set(known.places()) == {Scan(0, 1), Scan(1, 1)} | {Scan(shard, 2) for shard in EVERYWHERE}
+    assert known.is_ours(Scan(1, 1))
+    assert not known.is_ours(Scan(2, 1))
+    assert known.is_ours(Scan(2, 2))
+    assert not known.is_ours(Scan(0, 3))
 
 
 def test_a_shard_that_is_gained_is_asked_about_and_one_that_is_lost_is_forgotten():
@@ -84,11 +84,11 @@ def test_a_shard_that_is_gained_is_asked_about_and_one_that_is_lost_is_forgotten
 
     lost = known.own(frozenset({1, 2}))
 
-    assert lost == [Place(0, 1)]
-    assert set(known.unknown) == {Place(2, 1)}
-    assert known.position(Place(0, 1)) == Position(0, 1, START, BEFORE_ALL)
-    assert known.position(Place(1, 1)) == Position(1, 1, NOW, SHARDS + 1), "what stays goes on where it was"
-    assert known.take_due(NOW + SECOND) == [Place(1, 1)]
+    assert lost == [Scan(0, 1)]
+    assert set(known.unknown) == {Scan(2, 1)}
+    assert known.position(Scan(0, 1)) == Position(0, 1, START, BEFORE_ALL)
+    assert known.position(Scan(1, 1)) == Position(1, 1, NOW, SHARDS + 1), "what stays goes on where it was"
+    assert known.take_due(NOW + SECOND) == [Scan(1, 1)]
 
 
 def test_a_shard_that_is_lost_before_it_was_asked_about_is_not_asked_about():
@@ -110,7 +110,7 @@ def test_the_same_shards_again_change_nothing():
 def test_the_places_of_a_queue_are_those_of_its_lanes():
     known = lanes(lane(1, queue_id=1), lane(2, queue_id=2), lane(3, queue_id=2))
 
-    assert set(known.places_of_queue(2)) == {Place(s, n) for s in (0, 1) for n in (2, 3)}
+    assert set(known.places_of_queue(2)) == {Scan(s, n) for s in (0, 1) for n in (2, 3)}
 
 
 CHANGES = {
@@ -126,11 +126,11 @@ def test_a_lane_whose_queue_allows_something_else_is_unknown_ground_again(limits
 
     known.learn([lane(1, limits=limits), lane(2)])
 
-    assert set(known.unknown) == {Place(0, 1), Place(1, 1)}
+    assert set(known.unknown) == {Scan(0, 1), Scan(1, 1)}
     assert known[1].limits == limits
     known.unknown.clear()
     known.learn([lane(1), lane(2)])
-    assert set(known.unknown) == {Place(0, 1), Place(1, 1)}, "and so it is when it is free again"
+    assert set(known.unknown) == {Scan(0, 1), Scan(1, 1)}, "and so it is when it is free again"
 
 
 def test_a_first_limit_is_noticed_and_a_changed_one_is_not():
@@ -159,7 +159,7 @@ def test_only_an_earlier_wake_is_news():
     assert known.wake(0, 1, NOW + 5 * SECOND)
     assert known.next_at() == NOW + 5 * SECOND
     assert known.take_due(NOW + 4 * SECOND) == []
-    assert known.take_due(NOW + 5 * SECOND) == [Place(0, 1)]
+    assert known.take_due(NOW + 5 * SECOND) == [Scan(0, 1)]
     assert known.take_due(NOW + 20 * SECOND) == [], "its timer has gone off; it is armed again afterwards"
 
 
@@ -168,7 +168,7 @@ def test_E12_a_wake_concerns_its_own_lane():
 
     known.wake(0, 1, NOW)
 
-    assert known.take_due(NOW) == [Place(0, 1)]
+    assert known.take_due(NOW) == [Scan(0, 1)]
 
 
 def test_a_wake_without_a_shard_concerns_all_of_ours():
@@ -191,9 +191,9 @@ def test_a_wake_for_somebody_elses_shard_or_a_strange_lane_is_no_news():
 def test_a_place_is_armed_for_the_earlier_of_two_times_and_only_if_it_is_ours():
     known = lanes(lane(1))
 
-    assert known.arm(Place(0, 1), NOW + SECOND)
-    assert not known.arm(Place(0, 1), NOW + 2 * SECOND)
-    assert not known.arm(Place(9, 1), NOW)
+    assert known.arm(Scan(0, 1), NOW + SECOND)
+    assert not known.arm(Scan(0, 1), NOW + 2 * SECOND)
+    assert not known.arm(Scan(9, 1), NOW)
     assert known.next_at() == NOW + SECOND
 
 
@@ -207,15 +207,15 @@ def test_a_timer_does_not_go_off_early():
 
 def test_a_cursor_moves_on_with_what_was_claimed():
     known = lanes(lane(1))
-    assert known.position(Place(0, 1)) == Position(0, 1, START, BEFORE_ALL)
+    assert known.position(Scan(0, 1)) == Position(0, 1, START, BEFORE_ALL)
 
     found = known.advance(
         [claimed(1, NOW + SECOND, SHARDS), claimed(1, NOW, 2 * SHARDS), claimed(1, NOW, 3 * SHARDS + 1)]
     )
 
-    assert found == {Place(0, 1): 2, Place(1, 1): 1}
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW + SECOND, SHARDS)
-    assert known.position(Place(1, 1)) == Position(1, 1, NOW, 3 * SHARDS + 1)
+    assert found == {Scan(0, 1): 2, Scan(1, 1): 1}
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW + SECOND, SHARDS)
+    assert known.position(Scan(1, 1)) == Position(1, 1, NOW, 3 * SHARDS + 1)
 
 
 def test_of_one_due_the_highest_id_counts():
@@ -223,7 +223,7 @@ def test_of_one_due_the_highest_id_counts():
 
     known.advance([claimed(1, NOW, 2 * SHARDS), claimed(1, NOW, SHARDS)])
 
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW, 2 * SHARDS)
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW, 2 * SHARDS)
 
 
 def test_a_cursor_does_not_go_back_by_what_was_claimed():
@@ -232,7 +232,7 @@ def test_a_cursor_does_not_go_back_by_what_was_claimed():
 
     known.advance([claimed(1, NOW, 2 * SHARDS)])
 
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW + SECOND, SHARDS)
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW + SECOND, SHARDS)
 
 
 def test_a_wake_behind_the_cursor_moves_it_back():
@@ -241,8 +241,8 @@ def test_a_wake_behind_the_cursor_moves_it_back():
 
     known.wake(0, 1, NOW)
 
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW, BEFORE_ALL)
-    assert known.position(Place(0, 2)) == Position(0, 2, NOW + SECOND, SHARDS)
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW, BEFORE_ALL)
+    assert known.position(Scan(0, 2)) == Position(0, 2, NOW + SECOND, SHARDS)
 
 
 def test_a_wake_at_the_cursors_own_due_moves_it_before_all_ids():
@@ -252,7 +252,7 @@ def test_a_wake_at_the_cursors_own_due_moves_it_before_all_ids():
 
     known.wake(0, 1, NOW)
 
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW, BEFORE_ALL)
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW, BEFORE_ALL)
 
 
 def test_a_wake_after_the_cursor_leaves_it():
@@ -261,23 +261,23 @@ def test_a_wake_after_the_cursor_leaves_it():
 
     known.wake(0, 1, NOW + SECOND)
 
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW, SHARDS)
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW, SHARDS)
 
 
 def test_E11_no_claim_moves_a_cursor_over_a_row_that_became_claimable_while_it_was_under_way():
     """Its statement may have looked before that row was committed."""
     known = lanes(lane(1))
-    (start,) = known.starts([Place(0, 1)])
+    (start,) = known.starts([Scan(0, 1)])
     assert start == Position(0, 1, START, BEFORE_ALL)
     known.wake(0, 1, NOW + 2 * SECOND)
     known.wake(0, 1, NOW)
 
     known.advance([claimed(1, NOW + SECOND, SHARDS)])
 
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW, BEFORE_ALL)
-    known.starts([Place(0, 1)])
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW, BEFORE_ALL)
+    known.starts([Scan(0, 1)])
     known.advance([claimed(1, NOW + SECOND, SHARDS)])
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW + SECOND, SHARDS), "a wake counts for one claim"
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW + SECOND, SHARDS), "a wake counts for one claim"
 
 
 def test_a_row_that_was_seen_ahead_of_the_cursor_leaves_it_and_one_behind_it_moves_it_to_that_very_row():
@@ -286,7 +286,7 @@ def test_a_row_that_was_seen_ahead_of_the_cursor_leaves_it_and_one_behind_it_mov
     known.advance([claimed(1, NOW, 5 * SHARDS)])
 
     assert known.wake(0, 1, NOW, 6 * SHARDS - 1)
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW, 5 * SHARDS)
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW, 5 * SHARDS)
     known.wake(0, 1, NOW, 3 * SHARDS - 1)
 
-    assert known.position(Place(0, 1)) == Position(0, 1, NOW, 3 * SHARDS - 1)
+    assert known.position(Scan(0, 1)) == Position(0, 1, NOW, 3 * SHARDS - 1)

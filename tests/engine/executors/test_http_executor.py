@@ -715,7 +715,7 @@ async def test_a_target_that_cannot_be_called_is_unrecoverable(target: HttpTarge
 @in_loop
 async def test_the_receiver_runs_by_itself_and_logs_each_hit(tmp_path: Path):
     log = tmp_path / "hits.jsonl"
-    command = [sys.executable, "-m", "tests.receiver", "--port", "0", "--log", str(log)]
+    command = [sys.executable, "-m", "tests.support.receiver", "--port", "0", "--log", str(log)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
     try:
         assert process.stdout is not None

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from horai.engine.executors import lookups
-from horai.engine.executors.lookups import Lookups, Question, registered_domain
+from horai.engine.executors.lookups import Lookup, Lookups, registered_domain
 
 
 class NameServer:
@@ -29,8 +29,8 @@ class NameServer:
         return len(self.asked)
 
 
-def question(host: str) -> Question:
-    return Question(host, 80, 0)
+def question(host: str) -> Lookup:
+    return Lookup(host, 80, 0)
 
 
 async def test_callers_share_the_lookup_of_a_name() -> None:

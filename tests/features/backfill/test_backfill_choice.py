@@ -12,12 +12,12 @@ from horai.core.timing import Timing
 from horai.features.backfill.rules import (
     AHEAD,
     MOST_SLOTS,
+    BackfillRequest,
     BackfillStatus,
     Coming,
-    Known,
+    KnownSlot,
     Mode,
     Progress,
-    Wish,
     after,
     bounds,
     check_range,
@@ -42,16 +42,16 @@ NOTHING = Coming(NOW)
     ("known", "missing", "failed", "every"),
     [
         (None, 0, None, 0),
-        (Known(0), None, None, 1),
-        (Known(3), None, None, 4),
-        (Known(0, dead=7), None, 1, 1),
-        (Known(2, dead=7), None, 3, 3),
-        (Known(1, is_live=True), None, None, None),
-        (Known(1, is_live=True, dead=7), None, None, None),
+        (KnownSlot(0), None, None, 1),
+        (KnownSlot(3), None, None, 4),
+        (KnownSlot(0, dead=7), None, 1, 1),
+        (KnownSlot(2, dead=7), None, 3, 3),
+        (KnownSlot(1, is_live=True), None, None, None),
+        (KnownSlot(1, is_live=True, dead=7), None, None, None),
     ],
 )
 def test_C21_X11_the_mode_says_which_slots_are_run_and_each_in_a_new_generation(
-    known: Known | None, missing: int | None, failed: int | None, every: int | None
+    known: KnownSlot | None, missing: int | None, failed: int | None, every: int | None
 ):
     found = [generation_of(mode, known, is_coming=False) for mode in (Mode.missing, Mode.failed, Mode.all)]
 
@@ -60,7 +60,7 @@ def test_C21_X11_the_mode_says_which_slots_are_run_and_each_in_a_new_generation(
 
 def test_a_slot_that_comes_by_itself_is_not_run_for_the_first_time():
     assert [generation_of(mode, None, is_coming=True) for mode in Mode] == [None, None, None]
-    assert generation_of(Mode.all, Known(0), is_coming=True) == 1, "it came already: this is another run of it"
+    assert generation_of(Mode.all, KnownSlot(0), is_coming=True) == 1, "it came already: this is another run of it"
 
 
 def test_what_comes_by_itself_is_behind_the_cursor_or_among_the_late_ones_and_never_before_the_job():
@@ -75,7 +75,7 @@ def test_what_comes_by_itself_is_behind_the_cursor_or_among_the_late_ones_and_ne
 
 def test_choosing_stops_before_the_first_slot_that_there_is_no_room_for():
     slots = [NOW + n * MINUTE for n in range(6)]
-    known = {slots[1]: Known(0), slots[4]: Known(0)}
+    known = {slots[1]: KnownSlot(0), slots[4]: KnownSlot(0)}
 
     some = choose(Mode.missing, slots, known, NOTHING, 2)
     rest = choose(Mode.missing, slots, known, NOTHING, 4)
@@ -92,7 +92,7 @@ def test_choosing_stops_before_the_first_slot_that_there_is_no_room_for():
 @given(st.sets(st.integers(0, 99)), st.lists(st.integers(1, 20), min_size=1), st.sampled_from(Mode))
 def test_C21_in_portions_of_any_size_each_slot_is_looked_at_once(made: set[int], rooms: list[int], mode: Mode):
     slots = [NOW + n * MINUTE for n in range(100)]
-    known = {slots[n]: Known(0, dead=n if n % 2 else None) for n in made}
+    known = {slots[n]: KnownSlot(0, dead=n if n % 2 else None) for n in made}
     whole = choose(mode, slots, known, NOTHING, len(slots))
     chosen: list[tuple[datetime, int]] = []
     skipped, turn, first = 0, 0, slots[0]
@@ -132,7 +132,7 @@ def test_C21_a_range_without_slots_to_run_is_refused_with_a_hint(
     timing: Timing, since: datetime, until: datetime | None, words: str
 ):
     with pytest.raises(Invalid, match=words) as refused:
-        check_range(Wish(since, until), timing, NOW)
+        check_range(BackfillRequest(since, until), timing, NOW)
 
     assert refused.value.hint
 
@@ -155,9 +155,9 @@ def test_every_wrong_field_is_named():
 
 
 def test_ten_at_once_where_nobody_says_and_one_where_they_may_not_overlap():
-    assert Wish(NOW).concurrency_of(Timing(EVERY_MINUTE)) == 10
-    assert Wish(NOW).concurrency_of(Timing(EVERY_MINUTE, overlap=Overlap.skip)) == 1
-    assert Wish(NOW, max_concurrency=4).concurrency_of(Timing(EVERY_MINUTE, overlap=Overlap.skip)) == 4
+    assert BackfillRequest(NOW).concurrency_of(Timing(EVERY_MINUTE)) == 10
+    assert BackfillRequest(NOW).concurrency_of(Timing(EVERY_MINUTE, overlap=Overlap.skip)) == 1
+    assert BackfillRequest(NOW, max_concurrency=4).concurrency_of(Timing(EVERY_MINUTE, overlap=Overlap.skip)) == 4
 
 
 def test_C21_without_a_rate_all_start_now_and_with_one_they_follow_each_other():

@@ -17,8 +17,8 @@ from horai.db.catalog import sql
 from horai.db.verify import verify
 from horai.engine.dispatch.dispatcher import Dispatcher
 from horai.features.backfill import service as backfills
-from horai.features.backfill.rules import Mode, Wish
-from horai.features.backfill.stage import PORTION, Backfiller
+from horai.features.backfill.rules import BackfillRequest, Mode
+from horai.features.backfill.stage import PORTION, BackfillStage
 from horai.features.backfill.store import BackfillRow
 from horai.operations import jobs as accepted
 from horai.operations.request_keys import Once
@@ -38,7 +38,7 @@ async def started(
     bench: Workbench, count: int = 10, mode: Mode = Mode.missing, begin: datetime = BEGIN, **wish: Any
 ) -> BackfillRow:
     """A backfill over so many slots of the job `job`, one a minute."""
-    asked = Wish(begin, begin + count * MINUTE, mode, **wish)
+    asked = BackfillRequest(begin, begin + count * MINUTE, mode, **wish)
     return await backfills.start_backfill(bench.scope, "job", asked)
 
 
@@ -68,7 +68,7 @@ class Yard:
         return await backfills.read_backfill(self.bench.scope, backfill.id)
 
 
-async def until_content(bench: Workbench, backfiller: Backfiller) -> None:
+async def until_content(bench: Workbench, backfiller: BackfillStage) -> None:
     """Steps until it wants to wait."""
     async with asyncio.timeout(30):
         while await backfiller.step(now := bench.clock.now()) <= now:
@@ -380,7 +380,7 @@ async def test_C21_over_a_clock_change_the_slots_are_those_of_the_schedule(
         place = await yard(bench, every=None, cron="30 0,1,2,3 * * *", timezone="Europe/Berlin")
         begin, end = (datetime.fromisoformat(day).astimezone(UTC) for day in days)
 
-        backfill = await backfills.start_backfill(bench.scope, "job", Wish(begin, end, max_concurrency=3))
+        backfill = await backfills.start_backfill(bench.scope, "job", BackfillRequest(begin, end, max_concurrency=3))
         await place.work()
 
         slots = [slot for slot, _ in await made(bench)]
@@ -466,7 +466,7 @@ async def test_another_queue_takes_a_backfill_along_and_keeps_it_low(url: str):
         await started(bench, 12, max_concurrency=4)
         await place.step()
 
-        await accepted.change_job(bench.scope, "job", accepted.Change({"queue": "other", "priority": "high"}))
+        await accepted.change_job(bench.scope, "job", accepted.JobChange({"queue": "other", "priority": "high"}))
         await place.step()
 
         lanes = await bench.connection.fetch(
@@ -506,13 +506,13 @@ async def test_a_backfill_passes_no_gate_and_no_gate_minds_it(url: str, overlap:
         await bench.connection.execute("update horai.job set active_from = '2020-01-01'")
         await bench.connection.execute("update horai.schedule set fire_time = $1", slot)
         await bench.trigger().step(bench.clock.now())
-        gatekeeper.look_everywhere()
+        gatekeeper.rescan_all()
         await gatekeeper.step(bench.clock.now())
         await bench.until_idle(place.dispatcher)
 
         assert await bench.states() == {"RUNNING": 2}, "the slot of now runs beside it"
         await place.work()
-        gatekeeper.look_everywhere()
+        gatekeeper.rescan_all()
         await gatekeeper.step(bench.clock.now())
         assert set(await bench.states()) == {"SUCCESS"}
 
@@ -562,7 +562,7 @@ async def test_a_backfill_that_cannot_be_read_keeps_nobody_waiting(url: str):
 async def test_of_many_requests_with_one_key_one_backfill_is_made(url: str):
     async with workbench(url) as bench:
         await yard(bench)
-        wish = Wish(BEGIN, BEGIN + 5 * MINUTE)
+        wish = BackfillRequest(BEGIN, BEGIN + 5 * MINUTE)
 
         asked = (backfills.start_backfill(bench.scope, "job", wish, Once("key", b"body")) for _ in range(20))
         rows = await asyncio.gather(*asked)

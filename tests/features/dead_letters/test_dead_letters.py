@@ -14,19 +14,19 @@ import rows
 from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.fingerprints import fingerprint_of
 from horai.core.outcome import Bury, Complete
-from horai.core.put import Verdict
+from horai.core.put import PutDecision
 from horai.core.queue import Rate
 from horai.db import claims, instances, verify
-from horai.db.instances import Place, Wish
+from horai.db.instances import InsertTarget, NewInstance
 from horai.db.pool import Dedicated
 from horai.features.dead_letters import replay
 from horai.features.dead_letters import service as dead_letters
-from horai.features.dead_letters.replay import Wanted
+from horai.features.dead_letters.replay import ReplayRequest
 from horai.features.dead_letters.store import LetterFilter, ReplayStatus
 from horai.operations import jobs
 
 FIRE = datetime(2026, 1, 1, tzinfo=UTC)
-ALL = Wanted(LetterFilter())
+ALL = ReplayRequest(LetterFilter())
 WAITS_FOR_A_KEY = """select exists (select from pg_stat_activity
     where wait_event_type = 'Lock' and query like '%insert_replays%' and datname = current_database())"""
 
@@ -111,8 +111,8 @@ async def test_a_dry_run_counts_and_writes_nothing(url: str, connection: Dedicat
         await letters.of_keys(scope, connection, ["a", "b", "c"])
         before = await rows.everything(connection)
 
-        few = await replay.count_matching(scope, Wanted(LetterFilter(), limit=2))
-        enough = await replay.count_matching(scope, Wanted(LetterFilter(), limit=3))
+        few = await replay.count_matching(scope, ReplayRequest(LetterFilter(), limit=2))
+        enough = await replay.count_matching(scope, ReplayRequest(LetterFilter(), limit=3))
 
         assert (few.matched, few.replayed, few.more) == (2, 0, True)
         assert (enough.matched, enough.more) == (3, False)
@@ -124,7 +124,7 @@ async def test_the_oldest_come_first_and_a_limit_leaves_the_others(url: str, con
         await make.job(scope)
         await letters.of_keys(scope, connection, ["c", "a", "b"])
 
-        done = await replay.replay_matching(scope, Wanted(LetterFilter(), limit=2))
+        done = await replay.replay_matching(scope, ReplayRequest(LetterFilter(), limit=2))
 
         assert (done.matched, done.replayed, done.more) == (2, 2, True)
         assert await letters.statuses(connection) == ["REPLAYED", "REPLAYED", "NEW"]
@@ -140,7 +140,7 @@ async def test_a_rate_spaces_the_starts_over_all_batches(
         await make.many(scope, 10)
         await letters.bury_due(connection)
 
-        await replay.replay_matching(scope, Wanted(LetterFilter(), rate=Rate(100, timedelta(seconds=1))))
+        await replay.replay_matching(scope, ReplayRequest(LetterFilter(), rate=Rate(100, timedelta(seconds=1))))
 
         times = [
             row["execute_time"] for row in await connection.fetch("select * from horai.instance_live order by due")
@@ -159,7 +159,7 @@ async def test_filters_narrow_a_replay(url: str, connection: Dedicated):
         third = await connection.fetchval("select created_at from horai.dead_letter order by id offset 2 limit 1")
 
         async def matching(**only: object) -> int:
-            return (await replay.count_matching(scope, Wanted(LetterFilter(**only)))).matched  # pyright: ignore[reportArgumentType]
+            return (await replay.count_matching(scope, ReplayRequest(LetterFilter(**only)))).matched  # pyright: ignore[reportArgumentType]
 
         assert await matching() == 4
         assert await matching(job_id=publish.id) == 3
@@ -171,7 +171,7 @@ async def test_filters_narrow_a_replay(url: str, connection: Dedicated):
         assert await matching(since=third) == 2
         assert await matching(until=third) == 2
 
-        await replay.replay_matching(scope, Wanted(LetterFilter(tag="timeout")))
+        await replay.replay_matching(scope, ReplayRequest(LetterFilter(tag="timeout")))
 
         assert [key for key, _ in await letters.live(connection)] == ["slow"]
 
@@ -326,9 +326,9 @@ async def test_a_replay_gives_way_to_a_put_that_has_its_key(url: str, connection
     async with make.scope(url) as scope:
         job = await make.job(scope)
         (letter, _) = await letters.of_keys(scope, connection, ["a", "b"])
-        place = Place(job.id, job.tenant_id, job.lane_now, None)
+        place = InsertTarget(job.id, job.tenant_id, job.lane_now, None)
         async with rows.connections(url, 1) as (putting,), putting.transaction():
-            await instances.insert_keyed(putting, place, [Wish("a", FIRE + timedelta(days=90_000), None, None)])
+            await instances.insert_keyed(putting, place, [NewInstance("a", FIRE + timedelta(days=90_000), None, None)])
 
             async with asyncio.timeout(8):  # without giving way, it waits 5 s for the batch and 5 s for the letter
                 done = await replay.replay_matching(scope, ALL)
@@ -346,11 +346,13 @@ async def test_one_replay_gives_way_until_the_put_is_done(url: str, connection: 
     async with make.scope(url) as scope:
         job = await make.job(scope)
         (letter,) = await letters.of_keys(scope, connection, ["a"])
-        place = Place(job.id, job.tenant_id, job.lane_now, None)
+        place = InsertTarget(job.id, job.tenant_id, job.lane_now, None)
         async with rows.connections(url, 1) as (putting,):
             await putting.execute("set deadlock_timeout = '300ms'")  # it would be the victim, sooner than the replay
             async with putting.transaction():
-                await instances.insert_keyed(putting, place, [Wish("a", FIRE + timedelta(days=90_000), None, None)])
+                await instances.insert_keyed(
+                    putting, place, [NewInstance("a", FIRE + timedelta(days=90_000), None, None)]
+                )
                 replaying = asyncio.create_task(dead_letters.replay_letter(scope, letter))
                 await rows.until(lambda: connection.fetchval(WAITS_FOR_A_KEY))
                 dead = await instances.past_of_keys(putting, job.id, ["a"])
@@ -383,7 +385,7 @@ async def test_puts_and_replays_of_the_same_keys_at_once_leave_one_live_instance
         await letters.bury_due(connection)
         later = datetime.now(UTC) + timedelta(hours=1)
 
-        async def put(key: str) -> Verdict:
+        async def put(key: str) -> PutDecision:
             return (await make.put(scope, key, later))[0]
 
         replaying = [replay.replay_matching(scope, ALL) for _ in range(3)]
@@ -393,7 +395,7 @@ async def test_puts_and_replays_of_the_same_keys_at_once_leave_one_live_instance
 
         settled = await letters.statuses(connection)
         assert settled.count("REPLAYED") == replayed
-        assert settled.count("SUPERSEDED") == len(keys) - replayed == verdicts.count(Verdict.INSERTED)
+        assert settled.count("SUPERSEDED") == len(keys) - replayed == verdicts.count(PutDecision.INSERTED)
         assert sorted(key or "" for key, _ in await letters.live(connection)) == sorted(keys)
         times = await connection.fetch("select distinct execute_time from horai.instance_live")
         assert [row["execute_time"] for row in times] == [later]

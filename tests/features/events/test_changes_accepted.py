@@ -15,7 +15,7 @@ from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
 from horai.features.events.change import parse_change
 from horai.features.events.cloudevents import Poison
-from horai.features.events.service import Applied, Arrival, Fate, NotNow, PutAside, accept_changes
+from horai.features.events.service import AppliedChange, Arrival, Fate, NotNow, PutAside, accept_changes
 from horai.features.events.store import BODY_KEPT
 from horai.operations.scope import Scope
 
@@ -50,7 +50,7 @@ async def tell(scope: Scope, *documents: dict[str, Any] | bytes, source: str = "
 
 
 def effects(fates: Sequence[Fate]) -> list[str]:
-    return [fate.effect.value if isinstance(fate, Applied) else type(fate).__name__ for fate in fates]
+    return [fate.effect.value if isinstance(fate, AppliedChange) else type(fate).__name__ for fate in fates]
 
 
 async def planned(connection: Dedicated) -> dict[str, tuple[int, int | None]]:

@@ -10,9 +10,20 @@ from horai.core.queue import QueueSettings, parse_rate
 from horai.core.shards import Role
 from horai.core.states import CancelReason, State
 from horai.core.timing import Timing
-from horai.features.explain import Cursor, Explanation, Facts, Job, Other, Queue, Run, Skip, Verdict, explanation_of
+from horai.features.explain import (
+    CursorFact,
+    Facts,
+    InstanceFact,
+    JobFacts,
+    Other,
+    Queue,
+    Skip,
+    SlotExplanation,
+    Verdict,
+    explanation_of,
+)
 from horai.time.jitter import offset
-from horai.time.misfire import Misfire, Policy, Stretch
+from horai.time.misfire import MisfireRule, Policy, Stretch
 from horai.time.overlap import Overlap
 from horai.time.schedule import CronSchedule, EverySchedule
 
@@ -26,21 +37,21 @@ def second(seconds: float) -> datetime:
     return AT + timedelta(seconds=seconds)
 
 
-def told(at: datetime = AT, timing: Timing = DAILY, now: datetime | None = None, **known: Any) -> Explanation:
+def told(at: datetime = AT, timing: Timing = DAILY, now: datetime | None = None, **known: Any) -> SlotExplanation:
     """What is said of `at`, a minute after the slot, of a job that is five days old."""
     paused_at = known.pop("paused_at", None)
     of_job = {name: known.pop(name) for name in ("note", "handler") if name in known}
-    job = Job(7, timing, CREATED, CREATED, paused_at, missed_from=paused_at, **of_job)
+    job = JobFacts(7, timing, CREATED, CREATED, paused_at, missed_from=paused_at, **of_job)
     return explanation_of(Facts(now or second(60), job, **known), at)
 
 
-def run(state: State, **changes: Any) -> Run:
-    usual = Run(5, state, True, AT, attempt=1, claimed_at=second(0.2), finished_at=second(2.2))
+def run(state: State, **changes: Any) -> InstanceFact:
+    usual = InstanceFact(5, state, True, AT, attempt=1, claimed_at=second(0.2), finished_at=second(2.2))
     return replace(usual, **changes)
 
 
-def waiting(**changes: Any) -> Run:
-    usual = Run(5, State.INIT, True, AT, due=AT)
+def waiting(**changes: Any) -> InstanceFact:
+    usual = InstanceFact(5, State.INIT, True, AT, due=AT)
     return replace(usual, **changes)
 
 
@@ -167,7 +178,7 @@ def test_a_slot_behind_its_gate_names_the_run_before_it():
 
 def test_an_instance_that_is_no_slot_does_not_speak_for_a_slot_at_the_same_time():
     keyed = run(State.SUCCESS, is_slot=False, key="article:42")
-    slot = told(run=keyed, cursor=Cursor(AT + timedelta(days=1)))
+    slot = told(run=keyed, cursor=CursorFact(AT + timedelta(days=1)))
     assert (slot.verdict, slot.instance_id) == (Verdict.MISSED, None)
 
     elsewhere = told(second(7), run=keyed)
@@ -224,13 +235,13 @@ def test_a_late_slot_in_line_says_how_many_are_to_go():
 @pytest.mark.parametrize(
     ("misfire", "words"),
     [
-        (Misfire(Policy.skip), "the misfire policy skip leaves out the slots of the pause"),
-        (Misfire(Policy.once), "the misfire policy once makes only the last slot of the pause"),
-        (Misfire(Policy.all), "the misfire policy all makes the slots of the pause."),
-        (Misfire(Policy.all, 10, timedelta(hours=6)), "slots of the pause, the newest 10 of them and none older than 6h."),
+        (MisfireRule(Policy.skip), "the misfire policy skip leaves out the slots of the pause"),
+        (MisfireRule(Policy.once), "the misfire policy once makes only the last slot of the pause"),
+        (MisfireRule(Policy.all), "the misfire policy all makes the slots of the pause."),
+        (MisfireRule(Policy.all, 10, timedelta(hours=6)), "slots of the pause, the newest 10 of them and none older than 6h."),
     ],
 )  # fmt: skip
-def test_a_slot_in_a_pause_says_what_the_resume_will_make_of_it(misfire: Misfire, words: str):
+def test_a_slot_in_a_pause_says_what_the_resume_will_make_of_it(misfire: MisfireRule, words: str):
     held = told(timing=replace(DAILY, misfire=misfire), paused_at=second(-1), note="moving house")
     assert held.verdict is Verdict.HELD
     assert held.why.startswith("The job is paused since 2026-11-16T08:59:59+00:00 (moving house): when it is resumed, ")
@@ -247,44 +258,44 @@ def test_before_the_job_there_is_no_slot():
         Verdict.NOT_A_SLOT,
         "The job was not there yet: it was created at 2026-11-01T00:00:00+00:00.",
     )
-    changed = Job(7, DAILY, CREATED, second(30))
+    changed = JobFacts(7, DAILY, CREATED, second(30))
     since = explanation_of(Facts(second(60), changed), AT)
     assert since.verdict is Verdict.NOT_A_SLOT
     assert "follows this schedule since 2026-11-16T09:00:30+00:00" in since.why
 
 
 def test_a_slot_of_the_future_comes_and_is_jittered():
-    coming = told(now=second(-7260), cursor=Cursor(AT))
+    coming = told(now=second(-7260), cursor=CursorFact(AT))
     assert (coming.verdict, coming.why) == (Verdict.COMING, "Its time comes in 2h1m.")
     jitter = timedelta(hours=1)
-    jittered = told(timing=replace(DAILY, jitter=jitter), now=second(-60), cursor=Cursor(AT))
+    jittered = told(timing=replace(DAILY, jitter=jitter), now=second(-60), cursor=CursorFact(AT))
     assert (AT + offset(7, jitter)).isoformat() in jittered.why
 
 
 def test_a_sleeping_schedule_holds_what_would_come():
-    asleep = told(now=second(-60), cursor=Cursor(None))
+    asleep = told(now=second(-60), cursor=CursorFact(None))
     assert (asleep.verdict, "asleep" in asleep.why) == (Verdict.HELD, True)
 
 
 def test_a_slot_that_nobody_has_made_yet_is_late_and_in_time_for_a_minute():
-    late = told(now=second(3), cursor=Cursor(AT))
+    late = told(now=second(3), cursor=CursorFact(AT))
     assert (late.verdict, late.why) == (
         Verdict.LATE,
         "Its time came 3s ago, and it is not made yet; for 1m it counts as in time.",
     )
-    alone = told(now=second(3_600), cursor=Cursor(AT - timedelta(days=1)), roles=frozenset({Role.api}))
+    alone = told(now=second(3_600), cursor=CursorFact(AT - timedelta(days=1)), roles=frozenset({Role.api}))
     assert "not made yet: no live node makes slots; the misfire policy once makes at most the last" in alone.why
-    every = replace(DAILY, misfire=Misfire(Policy.all))
-    assert "policy all makes late slots" in told(timing=every, now=second(3_600), cursor=Cursor(AT)).why
+    every = replace(DAILY, misfire=MisfireRule(Policy.all))
+    assert "policy all makes late slots" in told(timing=every, now=second(3_600), cursor=CursorFact(AT)).why
 
 
 def test_a_half_made_slot_is_late_until_it_has_come_to_the_job():
-    assert told(cursor=Cursor(AT, last_job=6)).verdict is Verdict.LATE
-    assert told(cursor=Cursor(AT, last_job=7)).verdict is Verdict.MISSED
+    assert told(cursor=CursorFact(AT, last_job=6)).verdict is Verdict.LATE
+    assert told(cursor=CursorFact(AT, last_job=7)).verdict is Verdict.MISSED
 
 
 def test_a_past_slot_without_a_trace_is_missed_and_said_so():
-    missed = told(cursor=Cursor(AT + timedelta(days=1)))
+    missed = told(cursor=CursorFact(AT + timedelta(days=1)))
     assert missed.verdict is Verdict.MISSED
     assert "neither an instance nor a skip on record" in missed.why
-    assert told(cursor=Cursor(None)).verdict is Verdict.MISSED
+    assert told(cursor=CursorFact(None)).verdict is Verdict.MISSED

@@ -13,8 +13,8 @@ from horai.core.states import State
 from horai.core.timing import Timing
 from horai.features.explain import (
     Facts,
-    Job,
-    Run,
+    InstanceFact,
+    JobFacts,
     Verdict,
     explanation_of,
     gap_around,
@@ -110,8 +110,8 @@ def test_X15_a_time_lost_in_a_gap_has_its_slot_behind_it_or_says_why_it_has_none
 
 
 def test_a_slot_that_was_moved_out_of_a_gap_says_so_before_all_else():
-    job = Job(1, Timing(NIGHTLY), utc(2026, 1, 1), utc(2026, 1, 1))
-    run = Run(9, State.SUCCESS, True, GAP_END, 1, claimed_at=GAP_END, finished_at=GAP_END)
+    job = JobFacts(1, Timing(NIGHTLY), utc(2026, 1, 1), utc(2026, 1, 1))
+    run = InstanceFact(9, State.SUCCESS, True, GAP_END, 1, claimed_at=GAP_END, finished_at=GAP_END)
 
     told = explanation_of(Facts(utc(2026, 4, 1), job, run), GAP_END)
 
@@ -123,7 +123,7 @@ def test_a_slot_that_was_moved_out_of_a_gap_says_so_before_all_else():
 
 
 def test_a_time_that_never_was_is_answered_at_the_end_of_its_gap():
-    job = Job(1, Timing(replace(NIGHTLY, dst=DstPolicy(gap="skip"))), utc(2026, 1, 1), utc(2026, 1, 1))
+    job = JobFacts(1, Timing(replace(NIGHTLY, dst=DstPolicy(gap="skip"))), utc(2026, 1, 1), utc(2026, 1, 1))
     told = nothing_there(job, gap_around(wall(2026, 3, 29, 2, 30), BERLIN), SlotWords.NOT_THERE())
     assert (told.at, told.verdict, told.why) == (GAP_END, Verdict.NOT_A_SLOT, "Its schedule does not have this time.")
 

@@ -15,7 +15,7 @@ from horai.core.states import FINAL, CancelReason, State
 from horai.db.jobs import JobRow
 from horai.db.pool import Dedicated
 from horai.features.explain import Skip, Verdict
-from horai.features.explain.service import Explained, explain_slot
+from horai.features.explain.service import ExplainResult, explain_slot
 from horai.operations import jobs as accepted
 from horai.operations import queues as accepted_queues
 from horai.operations.scope import Scope
@@ -34,7 +34,7 @@ class Store:
     connection: Dedicated
     job: JobRow
 
-    async def explain(self, at: datetime | str = AT) -> Explained:
+    async def explain(self, at: datetime | str = AT) -> ExplainResult:
         return await explain_slot(self.scope, self.job.name, at)
 
     async def verdict(self, at: datetime | str = AT) -> Verdict:

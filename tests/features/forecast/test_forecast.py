@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
-from horai.features.forecast import Crowd, Window, fires_per_minute, forecast, hot_spots, window_after
+from horai.features.forecast import Crowd, ForecastWindow, fires_per_minute, forecast, hot_spots, window_after
 from horai.features.forecast.peaks import JITTERS
 from horai.time.cron import DstPolicy
 from horai.time.schedule import CronSchedule, EverySchedule, Schedule, fires_between
@@ -51,7 +51,7 @@ QUARTZ = (
 EXCLUDED = ("2026-03-29", "2026-10-24/2026-10-26", "11-01", "12-24/01-02", "2026-03-08", "04-05", "10-29", "2011-12-30")
 
 
-def walked(schedule: Schedule, window: Window) -> bytes:
+def walked(schedule: Schedule, window: ForecastWindow) -> bytes:
     """The same, fire by fire."""
     counts = bytearray(window.minutes)
     moment = timedelta(microseconds=1)
@@ -61,7 +61,7 @@ def walked(schedule: Schedule, window: Window) -> bytes:
 
 
 @st.composite
-def windows_near_changes(draw: st.DrawFn) -> tuple[str, Window]:
+def windows_near_changes(draw: st.DrawFn) -> tuple[str, ForecastWindow]:
     place = draw(st.sampled_from(sorted(CHANGES)))
     day = datetime.fromisoformat(draw(st.sampled_from(CHANGES[place]))).replace(tzinfo=UTC)
     start = day + draw(st.integers(-1440, 1440)) * MINUTE
@@ -83,7 +83,7 @@ excluded = st.lists(st.sampled_from(EXCLUDED), max_size=3, unique=True).map(lamb
 @example(("Europe/Berlin", window_after(datetime(2026, 3, 29, 1, 1, tzinfo=UTC), 9)), "30 2 * * *", POLICIES[0], ())
 @example(("Europe/Berlin", window_after(datetime(2026, 10, 25, tzinfo=UTC), 180)), "30 2 * * *", POLICIES[1], ())
 def test_a_cron_is_counted_as_walking_would_over_clock_changes_and_excluded_dates(
-    where: tuple[str, Window], expression: str, dst: DstPolicy, dates: tuple[str, ...]
+    where: tuple[str, ForecastWindow], expression: str, dst: DstPolicy, dates: tuple[str, ...]
 ) -> None:
     place, window = where
     schedule = CronSchedule(expression, place, dst, excluded=dates)
@@ -97,12 +97,12 @@ intervals = st.integers(1_000, 3 * 86_400_000) | st.sampled_from([1_000, 7_000, 
 @settings(max_examples=examples(200), deadline=None)
 @given(windows_near_changes(), intervals, st.integers(0, 10**13), excluded)
 def test_an_interval_is_counted_as_walking_would(
-    where: tuple[str, Window], interval: int, anchor: int, dates: tuple[str, ...]
+    where: tuple[str, ForecastWindow], interval: int, anchor: int, dates: tuple[str, ...]
 ) -> None:
     place, window = where
     anchored = datetime(1990, 1, 1, tzinfo=UTC) + timedelta(microseconds=anchor)
     schedule = EverySchedule(timedelta(milliseconds=interval), anchored, place, dates)
-    short = Window(window.start, min(window.end, window.start + interval // 30 + 1))
+    short = ForecastWindow(window.start, min(window.end, window.start + interval // 30 + 1))
 
     assert fires_per_minute(schedule, short) == walked(schedule, short)
 

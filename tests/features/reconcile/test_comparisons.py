@@ -16,9 +16,9 @@ from horai.core.outcome import FailedUnrecoverable, NotSent, Postponed, Succeede
 from horai.core.states import CancelReason
 from horai.db import instances as plans
 from horai.db.pool import opened, transaction
-from horai.features.reconcile.compare import Overtaken, Run, begin
+from horai.features.reconcile.compare import Overtaken, ReconcileRun, begin
 from horai.features.reconcile.executor import Bounds
-from horai.features.reconcile.rules import Wanted
+from horai.features.reconcile.rules import DesiredInstance
 from horai.features.reconcile.service import ReconcilerChange, change_reconciler
 from horai.operations import instances
 
@@ -170,12 +170,12 @@ async def test_B16_a_run_whose_source_is_changed_reads_the_new_one_from_its_begi
 
 async def test_B16_a_page_of_a_source_that_was_changed_meanwhile_is_not_counted(url: str) -> None:
     async with desk(url) as at:
-        run = Run(42, 1)
+        run = ReconcileRun(42, 1)
         comparison = await begin(at.scope.pool, at.scope.wakeups, at.reconciler, run)
         await change_reconciler(at.scope, "articles", ReconcilerChange({}, drift.SQL))
 
         with pytest.raises(Overtaken):
-            await comparison.take([Wanted("stale", TOMORROW)], "stale")
+            await comparison.take([DesiredInstance("stale", TOMORROW)], "stale")
 
         live = await at.live()
     assert live == {}
@@ -185,7 +185,7 @@ async def test_B16_the_newest_reports_are_kept_and_that_of_a_run_under_way(url: 
     async with desk(url, bounds=Bounds(reports=3)) as at:
         await at.write("article:1")
         (running,) = await make.many(at.scope, 1)
-        await begin(at.scope.pool, at.scope.wakeups, at.reconciler, Run(running, 1))
+        await begin(at.scope.pool, at.scope.wakeups, at.reconciler, ReconcileRun(running, 1))
 
         kept = [(await at.compared()).id for _ in range(6)][-3:]
 
@@ -222,8 +222,8 @@ async def test_B16_a_key_that_somebody_is_putting_does_not_hold_up_the_others(ur
         await at.write("article:1", "article:2", "article:3")
         job = at.reconciler.target_id
         async with transaction(at.scope.pool) as theirs:
-            place = plans.Place(job, 1, 1, None)
-            await plans.insert_keyed(theirs, place, [plans.Wish("article:2", TOMORROW, None, None)])
+            place = plans.InsertTarget(job, 1, 1, None)
+            await plans.insert_keyed(theirs, place, [plans.NewInstance("article:2", TOMORROW, None, None)])
 
             report = await at.compared()
 

@@ -12,11 +12,11 @@ from horai.core.states import FINAL, CancelReason, State
 from horai.features.reconcile.definition import changed_document, job_document
 from horai.features.reconcile.rules import (
     MOST_EXAMPLES,
-    Choice,
-    Ended,
+    DesiredInstance,
+    EndedKey,
     Faulty,
-    Tally,
-    Wanted,
+    ReconcileCounts,
+    SourceChoice,
     choose,
     read_row,
     sort_rows,
@@ -24,7 +24,7 @@ from horai.features.reconcile.rules import (
 )
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-WANTED = Wanted("a", AT)
+WANTED = DesiredInstance("a", AT)
 ENDINGS = [
     (state, reason) for state in sorted(FINAL) for reason in (CancelReason if state is State.CANCELLED else (None,))
 ]
@@ -32,28 +32,28 @@ VANISHED = (State.CANCELLED, CancelReason.SUPERSEDED)
 
 
 def test_B16_what_nobody_knows_of_is_created_and_what_is_live_is_kept() -> None:
-    assert choose(WANTED, is_live=False, ended=None) is Choice.create
-    assert choose(WANTED, is_live=True, ended=None) is Choice.keep
-    assert choose(WANTED, is_live=True, ended=Ended(True, State.SUCCESS, None)) is Choice.keep
+    assert choose(WANTED, is_live=False, ended=None) is SourceChoice.create
+    assert choose(WANTED, is_live=True, ended=None) is SourceChoice.keep
+    assert choose(WANTED, is_live=True, ended=EndedKey(True, State.SUCCESS, None)) is SourceChoice.keep
 
 
 @pytest.mark.parametrize(("state", "reason"), ENDINGS)
 def test_B16_of_all_ends_only_a_vanished_successor_is_made_again(state: State, reason: CancelReason | None) -> None:
-    choice = choose(WANTED, is_live=False, ended=Ended(state is State.SUCCESS, state, reason))
+    choice = choose(WANTED, is_live=False, ended=EndedKey(state is State.SUCCESS, state, reason))
 
-    assert choice is (Choice.create if (state, reason) == VANISHED else Choice.leave)
+    assert choice is (SourceChoice.create if (state, reason) == VANISHED else SourceChoice.leave)
 
 
 @pytest.mark.parametrize(("state", "reason"), ENDINGS)
 def test_B16_what_ever_succeeded_is_never_made_again(state: State, reason: CancelReason | None) -> None:
-    assert choose(WANTED, is_live=False, ended=Ended(True, state, reason)) is Choice.leave
+    assert choose(WANTED, is_live=False, ended=EndedKey(True, state, reason)) is SourceChoice.leave
 
 
 def test_B16_a_version_lower_than_the_accepted_one_says_nothing_new() -> None:
-    vanished = Ended(False, *VANISHED, version=5)
+    vanished = EndedKey(False, *VANISHED, version=5)
 
-    assert choose(Wanted("a", AT, version=4), is_live=False, ended=vanished) is Choice.leave
-    assert choose(Wanted("a", AT, version=5), is_live=False, ended=vanished) is Choice.create
+    assert choose(DesiredInstance("a", AT, version=4), is_live=False, ended=vanished) is SourceChoice.leave
+    assert choose(DesiredInstance("a", AT, version=5), is_live=False, ended=vanished) is SourceChoice.create
 
 
 json_values = st.recursive(
@@ -66,21 +66,21 @@ json_values = st.recursive(
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(["key", "executeTime", "payload", "version", "other"]), json_values))
 def test_B16_no_row_makes_the_reader_fail(row: dict[str, object]) -> None:
-    assert isinstance(read_row(row), Wanted | Faulty)
+    assert isinstance(read_row(row), DesiredInstance | Faulty)
 
 
 def test_B16_a_row_with_a_readable_key_keeps_it_whatever_else_is_wrong() -> None:
     assert read_row({"key": "a", "executeTime": 3}) == Faulty("a", "executeTime: is no instant but int")
-    assert read_row({"key": 12, "executeTime": AT}) == Wanted("12", AT)
+    assert read_row({"key": 12, "executeTime": AT}) == DesiredInstance("12", AT)
     assert read_row({"key": "a\x00", "executeTime": AT}) == Faulty(None, "key: contains a NUL character")
 
 
 def test_B16_counts_add_up_and_examples_are_the_first_few() -> None:
-    rows = [Wanted(f"{number:03}", AT) for number in range(50)]
+    rows = [DesiredInstance(f"{number:03}", AT) for number in range(50)]
     page = sort_rows([*rows, rows[0], Faulty(None, "x")])
-    tally = tally_of(page, dict.fromkeys(page.wanted, Choice.create), 49)
+    tally = tally_of(page, dict.fromkeys(page.wanted, SourceChoice.create), 49)
 
-    both = Tally(found=1, left_alone=1, missing_keys=("first",)).plus(tally)
+    both = ReconcileCounts(found=1, left_alone=1, missing_keys=("first",)).plus(tally)
 
     assert (tally.found, tally.missing, tally.created, tally.faulty) == (52, 50, 49, 2)
     assert (both.found, both.left_alone, len(both.missing_keys)) == (53, 1, MOST_EXAMPLES)

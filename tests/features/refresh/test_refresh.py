@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horai.core.errors import Invalid
-from horai.core.job import checked, document_of, refuse_house
+from horai.core.job import checked, document_of, refuse_builtin
 from horai.core.refresh import (
     DEFAULT_LIMIT,
     SLOWEST,
     Due,
-    Pace,
-    Refresh,
+    RefreshPace,
+    RefreshRule,
     is_due,
     ticks_document,
     until_begun,
@@ -36,7 +36,7 @@ def job(**fields: Any) -> dict[str, Any]:
 def test_D3_tick_and_window_are_settings_of_their_own():
     definition = checked(job(cron="0 2 * * 1", refresh={"window": "30d", "limit": 50, "runOnAdd": True}))
 
-    assert definition.refresh == Refresh(30 * DAY, 50, run_on_add=True)
+    assert definition.refresh == RefreshRule(30 * DAY, 50, run_on_add=True)
     assert definition.timing.next_after(TICK) == datetime(2023, 6, 5, 2, tzinfo=UTC)
 
 
@@ -80,7 +80,7 @@ def test_nobody_names_a_handler_of_ours():
     own = {"name": "sly", "target": {"type": "worker", "handler": "horai:refresh"}}
 
     with pytest.raises(Invalid, match="belongs to Horai itself"):
-        refuse_house(own)
+        refuse_builtin(own)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_D10_what_was_added_after_the_tick_waits_for_the_next():
 def test_D16_no_run_begins_later_than_a_window_and_a_tick_after_the_last(
     period: timedelta, window: timedelta, count: int, position: float, overdue: float
 ):
-    pace = Pace(TICK, period, window, count)
+    pace = RefreshPace(TICK, period, window, count)
     finished = TICK - window - overdue * period
 
     at = pace.wanted(int(position * (count - 1)), finished)
@@ -112,14 +112,14 @@ def test_D16_no_run_begins_later_than_a_window_and_a_tick_after_the_last(
 def test_runs_are_evenly_apart_and_all_begin_in_the_first_half_of_the_time_until_the_next_tick(
     period: timedelta, count: int
 ):
-    pace = Pace(TICK, period, WINDOW, count)
+    pace = RefreshPace(TICK, period, WINDOW, count)
 
     assert timedelta(0) <= pace.apart <= SLOWEST
     assert pace.wanted(count - 1, None) - TICK <= period / 2 + timedelta(microseconds=count)
 
 
 def test_a_handful_is_done_at_once_and_not_over_half_a_day():
-    pace = Pace(TICK, DAY, WINDOW, 10)
+    pace = RefreshPace(TICK, DAY, WINDOW, 10)
 
     assert [(at - TICK).total_seconds() for at in pace.spread(0, [Due(str(n), None) for n in range(10)])] == [
         *range(10)
@@ -127,7 +127,7 @@ def test_a_handful_is_done_at_once_and_not_over_half_a_day():
 
 
 def test_a_load_goes_on_where_the_last_one_ended():
-    pace = Pace(TICK, DAY, WINDOW, 86_400)
+    pace = RefreshPace(TICK, DAY, WINDOW, 86_400)
     some = [Due(str(n), None) for n in range(3)]
 
     assert pace.spread(1_000, some)[0] - TICK == 1_000 * timedelta(milliseconds=500)

@@ -16,16 +16,16 @@ from horai.db import jobs as jobs_table
 from horai.db import nodes
 from horai.db.jobs import JobFilter, JobRow, list_jobs, ticks_of
 from horai.db.pool import Dedicated
-from horai.features.backfill.rules import Wish
+from horai.features.backfill.rules import BackfillRequest
 from horai.features.backfill.service import survey_backfill
 from horai.features.explain.service import explain_slot
 from horai.features.refresh import service as refreshes
 from horai.features.registry import JOB_HOOKS
 from horai.operations import instances, jobs
-from horai.operations.declarations import Declared, declare
-from horai.operations.job_rows import Written
-from horai.operations.jobs import Change
-from horai.operations.move_waiting import relane_some
+from horai.operations.declarations import DeclaredJob, declare
+from horai.operations.job_rows import JobDocument
+from horai.operations.jobs import JobChange
+from horai.operations.move_waiting import move_waiting_batch
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
 
@@ -73,7 +73,7 @@ async def test_a_change_of_the_schedule_is_one_of_the_ticks_and_of_the_window_is
         job = await given.refresh_job(scope)
         before = await ticks(connection, job)
 
-        changed = await jobs.change_job(scope, job.name, Change({"every": "1h", "refresh": {"window": "3d"}}))
+        changed = await jobs.change_job(scope, job.name, JobChange({"every": "1h", "refresh": {"window": "3d"}}))
         after = await ticks(connection, job)
 
     assert changed.document["refresh"] == {"window": "3d", "limit": 1_000, "runOnAdd": False}
@@ -87,11 +87,11 @@ async def test_a_job_becomes_a_refresh_job_and_ceases_to_be_one(url: str, connec
         job = await make.job(scope, "nightly", cron="0 2 * * *")
         assert job.schedule_id is not None
 
-        became = await jobs.change_job(scope, job.name, Change({"refresh": {"window": "10d"}}))
+        became = await jobs.change_job(scope, job.name, JobChange({"refresh": {"window": "10d"}}))
         assert became.schedule_id is None
         assert (await ticks(connection, job)).schedule_id == job.schedule_id
 
-        again = await jobs.change_job(scope, job.name, Change({"refresh": None}))
+        again = await jobs.change_job(scope, job.name, JobChange({"refresh": None}))
         assert again.schedule_id == job.schedule_id
         assert await ticks_of(connection, job.id) is None
 
@@ -123,12 +123,12 @@ async def test_D2_a_deletion_that_is_broken_off_is_taken_up_by_who_tidies(url: s
 
         assert [row["key"] for row in held_back] == ["sku-00007"]
         assert await connection.fetchval("select count(*) from horai.entity") == 0
-        assert await jobs_table.jobs_to_relane(connection, 1, only=[job.id]) == []
+        assert await jobs_table.jobs_to_move(connection, 1, only=[job.id]) == []
 
 
 async def relane(connection: Dedicated, job: JobRow) -> None:
-    (marked,) = await jobs_table.jobs_to_relane(connection, 1, only=[job.id])
-    await relane_some(connection, marked, JOB_HOOKS)
+    (marked,) = await jobs_table.jobs_to_move(connection, 1, only=[job.id])
+    await move_waiting_batch(connection, marked, JOB_HOOKS)
 
 
 async def test_what_makes_the_ticks_is_changed_by_nobody(url: str, connection: Dedicated):
@@ -139,7 +139,7 @@ async def test_what_makes_the_ticks_is_changed_by_nobody(url: str, connection: D
         for verb in (
             lambda: jobs.pause_job(scope, made.name, None),
             lambda: jobs.delete_job(scope, str(made.id)),
-            lambda: jobs.change_job(scope, made.name, Change({"every": "1s"})),
+            lambda: jobs.change_job(scope, made.name, JobChange({"every": "1s"})),
         ):
             with pytest.raises(Invalid, match="makes the ticks of another"):
                 await verb()
@@ -149,20 +149,20 @@ async def test_nobody_makes_a_job_with_a_handler_of_ours(url: str):
     document = {"name": "sly", "target": {"type": "worker", "handler": "horai:refresh"}}
     async with make.scope(url) as scope:
         with pytest.raises(Invalid, match="belongs to Horai itself"):
-            await jobs.create_job(scope, Written(document, None))
+            await jobs.create_job(scope, JobDocument(document, None))
         with pytest.raises(Invalid, match="belongs to Horai itself"):
-            await declare(scope, "shop", [Declared(document, None)])
+            await declare(scope, "shop", [DeclaredJob(document, None)])
         await make.job(scope, "honest")
         with pytest.raises(Invalid, match="belongs to Horai itself"):
-            await jobs.change_job(scope, "honest", Change({"target": document["target"]}))
+            await jobs.change_job(scope, "honest", JobChange({"target": document["target"]}))
 
 
 async def test_code_declares_one_and_a_second_start_changes_nothing(url: str, connection: Dedicated):
     document: dict[str, Any] = {"name": "stock", "every": "1d", "refresh": {"window": "10d", "limit": 5}}
     async with make.scope(url) as scope:
-        first = await declare(scope, "shop", [Declared(document, None)])
-        second = await declare(scope, "shop", [Declared(document, None)])
-        third = await declare(scope, "shop", [Declared({**document, "every": "2d"}, None)])
+        first = await declare(scope, "shop", [DeclaredJob(document, None)])
+        second = await declare(scope, "shop", [DeclaredJob(document, None)])
+        third = await declare(scope, "shop", [DeclaredJob({**document, "every": "2d"}, None)])
         job = await jobs.pause_job(scope, "stock", None)
 
     assert (first.created, second.unchanged, third.changed) == (("stock",), ("stock",), ("stock",))
@@ -266,4 +266,4 @@ async def test_the_past_of_a_refresh_job_is_not_backfilled(url: str):
         await given.refresh_job(scope)
 
         with pytest.raises(Invalid, match="schedule"):
-            await survey_backfill(scope, "refresh_stock", Wish(datetime(2026, 1, 1, tzinfo=UTC)))
+            await survey_backfill(scope, "refresh_stock", BackfillRequest(datetime(2026, 1, 1, tzinfo=UTC)))

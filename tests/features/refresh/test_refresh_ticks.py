@@ -227,7 +227,7 @@ async def test_D10_D11_a_new_entity_runs_at_once_where_the_job_says_so_and_else_
     async with shop(url, 0) as (bench, job, call):
         await given.add(bench.scope, "later")
         assert await live(bench) == []
-        await accepted.change_job(bench.scope, job.name, accepted.Change({"refresh": {"runOnAdd": True}}))
+        await accepted.change_job(bench.scope, job.name, accepted.JobChange({"refresh": {"runOnAdd": True}}))
 
         await given.add(bench.scope, "now", payload={"code": 7})
         await given.add(bench.scope, "now", payload={"code": 8})

@@ -16,7 +16,7 @@ from horai.features.workflow import rerun as reruns
 from horai.features.workflow import run_store
 from horai.features.workflow import service as workflows
 from horai.features.workflow.definition import checked_nodes
-from horai.features.workflow.run_store import Start
+from horai.features.workflow.run_store import RunStart
 from horai.features.workflow.runs import start_run
 from horai.features.workflow.stage import LOOK_PAUSE
 from horai.operations import instances
@@ -118,7 +118,7 @@ async def test_a_replay_that_ended_before_anybody_knew_of_it_counts_however_ofte
         await bench.settle()
         if not is_heard:
             band.conductor._heard.clear()
-            band.conductor.look_everywhere()
+            band.conductor.rescan_all()
         else:
             band.conductor.hear([first])
         await band.play()
@@ -243,7 +243,7 @@ async def test_a_run_is_started_once_however_often_its_instance_is_tried(url: st
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         tick = await instances.trigger(bench.scope, "nightly", None, instances.Once("once", b"{}"))
-        await start_run(bench.connection, made.job.id, Start(tick.id, tick.fire_time, None))
+        await start_run(bench.connection, made.job.id, RunStart(tick.id, tick.fire_time, None))
         await band.play()
 
         assert await make.state(bench.connection, tick.id) == "SUCCESS"
@@ -375,7 +375,7 @@ async def test_a_job_that_left_the_workflow_and_is_deleted_cancels_what_waits_in
         change = workflows.WorkflowChange({}, checked_nodes([{"name": "load"}], [None]))
         await workflows.change_workflow(bench.scope, "nightly", change)
         await accepted.delete_job(bench.scope, "left")
-        band.conductor.look_everywhere()
+        band.conductor.rescan_all()
         await band.play()
 
         assert await flows.states(bench.connection, run) == {
@@ -481,7 +481,7 @@ async def test_a_deleted_workflow_starts_no_more_and_what_waits_in_its_runs_is_c
         await band.play()
         assert await flows.phase(bench.connection, run) == "CANCELLED"
         assert band.played == ["load"]
-        tick = Start(10**9, bench.clock.now(), None)
+        tick = RunStart(10**9, bench.clock.now(), None)
         assert await start_run(bench.connection, made.job.id, tick) is None
         await accepted.delete_job(bench.scope, "load")
 
@@ -501,9 +501,9 @@ async def test_its_job_cannot_be_changed_but_through_the_workflow(url: str):
         await flows.workflow(scope)
 
         with pytest.raises(Invalid, match="belongs to Horai itself"):
-            await accepted.change_job(scope, "nightly", accepted.Change({"queue": "other"}))
+            await accepted.change_job(scope, "nightly", accepted.JobChange({"queue": "other"}))
         with pytest.raises(Invalid, match="belongs to Horai itself"):
             await make.job(scope, "mine", target={"type": "worker", "handler": "horai:workflow"})
         target = {"type": "worker", "handler": "horai:workflow"}
         with pytest.raises(Invalid, match="belongs to Horai itself"):
-            await accepted.change_job(scope, "left", accepted.Change({"target": target}))
+            await accepted.change_job(scope, "left", accepted.JobChange({"target": target}))

@@ -9,11 +9,11 @@ import make
 from horai.core.outcome import Complete
 from horai.core.states import State
 from horai.db import claims, instances
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
 from horai.features.workflow import run_store
-from horai.features.workflow.run_store import Start, Unblock
+from horai.features.workflow.run_store import RunStart, Unblock
 from horai.features.workflow.runs import advance_runs, start_run
 from horai.operations import jobs
 
@@ -38,7 +38,7 @@ async def test_what_is_let_go_is_due_now_in_its_job_s_lane_with_an_event(url: st
         row = await connection.fetchrow("select * from horai.instance_live where id = $1", left)
 
         assert row is not None
-        assert woken == Woken(left, row["lane"], row["due"])
+        assert woken == Claimable(left, row["lane"], row["due"])
         assert row["lane"] == await connection.fetchval("select lane_id from horai.job where name = 'left'")
         assert before <= row["due"] == row["execute_time"]
         assert (row["state"], row["payload"], row["events"]) == (0, '{"a": 1.0}', 1)
@@ -117,7 +117,7 @@ async def test_two_attempts_of_one_tick_at_once_start_one_run(url: str, connecti
     async with make.scope(url) as scope:
         made = await flows.workflow(scope)
         other = await connect(url, "horai test")
-        tick = Start(10**6, made.job.created_at + timedelta(minutes=1), None)
+        tick = RunStart(10**6, made.job.created_at + timedelta(minutes=1), None)
         async with connection.transaction():
             first = await start_run(connection, made.job.id, tick)
             second = other.fetchval("select 1")

@@ -18,7 +18,7 @@ from horai.db.instance_queries import InstanceRow
 from horai.db.pool import connect
 from horai.db.verify import Finding, verify
 from horai.features.workflow import rerun, run_store
-from horai.features.workflow.run_store import Start
+from horai.features.workflow.run_store import RunStart
 from horai.features.workflow.runs import StarterLost, begin_run, start_run
 from horai.operations import instances
 from horai.operations import jobs as accepted
@@ -115,7 +115,7 @@ async def test_U6_cancelled_itself_it_takes_what_waits_in_its_run_along(url: str
             await instances.cancel_by_id(bench.scope, tick.id)
         else:
             await plans.cancel_live(bench.connection, [tick.id], CancelReason.USER, running=True)
-            band.conductor.look_everywhere()
+            band.conductor.rescan_all()
         await band.play()
 
         assert await flows.phase(bench.connection, tick.id) == "CANCELLED"
@@ -129,7 +129,7 @@ async def test_an_instance_that_finds_its_run_ended_ends_like_it(url: str, phase
         made = await flows.workflow(bench.scope)
         tick = await trigger(bench)
         await accepted.pause_job(bench.scope, "load", None)
-        await start_run(bench.connection, made.job.id, Start(tick.id, tick.fire_time, None))
+        await start_run(bench.connection, made.job.id, RunStart(tick.id, tick.fire_time, None))
         await bench.connection.execute(
             "update horai.workflow_run set phase = $1, settled = true,"
             " finished_at = case when $1::smallint > 1 then clock_timestamp() end",
@@ -148,7 +148,7 @@ async def test_a_claim_that_has_ended_starts_no_run(url: str):
         stale = claimed.held._replace(fence=claimed.held.fence - 1)
 
         with pytest.raises(StarterLost):
-            await begin_run(bench.connection, stale, Start(tick.id, tick.fire_time, None))
+            await begin_run(bench.connection, stale, RunStart(tick.id, tick.fire_time, None))
         assert not await bench.connection.fetchval("select count(*) from horai.workflow_run")
         assert await bench.connection.fetchval("select count(*) from horai.instance_live") == 1
 
@@ -175,7 +175,7 @@ async def test_the_executor_waits_for_the_transaction_that_decides_on_the_run(ur
         made = await flows.workflow(bench.scope)
         tick = await trigger(bench)
         (claimed,) = await make.claim(bench.connection, await make.node(bench.connection))
-        start = Start(tick.id, tick.fire_time, None)
+        start = RunStart(tick.id, tick.fire_time, None)
         await start_run(bench.connection, made.job.id, start)
         other = await connect(url, "horai test")
         async with other.transaction():  # an insert waits for an update by itself, but not for a row that is held
@@ -204,7 +204,7 @@ async def test_a_run_that_was_open_before_the_upgrade_ends_without_its_starter(u
         band, tick = await opened(bench)
         (held,) = await run_store.waiting_starters(bench.connection, [tick.id])
         await claims.finish_if_free(bench.connection, [(held, Complete())])
-        band.conductor.look_everywhere()
+        band.conductor.rescan_all()
         await accepted.resume_job(bench.scope, "load", None)
         await band.play()
 

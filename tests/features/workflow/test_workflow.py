@@ -7,11 +7,11 @@ import pytest
 
 from horai.core.errors import Invalid
 from horai.core.outcome import RESULT_LIMIT
-from horai.features.workflow.definition import Node, checked_nodes, house_document
+from horai.features.workflow.definition import WorkflowNode, builtin_document, checked_nodes
 from horai.features.workflow.payload import with_results
 
 
-def read(*nodes: dict[str, Any]) -> tuple[Node, ...]:
+def read(*nodes: dict[str, Any]) -> tuple[WorkflowNode, ...]:
     return checked_nodes(nodes, [None] * len(nodes))
 
 
@@ -23,8 +23,8 @@ def refused(*nodes: dict[str, Any]) -> Invalid:
 
 def test_a_node_runs_the_job_of_its_name_unless_it_names_another():
     assert read({"name": "load"}, {"name": "tell", "job": "mail", "after": ["load", "load"]}) == (
-        Node("load", "load"),
-        Node("tell", "mail", ("load",)),
+        WorkflowNode("load", "load"),
+        WorkflowNode("tell", "mail", ("load",)),
     )
 
 
@@ -55,7 +55,7 @@ def test_a_workflow_has_at_least_one_node_and_not_too_many():
 def test_its_job_has_its_schedule_and_is_run_by_horai():
     document = {"name": "nightly", "cron": "0 2 * * *", "nodes": [{}], "queue": None, "payload": {"a": 1}}
 
-    assert house_document(document) == {
+    assert builtin_document(document) == {
         "name": "nightly", "cron": "0 2 * * *", "target": {"type": "worker", "handler": "horai:workflow"},
     }  # fmt: skip
 

@@ -14,7 +14,7 @@ from horai.core.calls import Call
 from horai.core.outcome import Accepted, Outcome, Succeeded
 from horai.db.verify import verify
 from horai.features.backfill import service as backfills
-from horai.features.backfill.rules import Mode, Wish
+from horai.features.backfill.rules import BackfillRequest, Mode
 from horai.features.backfill.store import BackfillRow
 from horai.features.workflow import rerun
 from horai.operations import jobs as accepted
@@ -35,7 +35,7 @@ group by run.id order by run.created_at
 async def backfilled(bench: Workbench, band: Orchestra, mode: Mode, most: int = 1) -> BackfillRow:
     """A backfill over twenty slots, worked off; never more runs are open than it allows."""
     begun = await backfills.start_backfill(
-        bench.scope, "nightly", Wish(BEGIN, BEGIN + 20 * MINUTE, mode, max_concurrency=most)
+        bench.scope, "nightly", BackfillRequest(BEGIN, BEGIN + 20 * MINUTE, mode, max_concurrency=most)
     )
     backfiller = bench.backfiller()
     for _ in range(100):
@@ -129,10 +129,10 @@ async def test_U6_the_next_slot_comes_so_long_after_the_run_has_ended(url: str):
         await bench.connection.execute(
             "update horai.instance_live set fire_time = now(), execute_time = now(), due = now()"
         )
-        bench.scope.wakeups.look_everywhere()
+        bench.scope.wakeups.rescan_all()
         await band.play()
         assert await phases(bench) == {0: 1}
-        gatekeeper.look_everywhere()
+        gatekeeper.rescan_all()
         await gatekeeper.step(bench.clock.now())
         slots = "select count(*) from horai.job_instance where job_id = (select job_id from horai.workflow)"
         assert await bench.connection.fetchval(slots) == 1, "its run is open"

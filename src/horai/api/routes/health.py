@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 from horai import __version__
 from horai.api.context import Context, ContextDep
 from horai.api.json import answer, lost_node_json, nodes_json, shard_json
-from horai.api.sentence_json import said
+from horai.api.sentence_json import sentence_fields
 from horai.core.health import merged, reading_from
 from horai.core.shards import Duty
 from horai.db import instance_queries, nodes, shards
@@ -48,7 +48,7 @@ def _health(context: Context, live: list[NodeInfo], others: list[NodeVitals]) ->
     now = time.monotonic()
     told = merged([context.vitals.reading(now), *(reading_from(other.vitals, other.name) for other in others)])
     holds_lease = context.vitals.holds_lease(now)
-    reasons = [said("text", reason) for reason in told.reasons()]
+    reasons = [sentence_fields("text", reason) for reason in told.reasons()]
     is_complete = all(any(duty.role in node.roles for node in live) for duty in Duty)
     return {
         "status": "UP" if is_complete and holds_lease and not told.overdue and not reasons else "DEGRADED",

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, required_once, takes
-from horai.api.filters import Meant, instances_meant, states_of
+from horai.api.filters import FilterValues, instances_meant, states_of
 from horai.api.idempotency import RepeatSafe
 from horai.api.instance_detail import instance_detail, known_of
 from horai.api.instance_id import instance_id_of
@@ -16,12 +16,12 @@ from horai.api.paging import PageQuery
 from horai.core.callbacks import clean_text, output_text
 from horai.core.errors import Invalid
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
-from horai.core.put import Intent, Verdict, check_key
+from horai.core.put import PutDecision, PutOptions, check_key
 from horai.core.settings import KEY_LIMIT
 from horai.core.states import State
 from horai.core.tags import own_tags
 from horai.db import instance_lists, nodes
-from horai.db.instance_lists import Start
+from horai.db.instance_lists import PageStart
 from horai.db.pool import Plans, acquire
 from horai.operations import instances
 from horai.operations.instances import Item
@@ -62,9 +62,11 @@ class AllInstancesQuery(InstanceQuery):
 
 async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response:
     upwards = query.order == "oldest"
-    start = Start.of_all(upwards=upwards) if query.cursor is None else Start(instance_cursor(query.cursor), upwards)
+    start = (
+        PageStart.of_all(upwards=upwards) if query.cursor is None else PageStart(instance_cursor(query.cursor), upwards)
+    )
     states = frozenset(State) if query.state is None else states_of(query.state)
-    only = await instances_meant(scope, query, Meant(states, job))
+    only = await instances_meant(scope, query, FilterValues(states, job))
     async with acquire(scope.pool) as connection:
         page = await instance_lists.list_instances(connection, scope.tenant_id, start, query.limit, only)
     return answer(instance_page(page))
@@ -154,9 +156,9 @@ async def put_instance(
     if at is None:
         async with acquire(scope.pool, Plans.KEPT) as connection:
             at = await nodes.database_time(connection)
-    put = Put(check_key(key), at, body.text_of("payload"), Intent(wish.version, wish.again))
+    put = Put(check_key(key), at, body.text_of("payload"), PutOptions(wish.version, wish.again))
     verdict, row = await instances.put_instance(scope, job, put)
-    is_new = verdict in {Verdict.INSERTED, Verdict.SUPERSEDED}
+    is_new = verdict in {PutDecision.INSERTED, PutDecision.SUPERSEDED}
     return answer({"decision": verdict.value, "instance": instance_json(row)}, 201 if is_new else 200)
 
 

@@ -17,10 +17,10 @@ from horai.db import instance_lists
 from horai.db.jobs import JobFilter, JobRow, list_jobs
 from horai.db.pool import Connection, acquire
 from horai.operations import jobs, pause_matching
-from horai.operations.job_rows import Written
-from horai.operations.jobs import Change
+from horai.operations.job_rows import JobDocument
+from horai.operations.jobs import JobChange
 from horai.operations.scope import Scope, require_job
-from horai.operations.upcoming import next_fires
+from horai.operations.upcoming import next_fire_times
 from horai.text import Hint, Refused
 from horai.wire.fields import Text
 from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, JobSweepAnswer, JobSweepIn, Noted, StatusName
@@ -51,7 +51,7 @@ async def create_job(
     scope: ScopeDep, body: Annotated[Body[JobIn], Depends(body_of(JobIn))], idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Create a job. `{"name": "coupon_job", "cron": "0 */5 * * * ?"}` is enough."""
-    written = Written(_document(body), body.text_of("payload"))
+    written = JobDocument(_document(body), body.text_of("payload"))
     job = await jobs.create_job(scope, written, once_of(idempotency_key, body.raw))
     return answer(job_json(job), 201, {"ETag": f'"{job.version}"', "Location": f"/api/v1/jobs/{job.id}"})
 
@@ -78,7 +78,7 @@ async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Resp
 async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int) -> list[dict[str, Any]]:
     ids = [row.id for row in rows]
     recent = await instance_lists.recent_of_jobs(connection, ids, count)
-    coming, waiting = await next_fires(connection, rows), await instance_lists.waiting_of_jobs(connection, ids)
+    coming, waiting = await next_fire_times(connection, rows), await instance_lists.waiting_of_jobs(connection, ids)
     return [
         {
             "recent": [glimpse_json(one) for one in recent.get(row.id, ())],
@@ -100,7 +100,7 @@ async def patch_job(
     scope: ScopeDep, job: str, body: Annotated[Body[JobPatch], Depends(body_of(JobPatch))], if_version: VersionDep
 ) -> Response:
     """Change a job. Instances that wait follow its new queue and priority; their times stay."""
-    change = Change(body.given(), body.text_of("payload"), body.has_payload, if_version)
+    change = JobChange(body.given(), body.text_of("payload"), body.has_payload, if_version)
     return _shown(await jobs.change_job(scope, job, change))
 
 

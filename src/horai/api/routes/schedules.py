@@ -11,12 +11,12 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.idempotency import RepeatSafe
 from horai.api.json import answer
-from horai.api.sentence_json import said
+from horai.api.sentence_json import sentence_fields
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
 from horai.core.timing import Timing, read_timing
-from horai.core.upcoming import Fire, FireNotes, after_each_run, coming, told
-from horai.core.validation import Faults
+from horai.core.upcoming import Fire, FireNotes, after_each_run, upcoming_fire, upcoming_fires
+from horai.core.validation import Validation
 from horai.db import nodes
 from horai.db.jobs import JobRow, definition_of, ticks_of
 from horai.db.pool import Connection, acquire
@@ -58,10 +58,10 @@ async def _now(scope: Scope) -> datetime:
 def _previewed(document: dict[str, Any], since: datetime, count: int) -> list[Fire]:
     if document.get("cron") is None and document.get("every") is None:
         raise Invalid.field("cron", Wrong.MISSING(), Hint.GIVE_CRON())
-    faults = Faults()
+    faults = Validation()
     timing = read_timing(document, faults)
     faults.raise_if_any()
-    return coming(timing, since - _MOMENT, count)
+    return upcoming_fires(timing, since - _MOMENT, count)
 
 
 @router.get("/jobs/{job}/next", responses={200: {"model": FiresOut}})
@@ -73,9 +73,15 @@ async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query(
         waiting = await _waiting(connection, row, timing, query)
         since = query.from_ or await nodes.database_time(connection)
         ticks = await ticks_of(connection, row.id)
-    fires = waiting if waiting is not None else await asyncio.to_thread(coming, timing, since - _MOMENT, query.count)
+    fires = (
+        waiting
+        if waiting is not None
+        else await asyncio.to_thread(upcoming_fires, timing, since - _MOMENT, query.count)
+    )
     put_off = offset(row.id if ticks is None else ticks.id, timing.jitter)
-    return answer({"fires": [_fire_json(fire, put_off) for fire in fires], **said("note", _about(row, timing))})
+    return answer(
+        {"fires": [_fire_json(fire, put_off) for fire in fires], **sentence_fields("note", _about(row, timing))}
+    )
 
 
 async def _waiting(connection: Connection, job: JobRow, timing: Timing, query: NextQuery) -> list[Fire] | None:
@@ -84,7 +90,7 @@ async def _waiting(connection: Connection, job: JobRow, timing: Timing, query: N
         return None
     slot = await waiting_slot(connection, job.id)
     is_wanted = slot is not None and (query.from_ is None or slot >= query.from_)
-    return [told(timing, slot)] if slot is not None and is_wanted else []
+    return [upcoming_fire(timing, slot)] if slot is not None and is_wanted else []
 
 
 def _about(job: JobRow, timing: Timing) -> Phrase | None:
@@ -97,5 +103,5 @@ def _about(job: JobRow, timing: Timing) -> Phrase | None:
 
 
 def _fire_json(fire: Fire, put_off: timedelta) -> dict[str, Any]:
-    shown: dict[str, Any] = {"fireTime": fire.fire_time, "local": fire.local, **said("note", fire.note)}
+    shown: dict[str, Any] = {"fireTime": fire.fire_time, "local": fire.local, **sentence_fields("note", fire.note)}
     return {**shown, "executeTime": fire.fire_time + put_off} if put_off else shown

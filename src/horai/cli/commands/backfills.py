@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from horai.cli.client import Client, client_of, path_of
+from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.commands.jobs_backfill import print_backfill
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
@@ -79,7 +79,7 @@ def cancel(
     _change(client_of(server, api_key), backfill, "cancel", note, as_json)
 
 
-def _change(client: Client, backfill: str, verb: str, note: str | None, as_json: bool) -> None:
+def _change(client: RestClient, backfill: str, verb: str, note: str | None, as_json: bool) -> None:
     print_backfill(client.call("POST", path_of("backfills", backfill, verb), {"note": note}), as_json)
 
 

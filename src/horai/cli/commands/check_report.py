@@ -9,7 +9,7 @@ import typer
 from horai.cli.commands.check_survey import Findings, WorkflowFound
 from horai.cli.errors import CommandFailed
 from horai.cli.show import console, say, table
-from horai.operations.declarations import Applied
+from horai.operations.declarations import DeclaredChanges
 
 COLUMNS = ("JOB", "SCHEDULE", "QUEUE", "FUNCTION", "PAYLOAD")
 
@@ -40,7 +40,7 @@ def _document(findings: Findings) -> dict[str, object]:
     }
 
 
-def _fates(deploy: Applied) -> dict[str, tuple[str, ...]]:
+def _fates(deploy: DeclaredChanges) -> dict[str, tuple[str, ...]]:
     return {
         "create": deploy.created,
         "change": deploy.changed,

@@ -10,7 +10,7 @@ from horai.db.migrate import migrations, pending_migrations
 from horai.db.pool import close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
-from horai.operations.declarations import Applied
+from horai.operations.declarations import DeclaredChanges
 from horai.operations.scope import Scope
 from horai.sdk.app import NAME_IT, UNNAMED, Horai
 from horai.sdk.client import TENANT, tenant_id
@@ -51,7 +51,7 @@ class Findings:
     workflows: tuple[WorkflowFound, ...] = ()
     problems: tuple[str, ...] = ()
     hint: str | None = None
-    deploy: Applied | None = None
+    deploy: DeclaredChanges | None = None
     migrations: tuple[str, ...] = field(default=())
 
 
@@ -73,14 +73,14 @@ async def survey(app: Horai, url: str | None) -> Findings:
     return replace(found, deploy=deploy, migrations=lacking)
 
 
-async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], Applied | None]:
+async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], DeclaredChanges | None]:
     """The migrations that are missing, and what a deploy would do; None where a database of an older version hides it."""
     async with opened(url, "horai check") as connection:
         lacking = await pending_migrations(connection)
     if lacking:
         is_empty = len(lacking) == len(migrations())
         names = tuple(f"{migration.number:04d}_{migration.name}" for migration in lacking)
-        return names, Applied(created=(*app.jobs, *app.workflows)) if is_empty else None
+        return names, DeclaredChanges(created=(*app.jobs, *app.workflows)) if is_empty else None
     pool = await open_pool(url, "horai check", 1)
     try:
         scope = Scope(pool, Wakeups(), await tenant_id(pool), TENANT, JOB_HOOKS)

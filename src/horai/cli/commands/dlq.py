@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from horai.cli.client import Client, client_of, path_of
+from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
@@ -145,7 +145,7 @@ def _only(*values: Text) -> dict[str, Any]:
     return dict(zip(("job", "tag", "errorCode", "fingerprint", "from", "to"), values, strict=True))
 
 
-def _replay_one(client: Client, letter: str, beside: Mapping[str, Any], as_json: bool) -> None:
+def _replay_one(client: RestClient, letter: str, beside: Mapping[str, Any], as_json: bool) -> None:
     if any(value is not None for value in beside.values()):
         raise BadUsage("A letter's id says which one.", "Give its id alone, or flags alone.")
     answer = client.call("POST", path_of("dlq", letter, "replay"))
@@ -160,7 +160,7 @@ def _replay_one(client: Client, letter: str, beside: Mapping[str, Any], as_json:
         say(f"Dead letter {letter} was replayed{before} as instance {told['instance']['id']}.")
 
 
-def _ask(client: Client, wish: Mapping[str, Any], *, is_narrow: bool) -> None:
+def _ask(client: RestClient, wish: Mapping[str, Any], *, is_narrow: bool) -> None:
     """Nobody replays everything by accident. Where nobody can be asked, a filter is word enough."""
     if not sys.stdin.isatty():
         if not is_narrow:

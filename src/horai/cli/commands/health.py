@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 
 from horai.cli import views
-from horai.cli.client import Client, client_of, path_of
+from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.errors import CommandFailed, lines_of
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Server, flag
 from horai.cli.lazy import new_app
@@ -36,11 +36,11 @@ def health(
         return
 
 
-def _ask(client: Client) -> bytes:
+def _ask(client: RestClient) -> bytes:
     return client.call("GET", path_of("scheduler", "health"))
 
 
-def _print(client: Client, as_json: bool) -> None:
+def _print(client: RestClient, as_json: bool) -> None:
     answer = _ask(client)
     if as_json:
         print_json(answer)
@@ -48,7 +48,7 @@ def _print(client: Client, as_json: bool) -> None:
         console().print(_drawn(answer))
 
 
-def _watch(client: Client, as_json: bool) -> None:
+def _watch(client: RestClient, as_json: bool) -> None:
     """On a terminal in place; else one after the other. A server that is away is waited for."""
     out = console()
     if out.is_terminal and not as_json:
@@ -65,7 +65,7 @@ def _watch(client: Client, as_json: bool) -> None:
         time.sleep(EVERY)
 
 
-def _drawn_or_told(client: Client) -> RenderableType:
+def _drawn_or_told(client: RestClient) -> RenderableType:
     try:
         return _drawn(_ask(client))
     except CommandFailed as failure:

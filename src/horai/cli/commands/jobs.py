@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from horai.cli import views
-from horai.cli.client import Client, client_of, path_of
+from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.commands.jobs_backfill import backfill
 from horai.cli.commands.jobs_create import create
 from horai.cli.commands.jobs_explain import explain
-from horai.cli.commands.jobs_next import next_fires
+from horai.cli.commands.jobs_next import next_
 from horai.cli.commands.jobs_trigger import trigger
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
@@ -56,7 +56,7 @@ def show(job: Job, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api
 app.command()(create)
 app.command()(trigger)
 app.command()(backfill)
-app.command("next")(next_fires)
+app.command("next")(next_)
 app.command()(explain)
 
 
@@ -88,7 +88,7 @@ def resume(
     _change("resume", client_of(server, api_key), job, {"tag": tag, "queue": queue, "note": note}, as_json)
 
 
-def _change(verb: str, client: Client, job: str | None, body: dict[str, str | None], as_json: bool) -> None:
+def _change(verb: str, client: RestClient, job: str | None, body: dict[str, str | None], as_json: bool) -> None:
     has_filter = bool(body["tag"] or body["queue"])
     if (job is None) != has_filter:
         raise BadUsage(f"horai jobs {verb} takes a job, or --tag and --queue.", f"Try: horai jobs {verb} --tag nightly")

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from horai.cli.client import Client, client_of, path_of
+from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.errors import CommandFailed
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Server, flag
 from horai.cli.show import console, fields, once_headers, print_json, say
@@ -71,7 +71,7 @@ def print_backfill(answer: bytes, as_json: bool) -> None:
         console().print(fields(backfill_fields(json.loads(answer))))
 
 
-def _wait(client: Client, started: Document) -> bytes:
+def _wait(client: RestClient, started: Document) -> bytes:
     """The backfill once nothing of it is under way; a bar shows how far it is to whoever looks."""
     path = path_of("backfills", started["id"])
     say(

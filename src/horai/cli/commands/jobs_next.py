@@ -14,7 +14,7 @@ Count = Annotated[int | None, flag("--count", about="How many (10).", metavar="N
 From = Annotated[str | None, flag("--from", about="From this time on (now).", metavar="TIME")]
 
 
-def next_fires(
+def next_(
     job: Annotated[str, typer.Argument(help="A job's name or id.")],
     count: Count = None,
     from_: From = None,

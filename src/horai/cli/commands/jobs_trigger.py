@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from horai.cli import views
-from horai.cli.client import Client, client_of, path_of
+from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.documents import payload_of
 from horai.cli.errors import CommandFailed
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Payload, Server, duration, flag
@@ -51,7 +51,7 @@ def trigger(
         raise CommandFailed(f"Instance {instance['id']} ended {instance['state']}.", _look_at(instance["id"]))
 
 
-def _wait(client: Client, instance_id: str, within: timedelta | None) -> bytes:
+def _wait(client: RestClient, instance_id: str, within: timedelta | None) -> bytes:
     """The answer `{instance}` once it is final."""
     say(f"Waiting for instance {instance_id}.")
     deadline = None if within is None else time.monotonic() + within.total_seconds()

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from horai.cli.client import Client, client_of, path_of
+from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.errors import NotThere, refuse_flag
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
@@ -92,7 +92,7 @@ def _limit(text: str | None) -> int | str | None:
     return int(text)
 
 
-def _change(client: Client, name: str, changes: Mapping[str, Any], *, makes: bool = False) -> bytes:
+def _change(client: RestClient, name: str, changes: Mapping[str, Any], *, makes: bool = False) -> bytes:
     """Lays `changes` over the queue as it was read; refused when somebody else has changed it meanwhile."""
     path = path_of("queues", name)
     try:

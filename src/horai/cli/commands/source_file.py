@@ -12,9 +12,9 @@ from pathlib import Path
 
 from horai.cli.errors import CommandFailed
 from horai.cli.show import console, say, table
-from horai.db.database_location import Place
+from horai.db.database_location import DatabaseLocation
 from horai.features.events import parked
-from horai.features.events.intake import Intake, IntakeSettings, told
+from horai.features.events.intake import Intake, IntakeSettings, summary_of
 from horai.features.events.jsonl import JsonLines
 from horai.features.events.store import Parked
 from horai.logs import write_to_stderr
@@ -26,7 +26,7 @@ COLUMNS = ("ID", "SOURCE", "SUBJECT", "AT", "BYTES", "REASON")
 
 
 @asynccontextmanager
-async def opened_scope(place: Place) -> AsyncGenerator[Scope]:
+async def opened_scope(place: DatabaseLocation) -> AsyncGenerator[Scope]:
     """The default tenant of a place's database, and the wakes of what is done to it."""
     client = await open_client(place)
     try:
@@ -35,7 +35,7 @@ async def opened_scope(place: Place) -> AsyncGenerator[Scope]:
         await client.close()
 
 
-async def take_lines(place: Place, file: Path, name: str, settings: IntakeSettings) -> None:
+async def take_lines(place: DatabaseLocation, file: Path, name: str, settings: IntakeSettings) -> None:
     """Takes every line of a file, and says what came of them."""
     write_to_stderr(logging.WARNING)
     opened = sys.stdin.buffer if str(file) == "-" else file.open("rb")
@@ -45,12 +45,12 @@ async def take_lines(place: Place, file: Path, name: str, settings: IntakeSettin
             await intake.run(asyncio.Event())
     finally:
         opened.close()
-    say(f"{told(intake.counts)}.")
+    say(f"{summary_of(intake.counts)}.")
     if count := intake.counts["PARKED"]:
         raise CommandFailed(f"{count} lines were parked.", "`horai source parked` shows why.")
 
 
-async def show_parked(place: Place, source: str | None, *, as_json: bool) -> None:
+async def show_parked(place: DatabaseLocation, source: str | None, *, as_json: bool) -> None:
     """Everything that was put aside."""
     write_to_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
@@ -63,7 +63,9 @@ async def show_parked(place: Place, source: str | None, *, as_json: bool) -> Non
         say("None.")
 
 
-async def retry_parked(place: Place, source: str | None, ids: Sequence[int] | None, settings: IntakeSettings) -> None:
+async def retry_parked(
+    place: DatabaseLocation, source: str | None, ids: Sequence[int] | None, settings: IntakeSettings
+) -> None:
     """Tries what was put aside once more, by the source it came from."""
     write_to_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
@@ -71,14 +73,14 @@ async def retry_parked(place: Place, source: str | None, ids: Sequence[int] | No
         whole = sorted((one for one in found if one.is_whole), key=lambda one: (one.source, one.id))
         for name, group in groupby(whole, key=lambda one: one.source):
             fates = await parked.retry_all(scope, list(group), settings.job)
-            say(f"{name}: {told(Counter(fate.word for fate in fates))}.")
+            say(f"{name}: {summary_of(Counter(fate.word for fate in fates))}.")
     if cut := len(found) - len(whole):
         say(f"{cut} are longer than what is kept of them, and cannot be read again.")
     if not found:
         say("None.")
 
 
-async def discard_parked(place: Place, ids: Sequence[int], reason: str | None) -> None:
+async def discard_parked(place: DatabaseLocation, ids: Sequence[int], reason: str | None) -> None:
     """Lets go of what was put aside; of all of them or none."""
     write_to_stderr(logging.WARNING)
     async with opened_scope(place) as scope:

@@ -6,15 +6,15 @@ import structlog
 
 from horai.cli.commands.source_file import opened_scope
 from horai.cli.serve import Ready, Service
-from horai.db.database_location import Place
+from horai.db.database_location import DatabaseLocation
 from horai.embedded.visit import require_url
-from horai.features.events.intake import Intake, IntakeSettings, told
+from horai.features.events.intake import Intake, IntakeSettings, summary_of
 from horai.features.events.nats import NatsSettings, NatsSource
 
 log = structlog.get_logger(__name__)
 
 
-def taking_from_nats(place: Place, consumer: NatsSettings, settings: IntakeSettings) -> Service:
+def taking_from_nats(place: DatabaseLocation, consumer: NatsSettings, settings: IntakeSettings) -> Service:
     """Takes what a consumer delivers until it is told to stop."""
     require_url(place)
 
@@ -27,7 +27,7 @@ def taking_from_nats(place: Place, consumer: NatsSettings, settings: IntakeSetti
                 whose = f" for job {settings.job}" if settings.job else ""
                 ready(f"source {source.name}, {consumer.subject} as {consumer.consumer}{whose}")
                 await intake.run(stop)
-                log.info("What came.", told=told(intake.counts))
+                log.info("What came.", told=summary_of(intake.counts))
         finally:
             await source.close()
 

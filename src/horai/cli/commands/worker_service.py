@@ -14,7 +14,7 @@ from horai.cli.errors import BadUsage
 from horai.cli.processes import Processes, like_this_one
 from horai.cli.references import Reference
 from horai.cli.serve import Ready, Service
-from horai.db.database_location import Place, secret
+from horai.db.database_location import DatabaseLocation, secret
 from horai.embedded.visit import require_url
 from horai.sdk.app import Horai
 from horai.sdk.worker import WorkerSettings, run
@@ -22,7 +22,7 @@ from horai.sdk.worker import WorkerSettings, run
 URL = "HORAI_DATABASE_URL"
 
 
-def application_on(told: Place | None, reference: Reference) -> tuple[Horai, str]:
+def application_on(told: DatabaseLocation | None, reference: Reference) -> tuple[Horai, str]:
     """The application, and the URL of its database; from here on the environment names it, for functions and children.
 
     The database is the one that was told, or else the one that the application's code, or the environment, names.

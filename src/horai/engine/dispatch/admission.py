@@ -9,24 +9,24 @@ from datetime import datetime, timedelta
 
 from horai.core.outcome import Release
 from horai.db import claims, jobs
-from horai.db.claims import Claimed
+from horai.db.claims import ClaimedRow
 from horai.db.jobs import Runnable
 from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
-from horai.engine.dispatch.attempts import Attempts, Errand
-from horai.engine.dispatch.in_flight import Holdings
-from horai.engine.dispatch.job_cache import JobBook
+from horai.engine.dispatch.attempts import Attempts, ClaimedJob
+from horai.engine.dispatch.in_flight import InFlight
+from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.settler import Settlement, Settler
 
 MOVED_PAUSE = timedelta(milliseconds=200)
 BROKEN_PAUSE = timedelta(seconds=60)
 
 
-class Handout:
+class Admission:
     """What stands between a claim and its calls."""
 
     def __init__(
-        self, attempts: Attempts, settler: Settler, holdings: Holdings, jobs: JobBook, wakeups: Wakeups
+        self, attempts: Attempts, settler: Settler, holdings: InFlight, jobs: JobCache, wakeups: Wakeups
     ) -> None:
         self._attempts = attempts
         self._settler = settler
@@ -34,7 +34,7 @@ class Handout:
         self._wakeups = wakeups
         self._jobs = jobs
 
-    async def start(self, connection: Dedicated, claimed: Sequence[Claimed], now: datetime) -> None:
+    async def start(self, connection: Dedicated, claimed: Sequence[ClaimedRow], now: datetime) -> None:
         """Every row is started, set aside or given back."""
         if not claimed:
             return
@@ -62,7 +62,7 @@ class Handout:
             and job.recipe.handler in self._attempts.handlers
         )
 
-    async def _refuse(self, connection: Dedicated, rows: Sequence[Claimed], known: Mapping[int, Runnable]) -> None:
+    async def _refuse(self, connection: Dedicated, rows: Sequence[ClaimedRow], known: Mapping[int, Runnable]) -> None:
         """Parks, cancels, or gives back for a while. A row that cannot be set aside here is given back as well."""
         held = [row.held for row in rows]
         deleted = [h for h in held if h.job_id in known and known[h.job_id].is_deleted]
@@ -86,7 +86,7 @@ class Handout:
                     self._settler.submit(Settlement(h, Release(BROKEN_PAUSE if is_broken else MOVED_PAUSE)))
 
 
-def _errand(row: Claimed, job: Runnable) -> Errand:
+def _errand(row: ClaimedRow, job: Runnable) -> ClaimedJob:
     assert job.recipe is not None  # noqa: S101 — `_may_run` has asked
     return row, job, job.recipe
 

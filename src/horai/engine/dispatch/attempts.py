@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import structlog
 
 from horai.core.calls import Call
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.job import Recipe
 from horai.core.outcome import (
     DONE,
@@ -33,11 +33,11 @@ from horai.core.outcome import (
 )
 from horai.core.retry import ALONE_AFTER
 from horai.db import claims
-from horai.db.claims import Claimed, Held
+from horai.db.claims import Claim, ClaimedRow
 from horai.db.jobs import Runnable
-from horai.db.stage_connection import Line
-from horai.engine.dispatch.job_cache import JobBook
-from horai.engine.lease import Keeper
+from horai.db.stage_connection import StageConnection
+from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.lease import NodeLease
 from horai.engine.settler import Settlement, Settler
 from horai.operations.failure_log import Origin
 
@@ -64,7 +64,7 @@ class Executor(Protocol):
         ...
 
 
-Errand = tuple[Claimed, Runnable, Recipe]
+ClaimedJob = tuple[ClaimedRow, Runnable, Recipe]
 """A claimed row that may be run, and how."""
 
 
@@ -78,10 +78,10 @@ class Attempts:
         self,
         executors: Mapping[str, Executor],
         settler: Settler,
-        keeper: Keeper,
-        jobs: JobBook,
-        line: Line,
-        vitals: Vitals,
+        keeper: NodeLease,
+        jobs: JobCache,
+        line: StageConnection,
+        vitals: EngineHealth,
         alone: Mapping[str, Executor] = MappingProxyType({}),
     ) -> None:
         self._executors = executors
@@ -92,7 +92,7 @@ class Attempts:
         self._line = line
         self._looking = asyncio.Lock()
         self._vitals = vitals
-        self._waiting: deque[Errand] = deque()
+        self._waiting: deque[ClaimedJob] = deque()
         self._is_trusted = False
         self._runners: set[asyncio.Task[None]] = set()
         self._awaited: dict[tuple[int, int], asyncio.Event] = {}
@@ -102,7 +102,7 @@ class Attempts:
         """What can be run here."""
         return frozenset(self._executors)
 
-    def start(self, errands: Sequence[Errand], now: datetime) -> None:
+    def start(self, errands: Sequence[ClaimedJob], now: datetime) -> None:
         """Takes claimed rows over; each will be settled, whatever comes."""
         delays = [(now - row.execute_time).total_seconds() for row, _, _ in errands]
         self._vitals.observe_delays(time.monotonic(), delays)
@@ -144,7 +144,7 @@ class Attempts:
         self._is_trusted = self._keeper.holds()
         return min(time.monotonic() + STRETCH, self._keeper.trusted_until)
 
-    def _begin(self, errand: Errand) -> Outcome | Awaitable[Outcome | Accepted]:
+    def _begin(self, errand: ClaimedJob) -> Outcome | Awaitable[Outcome | Accepted]:
         """Begin an attempt: its outcome, if it has ended already."""
         row, job, recipe = errand
         held, handler = row[0], recipe.handler
@@ -159,7 +159,7 @@ class Attempts:
             log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
             return STOPPED
 
-    async def _attend(self, errand: Errand, run: Outcome | Awaitable[Outcome | Accepted]) -> None:
+    async def _attend(self, errand: ClaimedJob, run: Outcome | Awaitable[Outcome | Accepted]) -> None:
         """One attempt from its first wait to its settlement; every way out settles or releases."""
         row, _, recipe = errand
         held, is_quiet = row.held, False
@@ -186,7 +186,7 @@ class Attempts:
                 settlement = Settlement(held, decision, is_quiet, _origin(errand, outcome))
             self._settler.submit(settlement)
 
-    async def _run_large(self, errand: Errand) -> Outcome | Accepted:
+    async def _run_large(self, errand: ClaimedJob) -> Outcome | Accepted:
         """With a payload that did not come with its claim."""
         row, job, recipe = errand
         try:
@@ -196,13 +196,13 @@ class Attempts:
         call = call_of(row, job, recipe, () if recipe.handler else self._secrets_of(job))
         return await outcome_of(self._executor(row.held, recipe.handler).run(call._replace(payload=payload)))
 
-    def _executor(self, held: Held, handler: str) -> Executor:
+    def _executor(self, held: Claim, handler: str) -> Executor:
         """Choose the process of its own for an instance that may have killed its nodes."""
         if held.lost >= ALONE_AFTER and handler in self._alone:
             return self._alone[handler]
         return self._executors[handler]
 
-    async def _payload_of(self, held: Held) -> str | None:
+    async def _payload_of(self, held: Claim) -> str | None:
         async with self._looking:
             try:
                 return await claims.payload_of(await self._line.get(), held)
@@ -213,7 +213,7 @@ class Attempts:
                 log.warning("a payload could not be read", instance=held.id, error=repr(error))
                 raise LookupError from error
 
-    async def _reported(self, held: Held, within: timedelta) -> None:
+    async def _reported(self, held: Claim, within: timedelta) -> None:
         """Returns when the outcome has been reported, or its time is over. Reported unheard, the row tells.
 
         A cancel does not end it: what the target has begun goes on, and so the call keeps its slot.
@@ -230,7 +230,7 @@ class Attempts:
         finally:
             del self._awaited[held.id, held.fence]
 
-    async def _is_awaited(self, held: Held) -> bool:
+    async def _is_awaited(self, held: Claim) -> bool:
         async with self._looking:
             try:
                 return await claims.is_awaited(await self._line.get(), held)
@@ -253,7 +253,7 @@ class Attempts:
         await asyncio.gather(*self._runners, return_exceptions=True)
 
 
-def _origin(errand: Errand, outcome: Outcome) -> Origin | None:
+def _origin(errand: ClaimedJob, outcome: Outcome) -> Origin | None:
     """Return what the log needs to name a failure; None for any other outcome."""
     if not isinstance(outcome, FailedRetryable | FailedUnrecoverable):
         return None
@@ -261,7 +261,7 @@ def _origin(errand: Errand, outcome: Outcome) -> Origin | None:
     return Origin(job.tenant, job.name, call_of(row, job, recipe, ()).idempotency_key, outcome.traceback)
 
 
-def call_of(row: Claimed, job: Runnable, recipe: Recipe, secrets: tuple[str, ...]) -> Call:
+def call_of(row: ClaimedRow, job: Runnable, recipe: Recipe, secrets: tuple[str, ...]) -> Call:
     """The attempt a claim stands for."""
     (id_, job_id, attempt, fence, node, *_), _lane, _due, slot, key, fire_time, execute_time, born_for, payload, _ = row
     new: Any = getattr(tuple, "__new__")  # noqa: B009 — as in `claimed_rows`: half the time of the constructor

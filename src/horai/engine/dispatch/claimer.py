@@ -10,42 +10,48 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from horai.core.health import Vitals
+from horai.core.health import EngineHealth
 from horai.core.outcome import Release
 from horai.db import claims, queues
-from horai.db.claims import Claimed, ClaimedBy
+from horai.db.claims import ClaimedBy, ClaimedRow
 from horai.db.clock import DatabaseClock
 from horai.db.pool import Dedicated
-from horai.engine.dispatch.in_flight import Holdings
-from horai.engine.dispatch.scans import Lanes, Place
-from horai.engine.lease import Keeper
+from horai.engine.dispatch.in_flight import InFlight
+from horai.engine.dispatch.scans import Scan, Scans
+from horai.engine.lease import NodeLease
 from horai.engine.settler import Settlement, Settler
 
 PAGE = 1_000
 
-Pick = tuple[Place, int]
+ScanQuota = tuple[Scan, int]
 """A place and how many rows it may give."""
 
 
 @dataclass(slots=True)
-class Harvest:
+class ClaimResult:
     """What a claim brought: the rows, and how many each place gave.
 
     `wait_until`: places that their queue's rate holds back, and until when. `passed_over`: places that were not asked,
     because their queue had tokens for a few others only.
     """
 
-    rows: list[Claimed] = field(default_factory=list[Claimed])
-    found: dict[Place, int] = field(default_factory=dict[Place, int])
-    wait_until: dict[Place, datetime] = field(default_factory=dict[Place, datetime])
-    passed_over: set[Place] = field(default_factory=set[Place])
+    rows: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
+    found: dict[Scan, int] = field(default_factory=dict[Scan, int])
+    wait_until: dict[Scan, datetime] = field(default_factory=dict[Scan, datetime])
+    passed_over: set[Scan] = field(default_factory=set[Scan])
 
 
 class Claimer:
     """Numbers the claims of this node, and knows when an answer was lost."""
 
     def __init__(
-        self, keeper: Keeper, lanes: Lanes, holdings: Holdings, settler: Settler, clock: DatabaseClock, vitals: Vitals
+        self,
+        keeper: NodeLease,
+        lanes: Scans,
+        holdings: InFlight,
+        settler: Settler,
+        clock: DatabaseClock,
+        vitals: EngineHealth,
     ) -> None:
         self._keeper = keeper
         self._lanes = lanes
@@ -58,24 +64,26 @@ class Claimer:
         """The number of the last claim whose answer is here: rows of a later one may be ours unknown to us."""
         self.is_answer_lost = False
 
-    async def claim(self, connection: Dedicated, picks: Sequence[Pick]) -> Harvest:
+    async def claim(self, connection: Dedicated, picks: Sequence[ScanQuota]) -> ClaimResult:
         """Claims due rows of these places; they are in hand when it returns."""
-        free: list[Pick] = []
-        bounded: dict[int, list[Pick]] = defaultdict(list)
+        free: list[ScanQuota] = []
+        bounded: dict[int, list[ScanQuota]] = defaultdict(list)
         for pick in picks:
             lane = self._lanes[pick[0].lane]
             if lane.limits.max_concurrency is None and lane.limits.rate is None:
                 free.append(pick)
             else:
                 bounded[lane.queue_id].append(pick)
-        harvest = Harvest()
+        harvest = ClaimResult()
         if free:
             await self._take(connection, free, None, harvest)
         for queue_id, some in bounded.items():
             await self._claim_bounded(connection, queue_id, some, harvest)
         return harvest
 
-    async def _claim_bounded(self, connection: Dedicated, queue_id: int, picks: list[Pick], harvest: Harvest) -> None:
+    async def _claim_bounded(
+        self, connection: Dedicated, queue_id: int, picks: list[ScanQuota], harvest: ClaimResult
+    ) -> None:
         limits = self._lanes[picks[0][0].lane].limits
         wanted = sum(rows for _, rows in picks)
         if limits.rate is not None:
@@ -89,7 +97,9 @@ class Claimer:
         if limits.rate is not None and taken < wanted:
             await queues.return_tokens(connection, queue_id, wanted - taken)
 
-    async def _take(self, connection: Dedicated, picks: Sequence[Pick], queue_id: int | None, harvest: Harvest) -> int:
+    async def _take(
+        self, connection: Dedicated, picks: Sequence[ScanQuota], queue_id: int | None, harvest: ClaimResult
+    ) -> int:
         """One claiming statement: of a limited queue, or of places without limits; how many rows it brought."""
         self.begun += 1
         by = ClaimedBy(self._keeper.incarnation, self.begun, self._clock.now())
@@ -120,7 +130,7 @@ class Claimer:
         self.is_answer_lost = False
 
 
-def _within(picks: Sequence[Pick], rows: int) -> list[Pick]:
+def _within(picks: Sequence[ScanQuota], rows: int) -> list[ScanQuota]:
     """`rows` rows in all, spread over the first so many places."""
     each, more = divmod(rows, len(picks))
     return [(place, min(count, each + (n < more))) for n, (place, count) in enumerate(picks[:rows])]

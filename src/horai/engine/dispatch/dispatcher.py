@@ -13,20 +13,20 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from horai.core.fairness import Company, Standing, Turns
-from horai.core.health import Vitals
+from horai.core.fairness import Contention, FairQueue, QueuePosition
+from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
 from horai.db import claims, jobs
 from horai.db.clock import DatabaseClock
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
-from horai.engine.dispatch.admission import Handout
+from horai.db.stage_connection import StageConnection
+from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts
-from horai.engine.dispatch.claimer import Claimer, Harvest, Pick
-from horai.engine.dispatch.in_flight import Holdings
-from horai.engine.dispatch.scans import BEFORE_ALL, HTTP, Lanes, Place
-from horai.engine.lease import Keeper
+from horai.engine.dispatch.claimer import Claimer, ClaimResult, ScanQuota
+from horai.engine.dispatch.in_flight import InFlight
+from horai.engine.dispatch.scans import BEFORE_ALL, HTTP, Scan, Scans
+from horai.engine.lease import NodeLease
 
 log = structlog.get_logger(__name__)
 
@@ -43,17 +43,17 @@ LONGEST_BARREN = timedelta(milliseconds=500)
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class DispatcherParts:
     """What a dispatcher works with."""
 
-    keeper: Keeper
+    keeper: NodeLease
     attempts: Attempts
-    handout: Handout
+    handout: Admission
     claimer: Claimer
-    lanes: Lanes
-    holdings: Holdings
+    lanes: Scans
+    holdings: InFlight
     clock: DatabaseClock
-    vitals: Vitals
+    vitals: EngineHealth
     settings: EngineSettings
 
 
@@ -62,18 +62,18 @@ class Dispatcher:
 
     name = "dispatcher"
 
-    def __init__(self, line: Line, bench: Bench) -> None:
+    def __init__(self, line: StageConnection, bench: DispatcherParts) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self.bench = bench
         self._lanes = bench.lanes
         self._settings = bench.settings
         bench.holdings.freed = self.signal
-        self._turns: Turns[Place] = Turns(time.monotonic())
-        self._barren: dict[Place, int] = {}
-        self._held_back: dict[str, dict[Place, None]] = {}
+        self._turns: FairQueue[Scan] = FairQueue(time.monotonic())
+        self._barren: dict[Scan, int] = {}
+        self._held_back: dict[str, dict[Scan, None]] = {}
         """Places that have something due and whose handler has no room, by handler."""
-        self._company = Company()
+        self._company = Contention()
         self._is_lanes_stale = True
         self._learnt_at: datetime | None = None
         self._stepping = asyncio.Lock()
@@ -96,7 +96,7 @@ class Dispatcher:
             self._lanes.arm(place, self.bench.clock.now())
         self.signal.set()
 
-    def look_everywhere(self) -> None:
+    def rescan_all(self) -> None:
         """Wakes were lost: every place is asked what it has next."""
         self._is_lanes_stale = True
         self._lanes.ask(place for place in self._lanes.places() if not self.is_ready(place))
@@ -109,7 +109,7 @@ class Dispatcher:
         if self._lanes.unknown:
             self.signal.set()
 
-    def is_ready(self, place: Place) -> bool:
+    def is_ready(self, place: Scan) -> bool:
         """Whether this place is in line to be claimed from, or will be as soon as its handler has room."""
         return place in self._turns or any(place in places for places in self._held_back.values())
 
@@ -135,7 +135,7 @@ class Dispatcher:
             return self._next_look()
 
     def _next_look(self) -> datetime:
-        """With no room the signal of `Holdings` comes first; otherwise the next timer."""
+        """With no room the signal of `InFlight` comes first; otherwise the next timer."""
         now = self.bench.clock.now()
         looks = [now + IDLE]
         if self.bench.holdings.room > 0:
@@ -178,10 +178,10 @@ class Dispatcher:
                 raise
             now = self.bench.clock.now()
             for shard, lane, due in found:
-                place = Place(shard, lane)
+                place = Scan(shard, lane)
                 self._lanes.arm(place, max(due, now + self._barren_pause(place)))
 
-    def _barren_pause(self, place: Place) -> timedelta:
+    def _barren_pause(self, place: Scan) -> timedelta:
         """What is due and yet was not claimed is locked, or its queue is full: soon again, and ever less soon."""
         times = self._barren.get(place)
         return timedelta(0) if times is None else min(SHORTEST_BARREN * 4 ** min(times, 8), LONGEST_BARREN)
@@ -200,7 +200,7 @@ class Dispatcher:
                 continue
             self._lanes.unknown.pop(place, None)  # a claim finds out, and asks when the place has run dry
             self._company.meet(int(lane.priority), lane.tenant_id, now)
-            self._turns.ready(place, Standing(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
+            self._turns.ready(place, QueuePosition(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
 
     async def _serve(self, connection: Dedicated) -> None:
         """One claim: pick, claim, hand out, and sort the places by what came of them."""
@@ -219,10 +219,10 @@ class Dispatcher:
         self._sort(picks, harvest)
         await self.bench.handout.start(connection, harvest.rows, self.bench.clock.now())
 
-    def _within_shares(self, picks: Sequence[Pick]) -> list[Pick]:
+    def _within_shares(self, picks: Sequence[ScanQuota]) -> list[ScanQuota]:
         """Cut the picks to the room of their handlers. Places of a handler without room wait until it has some."""
         room: dict[str, int] = {}
-        kept: list[Pick] = []
+        kept: list[ScanQuota] = []
         for place, rows in picks:
             handler = self._lanes.handler_of(place.lane)
             left = room[handler] if handler in room else self.bench.holdings.room_of(handler)
@@ -233,7 +233,7 @@ class Dispatcher:
             room[handler] = left - rows
         return kept
 
-    def _sort(self, picks: Sequence[Pick], harvest: Harvest) -> None:
+    def _sort(self, picks: Sequence[ScanQuota], harvest: ClaimResult) -> None:
         """Whoever gave all it was asked for is in line again, whoever did not has run dry for now."""
         now = self.bench.clock.now()
         for place, rows in picks:
@@ -261,7 +261,7 @@ class Dispatcher:
             await self.bench.attempts.break_off()
 
 
-def _in_polls(picks: list[Pick], most: int) -> list[Pick]:
+def _in_polls(picks: list[ScanQuota], most: int) -> list[ScanQuota]:
     """The same shares with no place giving more than `most` rows."""
     largest = max(rows for _, rows in picks)
     return picks if largest <= most else [(place, max(rows * most // largest, 1)) for place, rows in picks]

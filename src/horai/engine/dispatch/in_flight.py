@@ -5,13 +5,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from horai.core.health import Vitals
-from horai.core.prefetch import Pace
+from horai.core.health import EngineHealth
+from horai.core.prefetch import Prefetch
 from horai.core.shares import Shares
-from horai.db.claims import Claimed, Held
+from horai.db.claims import Claim, ClaimedRow
 
 
-class Holdings:
+class InFlight:
     """Claims in hand. `limit` bounds them; `freed` is set when there is room again.
 
     Without a `crew`, a claim takes a slot of its handler as long as it is in hand. Where a crew runs only so many calls at once,
@@ -19,14 +19,14 @@ class Holdings:
     """
 
     def __init__(
-        self, limit: int, vitals: Vitals, crew: Shares | None = None, handlers: Iterable[str] = frozenset()
+        self, limit: int, vitals: EngineHealth, crew: Shares | None = None, handlers: Iterable[str] = frozenset()
     ) -> None:
         self._limit = limit
         self._is_crewed = crew is not None
         self._shares = crew or Shares(limit, handlers)
-        self._paces: defaultdict[str, Pace] = defaultdict(lambda: Pace(time.monotonic()))
+        self._paces: defaultdict[str, Prefetch] = defaultdict(lambda: Prefetch(time.monotonic()))
         self._vitals = vitals
-        self._held: dict[tuple[int, int], tuple[Held, str]] = {}
+        self._held: dict[tuple[int, int], tuple[Claim, str]] = {}
         self._counts: Counter[str] = Counter()
         self.freed: asyncio.Event | None = None
         self._wanted: set[str] = set()
@@ -69,7 +69,7 @@ class Holdings:
             room += self._paces[handler].ahead(time.monotonic()) - waiting
         return min(room, self._limit - len(self._held))
 
-    def add(self, claimed: Sequence[Claimed], handler_of: Callable[[int], str] = lambda _: "") -> None:
+    def add(self, claimed: Sequence[ClaimedRow], handler_of: Callable[[int], str] = lambda _: "") -> None:
         """Taken in hand. `handler_of` tells the handler of a lane."""
         by_lane = Counter([row[1] for row in claimed])
         handlers = {lane: handler_of(lane) for lane in by_lane}
@@ -83,7 +83,7 @@ class Holdings:
             self._counts[handler] += calls
         self._changed()
 
-    def worked(self, ended: Iterable[Held]) -> None:
+    def worked(self, ended: Iterable[Claim]) -> None:
         """The calls of these claims have ended, and wait to be settled."""
         if self._is_crewed:
             now = time.monotonic()
@@ -92,7 +92,7 @@ class Holdings:
                 self._paces[handler].note(now, count)
             self.wake()
 
-    def drop(self, ended: Iterable[Held]) -> None:
+    def drop(self, ended: Iterable[Claim]) -> None:
         """Settled, or no longer ours."""
         known = [known for held in ended if (known := self._held.pop((held[0], held[3]), None)) is not None]
         for handler, calls in Counter([handler for _, handler in known]).items():
@@ -116,7 +116,7 @@ class Holdings:
         else:
             self._emptied.set()
 
-    def find(self, instance_id: int, fence: int) -> Held | None:
+    def find(self, instance_id: int, fence: int) -> Claim | None:
         """The very claim, if it is in hand."""
         known = self._held.get((instance_id, fence))
         return None if known is None else known[0]

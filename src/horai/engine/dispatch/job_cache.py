@@ -16,7 +16,7 @@ FRESH_SECONDS = 1.0
 LIMIT = 100_000
 
 
-class JobBook:
+class JobCache:
     """A small cache. A pause or a change is seen after a second at the latest, and so is a new secret."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, cast
 
 from horai.core.settings import SHARDS
-from horai.db.claims import Claimed, Position
+from horai.db.claims import ClaimedRow, Position
 from horai.db.jobs import Lane
 from horai.time.wheel import Wheel
 
@@ -23,7 +23,7 @@ BEFORE_ALL = -1
 HTTP = ""
 
 
-class Place(NamedTuple):
+class Scan(NamedTuple):
     """A lane in a shard."""
 
     shard: int
@@ -50,7 +50,7 @@ def to_millis(instant: datetime) -> int:
     return math.ceil((instant - START) / TICK)
 
 
-class Lanes:
+class Scans:
     """The claimer's memory; nothing here is the truth."""
 
     def __init__(self, handlers: frozenset[str], now: datetime, reach: Reach = EVERYWHERE) -> None:
@@ -59,12 +59,12 @@ class Lanes:
         self._shards: frozenset[int] = frozenset()
         self._lanes: dict[int, Lane] = {}
         self._seen: set[int] = set()
-        self._cursors: dict[Place, tuple[datetime, int]] = {}
-        self._timers: Wheel[Place] = Wheel(TICK, to_millis(now))
-        self._woken: dict[Place, tuple[datetime, int]] = {}
+        self._cursors: dict[Scan, tuple[datetime, int]] = {}
+        self._timers: Wheel[Scan] = Wheel(TICK, to_millis(now))
+        self._woken: dict[Scan, tuple[datetime, int]] = {}
         self.has_new_limit = False
         """Whether a queue has got its first limit: what runs of it has been given slots that nobody here knows of."""
-        self.unknown: dict[Place, None] = {}
+        self.unknown: dict[Scan, None] = {}
         """Places whose next due nobody here knows: it has to be asked for."""
 
     def __getitem__(self, lane: int) -> Lane:
@@ -89,44 +89,44 @@ class Lanes:
                 if known is not None and known.limits.max_concurrency is None:
                     self.has_new_limit = self.has_new_limit or lane.limits.max_concurrency is not None
 
-    def own(self, shards: frozenset[int]) -> list[Place]:
+    def own(self, shards: frozenset[int]) -> list[Scan]:
         """HTTP is claimed in these shards from now on. Those that were lost are forgotten and returned."""
         lost = self._shards - shards
         gained = shards - self._shards
         self._shards = shards
         http = [lane.id for lane in self._lanes.values() if lane.handler == HTTP]
-        gone = [Place(shard, lane) for lane in http for shard in lost]
+        gone = [Scan(shard, lane) for lane in http for shard in lost]
         for place in gone:
             self._forget(place)
-        self.ask(Place(shard, lane) for lane in http for shard in gained)
+        self.ask(Scan(shard, lane) for lane in http for shard in gained)
         return gone
 
-    def _forget(self, place: Place) -> None:
+    def _forget(self, place: Scan) -> None:
         self._cursors.pop(place, None)
         self._timers.discard(place)
         self.unknown.pop(place, None)
 
-    def is_ours(self, place: Place) -> bool:
+    def is_ours(self, place: Scan) -> bool:
         """Whether this process claims here."""
         lane = self._lanes.get(place.lane)
         return lane is not None and (lane.handler != HTTP or place.shard in self._shards)
 
-    def _places_of(self, lane: Lane) -> Iterator[Place]:
-        return (Place(shard, lane.id) for shard in (self._shards if lane.handler == HTTP else range(SHARDS)))
+    def _places_of(self, lane: Lane) -> Iterator[Scan]:
+        return (Scan(shard, lane.id) for shard in (self._shards if lane.handler == HTTP else range(SHARDS)))
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[Scan]:
         """Every place that is ours."""
         return (place for lane in self._lanes.values() for place in self._places_of(lane))
 
-    def places_of_queue(self, queue_id: int) -> Iterator[Place]:
+    def places_of_queue(self, queue_id: int) -> Iterator[Scan]:
         """Our places of a queue."""
         return (place for lane in self._lanes.values() if lane.queue_id == queue_id for place in self._places_of(lane))
 
-    def ask(self, places: Iterable[Place]) -> None:
+    def ask(self, places: Iterable[Scan]) -> None:
         """Nobody knows when these have something next."""
         self.unknown |= dict.fromkeys(places)
 
-    def arm(self, place: Place, due: datetime) -> bool:
+    def arm(self, place: Scan, due: datetime) -> bool:
         """Looks at the place at `due`, or earlier if it was going to anyway; whether this is news."""
         known = self._timers.at(place)
         millis = to_millis(due)
@@ -143,7 +143,7 @@ class Lanes:
         known = self._lanes.get(lane)
         if known is None:
             return False
-        places = self._places_of(known) if shard is None else (Place(shard, lane),)
+        places = self._places_of(known) if shard is None else (Scan(shard, lane),)
         is_news = False
         for place in places:
             self.back_to(place, (due, after))
@@ -151,7 +151,7 @@ class Lanes:
             is_news = self.arm(place, due) or is_news
         return is_news
 
-    def back_to(self, place: Place, position: tuple[datetime, int]) -> None:
+    def back_to(self, place: Scan, position: tuple[datetime, int]) -> None:
         """The scan of this place goes on after `position` again, if it is already past it."""
         cursor = self._cursors.get(place)
         if cursor is not None and cursor > position:
@@ -162,21 +162,21 @@ class Lanes:
         earliest = self._timers.next_at()
         return None if earliest is None else START + earliest * TICK
 
-    def take_due(self, now: datetime) -> list[Place]:
+    def take_due(self, now: datetime) -> list[Scan]:
         """The places to look at now; each has to be armed again afterwards."""
         return list(self._timers.advance(to_millis(now)))
 
-    def position(self, place: Place) -> Position:
+    def position(self, place: Scan) -> Position:
         """Where the scan of a place goes on."""
         due, after = self._cursors.get(place, (START, BEFORE_ALL))
         return Position(place.shard, place.lane, due, after)
 
-    def starts(self, places: Iterable[Place]) -> list[Position]:
+    def starts(self, places: Iterable[Scan]) -> list[Position]:
         """Where the scans of a claim that begins now go on."""
         self._woken.clear()
         return [self.position(place) for place in places]
 
-    def advance(self, claimed: Iterable[Claimed]) -> dict[Place, int]:
+    def advance(self, claimed: Iterable[ClaimedRow]) -> dict[Scan, int]:
         """Moves the cursors behind what was claimed; how many rows each place gave.
 
         A row whose wake came while the claim was under way may not have been seen by it: no cursor passes over that.
@@ -195,4 +195,4 @@ class Lanes:
                 cursors[place] = max(cursors.get(place, reached), reached)
         for woken, position in self._woken.items():
             self.back_to(woken, position)
-        return cast("dict[Place, int]", found)
+        return cast("dict[Scan, int]", found)

@@ -13,7 +13,7 @@ from aiohttp import ClientSession, DummyCookieJar, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from horai.core.addresses import AddressPolicy
-from horai.engine.executors.lookups import Lookups, Question
+from horai.engine.executors.lookups import Lookup, Lookups
 
 ADDRESSES_REMEMBERED_FOR = 10
 """Seconds. Short, so that a host that moves is followed."""
@@ -40,7 +40,7 @@ class CheckedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """The permitted addresses of `host`; AddressRefused when it has addresses, but none permitted."""
-        answers = await self._lookups.find(Question(host, port, family))
+        answers = await self._lookups.find(Lookup(host, port, family))
         permitted = [answer for answer in answers if self._policy.permits(answer["host"])]
         if not permitted:
             raise AddressRefused

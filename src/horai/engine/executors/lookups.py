@@ -38,7 +38,7 @@ NAMES_KEPT = 10_000
 BELIEVED = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
 
-class Question(NamedTuple):
+class Lookup(NamedTuple):
     """What is looked up."""
 
     host: str
@@ -51,15 +51,15 @@ class Lookups(Generic[T]):
 
     def __init__(self, look_up: Callable[[str, int, int], T]) -> None:
         self._look_up = look_up
-        self._underway: dict[Question, asyncio.Task[T]] = {}
-        self._kept: dict[Question, tuple[float, T]] = {}
+        self._underway: dict[Lookup, asyncio.Task[T]] = {}
+        self._kept: dict[Lookup, tuple[float, T]] = {}
         self._slow: dict[str, float] = {}
         self._domains: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._lane = asyncio.Semaphore(PLACES)
         self._slow_lane = asyncio.Semaphore(SLOW_PLACES)
         self._overdue = 0
 
-    async def find(self, question: Question) -> T:
+    async def find(self, question: Lookup) -> T:
         """Return the newest answer, or one of at most an hour ago if there is none now. Raises OSError without either."""
         asked = self._underway.get(question) or self._ask(question)
         earlier = self._earlier(question)
@@ -80,11 +80,11 @@ class Lookups(Generic[T]):
         for task in self._underway.values():
             task.cancel()
 
-    def _earlier(self, question: Question) -> T | None:
+    def _earlier(self, question: Lookup) -> T | None:
         at, answer = self._kept.get(question, (0.0, None))
         return answer if time.monotonic() - at < STALE_FOR else None
 
-    def _ask(self, question: Question) -> "asyncio.Task[T]":
+    def _ask(self, question: Lookup) -> "asyncio.Task[T]":
         def ended(task: "asyncio.Task[T]") -> None:
             self._underway.pop(question, None)
             if not task.cancelled():
@@ -95,7 +95,7 @@ class Lookups(Generic[T]):
         task.add_done_callback(ended)
         return task
 
-    async def _answer(self, question: Question) -> T:
+    async def _answer(self, question: Lookup) -> T:
         domain = registered_domain(question.host)
         turns = self._domains.get(domain) or asyncio.Semaphore(PER_DOMAIN)
         self._domains[domain] = turns  # forgotten with the last lookup that refers to it
@@ -104,7 +104,7 @@ class Lookups(Generic[T]):
         _keep(self._kept, question, (time.monotonic(), answer))
         return answer
 
-    async def _in_lane(self, question: Question) -> T:
+    async def _in_lane(self, question: Lookup) -> T:
         is_slow = time.monotonic() < self._slow.pop(question.host, 0.0)
         lane = self._slow_lane if is_slow else self._lane
         await lane.acquire()

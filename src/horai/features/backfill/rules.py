@@ -48,7 +48,7 @@ OPEN = frozenset({BackfillStatus.RUNNING, BackfillStatus.PAUSED})
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class BackfillRequest:
     """What is asked for: the slots from `since` on and before `until` (None: until now)."""
 
     since: datetime
@@ -64,17 +64,17 @@ class Wish:
         return GATED_CONCURRENCY if timing.is_gated else CONCURRENCY
 
 
-def checked(document: Mapping[str, Any]) -> Wish:
+def checked(document: Mapping[str, Any]) -> BackfillRequest:
     """The wish that a document with instants as datetimes describes; `Invalid` names every wrong field."""
     errors: list[FieldError] = []
     hints: list[Phrase] = []
     limit, rate = read_limits(document, errors, hints)
     if errors:
         raise Invalid.fields(errors, Joined.THEN.all(hints))
-    return Wish(document["from"], document.get("to"), Mode[document.get("mode") or "missing"], rate, limit)
+    return BackfillRequest(document["from"], document.get("to"), Mode[document.get("mode") or "missing"], rate, limit)
 
 
-def check_range(wish: Wish, timing: Timing, now: datetime) -> Schedule:
+def check_range(wish: BackfillRequest, timing: Timing, now: datetime) -> Schedule:
     """The schedule whose slots are meant; `Invalid` where there is none, or the range makes no sense."""
     if timing.schedule is None:
         raise Invalid(
@@ -106,7 +106,7 @@ def too_many() -> Invalid:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownSlot:
     """What is known of a slot that was made: its highest generation, and whether one of it is under way.
 
     `dead`: the last one, where it is dead and nobody has replayed or discarded its letter.
@@ -133,7 +133,7 @@ class Coming:
         return (self.since is not None and slot >= self.since) or any(a <= slot <= b for a, b in self.late)
 
 
-def generation_of(mode: Mode, known: Known | None, *, is_coming: bool) -> int | None:
+def generation_of(mode: Mode, known: KnownSlot | None, *, is_coming: bool) -> int | None:
     """The generation in which a slot is run; None when it is passed over."""
     if known is None:
         return None if is_coming or mode is Mode.failed else 0
@@ -144,7 +144,7 @@ def generation_of(mode: Mode, known: Known | None, *, is_coming: bool) -> int | 
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SlotChoice:
     """What is made of some slots in a row: those to run, with their generations, how many are passed over, and the first
     that there was no room for (None: all were looked at).
     """
@@ -154,7 +154,9 @@ class Choice:
     stopped_at: datetime | None = None
 
 
-def choose(mode: Mode, slots: Sequence[datetime], known: Mapping[datetime, Known], coming: Coming, room: int) -> Choice:
+def choose(
+    mode: Mode, slots: Sequence[datetime], known: Mapping[datetime, KnownSlot], coming: Coming, room: int
+) -> SlotChoice:
     """Looks at slots in their order until `room` of them are to be run and one more would be."""
     chosen: list[tuple[datetime, int]] = []
     skipped = 0
@@ -163,10 +165,10 @@ def choose(mode: Mode, slots: Sequence[datetime], known: Mapping[datetime, Known
         if generation is None:
             skipped += 1
         elif len(chosen) == room:
-            return Choice(tuple(chosen), skipped, slot)
+            return SlotChoice(tuple(chosen), skipped, slot)
         else:
             chosen.append((slot, generation))
-    return Choice(tuple(chosen), skipped)
+    return SlotChoice(tuple(chosen), skipped)
 
 
 def bounds(timing: Timing, since: datetime, until: datetime) -> tuple[datetime, datetime]:

@@ -16,8 +16,8 @@ from horai.features.backfill import store as backfills
 from horai.features.backfill.rules import (
     MOST_SLOTS,
     OPEN,
+    BackfillRequest,
     BackfillStatus,
-    Wish,
     bounds,
     check_range,
     choose,
@@ -50,7 +50,7 @@ class Survey:
     job: JobRow
     timing: Timing
     schedule: Schedule
-    wish: Wish
+    wish: BackfillRequest
     until: datetime
     slots: int = 0
     total: int = 0
@@ -58,7 +58,7 @@ class Survey:
     last: datetime | None = None
 
 
-async def survey_backfill(scope: Scope, reference: str, wish: Wish) -> Survey:
+async def survey_backfill(scope: Scope, reference: str, wish: BackfillRequest) -> Survey:
     """Counts what would be run, to the slot, and writes nothing."""
     async with acquire(scope.pool) as connection:
         job = await require_job(connection, scope, reference)
@@ -66,7 +66,7 @@ async def survey_backfill(scope: Scope, reference: str, wish: Wish) -> Survey:
     return await _survey(scope, job, wish, now)
 
 
-async def _survey(scope: Scope, job: JobRow, wish: Wish, now: datetime) -> Survey:
+async def _survey(scope: Scope, job: JobRow, wish: BackfillRequest, now: datetime) -> Survey:
     timing = jobs.definition_of(job.document).own_timing
     schedule = check_range(wish, timing, now)
     until = wish.until or now
@@ -90,7 +90,7 @@ async def _survey(scope: Scope, job: JobRow, wish: Wish, now: datetime) -> Surve
 
 
 async def start_backfill(
-    scope: Scope, reference: str, wish: Wish, once: Once | None = None, note: str | None = None
+    scope: Scope, reference: str, wish: BackfillRequest, once: Once | None = None, note: str | None = None
 ) -> BackfillRow:
     """A new backfill, which the engine works off; a repeated request gets the first one. Durable when it returns."""
     async with acquire(scope.pool) as connection:

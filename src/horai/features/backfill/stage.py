@@ -18,14 +18,14 @@ from horai.core.backfill_status import BackfillStatus
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty, Role
 from horai.db import instances, jobs
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.pool import Dedicated
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import Keeper
+from horai.engine.lease import NodeLease
 from horai.engine.loop import Stage
 from horai.features.backfill import store as backfills
-from horai.features.backfill.rules import OPEN, Choice, Progress, after, choose, smoothed, starts
+from horai.features.backfill.rules import OPEN, Progress, SlotChoice, after, choose, smoothed, starts
 from horai.features.backfill.store import BackfillRow, BackfillStep, Ends, SlotToMake, Taken
 from horai.features.parts import StageParts
 from horai.operations.job_hooks import JobHooks
@@ -48,21 +48,26 @@ JOB_DELETED = "the job was deleted"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BackfillProgressed:
     """What a step came to. `goes_on`: there is room for more at once."""
 
-    woken: list[Woken] = field(default_factory=list[Woken])
+    woken: list[Claimable] = field(default_factory=list[Claimable])
     is_moved: bool = False
     goes_on: bool = False
 
 
-class Backfiller:
+class BackfillStage:
     """The stage that works off backfills."""
 
-    name = "backfiller"
+    name = "backfill"
 
     def __init__(
-        self, line: Line, keeper: Keeper, wakeups: Wakeups, settings: EngineSettings, hooks: Sequence[JobHooks]
+        self,
+        line: StageConnection,
+        keeper: NodeLease,
+        wakeups: Wakeups,
+        settings: EngineSettings,
+        hooks: Sequence[JobHooks],
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
@@ -95,7 +100,7 @@ class Backfiller:
         self._pause = max(QUICK, min(self._pause, SLOW) / 2) if is_moved else _longer(self._pause)
         return now if any(each.goes_on for each in made) else now + self._pause
 
-    async def _advance_readable(self, connection: Dedicated, backfill_id: int) -> Made:
+    async def _advance_readable(self, connection: Dedicated, backfill_id: int) -> BackfillProgressed:
         """One whose zone or calendar our rules lack does not keep the others waiting."""
         try:
             return await self._advance(connection, backfill_id)
@@ -103,19 +108,19 @@ class Backfiller:
             if backfill_id not in self._unreadable:
                 log.error("backfill cannot be read; its slots wait", backfill=backfill_id, error=str(error))
             self._unreadable.add(backfill_id)
-            return Made()
+            return BackfillProgressed()
 
-    async def _advance(self, connection: Dedicated, backfill_id: int) -> Made:
+    async def _advance(self, connection: Dedicated, backfill_id: int) -> BackfillProgressed:
         async with connection.transaction():
             taken = await backfills.take_backfill(connection, backfill_id)
             if taken is None:
-                return Made()
+                return BackfillProgressed()
             ends = await backfills.settle_backfill(connection, taken.row)
             look = await self._look(connection, taken, ends)
             if look.is_changed(ends):
                 await self._write(connection, taken, ends, look)
         self._wakeups.announce(look.woken)
-        return Made(look.woken, look.is_changed(ends), look.goes_on)
+        return BackfillProgressed(look.woken, look.is_changed(ends), look.goes_on)
 
     async def _look(self, connection: Dedicated, taken: Taken, ends: Ends) -> "_Look":
         """Makes as many slots as there is room for now."""
@@ -140,10 +145,10 @@ class Backfiller:
 
     async def _make(
         self, connection: Dedicated, row: BackfillRow, page: list[datetime], begin_at: list[datetime]
-    ) -> tuple[Choice, list[Woken]]:
+    ) -> tuple[SlotChoice, list[Claimable]]:
         """What comes by itself is asked for first: what has come until then is known."""
         if not page:
-            return Choice((), 0), []
+            return SlotChoice((), 0), []
         coming = await backfills.coming_slots(connection, row.job_id)
         known = await backfills.known_slots(connection, row.job_id, page[0], page[-1])
         choice = choose(row.mode, page, known, coming, len(begin_at))
@@ -181,7 +186,7 @@ class _Look:
     next_time: datetime | None
     next_start: datetime | None
     status: BackfillStatus = BackfillStatus.RUNNING
-    woken: list[Woken] = field(default_factory=list[Woken])
+    woken: list[Claimable] = field(default_factory=list[Claimable])
     skipped: int = 0
     goes_on: bool = False
 
@@ -225,7 +230,7 @@ def stages(parts: StageParts) -> list[Stage]:
     """Build the stage, on schedulers."""
     if Role.scheduler not in parts.roles:
         return []
-    backfiller = Backfiller(parts.line("backfiller"), parts.lease, parts.wakeups, parts.settings, parts.hooks)
+    backfiller = BackfillStage(parts.line("backfill"), parts.lease, parts.wakeups, parts.settings, parts.hooks)
     parts.wakeups.listen_to_relanes(backfiller.hear)
     parts.lease.on_change.append(backfiller.hear)
     return [backfiller]

@@ -13,9 +13,9 @@ from horai.core.job import JobStatus, Priority
 from horai.core.queue import Rate
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.pool import Connection
-from horai.features.backfill.rules import Coming, Known, Mode, Progress
+from horai.features.backfill.rules import Coming, KnownSlot, Mode, Progress
 from horai.time.schedule import Schedule, from_spec, to_spec
 
 
@@ -241,10 +241,12 @@ async def coming_slots(connection: Connection, job_id: int) -> Coming:
     return Coming(row["active_from"], row["since"], late)
 
 
-async def known_slots(connection: Connection, job_id: int, first: datetime, last: datetime) -> dict[datetime, Known]:
+async def known_slots(
+    connection: Connection, job_id: int, first: datetime, last: datetime
+) -> dict[datetime, KnownSlot]:
     """The slots between these instants, both included, that were made."""
     rows = await connection.fetch(sql("known_slots"), job_id, first, last)
-    return {row["fire_time"]: Known(row["generation"], row["is_live"], row["dead"]) for row in rows}
+    return {row["fire_time"]: KnownSlot(row["generation"], row["is_live"], row["dead"]) for row in rows}
 
 
 async def low_lane(connection: Connection, job_id: int) -> int:
@@ -267,7 +269,7 @@ class SlotToMake:
 
 async def make_backfill_slots(
     connection: Connection, backfill: BackfillRow, lane: int, slots: Sequence[SlotToMake]
-) -> list[Woken]:
+) -> list[Claimable]:
     """Makes slots of a backfill that is held; one that is there already is left alone."""
     rows = await connection.fetch(
         sql("make_backfill_slots"),
@@ -279,7 +281,7 @@ async def make_backfill_slots(
         [slot.generation for slot in slots],
         [slot.at for slot in slots],
     )
-    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+    return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
 async def write_backfill(connection: Connection, backfill_id: int, step: BackfillStep) -> None:

@@ -15,7 +15,7 @@ from horai.operations.scope import Scope
 
 
 @dataclass(slots=True)
-class Discarded:
+class DiscardSummary:
     """What came of it; `more`: there are others that match, or somebody is at work on them."""
 
     matched: int = 0
@@ -23,17 +23,17 @@ class Discarded:
     more: bool = False
 
 
-async def count_matching(scope: Scope, only: LetterFilter, limit: int) -> Discarded:
+async def count_matching(scope: Scope, only: LetterFilter, limit: int) -> DiscardSummary:
     """What a discard would take now; nothing is written."""
     async with acquire(scope.pool) as connection:
         meant = until(only, await nodes.database_time(connection))
         found = await dead_letters.count_open(connection, scope.tenant_id, meant, limit + 1)
-    return Discarded(min(found, limit), more=found > limit)
+    return DiscardSummary(min(found, limit), more=found > limit)
 
 
-async def discard_matching(scope: Scope, only: LetterFilter, limit: int, reason: str) -> Discarded:
+async def discard_matching(scope: Scope, only: LetterFilter, limit: int, reason: str) -> DiscardSummary:
     """Discards what matches and was dead when it began, at most `limit`."""
-    told, ends_at = Discarded(), time.monotonic() + scope.longest
+    told, ends_at = DiscardSummary(), time.monotonic() + scope.longest
     async with acquire(scope.pool) as connection:
         meant = until(only, await nodes.database_time(connection))
     while (left := limit - told.discarded) > 0 and time.monotonic() < ends_at:

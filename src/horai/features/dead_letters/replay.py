@@ -18,12 +18,12 @@ from datetime import datetime
 from horai.core.put import Past
 from horai.core.queue import Rate
 from horai.db import instances, nodes
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.instance_queries import FIRST
 from horai.db.instances import KeyPast
 from horai.db.pool import Connection, Plans, acquire, limit_lock_wait, transaction
 from horai.features.dead_letters import store as dead_letters
-from horai.features.dead_letters.store import LetterFilter, Locked, ReplayStatus
+from horai.features.dead_letters.store import LetterFilter, LockedLetter, ReplayStatus
 from horai.operations.bulk import HELD_UP, PATIENCE
 from horai.operations.scope import Scope
 
@@ -33,7 +33,7 @@ LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplayRequest:
     """Which letters to replay: at most `limit`, oldest first, starting at `rate` if there is one."""
 
     only: LetterFilter
@@ -42,7 +42,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Summary:
+class LetterReplaySummary:
     """What came of a replay. `held`: somebody had their keys, they are NEW still; `more`: there are others that match."""
 
     matched: int = 0
@@ -53,27 +53,27 @@ class Summary:
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayResult:
     """What became of locked letters: by id the instances made, and those whose keys have been run otherwise."""
 
-    made: dict[int, Woken] = field(default_factory=dict[int, Woken])
+    made: dict[int, Claimable] = field(default_factory=dict[int, Claimable])
     superseded: list[int] = field(default_factory=list[int])
 
 
-async def count_matching(scope: Scope, wanted: Wanted) -> Summary:
+async def count_matching(scope: Scope, wanted: ReplayRequest) -> LetterReplaySummary:
     """What a replay would take now; nothing is written."""
     async with acquire(scope.pool) as connection:
         only = until(wanted.only, await nodes.database_time(connection))
         found = await dead_letters.count_replayable(connection, scope.tenant_id, only, wanted.limit + 1)
-    return Summary(min(found, wanted.limit), more=found > wanted.limit)
+    return LetterReplaySummary(min(found, wanted.limit), more=found > wanted.limit)
 
 
-async def replay_matching(scope: Scope, wanted: Wanted) -> Summary:
+async def replay_matching(scope: Scope, wanted: ReplayRequest) -> LetterReplaySummary:
     """Replays what matches and was dead when it began: what dies again meanwhile is left for the next call."""
     async with acquire(scope.pool) as connection:
         now = await nodes.database_time(connection)
     only = until(wanted.only, now)
-    run = _Run(scope, wanted, now, time.monotonic() + scope.longest)
+    run = _Replay(scope, wanted, now, time.monotonic() + scope.longest)
     await run.through(only)
     async with acquire(scope.pool) as connection:
         run.summary.more = await dead_letters.count_replayable(connection, scope.tenant_id, only, 1) > 0
@@ -86,14 +86,14 @@ def until(only: LetterFilter, now: datetime) -> LetterFilter:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Replay:
     """One request at work."""
 
     scope: Scope
-    wanted: Wanted
+    wanted: ReplayRequest
     now: datetime
     ends_at: float
-    summary: Summary = field(default_factory=Summary)
+    summary: LetterReplaySummary = field(default_factory=LetterReplaySummary)
 
     async def through(self, only: LetterFilter) -> None:
         """Batch after batch, until there are enough or no more, or time is up."""
@@ -108,9 +108,9 @@ class _Run:
     def is_late(self) -> bool:
         return time.monotonic() >= self.ends_at
 
-    async def _batch(self, only: LetterFilter, after: tuple[datetime, int], limit: int) -> Sequence[Locked]:
-        letters: list[Locked] = []
-        done = Replayed()
+    async def _batch(self, only: LetterFilter, after: tuple[datetime, int], limit: int) -> Sequence[LockedLetter]:
+        letters: list[LockedLetter] = []
+        done = ReplayResult()
         first = self.summary.matched
         try:
             async with self._transaction() as connection:
@@ -124,9 +124,9 @@ class _Run:
         self._note(done)
         return letters
 
-    async def _singly(self, letters: Sequence[Locked]) -> None:
+    async def _singly(self, letters: Sequence[LockedLetter]) -> None:
         for number, letter in enumerate(letters, self.summary.matched):
-            done = Replayed()
+            done = ReplayResult()
             if self.is_late:
                 self.summary.held += 1
                 continue
@@ -148,14 +148,14 @@ class _Run:
     def _at(self, number: int) -> datetime:
         return self.now if self.wanted.rate is None else self.now + self.wanted.rate.offset(number)
 
-    def _note(self, done: Replayed) -> None:
+    def _note(self, done: ReplayResult) -> None:
         self.summary.replayed += len(done.made)
         self.summary.superseded += len(done.superseded)
         self.scope.wakeups.announce(done.made.values())
         self.scope.wakeups.runs_asked([woken.id for woken in done.made.values()])
 
 
-async def replay_locked(connection: Connection, letters: Sequence[tuple[Locked, datetime]]) -> Replayed:
+async def replay_locked(connection: Connection, letters: Sequence[tuple[LockedLetter, datetime]]) -> ReplayResult:
     """Replays letters that the caller's transaction holds and that are NEW, each at its time; announce them after the
     commit. A letter of a deleted job is left alone.
 
@@ -164,11 +164,11 @@ async def replay_locked(connection: Connection, letters: Sequence[tuple[Locked, 
     lanes = await dead_letters.share_lanes(connection, {letter.job_id for letter, _ in letters})
     able = [(letter, at) for letter, at in letters if letter.job_id in lanes]
     if not able:
-        return Replayed()
+        return ReplayResult()
     found = await dead_letters.insert_replays(connection, [(letter.instance_id, at) for letter, at in able], lanes)
     needless = await _inherit(connection, [woken.id for woken in found.values()])
     made = {dead: woken for dead, woken in found.items() if woken.id not in needless}
-    done = Replayed({letter.id: made[letter.instance_id] for letter, _ in able if letter.instance_id in made})
+    done = ReplayResult({letter.id: made[letter.instance_id] for letter, _ in able if letter.instance_id in made})
     done.superseded = [letter.id for letter, _ in able if letter.id not in done.made]
     if done.made:
         await dead_letters.mark_replayed(connection, {letter: woken.id for letter, woken in done.made.items()})

@@ -12,14 +12,14 @@ from horai.db import nodes
 from horai.db.instance_lists import InstanceFilter, Position
 from horai.db.pool import acquire, limit_lock_wait, transaction
 from horai.features.dead_letters import store as dead_letters
-from horai.features.dead_letters.replay import Replayed, replay_locked
+from horai.features.dead_letters.replay import ReplayResult, replay_locked
 from horai.operations.bulk import HELD_UP, PATIENCE
 from horai.operations.cancel_matching import PORTION, page_before
 from horai.operations.scope import Scope
 
 
 @dataclass(slots=True)
-class Swept:
+class ReplaySummary:
     """What came of it. `held`: somebody was at work on them; `reached`: the next request goes on behind it."""
 
     matched: int = 0
@@ -31,9 +31,9 @@ class Swept:
 
 async def replay_matching(
     scope: Scope, only: InstanceFilter, before: Position, limit: int, *, dry_run: bool = False
-) -> Swept:
+) -> ReplaySummary:
     """Replays what matches behind `before`, the newest fire time first, at most `limit`; a dry run counts, and writes nothing."""
-    swept, ends_at = Swept(), time.monotonic() + scope.longest
+    swept, ends_at = ReplaySummary(), time.monotonic() + scope.longest
     while True:
         page = await page_before(scope, only, before, min(limit - swept.matched, PORTION))
         ids = [row.id for row in page.rows]
@@ -50,7 +50,7 @@ async def replay_matching(
             return swept
 
 
-async def _replay(scope: Scope, ids: Sequence[int], swept: Swept, ends_at: float) -> None:
+async def _replay(scope: Scope, ids: Sequence[int], swept: ReplaySummary, ends_at: float) -> None:
     try:
         await _portion(scope, ids, swept)
     except HELD_UP:
@@ -66,7 +66,7 @@ async def _replay(scope: Scope, ids: Sequence[int], swept: Swept, ends_at: float
                 swept.held += 1
 
 
-async def _portion(scope: Scope, ids: Sequence[int], swept: Swept) -> None:
+async def _portion(scope: Scope, ids: Sequence[int], swept: ReplaySummary) -> None:
     async with transaction(scope.pool) as connection:
         await limit_lock_wait(connection, PATIENCE)
         letters = await dead_letters.lock_open_of(connection, ids)
@@ -75,7 +75,7 @@ async def _portion(scope: Scope, ids: Sequence[int], swept: Swept) -> None:
     _note(scope, done, swept, len(letters))
 
 
-def _note(scope: Scope, done: Replayed, swept: Swept, matched: int) -> None:
+def _note(scope: Scope, done: ReplayResult, swept: ReplaySummary, matched: int) -> None:
     swept.matched += matched
     swept.replayed += len(done.made)
     swept.superseded += len(done.superseded)

@@ -18,7 +18,7 @@ from horai.db.pool import acquire
 from horai.features.dead_letters import discard, replay
 from horai.features.dead_letters import service as dead_letters
 from horai.features.dead_letters import store as stored
-from horai.features.dead_letters.replay import Summary, Wanted
+from horai.features.dead_letters.replay import LetterReplaySummary, ReplayRequest
 from horai.features.dead_letters.store import FaultRow, LetterFilter, LetterRow, ReplayStatus
 from horai.features.dead_letters.wire import (
     DiscardAnswer,
@@ -118,7 +118,7 @@ async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> 
 async def replay_letters(scope: ScopeDep, body: Annotated[Body[ReplayIn], Depends(body_of(ReplayIn))]) -> Response:
     """Replay dead letters that match, oldest first. The same request again replays nothing that was replayed before."""
     wish = body.shape
-    wanted = Wanted(await _filter(scope, wish), wish.limit, _rate(wish.rate))
+    wanted = ReplayRequest(await _filter(scope, wish), wish.limit, _rate(wish.rate))
     if wish.dry_run:
         return _summary(await replay.count_matching(scope, wanted), dry_run=True)
     return _summary(await replay.replay_matching(scope, wanted), dry_run=False)
@@ -214,7 +214,7 @@ def _fault_json(row: FaultRow) -> dict[str, Any]:
     }
 
 
-def _summary(summary: Summary, *, dry_run: bool) -> Response:
+def _summary(summary: LetterReplaySummary, *, dry_run: bool) -> Response:
     return answer(
         {
             "matched": summary.matched,

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Response
 
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
-from horai.api.filters import Meant, instances_meant, states_of
+from horai.api.filters import FilterValues, instances_meant, states_of
 from horai.api.idempotency import RepeatSafe
 from horai.api.json import answer, cursor_after, instance_cursor
 from horai.core.errors import Invalid
@@ -73,4 +73,4 @@ def _refuse_everything(wish: SweepIn, says: Refused) -> None:
 
 async def _filter(scope: Scope, wish: SweepIn, states: frozenset[State]) -> InstanceFilter:
     ids = None if wish.ids is None else tuple(int(id_) for id_ in wish.ids)
-    return await instances_meant(scope, wish, Meant(states, wish.job, ids))
+    return await instances_meant(scope, wish, FilterValues(states, wish.job, ids))

@@ -7,7 +7,7 @@ from horai.db import instance_queries, nodes
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import Connection, acquire, limit_lock_wait, transaction
 from horai.features.dead_letters import store as dead_letters
-from horai.features.dead_letters.replay import Replayed, replay_locked
+from horai.features.dead_letters.replay import ReplayResult, replay_locked
 from horai.features.dead_letters.store import LetterRow, ReplayStatus
 from horai.operations.bulk import HELD_UP, PATIENCE
 from horai.operations.instances import read_instance
@@ -19,7 +19,7 @@ LOOKS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LetterResult:
     """A letter as it is now, whether this call replayed it, and what it was replayed as, by this call or an earlier one."""
 
     letter: LetterRow
@@ -36,7 +36,7 @@ async def read_letter(scope: Scope, letter_id: int) -> LetterRow:
     return letter
 
 
-async def replay_letter(scope: Scope, letter_id: int) -> Answer:
+async def replay_letter(scope: Scope, letter_id: int) -> LetterResult:
     """Runs a dead instance once more, as a new one; a letter that was replayed before tells as what."""
     done = await _replay(scope, letter_id)
     scope.wakeups.announce(done.made.values())
@@ -50,10 +50,10 @@ async def replay_letter(scope: Scope, letter_id: int) -> Answer:
             Hint.DISCARD(letter=letter.id),
         )
     instance = None if letter.replayed_as is None else await read_instance(scope, letter.replayed_as)
-    return Answer(letter, bool(done.made), instance)
+    return LetterResult(letter, bool(done.made), instance)
 
 
-async def _replay(scope: Scope, letter_id: int) -> Replayed:
+async def _replay(scope: Scope, letter_id: int) -> ReplayResult:
     for left in reversed(range(LOOKS)):
         try:
             async with transaction(scope.pool) as connection:
@@ -64,12 +64,12 @@ async def _replay(scope: Scope, letter_id: int) -> Replayed:
     raise AssertionError("there is at least one look")
 
 
-async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -> Replayed:
+async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -> ReplayResult:
     locked = await dead_letters.lock_letter(connection, scope.tenant_id, letter_id)
     if locked is None:
         raise _not_found(letter_id)
     if locked.replay_status is not ReplayStatus.NEW:
-        return Replayed()
+        return ReplayResult()
     if await instance_queries.instance_by_id(connection, scope.tenant_id, locked.instance_id) is None:
         raise AlreadyFinal(
             Refused.LETTER_INSTANCE_GONE(letter=letter_id),

@@ -11,7 +11,7 @@ import asyncpg
 
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.pool import Connection
 
 
@@ -67,7 +67,7 @@ class LetterFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
+class LockedLetter:
     """A letter that this transaction holds."""
 
     id: int
@@ -160,10 +160,10 @@ async def count_replayable(connection: Connection, tenant_id: int, only: LetterF
 
 async def lock_replayable(
     connection: Connection, tenant_id: int, only: LetterFilter, after: tuple[datetime, int], limit: int
-) -> list[Locked]:
+) -> list[LockedLetter]:
     """The oldest letters after `after` that may be replayed and that nobody holds. `until` must be given."""
     rows = await connection.fetch(sql("lock_replayable"), tenant_id, *only.values, *after, limit)
-    return [Locked(*row.values()) for row in rows]
+    return [LockedLetter(*row.values()) for row in rows]
 
 
 async def count_open_of(connection: Connection, instance_ids: Sequence[int]) -> int:
@@ -171,18 +171,18 @@ async def count_open_of(connection: Connection, instance_ids: Sequence[int]) -> 
     return await connection.fetchval(sql("count_open_of"), list(instance_ids))
 
 
-async def lock_open_of(connection: Connection, instance_ids: Sequence[int]) -> list[Locked]:
+async def lock_open_of(connection: Connection, instance_ids: Sequence[int]) -> list[LockedLetter]:
     """The letters of these dead instances that may be replayed, waited for as long as lock_timeout allows."""
-    return [Locked(*row.values()) for row in await connection.fetch(sql("lock_open_of"), list(instance_ids))]
+    return [LockedLetter(*row.values()) for row in await connection.fetch(sql("lock_open_of"), list(instance_ids))]
 
 
-async def lock_letter(connection: Connection, tenant_id: int, letter_id: int) -> Locked | None:
+async def lock_letter(connection: Connection, tenant_id: int, letter_id: int) -> LockedLetter | None:
     """One letter, waited for as long as lock_timeout allows."""
     row = await connection.fetchrow(sql("lock_letter"), tenant_id, letter_id)
     if row is None:
         return None
     *found, status = row.values()
-    return Locked(*found, replay_status=ReplayStatus(status))
+    return LockedLetter(*found, replay_status=ReplayStatus(status))
 
 
 async def share_lanes(connection: Connection, job_ids: Collection[int]) -> dict[int, int]:
@@ -192,7 +192,7 @@ async def share_lanes(connection: Connection, job_ids: Collection[int]) -> dict[
 
 async def insert_replays(
     connection: Connection, dead: Sequence[tuple[int, datetime]], lanes: Mapping[int, int]
-) -> dict[int, Woken]:
+) -> dict[int, Claimable]:
     """A new instance of each dead one, at its time, by the dead one's id; one whose key is live is absent."""
     rows = await connection.fetch(
         sql("insert_replays"),
@@ -202,7 +202,7 @@ async def insert_replays(
         list(lanes.values()),
         SHARDS,
     )
-    return {row["replay_of"]: Woken(row["id"], row["lane"], row["due"]) for row in rows}
+    return {row["replay_of"]: Claimable(row["id"], row["lane"], row["due"]) for row in rows}
 
 
 async def pasts_of_replays(connection: Connection, instance_ids: Sequence[int]) -> dict[int, ReplayPast]:

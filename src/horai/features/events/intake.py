@@ -15,7 +15,7 @@ from horai.core.errors import DatabaseUnavailable
 from horai.db.pool import GONE, acquire
 from horai.features.events import store as sources
 from horai.features.events.change import read_change
-from horai.features.events.service import Applied, Arrival, Fate, NotNow, PutAside, Repeated, accept_changes
+from horai.features.events.service import AppliedChange, Arrival, Fate, NotNow, PutAside, RepeatedChange, accept_changes
 from horai.features.events.source import Message, Source, SourceUnavailable
 from horai.operations.scope import Scope
 
@@ -84,7 +84,7 @@ class Intake:
     async def _settle(self, message: Message, fate: Fate) -> None:
         self.counts[fate.word] += 1
         match fate:
-            case Applied() | Repeated():
+            case AppliedChange() | RepeatedChange():
                 await self._source.ack(message)
             case PutAside(reason):
                 log.warning("an event was parked", source=self._source.name, place=message.place, reason=reason)
@@ -110,7 +110,7 @@ def delay_of(deliveries: int) -> timedelta:
     return min(FIRST_DELAY * 2 ** min(deliveries - 1, 10), LONGEST_DELAY)
 
 
-def told(counts: Mapping[str, int]) -> str:
+def summary_of(counts: Mapping[str, int]) -> str:
     """What came of some messages, in words."""
     return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "nothing came"
 

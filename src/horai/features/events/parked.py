@@ -11,7 +11,7 @@ from horai.db import jobs
 from horai.db.pool import acquire, transaction
 from horai.features.events import store as sources
 from horai.features.events.change import read_change
-from horai.features.events.service import Applied, Arrival, Fate, Repeated, accept_changes
+from horai.features.events.service import AppliedChange, Arrival, Fate, RepeatedChange, accept_changes
 from horai.features.events.store import Parked
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused
@@ -60,7 +60,9 @@ async def retry_all(scope: Scope, parked: Sequence[Parked], job: str | None = No
             for one in batch
         ]
         some = await accept_changes(scope, batch[0].source, arrivals)
-        done = [one.id for one, fate in zip(batch, some, strict=True) if isinstance(fate, Applied | Repeated)]
+        done = [
+            one.id for one, fate in zip(batch, some, strict=True) if isinstance(fate, AppliedChange | RepeatedChange)
+        ]
         async with acquire(scope.pool) as connection:
             await sources.drop_parked(connection, scope.tenant_id, done)
         fates += some

@@ -11,7 +11,7 @@ from horai.api.json import answer, job_cursor, page_cursor
 from horai.api.paging import PageQuery
 from horai.features.events import parked
 from horai.features.events.parked import parked_not_found
-from horai.features.events.service import Applied, Fate, NotNow, PutAside
+from horai.features.events.service import AppliedChange, Fate, NotNow, PutAside
 from horai.features.events.store import Parked
 from horai.features.events.wire import ParkedDetail, ParkedList, ParkedOut, RetryAnswer, RetryIn
 from horai.wire.fields import DiscardIn, Text
@@ -84,7 +84,7 @@ def parked_json(row: Parked) -> dict[str, Any]:
 
 def fate_json(event: str, fate: Fate) -> dict[str, Any]:
     """What became of a parked event."""
-    made = fate.instance_id if isinstance(fate, Applied) else None
+    made = fate.instance_id if isinstance(fate, AppliedChange) else None
     return {
         "id": str(int(event)),
         "decision": fate.word,

@@ -14,16 +14,16 @@ from typing import ClassVar, TypeAlias
 import asyncpg
 
 from horai.core.errors import DatabaseUnavailable, NotFound
-from horai.core.put import Intent
-from horai.db.instances import Place
+from horai.core.put import PutOptions
+from horai.db.instances import InsertTarget
 from horai.db.pool import GONE, Connection, retrying, transaction
 from horai.features.events import store as sources
 from horai.features.events.change import Change, Effect
 from horai.features.events.cloudevents import Poison
 from horai.features.events.store import Bound, Event, Unreadable
-from horai.operations.cancel import Cancel, Cancelled, cancel_all
-from horai.operations.instances import find_place, tell
-from horai.operations.put import Answer, Put, put_all
+from horai.operations.cancel import Cancel, CancelResult, cancel_all
+from horai.operations.instances import find_place, publish_wakes
+from horai.operations.put import Put, PutResult, put_all
 from horai.operations.scope import Scope
 
 LOCK_PATIENCE = timedelta(milliseconds=500)
@@ -51,7 +51,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedChange:
     """The change is committed."""
 
     effect: Effect
@@ -64,7 +64,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedChange:
     """The event has taken effect before: nothing was done."""
 
     word: ClassVar[str] = "REPEATED"
@@ -86,7 +86,7 @@ class NotNow:
     word: ClassVar[str] = "DELAYED"
 
 
-Fate: TypeAlias = Applied | Repeated | PutAside | NotNow
+Fate: TypeAlias = AppliedChange | RepeatedChange | PutAside | NotNow
 
 
 async def accept_changes(scope: Scope, source: str, arrivals: Sequence[Arrival]) -> list[Fate]:
@@ -133,7 +133,7 @@ async def _attempt(scope: Scope, source: str, arrivals: Sequence[Arrival]) -> li
         await sources.wait_briefly(connection, LOCK_PATIENCE)
         batch = _Batch(connection, scope, source)
         fates = await batch.accept(arrivals)
-    tell(scope, batch.answers)
+    publish_wakes(scope, batch.answers)
     return fates
 
 
@@ -144,7 +144,7 @@ class _Batch:
     connection: Connection
     scope: Scope
     source: str
-    answers: list[Answer | Cancelled] = field(default_factory=list[Answer | Cancelled])
+    answers: list[PutResult | CancelResult] = field(default_factory=list[PutResult | CancelResult])
 
     async def accept(self, arrivals: Sequence[Arrival]) -> list[Fate]:
         places, unknown = await self._places(arrivals)
@@ -160,7 +160,11 @@ class _Batch:
                 events[event], first[n] = change, event
         applied = await self._apply(await self._new(events), places)
         return [
-            PutAside(bad[n].words) if n in bad else applied.get(first[n], Repeated()) if n in first else Repeated()
+            PutAside(bad[n].words)
+            if n in bad
+            else applied.get(first[n], RepeatedChange())
+            if n in first
+            else RepeatedChange()
             for n in range(len(arrivals))
         ]
 
@@ -169,9 +173,11 @@ class _Batch:
         new = await sources.take_events(self.connection, self.source, events) if events else set[Event]()
         return {event: change for event, change in events.items() if event in new}
 
-    async def _places(self, arrivals: Sequence[Arrival]) -> tuple[dict[str | None, Place], dict[str | None, Poison]]:
+    async def _places(
+        self, arrivals: Sequence[Arrival]
+    ) -> tuple[dict[str | None, InsertTarget], dict[str | None, Poison]]:
         """Where the instances of each named job go, all held in one order; and why others have no place."""
-        places: dict[str | None, Place] = {}
+        places: dict[str | None, InsertTarget] = {}
         unknown: dict[str | None, Poison] = {}
         for job in sorted({change.job or "" for _, change in _changes(arrivals)}):
             if not job:
@@ -183,9 +189,11 @@ class _Batch:
                 unknown[job] = Poison(error.detail.rstrip("."), "Create the job, then retry the parked event.")
         return places, unknown
 
-    async def _apply(self, events: Mapping[Event, Change], places: Mapping[str | None, Place]) -> dict[Event, Applied]:
+    async def _apply(
+        self, events: Mapping[Event, Change], places: Mapping[str | None, InsertTarget]
+    ) -> dict[Event, AppliedChange]:
         """A key's changes one after the other, those of different keys together."""
-        applied: dict[Event, Applied] = {}
+        applied: dict[Event, AppliedChange] = {}
         for wave in _waves(events):
             for job, group in groupby(sorted(wave, key=lambda one: one[1].job or ""), key=lambda one: one[1].job):
                 applied |= await self._apply_to(places[job], dict(group))
@@ -194,7 +202,7 @@ class _Batch:
             await sources.bind_events(self.connection, self.source, bound)
         return applied
 
-    async def _apply_to(self, place: Place, events: Mapping[Event, Change]) -> dict[Event, Applied]:
+    async def _apply_to(self, place: InsertTarget, events: Mapping[Event, Change]) -> dict[Event, AppliedChange]:
         puts = {event: change for event, change in events.items() if change.execute_time is not None}
         cancels = {event: change for event, change in events.items() if change.execute_time is None}
         answers = await put_all(self.connection, place, [_put(change) for change in puts.values()])
@@ -202,7 +210,7 @@ class _Batch:
         cancelled = await cancel_all(self.connection, place, wishes)
         self.answers += [*answers, *cancelled.values()]
         put = zip(puts, answers, strict=True)
-        applied = {event: Applied(Effect(answer.verdict.value), answer.instance_id) for event, answer in put}
+        applied = {event: AppliedChange(Effect(answer.verdict.value), answer.instance_id) for event, answer in put}
         return applied | {event: _applied(cancelled[change.key]) for event, change in cancels.items()}
 
 
@@ -212,11 +220,11 @@ def _changes(arrivals: Sequence[Arrival]) -> Iterator[tuple[int, Change]]:
 
 def _put(change: Change) -> Put:
     assert change.execute_time is not None  # noqa: S101 — those without one are cancels
-    return Put(change.key, change.execute_time, change.payload, Intent(change.version))
+    return Put(change.key, change.execute_time, change.payload, PutOptions(change.version))
 
 
-def _applied(cancelled: Cancelled) -> Applied:
-    return Applied(Effect.CANCELLED if cancelled.took_effect else Effect.IGNORED, cancelled.instance_id)
+def _applied(cancelled: CancelResult) -> AppliedChange:
+    return AppliedChange(Effect.CANCELLED if cancelled.took_effect else Effect.IGNORED, cancelled.instance_id)
 
 
 def _waves(events: Mapping[Event, Change]) -> list[list[tuple[Event, Change]]]:

@@ -12,29 +12,29 @@
 """
 
 from horai.features.explain.answers import explanation_of, nothing_there
-from horai.features.explain.facts import Cursor, Facts, Job, Other, Parent, Queue, Run, Skip
+from horai.features.explain.facts import CursorFact, Facts, InstanceFact, JobFacts, Other, Parent, Queue, Skip
 from horai.features.explain.instances import holds_of, story_of
 from horai.features.explain.moments import ACCEPTED, Gap, gap_around, occurrences, read_moment
 from horai.features.explain.phrases import AbsenceWords, RunWords, SlotWords, StateName
 from horai.features.explain.slots import is_slot, lost_in_gap
-from horai.features.explain.verdicts import Explanation, Hindrance, Hold, Verdict
+from horai.features.explain.verdicts import Hindrance, Hold, SlotExplanation, Verdict
 from horai.features.feature import Feature
 
 __all__ = [
     "ACCEPTED",
     "FEATURE",
-    "Cursor",
-    "Explanation",
+    "CursorFact",
     "Facts",
     "Gap",
     "Hindrance",
     "Hold",
-    "Job",
+    "InstanceFact",
+    "JobFacts",
     "Other",
     "Parent",
     "Queue",
-    "Run",
     "Skip",
+    "SlotExplanation",
     "Verdict",
     "explanation_of",
     "gap_around",

@@ -7,36 +7,36 @@ from horai.features.explain.facts import Facts, Skip
 from horai.features.explain.instances import pause_of
 from horai.features.explain.phrases import AbsenceWords as Say
 from horai.features.explain.phrases import RunWords
-from horai.features.explain.verdicts import Told, Verdict
+from horai.features.explain.verdicts import Verdict, VerdictText
 from horai.features.explain.words import about, local
 from horai.text.phrase import Phrase
 from horai.time.durations import format_duration
 from horai.time.jitter import offset
-from horai.time.misfire import Misfire, Policy, Stretch
+from horai.time.misfire import MisfireRule, Policy, Stretch
 from horai.time.schedule import fires_between
 
 MOST_COUNTED = 1_000
 _MOMENT = timedelta(microseconds=1)
 
 
-def absence_of(facts: Facts, at: datetime) -> Told:
+def absence_of(facts: Facts, at: datetime) -> VerdictText:
     """The verdict on a slot of the job's calendar that no instance tells of."""
     job = facts.job
     if facts.skip is not None:
-        return Told(Verdict.SKIPPED, _skipped(facts, facts.skip))
+        return VerdictText(Verdict.SKIPPED, _skipped(facts, facts.skip))
     if facts.catchup is not None:
-        return Told(Verdict.HELD if job.paused_at else Verdict.LATE, _in_line(facts, facts.catchup))
+        return VerdictText(Verdict.HELD if job.paused_at else Verdict.LATE, _in_line(facts, facts.catchup))
     if at <= job.active_from:
-        return Told(Verdict.NOT_A_SLOT, _before_its_time(facts, at))
+        return VerdictText(Verdict.NOT_A_SLOT, _before_its_time(facts, at))
     if job.missed_from is not None and at >= job.missed_from:
-        return Told(Verdict.HELD, RunWords.WITH_REASON(what=pause_of(facts), reason=_in_pause(facts, at)))
+        return VerdictText(Verdict.HELD, RunWords.WITH_REASON(what=pause_of(facts), reason=_in_pause(facts, at)))
     if facts.cursor is None or facts.cursor.fire_time is None:
         return _asleep(facts, at)
     if at > facts.now:
-        return Told(Verdict.COMING, _coming(facts, at))
+        return VerdictText(Verdict.COMING, _coming(facts, at))
     if facts.cursor.fire_time > at or (facts.cursor.fire_time == at and job.id <= facts.cursor.last_job):
-        return Told(Verdict.MISSED, Say.NO_TRACE())
-    return Told(Verdict.LATE, _late(facts, at))
+        return VerdictText(Verdict.MISSED, Say.NO_TRACE())
+    return VerdictText(Verdict.LATE, _late(facts, at))
 
 
 def _skipped(facts: Facts, skip: Skip) -> Phrase:
@@ -93,7 +93,7 @@ def _in_pause(facts: Facts, at: datetime) -> Phrase:
     return Say.UNLESS_RESUMED(then=told) if at > facts.now else told
 
 
-def _on_resume(misfire: Misfire) -> Phrase:
+def _on_resume(misfire: MisfireRule) -> Phrase:
     match misfire.policy:
         case Policy.skip:
             return Say.RESUME_SKIP()
@@ -103,7 +103,7 @@ def _on_resume(misfire: Misfire) -> Phrase:
             return Say.RESUME_ALL(bounds=_bounds(misfire))
 
 
-def _bounds(misfire: Misfire) -> str:
+def _bounds(misfire: MisfireRule) -> str:
     match misfire.max_catchup, misfire.window:
         case None, None:
             return ""
@@ -115,10 +115,10 @@ def _bounds(misfire: Misfire) -> str:
             return Say.NEWEST_NONE_OLDER(most=most, window=format_duration(window))
 
 
-def _asleep(facts: Facts, at: datetime) -> Told:
+def _asleep(facts: Facts, at: datetime) -> VerdictText:
     if at <= facts.now:
-        return Told(Verdict.MISSED, Say.NO_TRACE())
-    return Told(Verdict.HELD, Say.ASLEEP())
+        return VerdictText(Verdict.MISSED, Say.NO_TRACE())
+    return VerdictText(Verdict.HELD, Say.ASLEEP())
 
 
 def _coming(facts: Facts, at: datetime) -> Phrase:

@@ -3,17 +3,17 @@
 from datetime import datetime
 
 from horai.features.explain.absences import absence_of
-from horai.features.explain.facts import Facts, Job, Run, Skip
+from horai.features.explain.facts import Facts, InstanceFact, JobFacts, Skip
 from horai.features.explain.instances import story_of
 from horai.features.explain.moments import Gap
 from horai.features.explain.phrases import SlotWords
 from horai.features.explain.slots import is_slot, next_slot_of, previous_slot, shift_of, why_no_slot
-from horai.features.explain.verdicts import Explanation, Told, Verdict
+from horai.features.explain.verdicts import SlotExplanation, Verdict, VerdictText
 from horai.features.explain.words import local
 from horai.text.phrase import Joined, Phrase
 
 
-def explanation_of(facts: Facts, at: datetime, moved: Phrase | None = None) -> Explanation:
+def explanation_of(facts: Facts, at: datetime, moved: Phrase | None = None) -> SlotExplanation:
     """What became of `at`. `moved` is what there is to say where a time was asked for that no clock showed.
 
     An instance that is no slot of the schedule says nothing of a slot that happens to be at the same time.
@@ -27,24 +27,24 @@ def explanation_of(facts: Facts, at: datetime, moved: Phrase | None = None) -> E
     if run is not None and run.is_slot and not is_due_slot and job.timing.after_finish is None:
         why.append(SlotWords.NO_LONGER())
     skip = facts.skip if told.verdict is Verdict.SKIPPED else None
-    return _answer(job, at, Told(told.verdict, Joined.THEN.all(why)), None if run is None else run.id, skip)
+    return _answer(job, at, VerdictText(told.verdict, Joined.THEN.all(why)), None if run is None else run.id, skip)
 
 
-def _told(facts: Facts, run: Run | None, at: datetime, is_due_slot: bool) -> Told:
+def _told(facts: Facts, run: InstanceFact | None, at: datetime, is_due_slot: bool) -> VerdictText:
     if run is not None:
         return story_of(facts, run, at)
     if not is_due_slot:
-        return Told(Verdict.NOT_A_SLOT, why_no_slot(facts.job.timing, at))
+        return VerdictText(Verdict.NOT_A_SLOT, why_no_slot(facts.job.timing, at))
     return absence_of(facts, at)
 
 
-def nothing_there(job: Job, gap: Gap, why: Phrase) -> Explanation:
+def nothing_there(job: JobFacts, gap: Gap, why: Phrase) -> SlotExplanation:
     """A time that no clock showed, and that has no slot instead."""
-    return _answer(job, gap.end, Told(Verdict.NOT_A_SLOT, why.sentence()))
+    return _answer(job, gap.end, VerdictText(Verdict.NOT_A_SLOT, why.sentence()))
 
 
 def _answer(
-    job: Job, at: datetime, told: Told, instance_id: int | None = None, skip: Skip | None = None
-) -> Explanation:
+    job: JobFacts, at: datetime, told: VerdictText, instance_id: int | None = None, skip: Skip | None = None
+) -> SlotExplanation:
     previous, following = previous_slot(job.timing, at), next_slot_of(job.timing, at)
-    return Explanation(at, local(at, job.place), told.verdict, told.why, instance_id, skip, previous, following)
+    return SlotExplanation(at, local(at, job.place), told.verdict, told.why, instance_id, skip, previous, following)

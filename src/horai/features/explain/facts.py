@@ -14,7 +14,7 @@ from horai.time.zones import zone
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobFacts:
     """The job that is asked about. `paused_at` is None while it is active; an empty `handler` is HTTP."""
 
     id: int
@@ -34,7 +34,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class InstanceFact:
     """An instance with the fire time that was asked for. `is_parked`: it lies in the parking lane."""
 
     id: int
@@ -85,7 +85,7 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class CursorFact:
     """Where the job's schedule stands: its coming slot (None: it sleeps), and the last job that slot was made for."""
 
     fire_time: datetime | None
@@ -97,11 +97,11 @@ class Facts:
     """All of it, of one moment. `others` were under way when the run was cancelled, or are so now; `roles` are alive."""
 
     now: datetime
-    job: Job
-    run: Run | None = None
+    job: JobFacts
+    run: InstanceFact | None = None
     skip: Skip | None = None
     catchup: Stretch | None = None
-    cursor: Cursor | None = None
+    cursor: CursorFact | None = None
     queue: Queue | None = None
     others: tuple[Other, ...] = ()
     roles: frozenset[Role] = frozenset(Role)

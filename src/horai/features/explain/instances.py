@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from horai.core.job import HOUSE
 from horai.core.shards import Role
 from horai.core.states import CLAIMABLE, CancelReason, State
-from horai.features.explain.facts import Facts, Other, Queue, Run
+from horai.features.explain.facts import Facts, InstanceFact, Other, Queue
 from horai.features.explain.phrases import RunWords as Say
 from horai.features.explain.phrases import name_of
-from horai.features.explain.verdicts import Hindrance, Hold, Told, Verdict
+from horai.features.explain.verdicts import Hindrance, Hold, Verdict, VerdictText
 from horai.features.explain.words import about, local
 from horai.text.phrase import Joined, Phrase
 from horai.time.overlap import MOST_QUEUED, Overlap
@@ -18,22 +18,22 @@ SOON = timedelta(seconds=2)
 """An instance that has been due for less is about to be claimed; for longer, something is in its way."""
 
 
-def story_of(facts: Facts, run: Run, at: datetime) -> Told:
+def story_of(facts: Facts, run: InstanceFact, at: datetime) -> VerdictText:
     """The verdict on an instance with the fire time `at`."""
     match run.state:
         case State.SUCCESS | State.DEAD:
-            return Told(Verdict.FIRED, _ended(run, at))
+            return VerdictText(Verdict.FIRED, _ended(run, at))
         case State.CANCELLED:
-            return Told(Verdict.CANCELLED, _cancelled(facts, run, at))
+            return VerdictText(Verdict.CANCELLED, _cancelled(facts, run, at))
         case State.RUNNING:
-            return Told(Verdict.RUNNING, _running(facts, run))
+            return VerdictText(Verdict.RUNNING, _running(facts, run))
         case State.BLOCKED:
-            return Told(Verdict.WAITING, _blocked(facts, run))
+            return VerdictText(Verdict.WAITING, _blocked(facts, run))
         case State.INIT | State.FAIL:
             return _waiting(facts, run)
 
 
-def holds_of(facts: Facts, run: Run) -> list[Hold]:
+def holds_of(facts: Facts, run: InstanceFact) -> list[Hold]:
     """All that is in the way of an instance, the first thing first; nothing for what runs or has ended."""
     if run.state is State.BLOCKED:
         return [Hold(Hindrance.PARENTS, _parents(facts))]
@@ -52,7 +52,7 @@ def _rate_of(queue: Queue) -> Phrase:
     return Say.QUEUE_RATE(queue=queue.name, rate=str(queue.settings.rate))
 
 
-def _blocked(facts: Facts, run: Run) -> Phrase:
+def _blocked(facts: Facts, run: InstanceFact) -> Phrase:
     told = Say.BLOCKED(instance=run.id)
     return Say.WITH_REASON(what=told, reason=_parents(facts)) if facts.parents else told
 
@@ -68,7 +68,7 @@ def _parents(facts: Facts) -> Phrase:
     )
 
 
-def _ended(run: Run, at: datetime) -> Phrase:
+def _ended(run: InstanceFact, at: datetime) -> Phrase:
     started, ended = run.claimed_at or run.execute_time, run.finished_at or run.execute_time
     died = Say.DIED_WITH(error=run.error) if run.error else Say.DIED()
     return Say.FIRED(
@@ -80,7 +80,7 @@ def _ended(run: Run, at: datetime) -> Phrase:
     )
 
 
-def _running(facts: Facts, run: Run) -> Phrase:
+def _running(facts: Facts, run: InstanceFact) -> Phrase:
     return Say.RUNS(
         instance=_named(run),
         node="" if run.node is None else Say.ON_NODE(node=run.node),
@@ -89,11 +89,11 @@ def _running(facts: Facts, run: Run) -> Phrase:
     )
 
 
-def _named(run: Run) -> Phrase:
+def _named(run: InstanceFact) -> Phrase:
     return Say.INSTANCE(instance=run.id, key="" if run.key is None else Say.OF_KEY(key=run.key))
 
 
-def _cancelled(facts: Facts, run: Run, at: datetime) -> Phrase:
+def _cancelled(facts: Facts, run: InstanceFact, at: datetime) -> Phrase:
     when = "" if run.finished_at is None else Say.AT(at=local(run.finished_at, facts.job.place))
     told = Say.CANCELLED(instance=_named(run), at=when)
     match run.reason:
@@ -139,24 +139,24 @@ def _first_begun(others: list[Other]) -> Other | None:
     return min(others, key=lambda other: (other.claimed_at is None, other.claimed_at or other.fire_time), default=None)
 
 
-def _waiting(facts: Facts, run: Run) -> Told:
+def _waiting(facts: Facts, run: InstanceFact) -> VerdictText:
     """Held by the first thing in its way, or waiting for its time."""
     held = next(_holds(facts, run), None)
     if held is not None:
-        return Told(Verdict.HELD, Say.HELD(instance=_named(run), hold=held.words, failure=_failure(run)))
+        return VerdictText(Verdict.HELD, Say.HELD(instance=_named(run), hold=held.words, failure=_failure(run)))
     due = run.due or run.execute_time
     if due > facts.now:
-        return Told(Verdict.WAITING, _until_due(facts, run, due))
-    return Told(Verdict.WAITING, _unclaimed(facts, run, facts.now - due))
+        return VerdictText(Verdict.WAITING, _until_due(facts, run, due))
+    return VerdictText(Verdict.WAITING, _unclaimed(facts, run, facts.now - due))
 
 
-def _failure(run: Run) -> Phrase | str:
+def _failure(run: InstanceFact) -> Phrase | str:
     if run.state is not State.FAIL:
         return ""
     return (Say.AFTER_LOSS if run.is_lost else Say.AFTER_FAILURE)(attempt=run.attempt)
 
 
-def _holds(facts: Facts, run: Run) -> Iterator[Hold]:
+def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
     job, queue = facts.job, facts.queue
     if job.paused_at is not None:
         yield Hold(Hindrance.JOB_PAUSED, pause_of(facts))
@@ -199,7 +199,7 @@ def _behind(facts: Facts) -> Phrase:
     return Say.TURN_COMES(overlap=overlap) if before is None else Say.BEHIND(overlap=overlap, instance=before.id)
 
 
-def _until_due(facts: Facts, run: Run, due: datetime) -> Phrase:
+def _until_due(facts: Facts, run: InstanceFact, due: datetime) -> Phrase:
     who, when = _named(run), local(due, facts.job.place)
     if run.state is State.FAIL and run.is_lost:
         return Say.BESIDE_A_CRASH(instance=who, attempt=run.attempt, at=when)
@@ -212,7 +212,7 @@ def _until_due(facts: Facts, run: Run, due: datetime) -> Phrase:
     return Say.WAITS(instance=who, at=when)
 
 
-def _unclaimed(facts: Facts, run: Run, waited: timedelta) -> Phrase:
+def _unclaimed(facts: Facts, run: InstanceFact, waited: timedelta) -> Phrase:
     """What may keep an instance that nothing holds; nobody has told, so that it is said as a guess."""
     if waited < SOON:
         return Say.SOON_CLAIMED(instance=_named(run), duration=about(waited))

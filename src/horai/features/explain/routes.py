@@ -8,9 +8,9 @@ from pydantic import ConfigDict, Field
 from horai.api.context import ScopeDep
 from horai.api.instance_id import instance_id_of
 from horai.api.json import answer, instance_json
-from horai.api.sentence_json import said
+from horai.api.sentence_json import sentence_fields
 from horai.features.explain import Skip
-from horai.features.explain.service import Explained, explain_instance, explain_slot
+from horai.features.explain.service import ExplainResult, explain_instance, explain_slot
 from horai.features.explain.wire import ExplanationOut, WhyOut
 from horai.wire.fields import Model, Text
 
@@ -36,18 +36,18 @@ async def explain(scope: ScopeDep, job: str, query: Annotated[ExplainQuery, Quer
 async def get_why(scope: ScopeDep, instance: str) -> Response:
     """Say why an instance does not run: all that is in its way. Of one that runs or has ended, what became of it."""
     told = await explain_instance(scope, instance_id_of(instance))
-    holds = [{"kind": hold.kind.value, **said("detail", hold.words.sentence())} for hold in told.holds]
-    shown = {"verdict": told.verdict.value, **said("why", told.why), "holds": holds}
+    holds = [{"kind": hold.kind.value, **sentence_fields("detail", hold.words.sentence())} for hold in told.holds]
+    shown = {"verdict": told.verdict.value, **sentence_fields("why", told.why), "holds": holds}
     return answer({"instance": instance_json(told.instance), **shown})
 
 
-def _told(explained: Explained) -> dict[str, Any]:
+def _told(explained: ExplainResult) -> dict[str, Any]:
     told = explained.explanation
     return {
         "at": told.at,
         "local": told.local,
         "verdict": told.verdict.value,
-        **said("why", told.why),
+        **sentence_fields("why", told.why),
         "instance": None if explained.instance is None else instance_json(explained.instance),
         "skip": None if told.skip is None else _skip_json(told.skip),
         "previous": told.previous,

@@ -17,12 +17,12 @@ from horai.db.nodes import NodeInfo
 from horai.db.pool import Connection, acquire
 from horai.features.explain import (
     ACCEPTED,
-    Explanation,
     Facts,
     Hold,
-    Job,
+    InstanceFact,
+    JobFacts,
     Queue,
-    Run,
+    SlotExplanation,
     Verdict,
     explanation_of,
     gap_around,
@@ -35,7 +35,7 @@ from horai.features.explain import (
     story_of,
 )
 from horai.features.explain import store as explain
-from horai.features.explain.store import Found
+from horai.features.explain.store import FoundSlot
 from horai.operations.instances import read_one
 from horai.operations.scope import Scope, require_job
 from horai.text import told_by
@@ -48,12 +48,12 @@ _SLACK = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainResult:
     """An explanation with its instance; `also` is that of the other occurrence of a time that comes twice."""
 
-    explanation: Explanation
+    explanation: SlotExplanation
     instance: InstanceRow | None = None
-    also: "Explained | None" = None
+    also: "ExplainResult | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ class _Asker:
     connection: Connection
     scope: Scope
     row: JobRow
-    job: Job
+    job: JobFacts
     now: datetime
 
-    async def explain(self, at: datetime, moved: Phrase | None = None) -> Explained:
+    async def explain(self, at: datetime, moved: Phrase | None = None) -> ExplainResult:
         found = await explain.instance_at(self.connection, self.row.id, at, self._ended_from(at))
         instance = None if found is None else await self._instance(found)
         facts = (
@@ -75,16 +75,16 @@ class _Asker:
             else await self.facts_of_run(_run(instance, found), instance)
         )
         explanation = explanation_of(facts, at, moved)
-        return Explained(explanation, instance if explanation.instance_id is not None else None)
+        return ExplainResult(explanation, instance if explanation.instance_id is not None else None)
 
     def _ended_from(self, at: datetime) -> datetime:
         """Nothing is known of when an instance ended that may have been cancelled long before its time."""
         return at - _SLACK if is_slot(self.job.timing, at) else _BEGIN
 
-    async def _instance(self, found: Found) -> InstanceRow | None:
+    async def _instance(self, found: FoundSlot) -> InstanceRow | None:
         return await instance_queries.instance_by_id(self.connection, self.scope.tenant_id, found.id)
 
-    async def facts_of_run(self, run: Run, instance: InstanceRow) -> Facts:
+    async def facts_of_run(self, run: InstanceFact, instance: InstanceRow) -> Facts:
         """All there is to know of an instance and its surroundings."""
         if run.reason is CancelReason.OVERLAP and run.finished_at is not None:
             others = await explain.others_under_way(self.connection, self.row.id, run.finished_at, run.id)
@@ -120,7 +120,7 @@ class _Asker:
         )
 
 
-async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> Explained:
+async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> ExplainResult:
     """What became of an instant of a job, or of a time on the wall of its zone (`asked` without an offset)."""
     try:
         moment = read_moment(asked)
@@ -160,26 +160,26 @@ async def explain_instance(scope: Scope, instance_id: int) -> Why:
     return Why(instance, told.verdict, told.why.sentence(), holds_of(facts, run))
 
 
-async def _answer(asker: _Asker, moment: datetime) -> Explained:
+async def _answer(asker: _Asker, moment: datetime) -> ExplainResult:
     job = asker.job
     instants = occurrences(moment, job.place)
     if not instants:
         gap = gap_around(moment, job.place)
         is_moved, why = lost_in_gap(job.timing.schedule, gap)
-        return await asker.explain(gap.end, why) if is_moved else Explained(nothing_there(job, gap, why))
+        return await asker.explain(gap.end, why) if is_moved else ExplainResult(nothing_there(job, gap, why))
     told = [await asker.explain(at) for at in instants]
     told.sort(
         key=lambda each: each.explanation.verdict is Verdict.NOT_A_SLOT
     )  # stable: the slot first, else the earlier
     first, *others = told
-    return Explained(first.explanation, first.instance, others[0] if others else None)
+    return ExplainResult(first.explanation, first.instance, others[0] if others else None)
 
 
-def _job(row: JobRow) -> Job:
+def _job(row: JobRow) -> JobFacts:
     definition = jobs.definition_of(row.document)
     paused_at = (row.paused_at or row.updated_at) if row.status is JobStatus.PAUSED else None
     missed_from = (row.missed_from or row.active_from) if paused_at else None
-    return Job(
+    return JobFacts(
         row.id,
         definition.timing,
         row.created_at,
@@ -191,8 +191,8 @@ def _job(row: JobRow) -> Job:
     )
 
 
-def _run(row: InstanceRow, found: Found) -> Run:
-    return Run(
+def _run(row: InstanceRow, found: FoundSlot) -> InstanceFact:
+    return InstanceFact(
         id=row.id,
         state=row.state,
         is_slot=found.is_slot,

@@ -10,14 +10,14 @@ import asyncpg
 
 from horai.db.catalog import sql
 from horai.db.pool import Connection
-from horai.features.explain.facts import Cursor, Other, Skip
+from horai.features.explain.facts import CursorFact, Other, Skip
 from horai.time.misfire import Stretch
 
 OTHERS_LOOKED_AT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSlot:
     """An instance by its fire time; `is_parked`: it lies in the parking lane."""
 
     id: int
@@ -25,10 +25,12 @@ class Found:
     is_parked: bool
 
 
-async def instance_at(connection: Connection, job_id: int, fire_time: datetime, ended_from: datetime) -> Found | None:
+async def instance_at(
+    connection: Connection, job_id: int, fire_time: datetime, ended_from: datetime
+) -> FoundSlot | None:
     """The instance of a job with exactly this fire time, a slot if there is one; none that ended before `ended_from`."""
     row = await connection.fetchrow(sql("instance_at"), job_id, fire_time, ended_from)
-    return None if row is None else Found(*row.values())
+    return None if row is None else FoundSlot(*row.values())
 
 
 async def others_under_way(connection: Connection, job_id: int, at: datetime, but: int) -> tuple[Other, ...]:
@@ -55,13 +57,13 @@ async def catchup_over(connection: Connection, job_id: int, at: datetime) -> Str
     return None if row is None else Stretch(*row.values())
 
 
-async def cursor_of_schedule(connection: Connection, schedule_id: int) -> Cursor | None:
+async def cursor_of_schedule(connection: Connection, schedule_id: int) -> CursorFact | None:
     """Where a schedule stands."""
     row = await connection.fetchrow(sql("cursor_of_schedule"), schedule_id)
-    return None if row is None else Cursor(*row.values())
+    return None if row is None else CursorFact(*row.values())
 
 
-async def place_of_instance(connection: Connection, instance_id: int) -> Found | None:
+async def place_of_instance(connection: Connection, instance_id: int) -> FoundSlot | None:
     """Where an instance lies."""
     row = await connection.fetchrow(sql("place_of_instance"), instance_id)
-    return None if row is None else Found(instance_id, *row.values())
+    return None if row is None else FoundSlot(instance_id, *row.values())

@@ -34,7 +34,7 @@ class Verdict(StrEnum):
     """The job has no slot there."""
 
 
-class Told(NamedTuple):
+class VerdictText(NamedTuple):
     """A verdict and the sentences that go with it."""
 
     verdict: Verdict
@@ -64,7 +64,7 @@ class Hold(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class SlotExplanation:
     """Why a slot fired, waits, was held or skipped, or is none. `previous` and `next` are the slots around it."""
 
     at: datetime

@@ -9,16 +9,16 @@
 
 from horai.features.feature import Feature
 from horai.features.forecast.crowds import Crowd, Forecast, Share, forecast
-from horai.features.forecast.minutes import Window, fires_per_minute, window_after
+from horai.features.forecast.minutes import ForecastWindow, fires_per_minute, window_after
 from horai.features.forecast.peaks import HotSpot, hot_spots
 
 __all__ = [
     "FEATURE",
     "Crowd",
     "Forecast",
+    "ForecastWindow",
     "HotSpot",
     "Share",
-    "Window",
     "fires_per_minute",
     "forecast",
     "hot_spots",

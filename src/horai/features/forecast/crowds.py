@@ -12,7 +12,7 @@ from heapq import heappush, heappushpop
 from itertools import accumulate, pairwise
 from struct import unpack
 
-from horai.features.forecast.minutes import Window, bounded, fires_per_minute
+from horai.features.forecast.minutes import ForecastWindow, bounded, fires_per_minute
 from horai.time.schedule import Schedule
 
 MOST_SHARES = 2_000
@@ -52,7 +52,7 @@ class Share:
 class Forecast:
     """How many jobs are to run in each minute of the window, and whose they are."""
 
-    window: Window
+    window: ForecastWindow
     per_minute: Sequence[int]
     jobs: int
     fires: Mapping[Schedule, int]
@@ -68,7 +68,7 @@ class Forecast:
         return sum(self.per_minute) / len(self.per_minute)
 
 
-def forecast(crowds: Iterable[Crowd], window: Window) -> Forecast:
+def forecast(crowds: Iterable[Crowd], window: ForecastWindow) -> Forecast:
     """Adds up what the crowds will do in the window.
 
     With jitter a slot runs up to that long after its time, each minute of it alike; so the last slots before the window
@@ -78,7 +78,7 @@ def forecast(crowds: Iterable[Crowd], window: Window) -> Forecast:
     for crowd in crowds:
         by_schedule[crowd.schedule].append(crowd)
     lead = max((crowd.jitter for some in by_schedule.values() for crowd in some), default=0)
-    tally = _Tally(Window(window.start - lead, window.end), lead)
+    tally = _Tally(ForecastWindow(window.start - lead, window.end), lead)
     for schedule, some in by_schedule.items():
         tally.add(schedule, some)
     return Forecast(
@@ -95,7 +95,7 @@ def forecast(crowds: Iterable[Crowd], window: Window) -> Forecast:
 class _Tally:
     """The sums so far, by jitter, over a window that begins `lead` minutes early."""
 
-    window: Window
+    window: ForecastWindow
     lead: int
     sums: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     fires: dict[Schedule, int] = field(default_factory=dict)

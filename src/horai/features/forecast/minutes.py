@@ -32,7 +32,7 @@ _IDLE_HOUR = bytes(60)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ForecastWindow:
     """Whole minutes, counted from 1970-01-01 00:00 UTC: `start` is the first of them, `end` the first behind."""
 
     start: int
@@ -48,13 +48,13 @@ class Window:
         return EPOCH + (self.start + index) * MINUTE
 
 
-def window_after(now: datetime, minutes: int) -> Window:
+def window_after(now: datetime, minutes: int) -> ForecastWindow:
     """So many minutes, from the first that has not begun at `now`."""
     start = -((EPOCH - now) // MINUTE)
-    return Window(start, start + minutes)
+    return ForecastWindow(start, start + minutes)
 
 
-def fires_per_minute(schedule: Schedule, window: Window) -> bytes:
+def fires_per_minute(schedule: Schedule, window: ForecastWindow) -> bytes:
     """How often it fires in each minute of the window."""
     segments = list(_segments(zone(schedule.timezone), window))
     if any(_is_odd(segment) for segment in segments):
@@ -71,7 +71,7 @@ def fires_per_minute(schedule: Schedule, window: Window) -> bytes:
 
 
 def bounded(
-    counts: bytes, schedule: Schedule, window: Window, bounds: tuple[datetime | None, datetime | None]
+    counts: bytes, schedule: Schedule, window: ForecastWindow, bounds: tuple[datetime | None, datetime | None]
 ) -> bytes:
     """`counts` of the schedule without what lies before the first bound or after the second; both are inside."""
     kept = bytearray(counts)
@@ -92,7 +92,7 @@ def bounded(
     return bytes(kept)
 
 
-def _segments(place: ZoneInfo, window: Window) -> Iterator[Segment]:
+def _segments(place: ZoneInfo, window: ForecastWindow) -> Iterator[Segment]:
     instant = window.start * 60
     while instant < window.end * 60:
         segment = segment_at(place, instant)
@@ -106,7 +106,7 @@ def _is_odd(segment: Segment) -> bool:
     return any(second % 60 for second in (segment.offset, *edges))
 
 
-def _walked(schedule: Schedule, window: Window) -> bytes:
+def _walked(schedule: Schedule, window: ForecastWindow) -> bytes:
     counts = bytearray(window.minutes)
     most = window.minutes * _MOST_IN_A_MINUTE
     for fire in fires_between(schedule, window.at(0) - _MOMENT, window.at(window.minutes) - _MOMENT, most):
@@ -114,7 +114,7 @@ def _walked(schedule: Schedule, window: Window) -> bytes:
     return bytes(counts)
 
 
-def _of_cron(schedule: CronSchedule, window: Window, segments: list[Segment]) -> bytearray:
+def _of_cron(schedule: CronSchedule, window: ForecastWindow, segments: list[Segment]) -> bytearray:
     cron = schedule.cron
     policy = REAL_TIME if cron.is_wildcard else schedule.dst
     counts = bytearray(window.minutes)
@@ -129,7 +129,7 @@ def _of_cron(schedule: CronSchedule, window: Window, segments: list[Segment]) ->
     return counts
 
 
-def _open_minutes(segment: Segment, policy: DstPolicy, window: Window) -> tuple[int, int]:
+def _open_minutes(segment: Segment, policy: DstPolicy, window: ForecastWindow) -> tuple[int, int]:
     """The minutes of the segment whose wall times count, from the first until the one behind."""
     begin = max(segment.start, segment.repeats_until) if policy.overlap == "first" else segment.start
     end = min(segment.end, segment.repeated_from) if policy.overlap == "last" else segment.end
@@ -165,7 +165,7 @@ def _day(hours: int, minutes: int, fires: int) -> bytes:
     return b"".join(hour if hours >> number & 1 else _IDLE_HOUR for number in range(24))
 
 
-def _of_interval(schedule: EverySchedule, window: Window) -> bytearray:
+def _of_interval(schedule: EverySchedule, window: ForecastWindow) -> bytearray:
     """In microseconds from the window's start on."""
     interval = schedule.interval // _MOMENT
     anchor = (schedule.anchor - window.at(0)) // _MOMENT % interval
@@ -179,7 +179,7 @@ def _of_interval(schedule: EverySchedule, window: Window) -> bytearray:
     return counts
 
 
-def _blank_excluded(counts: bytearray, dates: tuple[str, ...], window: Window, segment: Segment) -> None:
+def _blank_excluded(counts: bytearray, dates: tuple[str, ...], window: ForecastWindow, segment: Segment) -> None:
     """Takes away what fires while the segment's clock shows an excluded date."""
     ahead = segment.offset // 60
     first, last = max(segment.start // 60, window.start), min(segment.end // 60, window.end)

@@ -13,14 +13,14 @@ import msgspec
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from pydantic import ConfigDict, Field
 
-from horai.api.cache import Answer, Kept
+from horai.api.cache import AnswerCache, CachedAnswer
 from horai.api.context import ScopeDep
-from horai.api.sentence_json import said
+from horai.api.sentence_json import sentence_fields
 from horai.core.upcoming import FireNotes
 from horai.db import nodes
 from horai.db.pool import acquire
 from horai.features import forecast as core
-from horai.features.forecast import Forecast, HotSpot, Window, window_after
+from horai.features.forecast import Forecast, ForecastWindow, HotSpot, window_after
 from horai.features.forecast import store as db
 from horai.features.forecast.minutes import MINUTE
 from horai.features.forecast.peaks import SCHEDULES_TOLD
@@ -50,13 +50,13 @@ class ForecastQuery(Model):
     hours: Annotated[int, Field(ge=1, le=LONGEST)] = 24
 
 
-class Forecasts(Kept):
+class Forecasts(AnswerCache):
     """The forecasts of the last minute, by tenant and hours."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__(KEPT, monotonic)
 
-    def shown(self, answer: Answer) -> Response:
+    def shown(self, answer: CachedAnswer) -> Response:
         """An answer with how old it is."""
         age = int(self.monotonic() - answer.made)
         headers = {"Cache-Control": f"private, max-age={KEPT:.0f}", "Age": str(age)}
@@ -74,11 +74,11 @@ async def get_forecast(request: Request, scope: ScopeDep, query: Annotated[Forec
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundForecast:
     """What one look at the database has found: all of it from the same snapshot."""
 
     now: datetime
-    window: Window
+    window: ForecastWindow
     followers: list[Followers]
     bounded: list[BoundedFollowers]
     after_finish: int
@@ -97,18 +97,18 @@ class _Told:
 
 async def compute(scope: Scope, hours: int) -> bytes:
     """The JSON of a forecast. The reckoning is done in a thread: the loop has other requests, and leases to renew."""
-    found = await look(scope, lambda now: window_after(now, hours * 60))
+    found = await read_forecast(scope, lambda now: window_after(now, hours * 60))
     told = await asyncio.to_thread(_reckon, found)
     async with acquire(scope.pool) as connection:
         names = await db.examples(connection, scope.tenant_id, list(told.ids), EXAMPLES)
     examples: dict[Schedule, list[str]] = {}
     for schedule_id, schedule in told.ids.items():
         examples[schedule] = [*examples.get(schedule, ()), *names.get(schedule_id, ())][:EXAMPLES]
-    more = {**said("note", _note(found.after_finish)), "computedAt": found.now}
+    more = {**sentence_fields("note", _note(found.after_finish)), "computedAt": found.now}
     return msgspec.json.encode({**_json(told, examples), **more})
 
 
-async def look(scope: Scope, choose: Callable[[datetime], Window]) -> Found:
+async def read_forecast(scope: Scope, choose: Callable[[datetime], ForecastWindow]) -> FoundForecast:
     """What a forecast of the window needs, that `choose` takes by the database's clock."""
     async with (
         acquire(scope.pool) as connection,
@@ -120,10 +120,10 @@ async def look(scope: Scope, choose: Callable[[datetime], Window]) -> Found:
         since = window.at(0) - max((row.jitter for row in followers), default=0) * MINUTE
         bounded = await db.bounded_followers(connection, scope.tenant_id, since, window.at(window.minutes))
         after_finish = await db.count_after_finish(connection, scope.tenant_id)
-    return Found(now, window, followers, bounded, after_finish)
+    return FoundForecast(now, window, followers, bounded, after_finish)
 
 
-def _reckon(found: Found) -> _Told:
+def _reckon(found: FoundForecast) -> _Told:
     schedules = db.schedules_of(found.followers)
     outlook = core.forecast(db.crowds_of(schedules, found.followers, found.bounded), found.window)
     busiest = nlargest(BUSIEST, outlook.fires.items(), key=lambda entry: entry[1])

@@ -14,9 +14,9 @@ from horai.api.context import ScopeDep
 from horai.core.errors import Invalid
 from horai.db.pool import acquire
 from horai.features import forecast as core
-from horai.features.forecast import Forecast, Window, window_after
+from horai.features.forecast import Forecast, ForecastWindow, window_after
 from horai.features.forecast import store as db
-from horai.features.forecast.routes import LONGEST, Forecasts, Found, look, schedule_json
+from horai.features.forecast.routes import LONGEST, Forecasts, FoundForecast, read_forecast, schedule_json
 from horai.features.forecast.store import Follower
 from horai.features.forecast.wire import MinuteForecastOut
 from horai.operations.scope import Scope
@@ -50,7 +50,7 @@ async def get_forecast_minute(request: Request, scope: ScopeDep, query: Annotate
 
 async def compute_minute(scope: Scope, at: datetime) -> bytes:
     """The JSON of a minute."""
-    found = await look(scope, lambda now: _window_at(at, now))
+    found = await read_forecast(scope, lambda now: _window_at(at, now))
     outlook, ids = await asyncio.to_thread(_reckon, found)
     async with acquire(scope.pool) as connection:
         by_id = await db.jobs_of_schedules(connection, scope.tenant_id, list(ids), NAMES)
@@ -68,15 +68,15 @@ async def compute_minute(scope: Scope, at: datetime) -> bytes:
     )
 
 
-def _window_at(at: datetime, now: datetime) -> Window:
+def _window_at(at: datetime, now: datetime) -> ForecastWindow:
     coming = window_after(now - timedelta(minutes=1), LONGEST * 60 + 1)
     if not coming.at(0) <= at < coming.at(coming.minutes):
         raise Invalid.field("at", Wrong.NOT_FORETOLD(), Hint.TAKE_A_MINUTE())
     start = coming.start + (at - coming.at(0)) // timedelta(minutes=1)
-    return Window(start, start + 1)
+    return ForecastWindow(start, start + 1)
 
 
-def _reckon(found: Found) -> tuple[Forecast, Mapping[int, Schedule]]:
+def _reckon(found: FoundForecast) -> tuple[Forecast, Mapping[int, Schedule]]:
     """What fires in that minute, and the ids of the schedules that do most."""
     schedules = db.schedules_of(found.followers)
     outlook = core.forecast(db.crowds_of(schedules, found.followers, found.bounded), found.window)

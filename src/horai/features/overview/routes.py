@@ -8,11 +8,11 @@ import msgspec
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from pydantic import ConfigDict, Field
 
-from horai.api.cache import Kept
+from horai.api.cache import AnswerCache
 from horai.api.context import ScopeDep
 from horai.api.json import lost_node_json
 from horai.core.backfill_status import BackfillStatus
-from horai.core.minute_stats import MINUTE, Gauges, Tally, minute_of, series
+from horai.core.minute_stats import MINUTE, Gauges, MinuteCounts, minute_of, series
 from horai.core.states import LIVE
 from horai.db import minute_stats, nodes
 from horai.db.pool import acquire
@@ -51,7 +51,7 @@ class StatsQuery(Model):
 
 def prepare(app: FastAPI) -> None:
     """Keep one answer for all requests."""
-    app.state.overviews = Kept(KEPT)
+    app.state.overviews = AnswerCache(KEPT)
 
 
 @router.get("/stats", responses={200: {"model": StatsOut}})
@@ -68,7 +68,7 @@ async def get_attention(request: Request, scope: ScopeDep) -> Response:
 
 
 async def _kept(request: Request, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Response:
-    kept: Kept = request.app.state.overviews
+    kept: AnswerCache = request.app.state.overviews
     found = await kept.get(about, make)
     headers = {"Cache-Control": f"private, max-age={KEPT:.0f}", "Age": str(int(kept.monotonic() - found.made))}
     return Response(found.body, headers=headers, media_type="application/json")
@@ -95,7 +95,7 @@ async def _stats(scope: Scope, count: int) -> bytes:
     )
 
 
-def _minute_json(at: datetime, tally: Tally, gauges: Gauges | None) -> dict[str, Any]:
+def _minute_json(at: datetime, tally: MinuteCounts, gauges: Gauges | None) -> dict[str, Any]:
     return {
         "at": at,
         "started": tally.started,

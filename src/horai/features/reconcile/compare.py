@@ -11,12 +11,22 @@ from datetime import timedelta
 from horai.core.errors import HoraiError
 from horai.core.put import Past
 from horai.db import instances, jobs
-from horai.db.claims import Woken
-from horai.db.instances import KeyPast, Place, Wish
+from horai.db.claims import Claimable
+from horai.db.instances import InsertTarget, KeyPast, NewInstance
 from horai.db.pool import Connection, Pool, acquire, retrying, transaction
 from horai.db.wakeups import Wakeups
 from horai.features.reconcile import store as reconcilers
-from horai.features.reconcile.rules import REPORTS_KEPT, Choice, Row, Sorted, Tally, Wanted, choose, sort_rows, tally_of
+from horai.features.reconcile.rules import (
+    REPORTS_KEPT,
+    DesiredInstance,
+    ReconcileCounts,
+    Row,
+    SortedRows,
+    SourceChoice,
+    choose,
+    sort_rows,
+    tally_of,
+)
 from horai.features.reconcile.store import ReconcilerRow, Report
 from horai.operations.scope import job_not_found
 
@@ -43,20 +53,22 @@ class Comparison:
         self._reconciler = reconciler
         self.report = report
 
-    async def take(self, rows: Sequence[Row], cursor: str | None) -> Tally:
+    async def take(self, rows: Sequence[Row], cursor: str | None) -> ReconcileCounts:
         """Creates what is missing of a page; `cursor` is where the next one begins, None when there is none."""
         page = sort_rows(rows)
         tally, woken = await retrying(lambda: self._take(page, cursor))
         self._wakeups.announce(woken)
         return tally
 
-    async def _take(self, page: Sorted, cursor: str | None) -> tuple[Tally, list[Woken]]:
+    async def _take(self, page: SortedRows, cursor: str | None) -> tuple[ReconcileCounts, list[Claimable]]:
         async with transaction(self._pool) as connection:
             report = await self._hold(connection)
             place = await self._place(connection)
             live = await reconcilers.live_keys(connection, place.job_id, page.keys)
             choices = await _choices(connection, place, page.wanted, live)
-            made = await _create(connection, place, [page.wanted[k] for k, c in choices.items() if c is Choice.create])
+            made = await _create(
+                connection, place, [page.wanted[k] for k, c in choices.items() if c is SourceChoice.create]
+            )
             met = await reconcilers.note_seen(connection, report, [*live.values(), *(one.id for one in made)])
             tally = report.tally.plus(tally_of(page, choices, len(made)))
             await reconcilers.write_report(connection, report, tally, cursor, met)
@@ -68,11 +80,11 @@ class Comparison:
             raise Overtaken(f"The run {self.report.instance_id} is in other hands, or over.")
         return held
 
-    async def _place(self, connection: Connection) -> Place:
+    async def _place(self, connection: Connection) -> InsertTarget:
         job = await jobs.share_job(connection, self._reconciler.target_id)
         if job is None:
             raise job_not_found(self._reconciler.target)
-        return Place(job.id, job.tenant_id, job.lane_now, job.payload)
+        return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
 
     async def finish(self) -> Report:
         """The whole source was read: what is there besides it is surplus. Tells of a drift, in the same transaction."""
@@ -95,7 +107,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReconcileRun:
     """One attempt of an instance. `begins_anew`: its source is read from its beginning with every attempt."""
 
     instance_id: int
@@ -104,7 +116,7 @@ class Run:
 
 
 async def begin(
-    pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, run: Run, kept: int = REPORTS_KEPT
+    pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, run: ReconcileRun, kept: int = REPORTS_KEPT
 ) -> Comparison:
     """Takes a run over, where the attempt before has left it; `Overtaken` when a later one has it.
 
@@ -124,7 +136,7 @@ async def begin(
     return Comparison(pool, wakeups, reconciler, report)
 
 
-def _is_to_rewind(report: Report, reconciler: ReconcilerRow, run: Run) -> bool:
+def _is_to_rewind(report: Report, reconciler: ReconcilerRow, run: ReconcileRun) -> bool:
     if report.finished_at is not None:
         return False
     return run.begins_anew or report.source_version != reconciler.source_version
@@ -144,15 +156,15 @@ def counts_of(report: Report) -> dict[str, int | None]:
 
 
 async def _choices(
-    connection: Connection, place: Place, wanted: Mapping[str, Wanted], live: Mapping[str, int]
-) -> dict[str, Choice]:
+    connection: Connection, place: InsertTarget, wanted: Mapping[str, DesiredInstance], live: Mapping[str, int]
+) -> dict[str, SourceChoice]:
     """What each key needs, as things are now. History is asked after the live rows: what moves is seen in one of them."""
     absent = [key for key in wanted if key not in live]
     ends = await reconcilers.ends_of_keys(connection, place.job_id, absent) if absent else {}
     return {key: choose(one, is_live=key in live, ended=ends.get(key)) for key, one in wanted.items()}
 
 
-async def _create(connection: Connection, place: Place, missing: Sequence[Wanted]) -> list[Woken]:
+async def _create(connection: Connection, place: InsertTarget, missing: Sequence[DesiredInstance]) -> list[Claimable]:
     """Inserts what is missing, and looks into history again after: with the key taken, whatever has ended is seen there."""
     if not missing:
         return []
@@ -160,7 +172,9 @@ async def _create(connection: Connection, place: Place, missing: Sequence[Wanted
     ends = await reconcilers.ends_of_keys(connection, place.job_id, list(made)) if made else {}
     wanted = {one.key: one for one in missing}
     ended = {
-        key: end for key, end in ends.items() if choose(wanted[key], is_live=False, ended=end) is not Choice.create
+        key: end
+        for key, end in ends.items()
+        if choose(wanted[key], is_live=False, ended=end) is not SourceChoice.create
     }
     if ended:
         await instances.take_back(connection, [made[key].id for key in ended])
@@ -172,9 +186,11 @@ async def _create(connection: Connection, place: Place, missing: Sequence[Wanted
     return [woken for key, woken in made.items() if key not in ended]
 
 
-async def _insert(connection: Connection, place: Place, missing: Sequence[Wanted]) -> dict[str, Woken]:
+async def _insert(
+    connection: Connection, place: InsertTarget, missing: Sequence[DesiredInstance]
+) -> dict[str, Claimable]:
     """A key that somebody makes meanwhile is theirs; one that they have not committed yet is not waited for for long."""
-    wishes = [Wish(one.key, one.at, one.payload, one.version) for one in missing]
+    wishes = [NewInstance(one.key, one.at, one.payload, one.version) for one in missing]
     made = await reconcilers.insert_unless_held(connection, place, wishes, HELD_FOR)
     if made is None:  # one of them is held: the others must not suffer for it
         singly = [await reconcilers.insert_unless_held(connection, place, [wish], HELD_FOR) for wish in wishes]

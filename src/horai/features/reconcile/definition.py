@@ -12,7 +12,7 @@ from horai.core.callbacks import check_headers, check_url
 from horai.core.job import JobStatus
 from horai.core.job_patch import amended
 from horai.core.masking import shown_database_url, shown_target
-from horai.core.validation import Faults
+from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 
 RECONCILE_HANDLER = "horai:reconcile"
@@ -68,7 +68,7 @@ def checked_source(document: Mapping[str, Any], allowed: Container[str]) -> Sour
     `Invalid` names every wrong field. Every name that is not allowed gets the same text, so that a
     request cannot find out which names or variables exist.
     """
-    faults = Faults()
+    faults = Validation()
     source = _sql(document, allowed, faults) if document.get("type") == "sql" else _http(document, faults)
     faults.raise_if_any()
     return source
@@ -81,7 +81,7 @@ def stored_source(document: Mapping[str, Any]) -> Source:
     )
 
 
-def _sql(document: Mapping[str, Any], allowed: Container[str], faults: Faults) -> SqlSource:
+def _sql(document: Mapping[str, Any], allowed: Container[str], faults: Validation) -> SqlSource:
     _refuse_others(document, ("url", "headers"), "http", faults)
     query, url, name = document.get("query"), document.get("databaseUrl"), document.get("source")
     if not query:
@@ -106,7 +106,7 @@ def _sql(document: Mapping[str, Any], allowed: Container[str], faults: Faults) -
     return SqlSource(query or "", url, name)
 
 
-def _http(document: Mapping[str, Any], faults: Faults) -> HttpSource:
+def _http(document: Mapping[str, Any], faults: Validation) -> HttpSource:
     _refuse_others(document, ("query", "databaseUrl", "source"), "sql", faults)
     url = document.get("url")
     headers: Mapping[str, str] = document.get("headers") or {}
@@ -118,7 +118,7 @@ def _http(document: Mapping[str, Any], faults: Faults) -> HttpSource:
     return HttpSource(url or "", headers)
 
 
-def _refuse_others(document: Mapping[str, Any], fields: tuple[str, ...], kind: str, faults: Faults) -> None:
+def _refuse_others(document: Mapping[str, Any], fields: tuple[str, ...], kind: str, faults: Validation) -> None:
     for name in fields:
         if document.get(name) is not None:
             faults.add(f"source.{name}", Wrong.OF_SOURCE(kind=kind))

@@ -26,7 +26,7 @@ from horai.db.wakeups import Wakeups
 from horai.engine.executors.dial import AddressRefused, CheckedResolver, callback_session
 from horai.features.parts import ExecutorParts
 from horai.features.reconcile import store as reconcilers
-from horai.features.reconcile.compare import Comparison, Overtaken, Run, begin, counts_of
+from horai.features.reconcile.compare import Comparison, Overtaken, ReconcileRun, begin, counts_of
 from horai.features.reconcile.definition import (
     RECONCILE_HANDLER,
     HttpSource,
@@ -147,7 +147,7 @@ class ReconcileExecutor:
             reconciler = await reconcilers.reconciler_of_job(connection, call.job_id)
         if reconciler is None:
             return FailedUnrecoverable("NO_RECONCILER", "the job is no reconciler's")
-        run = Run(call.instance_id, call.attempt)
+        run = ReconcileRun(call.instance_id, call.attempt)
         comparison = await begin(self._pool, self._wakeups, reconciler, run, self._bounds.reports)
         if comparison.report.finished_at is not None:
             return _told(comparison.report)

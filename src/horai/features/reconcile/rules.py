@@ -13,7 +13,7 @@ from typing import Any
 
 from horai.core.errors import Invalid
 from horai.core.jsontext import fault_in
-from horai.core.put import Intent, check_key, is_outdated
+from horai.core.put import PutOptions, check_key, is_outdated
 from horai.core.settings import PAYLOAD_LIMIT
 from horai.core.states import CancelReason, State
 from horai.text import Wrong
@@ -28,7 +28,7 @@ BIGGEST_VERSION = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredInstance:
     """One row of a source: this key is to be run at this time. `payload` is JSON text; None takes the job's."""
 
     key: str
@@ -45,10 +45,10 @@ class Faulty:
     why: str
 
 
-Row = Wanted | Faulty
+Row = DesiredInstance | Faulty
 
 
-class Choice(Enum):
+class SourceChoice(Enum):
     """What becomes of a key that the source has."""
 
     keep = auto()
@@ -59,7 +59,7 @@ class Choice(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedKey:
     """What history knows of a key: whether it ever succeeded, and how the last of its instances ended."""
 
     succeeded: bool
@@ -69,20 +69,20 @@ class Ended:
     fence: int = 0
 
 
-def choose(wanted: Wanted, *, is_live: bool, ended: Ended | None) -> Choice:
+def choose(wanted: DesiredInstance, *, is_live: bool, ended: EndedKey | None) -> SourceChoice:
     """What a wanted key needs.
 
     A dead one has its letter, from which it is replayed or discarded; a cancelled one was cancelled by somebody's decision.
     Only a superseded instance is no end: its successor should be there, and where it is not, it was taken away.
     """
     if is_live:
-        return Choice.keep
+        return SourceChoice.keep
     if ended is None:
-        return Choice.create
-    if ended.succeeded or is_outdated(Intent(wanted.version), ended.version):
-        return Choice.leave
+        return SourceChoice.create
+    if ended.succeeded or is_outdated(PutOptions(wanted.version), ended.version):
+        return SourceChoice.leave
     is_superseded = ended.state is State.CANCELLED and ended.reason is CancelReason.SUPERSEDED
-    return Choice.create if is_superseded else Choice.leave
+    return SourceChoice.create if is_superseded else SourceChoice.leave
 
 
 def read_row(row: Mapping[str, Any]) -> Row:
@@ -93,7 +93,9 @@ def read_row(row: Mapping[str, Any]) -> Row:
     except Invalid as error:
         return Faulty(None, error.detail)
     try:
-        return Wanted(key, _instant(row.get("executeTime")), _payload(row.get("payload")), _version(row.get("version")))
+        return DesiredInstance(
+            key, _instant(row.get("executeTime")), _payload(row.get("payload")), _version(row.get("version"))
+        )
     except ValueError as error:
         return Faulty(key, str(error))
 
@@ -152,7 +154,7 @@ def _version(value: object) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ReconcileCounts:
     """What a page, or a run so far, has come to. Examples are the first of their kind, `MOST_EXAMPLES` at most."""
 
     found: int = 0
@@ -163,9 +165,9 @@ class Tally:
     missing_keys: tuple[str, ...] = ()
     faults: tuple[tuple[str | None, str], ...] = ()
 
-    def plus(self, other: "Tally") -> "Tally":
+    def plus(self, other: "ReconcileCounts") -> "ReconcileCounts":
         """Both together."""
-        return Tally(
+        return ReconcileCounts(
             self.found + other.found,
             self.missing + other.missing,
             self.created + other.created,
@@ -177,10 +179,10 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class SortedRows:
     """The rows of a page: one per key, and those that cannot be run. `keys` are all that the source has here."""
 
-    wanted: Mapping[str, Wanted] = field(default_factory=dict[str, Wanted])
+    wanted: Mapping[str, DesiredInstance] = field(default_factory=dict[str, DesiredInstance])
     faulty: Sequence[Faulty] = ()
 
     @property
@@ -189,9 +191,9 @@ class Sorted:
         return sorted({*self.wanted, *(row.key for row in self.faulty if row.key is not None)})
 
 
-def sort_rows(rows: Sequence[Row]) -> Sorted:
+def sort_rows(rows: Sequence[Row]) -> SortedRows:
     """The first of a key is the one that counts; another is a fault of the source."""
-    wanted: dict[str, Wanted] = {}
+    wanted: dict[str, DesiredInstance] = {}
     faulty: list[Faulty] = []
     for row in rows:
         if isinstance(row, Faulty):
@@ -200,17 +202,17 @@ def sort_rows(rows: Sequence[Row]) -> Sorted:
             faulty.append(Faulty(row.key, "key: occurs twice on one page"))
         else:
             wanted[row.key] = row
-    return Sorted(wanted, faulty)
+    return SortedRows(wanted, faulty)
 
 
-def tally_of(page: Sorted, choices: Mapping[str, Choice], created: int) -> Tally:
+def tally_of(page: SortedRows, choices: Mapping[str, SourceChoice], created: int) -> ReconcileCounts:
     """What a page came to."""
-    missing = [key for key in page.wanted if choices[key] is Choice.create]
-    return Tally(
+    missing = [key for key in page.wanted if choices[key] is SourceChoice.create]
+    return ReconcileCounts(
         len(page.wanted) + len(page.faulty),
         len(missing),
         created,
-        sum(1 for choice in choices.values() if choice is Choice.leave),
+        sum(1 for choice in choices.values() if choice is SourceChoice.leave),
         len(page.faulty),
         tuple(missing[:MOST_EXAMPLES]),
         tuple((row.key, row.why[:TEXT_SHOWN]) for row in page.faulty[:MOST_EXAMPLES]),

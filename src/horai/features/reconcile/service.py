@@ -9,7 +9,7 @@ from horai.core.errors import Invalid, NotFound
 from horai.core.job import checked
 from horai.core.masking import revealed_target
 from horai.db import jobs as stored_jobs
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, acquire, transaction
@@ -17,11 +17,11 @@ from horai.features.reconcile import store as reconcilers
 from horai.features.reconcile.definition import changed_document, checked_source, job_document, shown_source
 from horai.features.reconcile.store import ReconcilerRow, Report
 from horai.operations import instances, job_schedule, jobs, move_waiting, request_keys
-from horai.operations.job_rows import Written
-from horai.operations.job_schedule import Joined
+from horai.operations.job_rows import JobDocument
+from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, job_not_found, require_job, require_version
-from horai.operations.upcoming import next_fires
+from horai.operations.upcoming import next_fire_times
 from horai.text import Hint, Refused
 
 
@@ -51,11 +51,11 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
     document = job_document(wish.name, wish.schedule)
     definition = checked(document)
     request = request_keys.request_key(scope, "create-reconciler", once) if once else None
-    made, joined, woken = None, Joined(), list[Woken]()
+    made, joined, woken = None, JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
         if await request_keys.take(connection, request):
             target = await _share_target(connection, scope, wish.job)
-            job, joined, woken = await jobs.add_job(connection, scope, definition, Written(document, None))
+            job, joined, woken = await jobs.add_job(connection, scope, definition, JobDocument(document, None))
             await reconcilers.insert_reconciler(connection, scope.tenant_id, job.id, target.id, wish.source)
             await request_keys.bind(connection, request, job.id, None)
             made = await _overview_of(connection, job.id)
@@ -103,7 +103,7 @@ async def _overview_of(connection: Connection, job_id: int) -> Overview:
 async def _overviews(connection: Connection, rows: Sequence[ReconcilerRow]) -> list[Overview]:
     """These, all of one tenant."""
     known = await stored_jobs.jobs_by_name(connection, rows[0].tenant_id, [row.name for row in rows]) if rows else {}
-    fires = await next_fires(connection, list(known.values()))
+    fires = await next_fire_times(connection, list(known.values()))
     last = await reconcilers.last_reports(connection, [row.id for row in rows])
     return [Overview(row, last.get(row.id), fires.get(row.job_id)) for row in rows]
 
@@ -152,7 +152,7 @@ async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChan
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "RECONCILER_CHANGED", {"fields": fields})
         changed = await _overview_of(connection, job.id)
     job_schedule.announce(scope, joined, [])
-    await move_waiting.relane_now(scope, [job.id])
+    await move_waiting.move_waiting_now(scope, [job.id])
     return changed
 
 
@@ -171,7 +171,7 @@ async def delete_reconciler(scope: Scope, reference: str, if_version: int | None
         row, job = await _lock(connection, scope, reference, if_version)
         await jobs.remove_job(connection, job)
         await reconcilers.wipe_source(connection, row.id, shown_source(row.source))
-    await move_waiting.relane_now(scope, [row.job_id])
+    await move_waiting.move_waiting_now(scope, [row.job_id])
 
 
 async def _lock(

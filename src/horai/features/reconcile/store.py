@@ -11,10 +11,10 @@ import asyncpg
 from horai.core.job import JobStatus
 from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
-from horai.db.claims import Woken
-from horai.db.instances import Place, Wish, insert_keyed
+from horai.db.claims import Claimable
+from horai.db.instances import InsertTarget, NewInstance, insert_keyed
 from horai.db.pool import Connection
-from horai.features.reconcile.rules import MOST_EXAMPLES, Ended, Tally
+from horai.features.reconcile.rules import MOST_EXAMPLES, EndedKey, ReconcileCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Report:
     cursor: str | None
     is_read: bool
     pages: int
-    tally: Tally
+    tally: ReconcileCounts
     live: int
     surplus: int | None
     surplus_keys: tuple[str, ...]
@@ -85,7 +85,7 @@ def _reconciler(row: asyncpg.Record) -> ReconcilerRow:
 
 def _report(row: asyncpg.Record) -> Report:
     examples = json.loads(row["examples"])
-    tally = Tally(
+    tally = ReconcileCounts(
         row["found"],
         row["missing"],
         row["created"],
@@ -113,7 +113,7 @@ def _report(row: asyncpg.Record) -> Report:
     )
 
 
-def examples_of(tally: Tally, surplus: Sequence[str] = ()) -> dict[str, Any]:
+def examples_of(tally: ReconcileCounts, surplus: Sequence[str] = ()) -> dict[str, Any]:
     """The examples as they are stored and shown."""
     faulty = [{"key": key, "why": why} for key, why in tally.faults]
     return {"missing": list(tally.missing_keys), "surplus": list(surplus), "faulty": faulty}
@@ -190,7 +190,9 @@ async def lock_report(connection: Connection, report: Report) -> Report | None:
     return _report(row) if row else None
 
 
-async def write_report(connection: Connection, report: Report, tally: Tally, cursor: str | None, met: int) -> None:
+async def write_report(
+    connection: Connection, report: Report, tally: ReconcileCounts, cursor: str | None, met: int
+) -> None:
     """One page more: what all of them have come to, where the next begins (None: there is none), how many live instances this one met."""
     counts = (tally.found, tally.missing, tally.created, tally.left_alone, tally.faulty)
     examples = json.dumps(examples_of(tally))
@@ -234,11 +236,11 @@ async def live_keys(connection: Connection, job_id: int, keys: Sequence[str]) ->
     return {row["key"]: row["id"] for row in await connection.fetch(sql("live_keys"), job_id, list(keys))}
 
 
-async def ends_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, Ended]:
+async def ends_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, EndedKey]:
     """How keys have ended, of those that history knows."""
     rows = await connection.fetch(sql("ends_of_keys"), job_id, list(keys))
     return {
-        row["key"]: Ended(
+        row["key"]: EndedKey(
             row["succeeded"],
             State(row["state"]),
             None if row["reason"] is None else CancelReason(row["reason"]),
@@ -277,8 +279,8 @@ async def forget_seen_before(connection: Connection, report: Report) -> None:
 
 
 async def insert_unless_held(
-    connection: Connection, place: Place, wishes: Sequence[Wish], patience: timedelta
-) -> dict[str, Woken] | None:
+    connection: Connection, place: InsertTarget, wishes: Sequence[NewInstance], patience: timedelta
+) -> dict[str, Claimable] | None:
     """Makes live instances of keys, as `insert_keyed` does; None, and nothing made, when somebody's transaction holds one."""
     try:
         async with connection.transaction():

@@ -13,7 +13,7 @@ from horai.db.pool import acquire
 from horai.db.wakeups import Wakeups
 from horai.engine.executors.builtin import HELD_UP, Lend
 from horai.features.parts import ExecutorParts
-from horai.features.refresh.tick import Tick, look
+from horai.features.refresh.tick import Tick, check
 
 HANDLER = REFRESH_HANDLER
 
@@ -31,7 +31,7 @@ class RefreshExecutor:
         """One look of a tick."""
         try:
             async with self._lend() as connection:
-                looked = await look(connection, Tick(call.job_id, call.instance_id, call.fire_time))
+                looked = await check(connection, Tick(call.job_id, call.instance_id, call.fire_time))
         except HELD_UP as error:
             log.warning("a tick was held up", instance=call.instance_id, error=repr(error))
             return Postponed(5 * LOOK, is_quiet=True)

@@ -17,7 +17,7 @@ from horai.core.refresh import Status
 from horai.core.settings import KEY_LIMIT
 from horai.features.refresh import service as refreshes
 from horai.features.refresh.json import entity_cursor, entity_json, entity_page
-from horai.features.refresh.service import Freshness, Page
+from horai.features.refresh.service import EntityPage, Freshness
 from horai.features.refresh.store import EntityFilter
 from horai.features.refresh.wire import (
     EntitiesAnswer,
@@ -57,16 +57,16 @@ async def add_entities(
     return answer({"added": added, "known": len(items) - added})
 
 
-class _RawItem(msgspec.Struct):
+class _RawEntity(msgspec.Struct):
     payload: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _RawBatch(msgspec.Struct):
-    items: list[_RawItem]
+class _RawEntities(msgspec.Struct):
+    items: list[_RawEntity]
 
 
 def _payloads(raw: bytes) -> list[str | None]:
-    return [payload_text(item.payload, "payload") for item in msgspec.json.decode(raw, type=_RawBatch).items]
+    return [payload_text(item.payload, "payload") for item in msgspec.json.decode(raw, type=_RawEntities).items]
 
 
 @router.get("/{job}/entities", responses={200: {"model": EntityList}})
@@ -77,7 +77,7 @@ async def get_entities(scope: ScopeDep, job: str, query: Annotated[EntityQuery, 
         None if query.status is None else Status[query.status],
         batch_no=None if query.batch is None else int(query.batch),
     )
-    page = Page(entity_cursor(query.cursor), query.limit, only, _age(query.older_than))
+    page = EntityPage(entity_cursor(query.cursor), query.limit, only, _age(query.older_than))
     return answer(entity_page(await refreshes.list_entities(scope, job, page), query.limit))
 
 

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 from horai.core.errors import Invalid, NotFound
 from horai.core.job import Definition, JobStatus
-from horai.core.refresh import Refresh
+from horai.core.refresh import RefreshRule
 from horai.core.timing import Timing
 from horai.db import jobs, nodes
-from horai.db.instances import Place
+from horai.db.instances import InsertTarget
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.features.refresh import store as entities
@@ -32,7 +32,7 @@ async def add_entities(scope: Scope, reference: str, items: Mapping[str, str | N
             job = await jobs.share_job(connection, found.id)
             if job is None:
                 raise job_not_found(reference)
-            place = Place(job.id, job.tenant_id, job.lane_now, job.payload)
+            place = InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
             return await entities.keep_entities(connection, place, items)
 
     return await retrying(attempt)
@@ -68,7 +68,7 @@ def no_entity(reference: str, key: str) -> NotFound:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EntityPage:
     """Which entities of a list are wanted: those behind a key, so many, older than an age."""
 
     after: str = ""
@@ -77,7 +77,7 @@ class Page:
     older_than: timedelta | None = None
 
 
-async def list_entities(scope: Scope, reference: str, page: Page) -> list[EntityRow]:
+async def list_entities(scope: Scope, reference: str, page: EntityPage) -> list[EntityRow]:
     """A page by key, as they are now."""
     async with acquire(scope.pool) as connection:
         job = await _require_refresh(connection, scope, reference)
@@ -94,7 +94,7 @@ class Freshness:
     """How a refresh job is doing at one moment."""
 
     job: JobRow
-    refresh: Refresh
+    refresh: RefreshRule
     now: datetime
     counts: RefreshCounts
     oldest: Sequence[EntityRow]

@@ -10,7 +10,7 @@ from horai.core.refresh import Due, Status
 from horai.core.settings import LISTED_PAYLOAD_BYTES
 from horai.db.catalog import sql
 from horai.db.instance_queries import size_of
-from horai.db.instances import Place
+from horai.db.instances import InsertTarget
 from horai.db.pool import Connection
 
 
@@ -58,7 +58,7 @@ def _entity(row: asyncpg.Record) -> EntityRow:
     )
 
 
-async def keep_entities(connection: Connection, place: Place, items: Mapping[str, str | None]) -> int:
+async def keep_entities(connection: Connection, place: InsertTarget, items: Mapping[str, str | None]) -> int:
     """Adds entities to a job that the caller holds, or gives known ones their payload; how many are new."""
     given = (place.job_id, place.tenant_id, place.lane, place.payload, list(items), list(items.values()))
     return await connection.fetchval(sql("keep_entities"), *given)

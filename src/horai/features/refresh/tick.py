@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from horai.core.job import Definition
-from horai.core.refresh import LOOK, Pace, Refresh, until_begun, until_ended
+from horai.core.refresh import LOOK, RefreshPace, RefreshRule, until_begun, until_ended
 from horai.core.timing import Timing
 from horai.db import instances, jobs
-from horai.db.claims import Woken
-from horai.db.instances import Place, Wish
+from horai.db.claims import Claimable
+from horai.db.instances import InsertTarget, NewInstance
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection
 from horai.features.refresh import store as entities
@@ -35,12 +35,12 @@ class Tick:
 
 
 @dataclass(slots=True)
-class Looked:
+class TickResult:
     """When to look again, None when the tick is over; what it came to; and the runs to announce after the commit."""
 
     again: timedelta | None = None
     result: dict[str, Any] = field(default_factory=dict[str, Any])
-    woken: list[Woken] = field(default_factory=list[Woken])
+    woken: list[Claimable] = field(default_factory=list[Claimable])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Bench:
 
     connection: Connection
     job: JobRow
-    refresh: Refresh
+    refresh: RefreshRule
     due: DueSet
     batch_no: int
 
@@ -64,17 +64,17 @@ async def finish_some(connection: Connection, job_id: int, pages: int = PAGES) -
         after = page.last_id
 
 
-async def look(connection: Connection, tick: Tick) -> Looked:
+async def check(connection: Connection, tick: Tick) -> TickResult:
     """What there is to do now, done; loads in one transaction."""
     refreshed = await entities.refreshed_by(connection, tick.ticks_id)
     if refreshed is None:
-        return Looked()
+        return TickResult()
     await finish_some(connection, refreshed)
     async with connection.transaction():
         job = await jobs.share_job(connection, refreshed)
         definition = None if job is None else jobs.definition_of(job.document)
         if job is None or definition is None or definition.refresh is None:
-            return Looked()
+            return TickResult()
         due = DueSet(job.id, tick.fire_time, definition.refresh.window)
         bench = _Bench(connection, job, definition.refresh, due, tick.batch_no)
         batch = await _begun(bench)
@@ -95,8 +95,8 @@ async def _begun(bench: _Bench) -> Batch:
     return begun
 
 
-def _pace(definition: Definition, due: DueSet, count: int) -> Pace:
-    return Pace(due.tick, period_after(definition.timing, due.tick, due.window), due.window, count)
+def _pace(definition: Definition, due: DueSet, count: int) -> RefreshPace:
+    return RefreshPace(due.tick, period_after(definition.timing, due.tick, due.window), due.window, count)
 
 
 def period_after(timing: Timing, tick: datetime, window: timedelta) -> timedelta:
@@ -105,8 +105,8 @@ def period_after(timing: Timing, tick: datetime, window: timedelta) -> timedelta
     return window if following is None else following - tick
 
 
-async def _go_on(bench: _Bench, batch: Batch, pace: Pace) -> Looked:
-    looked = Looked()
+async def _go_on(bench: _Bench, batch: Batch, pace: RefreshPace) -> TickResult:
+    looked = TickResult()
     head = None if batch.is_followed else await entities.next_due_entity(bench.connection, bench.due)
     if head is not None and pace.wanted(batch.loaded, head.finished_at) <= batch.now:
         limit = bench.refresh.limit
@@ -133,12 +133,14 @@ async def _go_on(bench: _Bench, batch: Batch, pace: Pace) -> Looked:
     return looked
 
 
-async def _run(bench: _Bench, loaded: Sequence[Loaded], pace: Pace, first: int) -> list[Woken]:
+async def _run(bench: _Bench, loaded: Sequence[Loaded], pace: RefreshPace, first: int) -> list[Claimable]:
     """The instances of what was loaded. A key that has a live one is left alone: that one's end counts."""
     connection, job = bench.connection, bench.job
     times = pace.spread(first, [entity.due for entity in loaded])
-    wishes = [Wish(entity.due.key, at, entity.payload, None) for entity, at in zip(loaded, times, strict=True)]
-    made = await instances.insert_keyed(connection, Place(job.id, job.tenant_id, job.lane_now, job.payload), wishes)
+    wishes = [NewInstance(entity.due.key, at, entity.payload, None) for entity, at in zip(loaded, times, strict=True)]
+    made = await instances.insert_keyed(
+        connection, InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload), wishes
+    )
     pasts = await instances.past_of_keys(connection, job.id, list(made))
     await instances.inherit(connection, {made[key].id: known for key, known in pasts.items()})
     if letters := [letter for known in pasts.values() for letter in known.dead]:

@@ -14,15 +14,15 @@ from horai.db import jobs
 from horai.db.jobs import JobRow
 from horai.db.pool import acquire, retrying
 from horai.features.workflow import service as workflows
-from horai.features.workflow.definition import house_document
-from horai.features.workflow.service import Workflow, WrittenWorkflow
-from horai.operations.declarations import SECOND_REFUSED, Applied, Owner, owner_of
+from horai.features.workflow.definition import builtin_document
+from horai.features.workflow.service import WorkflowRequest, WrittenWorkflow
+from horai.operations.declarations import SECOND_REFUSED, DeclaredChanges, Owner, owner_of
 from horai.operations.scope import Scope
 
 TRIES = 5
 
 
-async def declare_workflows(scope: Scope, app: str | Owner, declared: Sequence[WrittenWorkflow]) -> Applied:
+async def declare_workflows(scope: Scope, app: str | Owner, declared: Sequence[WrittenWorkflow]) -> DeclaredChanges:
     """Makes the workflows what the code says; whether one is paused is the operator's.
 
     One made by hand is taken over. Another application's is not: `Invalid`, and then nothing was written.
@@ -37,7 +37,7 @@ async def declare_workflows(scope: Scope, app: str | Owner, declared: Sequence[W
 
 async def compare_workflows(
     scope: Scope, app: str | Owner, declared: Sequence[WrittenWorkflow], coming: Collection[str]
-) -> Applied:
+) -> DeclaredChanges:
     """What `declare_workflows` would do, without doing it, once the jobs that are `coming` are there."""
     owner = owner_of(app)
     wishes = _wishes(owner, declared)
@@ -58,14 +58,16 @@ def _name(written: WrittenWorkflow) -> str:
     return str(written.document["name"])
 
 
-def _applied(fates: Mapping[str, str], removed: Sequence[str]) -> Applied:
+def _applied(fates: Mapping[str, str], removed: Sequence[str]) -> DeclaredChanges:
     by_fate = {fate: tuple(name for name, own in fates.items() if own == fate) for fate in set(fates.values())}
-    return Applied(by_fate.get("created", ()), by_fate.get("changed", ()), by_fate.get("unchanged", ()), tuple(removed))
+    return DeclaredChanges(
+        by_fate.get("created", ()), by_fate.get("changed", ()), by_fate.get("unchanged", ()), tuple(removed)
+    )
 
 
 async def _look(
     scope: Scope, owner: Owner, wishes: Mapping[str, WrittenWorkflow]
-) -> tuple[dict[str, Workflow], list[str]]:
+) -> tuple[dict[str, WorkflowRequest], list[str]]:
     """The workflows of these names, and the names of those that the code no longer has."""
     async with acquire(scope.pool) as connection:
         found = [await workflows.find(connection, scope, name) for name in wishes]
@@ -79,16 +81,16 @@ def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
         raise Invalid.fields(faults, hint)
 
 
-def _conflicts(stored: Mapping[str, Workflow], owner: Owner) -> list[FieldError]:
+def _conflicts(stored: Mapping[str, WorkflowRequest], owner: Owner) -> list[FieldError]:
     told = "is a workflow that the application {!r} declares, and " + SECOND_REFUSED
     return [FieldError(name, told.format(theirs)) for name, theirs in _foreign(stored, owner)]
 
 
-def _way_out(stored: Mapping[str, Workflow], owner: Owner) -> str | None:
+def _way_out(stored: Mapping[str, WorkflowRequest], owner: Owner) -> str | None:
     return next((owner.way_out(theirs) for _, theirs in _foreign(stored, owner)), None)
 
 
-def _foreign(stored: Mapping[str, Workflow], owner: Owner) -> list[tuple[str, str]]:
+def _foreign(stored: Mapping[str, WorkflowRequest], owner: Owner) -> list[tuple[str, str]]:
     """Return the workflows that belong to other applications, each with the name of its application."""
     owners = {name: workflow.job.document.get("declaredBy") for name, workflow in stored.items()}
     return [(name, theirs) for name, theirs in owners.items() if theirs and not owner.may_declare(theirs)]
@@ -116,7 +118,7 @@ async def _missing_jobs(scope: Scope, wishes: Collection[WrittenWorkflow], comin
     ]
 
 
-def _fate(there: Workflow | None, written: WrittenWorkflow) -> str:
+def _fate(there: WorkflowRequest | None, written: WrittenWorkflow) -> str:
     if there is None:
         return "created"
     return "unchanged" if _is_as_written(there, written) else "changed"
@@ -143,8 +145,8 @@ async def _apply(scope: Scope, owner: Owner, written: WrittenWorkflow) -> str:
     raise AssertionError("there is at least one try")
 
 
-def _is_as_written(there: Workflow, written: WrittenWorkflow) -> bool:
-    document = house_document(written.document)
+def _is_as_written(there: WorkflowRequest, written: WrittenWorkflow) -> bool:
+    document = builtin_document(written.document)
     stored = json.loads(json.dumps(document_of(checked(document), document)))
     nodes = tuple(row.node for row in there.row.nodes)
     return there.job.document == stored and there.job.payload == written.payload and nodes == written.nodes

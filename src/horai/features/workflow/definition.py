@@ -1,6 +1,6 @@
 """What a workflow is: a checked definition, made of the JSON document people write.
 
-Its schedule is that of a job of its own, whose target is Horai itself: `house_document` is that job's definition.
+Its schedule is that of a job of its own, whose target is Horai itself: `builtin_document` is that job's definition.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from horai.core.job import NAME
-from horai.core.validation import Faults
+from horai.core.validation import Validation
 from horai.features.workflow import graph
 from horai.features.workflow.graph import EDGES_LIMIT, NODES_LIMIT, Graph
 from horai.text import Hint, Wrong
@@ -22,7 +22,7 @@ _SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class WorkflowNode:
     """A node without a fault: it runs `job` (a name or an id) once all of `after` have succeeded."""
 
     name: str
@@ -32,9 +32,9 @@ class Node:
     """JSON text; None for the run's own, else the job's."""
 
 
-def checked_nodes(written: Sequence[Mapping[str, Any]], payloads: Sequence[str | None]) -> tuple[Node, ...]:
+def checked_nodes(written: Sequence[Mapping[str, Any]], payloads: Sequence[str | None]) -> tuple[WorkflowNode, ...]:
     """The nodes that a document lists; `Invalid` names every wrong one, and every circle they wait in."""
-    faults = Faults()
+    faults = Validation()
     nodes = tuple(_node(node, payload) for node, payload in zip(written, payloads, strict=True))
     if not 1 <= len(nodes) <= NODES_LIMIT:
         faults.add("nodes", Wrong.NODE_COUNT(most=NODES_LIMIT))
@@ -48,12 +48,14 @@ def checked_nodes(written: Sequence[Mapping[str, Any]], payloads: Sequence[str |
     return nodes
 
 
-def _node(written: Mapping[str, Any], payload: str | None) -> Node:
+def _node(written: Mapping[str, Any], payload: str | None) -> WorkflowNode:
     name = str(written.get("name") or "")
-    return Node(name, str(written.get("job") or name), tuple(dict.fromkeys(written.get("after") or ())), payload)
+    return WorkflowNode(
+        name, str(written.get("job") or name), tuple(dict.fromkeys(written.get("after") or ())), payload
+    )
 
 
-def _check_names(nodes: Sequence[Node], faults: Faults) -> None:
+def _check_names(nodes: Sequence[WorkflowNode], faults: Validation) -> None:
     times = Counter(node.name for node in nodes)
     for number, node in enumerate(nodes):
         if not NAME.fullmatch(node.name):
@@ -65,7 +67,7 @@ def _check_names(nodes: Sequence[Node], faults: Faults) -> None:
                 faults.add(f"nodes.{number}.after", Wrong.NO_NODE(name=parent[:40]), Hint.THERE_ARE(names=_few(times)))
 
 
-def graph_of(nodes: Sequence[Node]) -> Graph:
+def graph_of(nodes: Sequence[WorkflowNode]) -> Graph:
     """The parents of each node."""
     return {node.name: node.after for node in nodes}
 
@@ -82,7 +84,7 @@ def _circle(cycle: Sequence[str]) -> str:
     return " → ".join(names)
 
 
-def house_document(document: Mapping[str, Any]) -> dict[str, Any]:
+def builtin_document(document: Mapping[str, Any]) -> dict[str, Any]:
     """The definition of the job that starts a workflow's runs: its name, its schedule, its queue."""
     kept = {name: value for name, value in document.items() if name not in {"nodes", "payload"} and value is not None}
     return {**kept, "target": {"type": "worker", "handler": WORKFLOW_HANDLER}}

@@ -13,13 +13,13 @@ import structlog
 
 from horai.core.calls import Call
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, NotSent, Outcome
-from horai.db.claims import Held
+from horai.db.claims import Claim
 from horai.db.pool import acquire
 from horai.db.wakeups import Wakeups
 from horai.engine.executors.builtin import HELD_UP, Lend
 from horai.features.parts import ExecutorParts
 from horai.features.workflow.definition import WORKFLOW_HANDLER
-from horai.features.workflow.run_store import Start
+from horai.features.workflow.run_store import RunStart
 from horai.features.workflow.runs import StarterLost, begin_run
 
 HANDLER = WORKFLOW_HANDLER
@@ -42,8 +42,8 @@ class WorkflowExecutor:
 
     async def run(self, call: Call) -> Outcome:
         """Make the instances of all nodes and leave the instance that started them to its run."""
-        start = Start(call.instance_id, call.fire_time, call.payload)
-        held = Held(call.instance_id, call.job_id, call.attempt, call.fence, call.node, 0)
+        start = RunStart(call.instance_id, call.fire_time, call.payload)
+        held = Claim(call.instance_id, call.job_id, call.attempt, call.fence, call.node, 0)
         try:
             async with self._turn, self._lend() as connection:
                 woken = await begin_run(connection, held, start)

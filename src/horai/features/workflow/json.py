@@ -9,7 +9,7 @@ from horai.core.states import State
 from horai.db.instance_queries import InstanceRow
 from horai.features.workflow.rerun import RunView
 from horai.features.workflow.rerun_store import NodeNow, RunRow
-from horai.features.workflow.service import Workflow
+from horai.features.workflow.service import WorkflowRequest
 from horai.features.workflow.store import NodeRow
 from horai.features.workflow.views import WorkflowView
 
@@ -67,7 +67,7 @@ def workflow_page(found: Sequence[WorkflowView], limit: int) -> dict[str, Any]:
     return {"items": [workflow_json(view) for view in found], "nextCursor": cursor}
 
 
-def run_json(workflow: Workflow, row: RunRow) -> dict[str, Any]:
+def run_json(workflow: WorkflowRequest, row: RunRow) -> dict[str, Any]:
     """A run, without its nodes."""
     return {
         "id": str(row.id),
@@ -84,7 +84,7 @@ def run_json(workflow: Workflow, row: RunRow) -> dict[str, Any]:
     }
 
 
-def pending_json(workflow: Workflow, instance: InstanceRow) -> dict[str, Any]:
+def pending_json(workflow: WorkflowRequest, instance: InstanceRow) -> dict[str, Any]:
     """A run whose instance has not started it yet, or never will."""
     return {
         "id": str(instance.id),
@@ -130,7 +130,7 @@ def _run_node_json(node: NodeNow) -> dict[str, Any]:
     }
 
 
-def run_page(workflow: Workflow, rows: Sequence[RunRow], limit: int) -> dict[str, Any]:
+def run_page(workflow: WorkflowRequest, rows: Sequence[RunRow], limit: int) -> dict[str, Any]:
     """A page of runs."""
     cursor = cursor_after(rows[-1].fire_time, rows[-1].id) if len(rows) == limit else None
     return {"items": [run_json(workflow, row) for row in rows], "nextCursor": cursor}

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from horai.core.errors import AlreadyFinal, Conflict, Invalid, NotFound
 from horai.core.states import State
 from horai.db import instances, jobs
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.features.workflow import graph as dag
 from horai.features.workflow import rerun_store, run_store
-from horai.features.workflow.definition import Node
+from horai.features.workflow.definition import WorkflowNode
 from horai.features.workflow.graph import NoRerun, RunState
 from horai.features.workflow.rerun_store import NodeNow, RunRow
-from horai.features.workflow.run_store import NewNodes, Start
+from horai.features.workflow.run_store import NewNodes, RunStart
 from horai.features.workflow.runs import advance_runs
-from horai.features.workflow.service import Workflow, require_workflow
+from horai.features.workflow.service import WorkflowRequest, require_workflow
 from horai.features.workflow.store import NodeRow, share_node_jobs
 from horai.operations.instances import read_one
 from horai.operations.scope import Scope
@@ -27,7 +27,7 @@ from horai.text import Hint, Refused, Wrong, told_by
 class RunView:
     """A run with its nodes; without a `row` it has not been started yet, and `instance` is what will start it."""
 
-    workflow: Workflow
+    workflow: WorkflowRequest
     instance: InstanceRow | None
     row: RunRow | None = None
     nodes: tuple[NodeNow, ...] = ()
@@ -56,7 +56,7 @@ def _no_run(reference: str, run_id: int) -> NotFound:
 async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunView:
     """Does a run again from a node on: new instances of it and of what came after it; the old ones stay in history."""
 
-    async def attempt() -> tuple[list[Woken], list[int]]:
+    async def attempt() -> tuple[list[Claimable], list[int]]:
         async with transaction(scope.pool) as connection:
             return await _rerun(connection, await require_workflow(connection, scope, reference), run_id, first)
 
@@ -66,7 +66,9 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
     return await read_run(scope, reference, run_id)
 
 
-async def _rerun(connection: Connection, workflow: Workflow, run_id: int, first: str) -> tuple[list[Woken], list[int]]:
+async def _rerun(
+    connection: Connection, workflow: WorkflowRequest, run_id: int, first: str
+) -> tuple[list[Claimable], list[int]]:
     """Those that may be claimed, and the instances that were replaced."""
     row = await rerun_store.lock_run(connection, workflow.row.id, run_id)
     if row is None:
@@ -85,9 +87,10 @@ async def _rerun(connection: Connection, workflow: Workflow, run_id: int, first:
     retired = await rerun_store.retire_nodes(connection, run_id, plan.again)
     await rerun_store.reopen_run(connection, run_id)
     again = [
-        NodeRow(Node(name, nodes[name].job, graph[name], retired[name][1]), nodes[name].job_id) for name in plan.again
+        NodeRow(WorkflowNode(name, nodes[name].job, graph[name], retired[name][1]), nodes[name].job_id)
+        for name in plan.again
     ]
-    start = Start(run_id, row.fire_time, row.payload)
+    start = RunStart(run_id, row.fire_time, row.payload)
     ready = frozenset[str]() if graph[first] else frozenset({first})
     woken += await run_store.make_nodes(connection, NewNodes(start, again, ready, row.generation + 1))
     woken += (await advance_runs(connection, [run_id])).woken  # with what its parents came to
@@ -108,7 +111,7 @@ async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
     return await read_run(scope, reference, run_id)
 
 
-async def _cancel(connection: Connection, workflow: Workflow, run_id: int) -> None:
+async def _cancel(connection: Connection, workflow: WorkflowRequest, run_id: int) -> None:
     row = await rerun_store.lock_run(connection, workflow.row.id, run_id)
     if row is None:
         raise _no_run(workflow.row.name, run_id)
@@ -121,7 +124,7 @@ async def _cancel(connection: Connection, workflow: Workflow, run_id: int) -> No
         await jobs.insert_event(connection, workflow.row.tenant_id, workflow.row.job_id, "WORKFLOW_CANCELLED", told)
 
 
-async def _require_jobs(connection: Connection, workflow: Workflow, nodes: Sequence[NodeNow]) -> None:
+async def _require_jobs(connection: Connection, workflow: WorkflowRequest, nodes: Sequence[NodeNow]) -> None:
     """A job that left the workflow may have been deleted since; those that are there stay until commit."""
     ids = [str(node.job_id) for node in nodes]
     there = {job.id for job in (await share_node_jobs(connection, workflow.row.tenant_id, ids)).values()}

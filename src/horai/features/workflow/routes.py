@@ -14,11 +14,11 @@ from horai.core.errors import NotFound
 from horai.db.pool import acquire
 from horai.features.workflow import rerun as reruns
 from horai.features.workflow import service as workflows
-from horai.features.workflow.definition import Node, checked_nodes
+from horai.features.workflow.definition import WorkflowNode, checked_nodes
 from horai.features.workflow.graph import RunState
 from horai.features.workflow.json import pending_json, run_page, view_json, workflow_json, workflow_page
 from horai.features.workflow.rerun_store import RunPage, list_runs
-from horai.features.workflow.service import Workflow, WorkflowChange, WrittenWorkflow
+from horai.features.workflow.service import WorkflowChange, WorkflowRequest, WrittenWorkflow
 from horai.features.workflow.views import view, views
 from horai.features.workflow.wire import (
     RerunIn,
@@ -46,7 +46,7 @@ class RunQuery(PageQuery):
     state: StartedStateName | None = None
 
 
-async def _shown(scope: Scope, workflow: Workflow) -> Response:
+async def _shown(scope: Scope, workflow: WorkflowRequest) -> Response:
     return answer(workflow_json(await view(scope, workflow)), headers={"ETag": f'"{workflow.row.version}"'})
 
 
@@ -58,7 +58,7 @@ class _RawWorkflow(msgspec.Struct):
     nodes: list[_RawNode]
 
 
-def _nodes(body: Body[WorkflowIn] | Body[WorkflowPatch]) -> tuple[Node, ...]:
+def _nodes(body: Body[WorkflowIn] | Body[WorkflowPatch]) -> tuple[WorkflowNode, ...]:
     raw = msgspec.json.decode(body.raw, type=_RawWorkflow).nodes
     payloads = [payload_text(node.payload, f"nodes.{number}.payload") for number, node in enumerate(raw)]
     return checked_nodes(body.given()["nodes"], payloads)

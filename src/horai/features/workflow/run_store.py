@@ -8,7 +8,7 @@ from horai.core.callbacks import TRUNCATED
 from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
-from horai.db.claims import Held, Woken
+from horai.db.claims import Claim, Claimable
 from horai.db.pool import Connection
 from horai.features.workflow.graph import RunState
 from horai.features.workflow.store import NodeRow, WorkflowRow
@@ -18,7 +18,7 @@ SLACK = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class RunStart:
     """What starts a run: an instance of its workflow's job."""
 
     instance_id: int
@@ -26,7 +26,7 @@ class Start:
     payload: str | None
 
 
-async def insert_run(connection: Connection, workflow: WorkflowRow, start: Start) -> bool:
+async def insert_run(connection: Connection, workflow: WorkflowRow, start: RunStart) -> bool:
     """A new run; False when this instance has started it before."""
     return (
         await connection.fetchval(
@@ -40,13 +40,13 @@ async def insert_run(connection: Connection, workflow: WorkflowRow, start: Start
 class NewNodes:
     """Nodes whose instances are to be made. `ready` are due at once, the others wait for their parents."""
 
-    run: Start
+    run: RunStart
     nodes: Sequence[NodeRow]
     ready: frozenset[str]
     generation: int = 0
 
 
-async def make_nodes(connection: Connection, new: NewNodes) -> list[Woken]:
+async def make_nodes(connection: Connection, new: NewNodes) -> list[Claimable]:
     """An instance per node; those that may be claimed."""
     rows = await connection.fetch(
         sql("make_nodes"),
@@ -61,7 +61,7 @@ async def make_nodes(connection: Connection, new: NewNodes) -> list[Woken]:
         new.run.payload,
         SHARDS,
     )
-    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+    return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +189,12 @@ class Unblock:
     payload: str | None = None
 
 
-async def unblock(connection: Connection, wishes: Sequence[Unblock]) -> list[Woken]:
+async def unblock(connection: Connection, wishes: Sequence[Unblock]) -> list[Claimable]:
     """BLOCKED → INIT, those that nobody holds."""
     rows = await connection.fetch(
         sql("unblock"), [w.instance_id for w in wishes], [w.payload for w in wishes], [w.run_id for w in wishes]
     )
-    return [Woken(row["id"], row["lane"], row["due"]) for row in rows]
+    return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ async def dead_nodes_of(connection: Connection, run_ids: Collection[int]) -> lis
     return [row["instance_id"] for row in await connection.fetch(sql("dead_nodes_of"), list(run_ids))]
 
 
-async def hand_over(connection: Connection, held: Held) -> bool:
+async def hand_over(connection: Connection, held: Claim) -> bool:
     """Hand a claimed instance over to the run that it started; False when the claim has ended."""
     found = await connection.fetchval(sql("hand_over"), held.id, held.attempt, held.fence, held.node)
     return found is not None
@@ -245,9 +245,9 @@ async def phase_of_run(connection: Connection, run_id: int) -> RunState:
     return RunState(await connection.fetchval(sql("phase_of_run"), run_id))
 
 
-async def waiting_starters(connection: Connection, run_ids: Collection[int]) -> list[Held]:
+async def waiting_starters(connection: Connection, run_ids: Collection[int]) -> list[Claim]:
     """Return the instances that started these runs and wait for their end."""
-    return [Held(*row.values()) for row in await connection.fetch(sql("waiting_starters"), list(run_ids))]
+    return [Claim(*row.values()) for row in await connection.fetch(sql("waiting_starters"), list(run_ids))]
 
 
 async def runs_of(connection: Connection, instance_ids: Collection[int]) -> set[int]:

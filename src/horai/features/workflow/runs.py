@@ -14,7 +14,7 @@ from datetime import datetime
 from horai.core.outcome import RESULT_LIMIT
 from horai.core.states import FINAL, CancelReason, State
 from horai.db import instances
-from horai.db.claims import Held, Woken
+from horai.db.claims import Claim, Claimable
 from horai.db.pool import Connection
 from horai.features.workflow import graph as dag
 from horai.features.workflow import run_store
@@ -22,11 +22,11 @@ from horai.features.workflow import store as workflows
 from horai.features.workflow.definition import graph_of
 from horai.features.workflow.graph import Decision, Graph, RunState
 from horai.features.workflow.payload import with_results
-from horai.features.workflow.run_store import Death, HeldRun, NewNodes, RunNode, Seen, Start, Unblock
+from horai.features.workflow.run_store import Death, HeldRun, NewNodes, RunNode, RunStart, Seen, Unblock
 from horai.features.workflow.starters import RunEnd, end_starters
 
 
-async def start_run(connection: Connection, job_id: int, start: Start) -> list[Woken] | None:
+async def start_run(connection: Connection, job_id: int, start: RunStart) -> list[Claimable] | None:
     """Expands a workflow into the instances of one run, once per instance that starts it; None when there is none.
 
     All in one transaction: a process that dies in between has started nothing, or everything. Announce it after.
@@ -45,7 +45,7 @@ class StarterLost(Exception):
     """The claim that was to start a run has ended: the instance was cancelled, or another node has claimed it."""
 
 
-async def begin_run(connection: Connection, held: Held, start: Start) -> list[Woken] | None:
+async def begin_run(connection: Connection, held: Claim, start: RunStart) -> list[Claimable] | None:
     """Start the run of a claimed instance and hand the instance over to it; None when the workflow is deleted.
 
     `StarterLost`, with nothing written, when the claim has ended. A run that is there already and has ended ends the instance.
@@ -71,20 +71,20 @@ async def abandon_runs(connection: Connection, run_ids: Collection[int]) -> None
 
 
 @dataclass(slots=True)
-class Advanced:
+class AdvanceResult:
     """The result of a step: rows that may be claimed, runs that continue, and runs to ask about again soon.
 
     `gates` are the jobs of workflows that have a run less, and whose next slots may wait for that.
     """
 
-    woken: list[Woken] = field(default_factory=list[Woken])
+    woken: list[Claimable] = field(default_factory=list[Claimable])
     running: set[int] = field(default_factory=set[int])
     busy: set[int] = field(default_factory=set[int])
     gates: set[int] = field(default_factory=set[int])
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _RunView:
     """A run, its nodes as they are now, and what is decided on it."""
 
     held: HeldRun
@@ -98,9 +98,9 @@ class _Run:
         return [self.nodes[name].instance_id for name in names]
 
 
-async def advance_runs(connection: Connection, run_ids: Collection[int]) -> Advanced:
+async def advance_runs(connection: Connection, run_ids: Collection[int]) -> AdvanceResult:
     """Decides on these runs; those that are over are none of ours. Announce it after the commit."""
-    advanced = Advanced()
+    advanced = AdvanceResult()
     if not run_ids:
         return advanced
     async with connection.transaction():
@@ -112,7 +112,7 @@ async def advance_runs(connection: Connection, run_ids: Collection[int]) -> Adva
     return advanced
 
 
-async def _advance(connection: Connection, held: Sequence[HeldRun], advanced: Advanced) -> None:
+async def _advance(connection: Connection, held: Sequence[HeldRun], advanced: AdvanceResult) -> None:
     since = min(run.created_at for run in held)
     nodes, seen = await _look(
         connection, held, await run_store.nodes_of_runs(connection, [run.id for run in held]), since
@@ -142,7 +142,7 @@ async def _advance(connection: Connection, held: Sequence[HeldRun], advanced: Ad
 
 
 async def _end_starters(
-    connection: Connection, decided: Sequence[_Run], phases: Mapping[int, RunState], advanced: Advanced
+    connection: Connection, decided: Sequence[_RunView], phases: Mapping[int, RunState], advanced: AdvanceResult
 ) -> frozenset[int]:
     """End what started the runs that are over or blocked now; the runs whose instance another transaction holds."""
     over = [run.held for run in decided if not run.held.is_settled and phases[run.held.id] is not RunState.RUNNING]
@@ -181,14 +181,14 @@ async def _look(
     return current, seen
 
 
-def _decided(held: HeldRun, nodes: Sequence[RunNode], seen: Mapping[int, Seen], *, is_orphan: bool) -> _Run:
+def _decided(held: HeldRun, nodes: Sequence[RunNode], seen: Mapping[int, Seen], *, is_orphan: bool) -> _RunView:
     graph = {node.name: node.after for node in nodes}
     states = {node.name: seen[node.instance_id].state for node in nodes}
     decision = dag.decide(graph, states, is_given_up=held.is_given_up or is_orphan)
-    return _Run(held, {node.name: node for node in nodes}, states, graph, decision)
+    return _RunView(held, {node.name: node for node in nodes}, states, graph, decision)
 
 
-async def _tell_deaths(connection: Connection, decided: Sequence[_Run], seen: Mapping[int, Seen]) -> None:
+async def _tell_deaths(connection: Connection, decided: Sequence[_RunView], seen: Mapping[int, Seen]) -> None:
     """One event for each node that was not known to be dead."""
     deaths = [
         Death(run.held, node.instance_id, json.dumps(_told(run, node, seen[node.instance_id])))
@@ -200,7 +200,7 @@ async def _tell_deaths(connection: Connection, decided: Sequence[_Run], seen: Ma
         await run_store.tell_blocked(connection, deaths)
 
 
-def _told(run: _Run, node: RunNode, seen: Seen) -> dict[str, object]:
+def _told(run: _RunView, node: RunNode, seen: Seen) -> dict[str, object]:
     return {
         "workflow": run.held.workflow,
         "run": str(run.held.id),
@@ -210,7 +210,7 @@ def _told(run: _Run, node: RunNode, seen: Seen) -> dict[str, object]:
     }
 
 
-async def _cancel(connection: Connection, decided: Sequence[_Run]) -> list[int]:
+async def _cancel(connection: Connection, decided: Sequence[_RunView]) -> list[int]:
     """What ends with a cancelled parent, with its run, or with its workflow; the instances that were cancelled."""
     by_reason: dict[CancelReason, list[int]] = defaultdict(list)
     for run in decided:
@@ -223,7 +223,7 @@ async def _cancel(connection: Connection, decided: Sequence[_Run]) -> list[int]:
     return cancelled
 
 
-async def _release(connection: Connection, decided: Sequence[_Run], since: datetime) -> list[Woken]:
+async def _release(connection: Connection, decided: Sequence[_RunView], since: datetime) -> list[Claimable]:
     """What has all its parents behind it, with what they came to."""
     ready = [(run, name) for run in decided for name in run.decision.released]
     if not ready:

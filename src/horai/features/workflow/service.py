@@ -11,19 +11,19 @@ from typing import Any
 from horai.core.errors import Duplicate, NotFound
 from horai.core.job import HOUSE, checked
 from horai.core.job_patch import amended
-from horai.core.validation import Faults
+from horai.core.validation import Validation
 from horai.db import jobs as stored_jobs
-from horai.db.claims import Woken
+from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, acquire, transaction
 from horai.features.workflow import run_store
 from horai.features.workflow import store as workflows
-from horai.features.workflow.definition import Node, house_document
+from horai.features.workflow.definition import WorkflowNode, builtin_document
 from horai.features.workflow.runs import advance_runs
 from horai.features.workflow.store import NodeRow, WorkflowRow
 from horai.operations import job_schedule, jobs, move_waiting, request_keys
-from horai.operations.job_rows import Written
-from horai.operations.job_schedule import Joined
+from horai.operations.job_rows import JobDocument
+from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, require_version
 from horai.text import Hint, Refused, Wrong
@@ -32,7 +32,7 @@ PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Workflow:
+class WorkflowRequest:
     """A workflow, and the job that carries its schedule."""
 
     row: WorkflowRow
@@ -44,22 +44,24 @@ class WrittenWorkflow:
     """A workflow as the user wrote it: the document without its nodes, those checked, and the payload as JSON text."""
 
     document: Mapping[str, Any]
-    nodes: tuple[Node, ...]
+    nodes: tuple[WorkflowNode, ...]
     payload: str | None
 
 
-async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | None = None) -> Workflow:
+async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | None = None) -> WorkflowRequest:
     """A new workflow. Durable when it returns."""
-    document = house_document(written.document)
+    document = builtin_document(written.document)
     definition = checked(document)
     request = request_keys.request_key(scope, "create-workflow", once) if once else None
-    made: Workflow | None = None
-    joined, woken = Joined(), list[Woken]()
+    made: WorkflowRequest | None = None
+    joined, woken = JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
         if await request_keys.take(connection, request):
             nodes = await _nodes(connection, scope, written.nodes)
-            job, joined, woken = await jobs.add_job(connection, scope, definition, Written(document, written.payload))
-            made = Workflow(await _insert(connection, scope, job, nodes), job)
+            job, joined, woken = await jobs.add_job(
+                connection, scope, definition, JobDocument(document, written.payload)
+            )
+            made = WorkflowRequest(await _insert(connection, scope, job, nodes), job)
             await request_keys.bind(connection, request, job.id, None)
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
@@ -68,10 +70,10 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
     return made
 
 
-async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[Node]) -> list[NodeRow]:
+async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[WorkflowNode]) -> list[NodeRow]:
     """The nodes with their jobs, which are held until commit."""
     found = await workflows.share_node_jobs(connection, scope.tenant_id, [node.job for node in nodes])
-    faults = Faults()
+    faults = Validation()
     for number, node in enumerate(nodes):
         job = found.get(node.job)
         if job is None:
@@ -99,13 +101,13 @@ class WorkflowChange:
     """What a PATCH brings: fields to merge (None takes one away), other nodes, and a payload where `sets_payload`."""
 
     fields: Mapping[str, Any]
-    nodes: tuple[Node, ...] | None = None
+    nodes: tuple[WorkflowNode, ...] | None = None
     payload: str | None = None
     sets_payload: bool = False
     if_version: int | None = None
 
 
-async def change_workflow(scope: Scope, reference: str, change: WorkflowChange) -> Workflow:
+async def change_workflow(scope: Scope, reference: str, change: WorkflowChange) -> WorkflowRequest:
     """Changes the runs to come; those under way go on as they began."""
 
     def document_of(job: JobRow) -> Mapping[str, Any]:
@@ -114,16 +116,16 @@ async def change_workflow(scope: Scope, reference: str, change: WorkflowChange) 
     return await _change(scope, reference, change, document_of)
 
 
-async def replace_workflow(scope: Scope, reference: str, written: WrittenWorkflow) -> Workflow:
+async def replace_workflow(scope: Scope, reference: str, written: WrittenWorkflow) -> WorkflowRequest:
     """Makes a workflow all that is written, but for whether it is paused."""
-    document = house_document(written.document)
+    document = builtin_document(written.document)
     change = WorkflowChange(document, written.nodes, written.payload, sets_payload=True)
     return await _change(scope, reference, change, lambda job: {**document, "status": job.status.name})
 
 
 async def _change(
     scope: Scope, reference: str, change: WorkflowChange, document_of: Callable[[JobRow], Mapping[str, Any]]
-) -> Workflow:
+) -> WorkflowRequest:
     async with transaction(scope.pool) as connection:
         row = await _lock(connection, scope, reference, change.if_version)
         nodes = row.nodes if change.nodes is None else await _nodes(connection, scope, change.nodes)
@@ -138,8 +140,8 @@ async def _change(
         )
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_CHANGED", {"fields": fields})
     job_schedule.announce(scope, joined, [])
-    await move_waiting.relane_now(scope, [job.id])
-    return Workflow(row, job)
+    await move_waiting.move_waiting_now(scope, [job.id])
+    return WorkflowRequest(row, job)
 
 
 async def delete_workflow(scope: Scope, reference: str, if_version: int | None = None) -> None:
@@ -151,7 +153,7 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
         await workflows.set_jobs(connection, row.id, ())
         await jobs.remove_job(connection, job)
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_DELETED", {"name": row.name})
-    await move_waiting.relane_now(scope, [row.job_id])
+    await move_waiting.move_waiting_now(scope, [row.job_id])
     async with acquire(scope.pool) as connection:
         after = 0
         while page := await run_store.open_runs_of(connection, row.id, after, PAGE):
@@ -160,20 +162,20 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
             after = page[-1]
 
 
-async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> Workflow:
+async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> WorkflowRequest:
     """Holds a workflow, or lets it go on: the runs to come. Those under way are not touched."""
     row = (await read_workflow(scope, reference)).row
     act = jobs.pause_job if paused else jobs.resume_job
-    return Workflow(row, await act(scope, str(row.job_id), note))
+    return WorkflowRequest(row, await act(scope, str(row.job_id), note))
 
 
-async def read_workflow(scope: Scope, reference: str) -> Workflow:
+async def read_workflow(scope: Scope, reference: str) -> WorkflowRequest:
     """A workflow of this tenant by id or name."""
     async with acquire(scope.pool) as connection:
         return await require_workflow(connection, scope, reference)
 
 
-async def require_workflow(connection: Connection, scope: Scope, reference: str) -> Workflow:
+async def require_workflow(connection: Connection, scope: Scope, reference: str) -> WorkflowRequest:
     """The same, over a connection at hand."""
     found = await find(connection, scope, reference)
     if found is None:
@@ -181,19 +183,19 @@ async def require_workflow(connection: Connection, scope: Scope, reference: str)
     return found
 
 
-async def find(connection: Connection, scope: Scope, reference: str) -> Workflow | None:
+async def find(connection: Connection, scope: Scope, reference: str) -> WorkflowRequest | None:
     """The same; None when there is none."""
     row = None if "\x00" in reference else await workflows.find_workflow(connection, scope.tenant_id, reference)
     job = None if row is None else await stored_jobs.find_job(connection, scope.tenant_id, str(row.job_id))
-    return None if row is None or job is None else Workflow(row, job)
+    return None if row is None or job is None else WorkflowRequest(row, job)
 
 
-async def list_workflows(scope: Scope, after_id: int, limit: int) -> list[Workflow]:
+async def list_workflows(scope: Scope, after_id: int, limit: int) -> list[WorkflowRequest]:
     """A page of workflows by id."""
     async with acquire(scope.pool) as connection:
         rows = await workflows.list_workflows(connection, scope.tenant_id, after_id, limit)
         known = await stored_jobs.jobs_by_name(connection, scope.tenant_id, [row.name for row in rows])
-    return [Workflow(row, known[row.name]) for row in rows if row.name in known]
+    return [WorkflowRequest(row, known[row.name]) for row in rows if row.name in known]
 
 
 async def _lock(connection: Connection, scope: Scope, reference: str, if_version: int | None) -> WorkflowRow:

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty, Role
 from horai.db.pool import Dedicated, Plans
-from horai.db.stage_connection import Line
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import Keeper
+from horai.engine.lease import NodeLease
 from horai.engine.loop import Stage
 from horai.engine.settler import LOCK_TIMEOUT
 from horai.features.parts import StageParts
@@ -31,12 +31,14 @@ KNOWN_LIMIT = 1_000
 """So many runs under way are looked at by themselves, which costs some 20 ms; the others are left to the sweep."""
 
 
-class Conductor:
+class WorkflowStage:
     """The stage that leads workflows on."""
 
-    name = "conductor"
+    name = "workflow"
 
-    def __init__(self, line: Line, keeper: Keeper, wakeups: Wakeups, settings: EngineSettings, now: datetime) -> None:
+    def __init__(
+        self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+    ) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._keeper = keeper
@@ -56,7 +58,7 @@ class Conductor:
         if self._heard:
             self.signal.set()
 
-    def look_everywhere(self) -> None:
+    def rescan_all(self) -> None:
         """Rows were moved, or wakes missed: whatever is stuck is found."""
         self._is_sweep_due = True
         self.signal.set()
@@ -125,10 +127,10 @@ def stages(parts: StageParts) -> list[Stage]:
     """Build the stage, wherever instances end or slots are made."""
     if not parts.roles & {Role.executor, Role.worker, Role.scheduler}:
         return []
-    line = parts.line("conductor", LOCK_TIMEOUT, Plans.CHOSEN)  # it asks for some runs, or for all
-    conductor = Conductor(line, parts.lease, parts.wakeups, parts.settings, parts.now)
+    line = parts.line("workflow", LOCK_TIMEOUT, Plans.CHOSEN)  # it asks for some runs, or for all
+    conductor = WorkflowStage(line, parts.lease, parts.wakeups, parts.settings, parts.now)
     parts.wakeups.listen_to_runs(conductor.hear)
-    parts.wakeups.listen_to_relanes(conductor.look_everywhere)
-    parts.lease.on_change.append(conductor.look_everywhere)  # the node that held them may have died before it could ask
-    parts.lease.on_lost_node.append(conductor.look_everywhere)
+    parts.wakeups.listen_to_relanes(conductor.rescan_all)
+    parts.lease.on_change.append(conductor.rescan_all)  # the node that held them may have died before it could ask
+    parts.lease.on_lost_node.append(conductor.rescan_all)
     return [conductor]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from horai.core.outcome import Bury, Complete, Decision, tags_of
 from horai.core.states import CancelReason
 from horai.db import instances, settlements
-from horai.db.claims import Held
+from horai.db.claims import Claim
 from horai.db.pool import Connection
 from horai.features.workflow import run_store
 from horai.features.workflow.graph import RunState
@@ -52,7 +52,7 @@ async def end_starters(connection: Connection, ends: Mapping[int, RunEnd]) -> En
     return EndedStarters(frozenset(ended), frozenset(held.id for held in waiting if held.id not in ended))
 
 
-def _decision(held: Held, state: RunState) -> Decision:
+def _decision(held: Claim, state: RunState) -> Decision:
     """Decide how a starter ends. The letter of a blocked run needs no action: the letters of its dead nodes are replayed."""
     if state is RunState.SUCCESS:
         return Complete(json.dumps({"run": str(held.id)}))

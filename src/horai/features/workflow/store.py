@@ -10,7 +10,7 @@ import msgspec
 
 from horai.db.catalog import sql
 from horai.db.pool import Connection
-from horai.features.workflow.definition import Node
+from horai.features.workflow.definition import WorkflowNode
 
 
 class _StoredNode(msgspec.Struct):
@@ -25,7 +25,7 @@ class _StoredNode(msgspec.Struct):
 class NodeRow:
     """A node as it is stored: `job` is its job's name."""
 
-    node: Node
+    node: WorkflowNode
     job_id: int
 
 
@@ -51,7 +51,7 @@ def _workflow(row: asyncpg.Record) -> WorkflowRow:
         row["tenant_id"],
         row["name"],
         row["job_id"],
-        tuple(NodeRow(Node(n.name, n.job, tuple(n.after), _text(n.payload)), n.job_id) for n in stored),
+        tuple(NodeRow(WorkflowNode(n.name, n.job, tuple(n.after), _text(n.payload)), n.job_id) for n in stored),
         row["version"],
         row["created_at"],
         row["updated_at"],

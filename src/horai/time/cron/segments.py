@@ -26,7 +26,7 @@ _MARGIN = 2 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClockChange:
     """At the instant `at` the offset goes from `before` to `after`, in seconds."""
 
     at: int
@@ -68,12 +68,16 @@ def _segments_of(zone: ZoneInfo, year: int) -> tuple[Segment, ...]:
     changes = list(_changes(zone, start - _MARGIN, end + _MARGIN))
     before_all = _offset(zone, start - _MARGIN)
     after_all = changes[-1].after if changes else before_all
-    outer = [Change(start - _MARGIN, before_all, before_all), *changes, Change(end + _MARGIN, after_all, after_all)]
+    outer = [
+        ClockChange(start - _MARGIN, before_all, before_all),
+        *changes,
+        ClockChange(end + _MARGIN, after_all, after_all),
+    ]
     segments = [_between(left, right, start, end) for left, right in pairwise(outer)]
     return tuple(segment for segment in segments if segment.start < segment.end)
 
 
-def _between(left: Change, right: Change, year_start: int, year_end: int) -> Segment:
+def _between(left: ClockChange, right: ClockChange, year_start: int, year_end: int) -> Segment:
     ends_gap = left.after > left.before and left.at >= year_start
     return Segment(
         start=max(left.at, year_start),
@@ -85,13 +89,13 @@ def _between(left: Change, right: Change, year_start: int, year_end: int) -> Seg
     )
 
 
-def _changes(zone: ZoneInfo, start: int, end: int) -> Iterator[Change]:
+def _changes(zone: ZoneInfo, start: int, end: int) -> Iterator[ClockChange]:
     stride = _STRIDE if start >= 0 else _STRIDE_BEFORE
     before = _offset(zone, start)
     for seen in range(start, end, stride):
         after = _offset(zone, seen + stride)
         if after != before:
-            yield Change(_first_with(zone, after, seen, seen + stride), before, after)
+            yield ClockChange(_first_with(zone, after, seen, seen + stride), before, after)
             before = after
 
 
