@@ -19,11 +19,11 @@ help:  ## what can be made
 install: $(INSTALLED)  ## .venv with horai in it and the console built, from nothing but Python >= 3.11
 	@$(BIN)/python tools/console.py build
 
-$(INSTALLED): requirements.lock pyproject.toml
+$(INSTALLED): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: Horai needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1)"; echo "hint: make PYTHON=/path/to/python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -74,8 +74,10 @@ docs: install  ## the generated pages
 	$(BIN)/python tools/reference_doc.py
 	$(BIN)/python tools/openapi_file.py
 
-lock: install  ## newer versions of all dependencies
-	$(BIN)/uv pip compile --universal --upgrade --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --extra dev pyproject.toml -o requirements.lock
+COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
+lock: install  ## update all dependencies: requirements-dev.lock, and requirements.lock for run time
+	$(COMPILE) --upgrade --extra dev pyproject.toml -o requirements-dev.lock
+	$(COMPILE) --extra nats -c requirements-dev.lock pyproject.toml -o requirements.lock
 
 clean:  ## remove what `make` made
 	rm -rf console/node_modules console/src/generated src/horai/console

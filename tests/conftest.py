@@ -11,17 +11,17 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from hypothesis import settings
-
 from databases import TEMPLATE, admin_of, fresh_database, url_for
 from forked import end_nursery
+from hypothesis import settings
+from memory import keep_files_in_memory
+from sizes import IS_LONG, examples
+from terminal import cool_down
+
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
 from horai.db.pool import Dedicated, connect
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
-from memory import keep_files_in_memory
-from sizes import IS_LONG, examples
-from terminal import cool_down
 
 pytest_plugins = ["requirements.plugin"]
 

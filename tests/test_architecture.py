@@ -119,7 +119,7 @@ def test_statements_are_asked_for_in_the_db_package_and_in_the_stores_of_feature
 
 def test_no_registry_is_written_into_what_is_installed():
     """Whoever installs from a mirror must not leave its address behind."""
-    files = [ROOT / name for name in ("requirements.lock", "pyproject.toml", "Makefile")]
+    files = [ROOT / name for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml", "Makefile")]
     files += [*ROOT.glob("*.cfg"), *ROOT.glob("*/package-lock.json"), *ROOT.glob("*/.npmrc")]
     address = re.compile(
         r"index-url|find-links|extra-index|trusted-host|https?://(?:[^/\s\"']*(?:pypi|npm|registry)|[^\s\"']*/simple\b)"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LOCK = ROOT / "requirements.lock"
+LOCK = ROOT / "requirements-dev.lock"
+RUN_TIME = ROOT / "requirements.lock"
 UV = Path(sys.executable).parent / "uv"
 PLATFORMS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin")
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
@@ -56,8 +57,16 @@ def test_a_package_without_a_wheel_for_the_platform_is_noticed(tmp_path: Path) -
     assert "no wheels with a matching platform tag" in " ".join(errors.split())
 
 
-def test_every_package_of_the_lock_has_hashes() -> None:
-    entries = re.split(r"\n(?=\S)", LOCK.read_text().strip())
+@pytest.mark.parametrize(("lock", "least"), [(LOCK, 50), (RUN_TIME, 20)], ids=["development", "run time"])
+def test_every_package_of_a_lock_has_hashes(lock: Path, least: int) -> None:
+    entries = re.split(r"\n(?=\S)", lock.read_text().strip())
 
-    assert len(entries) > 50
+    assert len(entries) > least
     assert [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+
+
+def test_the_run_time_lock_has_the_versions_of_the_development_lock_and_nothing_that_only_tests_need() -> None:
+    run_time, development = pins(RUN_TIME.read_text()), pins(LOCK.read_text())
+
+    assert run_time < development
+    assert {"pytest", "ruff", "hypothesis", "pydantic-settings"}.isdisjoint(name for name, _ in run_time)

@@ -1,6 +1,6 @@
 """Horai makes things happen at their time, exactly as often as intended, and can say why.
 
-The public names are imported when they are first used: `horai --help` needs none of them.
+The public names are imported on first use: `horai --help` needs none of them.
 """
 
 from importlib import import_module

@@ -20,15 +20,16 @@ from horai.features.registry import FEATURES
 from horai.operations.request_keys import KEY_LIMIT
 
 KEY_SAYS = (
-    "Names the request: it takes effect once, however often it is sent within 7 days. A repeat gets the answer of the first "
-    "request with the header Idempotency-Replayed; of a create or a trigger 409 with the id and the state of what it made."
+    "Identifies the request: it takes effect once, even if it is sent several times within 7 days. A repeat gets the "
+    "answer of the first request with the header Idempotency-Replayed. A repeated create or trigger gets 409 with the "
+    "id and the state of the object that the first one created."
 )
 
 KERNEL = (jobs, instances, history, queues, health, schedules, signing_secrets)
 
 
 def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
-    """The REST surface over a context."""
+    """Return the REST application of a context."""
     limits = limits or ServerLimits()
     app = FastAPI(
         title="Horai",
@@ -55,7 +56,7 @@ def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
 
 
 def openapi_of(app: FastAPI) -> dict[str, Any]:
-    """The document at /openapi.json: bodies are read by hand, so their shapes are added here."""
+    """Return the document at /openapi.json. Bodies are parsed by hand, so their schemas are added here."""
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, routes=app.routes, description=__doc__)
         _, shapes = models_json_schema(
@@ -73,7 +74,7 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
 
 def _describe_problems(document: dict[str, Any]) -> None:
     problem = {
-        "description": "What went wrong, to what, and what to do.",
+        "description": "A problem: the error, the object it concerns, and how to fix it.",
         "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     for path in document["paths"].values():
@@ -83,7 +84,7 @@ def _describe_problems(document: dict[str, Any]) -> None:
 
 
 def _describe_parameters(document: dict[str, Any]) -> None:
-    """No parameter is null: an address has no word for it, and a client that wrote one would ask for the text "null"."""
+    """Remove null from the parameters: a URL cannot express it, and a client would send the text "null"."""
     operations = (operation for path in document["paths"].values() for operation in path.values())
     for parameter in (parameter for operation in operations for parameter in operation.get("parameters", ())):
         schema = parameter["schema"]
@@ -94,7 +95,10 @@ def _describe_parameters(document: dict[str, Any]) -> None:
 
 
 def _describe_keys(document: dict[str, Any]) -> None:
-    """Every write takes a key. A trigger without one is a problem of its own (400), so its route takes it as optional."""
+    """Add the key header to every write.
+
+    A trigger without a key has its own error (400), so its route declares the key as optional.
+    """
     schema = {"type": "string", "minLength": 1, "maxLength": KEY_LIMIT}
     for name, path in document["paths"].items():
         for method in path.keys() & {write.lower() for write in WRITES}:

@@ -1,8 +1,8 @@
-"""Configure the log of a process: one line per event on stderr, as text or as JSON.
+"""The log of a process: one line per event on stderr, as text or as JSON.
 
-Horai's own lines (structlog) and those of functions and libraries (`logging`) have the same form. A line that a function
-writes names the job, instance, attempt and trace it belongs to, also from a thread and from a process of its own. The level
-and the format come from the environment, so that further processes write as their parent does.
+Horai's own lines (structlog) and those of functions and libraries (`logging`) have the same form. A line that a
+function writes names the job, instance, attempt and trace it belongs to, also from a thread and from a process of its
+own. The level and the format come from the environment, so that child processes write as their parent does.
 """
 
 import logging
@@ -18,7 +18,7 @@ from horai.core.calls import Call
 
 LEVEL, FORMAT = "HORAI_LOG_LEVEL", "HORAI_LOG_FORMAT"
 LIBRARIES = ("aiohttp", "asyncio", "asyncpg", "httpcore", "httpx", "nats", "urllib3", "uvicorn")
-"""Warnings of these are written, and nothing below: some write a line per request, with the query of its URL."""
+"""Loggers whose lines below warning are not written: some write a line per request, with the query of its URL."""
 
 running: ContextVar[Call | None] = ContextVar("running", default=None)
 """The attempt whose function runs in this context."""
@@ -32,7 +32,7 @@ def is_json() -> bool:
 def write_to_stderr(level: int | None = None) -> None:
     """Write lines of `level` and above, or of the level that the environment names (info).
 
-    An application that has set up `logging` itself, by handlers of the root logger, keeps its own lines as it wants them.
+    If the application has set up `logging` itself, with handlers of the root logger, its own lines stay as they are.
     """
     lowest = _level() if level is None else level
     stamps = _stamps()
@@ -75,7 +75,7 @@ def _renderer() -> Processor:
 
 
 def _as_json(logger: WrappedLogger, method: str, event: EventDict) -> str | bytes:
-    """Render a line. A value that is not JSON is written as its `repr`, half a surrogate pair as an escape."""
+    """Render a line. A value that is not JSON is written as its `repr`, half of a surrogate pair as an escape."""
     whole = structlog.processors.format_exc_info(logger, method, event)
     return _json(logger, method, whole)
 

@@ -1,4 +1,4 @@
-"""One process of Horai: reads settings, wires database, engine and API together, and takes them down in order."""
+"""One node process of Horai: it wires database, engine and API together from its settings, and stops them in order."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ KEYLESS = "No key has been created: everyone on this machine may use this server
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """Where a node listens, and which database it works on; without a URL it brings its own under `data_dir`."""
+    """The address and the database of a node. Without a URL the node runs its own PostgreSQL under `data_dir`."""
 
     data_dir: Path
     host: str = "127.0.0.1"
@@ -57,25 +57,28 @@ class NodeSettings:
 
 
 class ChildProcesses(Protocol):
-    """Further processes on the same database, which come and go with this one."""
+    """Further processes on the same database, which start and stop with this one."""
 
     def start(self, url: str) -> None:
-        """The database is ready for them."""
+        """Start the processes: the database is ready."""
         ...
 
     def dismiss(self) -> None:
-        """Asks them to stop."""
+        """Ask the processes to stop."""
         ...
 
     async def end(self) -> None:
-        """Returns when they have stopped: the database goes next."""
+        """Wait until the processes have stopped: the database stops next."""
         ...
 
 
 async def run(
     settings: NodeSettings, stop: asyncio.Event, ready: Callable[[str], None], company: ChildProcesses | None = None
 ) -> None:
-    """Serves until `stop` is set. `ready` is told the address once requests are answered, or the name of a node without."""
+    """Serve until `stop` is set.
+
+    `ready` is called with the address once requests are answered, or with the name of a node without an API.
+    """
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(_listen(settings.host, settings.port)) if Role.api in settings.roles else None
         url = await stack.enter_async_context(_database(settings))
@@ -101,7 +104,7 @@ async def run(
 
 @contextmanager
 def _listen(host: str, port: int) -> Generator[socket.socket]:
-    """The port first: a second Horai fails here, before it touches the database."""
+    """Open the port before anything else: a second Horai fails here, before it touches the database."""
     _require_loopback(host)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -124,14 +127,14 @@ def _require_loopback(host: str) -> None:
             return
     if host != "localhost":
         raise StartError(
-            f"Refusing to listen on {host} without a key: anybody who can reach it could use it.",
+            f"Refusing to listen on {host} without a key: any client that can reach it could use it.",
             "Listen on 127.0.0.1; keys come with a later version.",
         )
 
 
 @asynccontextmanager
 async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
-    """A migrated database: the one given, or our own, watched and restarted while we run."""
+    """Provide a migrated database: the given one, or an embedded one that is watched and restarted."""
     if settings.database_url is not None:
         await prepare(settings.database_url, settings.engine)
         yield settings.database_url
@@ -154,7 +157,7 @@ async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
 async def _engine(
     url: str, settings: NodeSettings, wakeups: Wakeups, vitals: EngineHealth, builtin: Mapping[str, Executor]
 ) -> AsyncGenerator[Engine]:
-    """Run an engine; `builtin` are the executors of features, by handler."""
+    """Run an engine. `builtin` are the executors of features, by handler."""
     http = HttpExecutor(
         AddressPolicy(settings.engine.callback_allow),
         per_host=settings.engine.per_host,
@@ -179,7 +182,7 @@ async def _tenant(pool: Pool) -> int:
 
 
 class _Server(uvicorn.Server):
-    """Tells when it serves, and leaves signals to the node."""
+    """A server that signals when it serves, and leaves process signals to the node."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -217,7 +220,7 @@ async def _server(
     try:
         yield serving
     finally:
-        for close in app.state.closing:  # an answer that does not end would hold the stop up
+        for close in app.state.closing:  # an endless answer would delay the stop
             close()
         server.should_exit = True
         await asyncio.gather(serving, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What every process of Horai does, a node as well as a worker: open its database, and run until it is told to stop."""
+"""The common parts of every Horai process, node or worker: open the database, and run until told to stop."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -23,7 +23,7 @@ class StartError(HoraiError):
 
 
 async def prepare(url: str, settings: EngineSettings) -> None:
-    """Bring the database to this version, with partitions for the coming days."""
+    """Migrate the database to this version, and create partitions for the coming days."""
     async with opened(url, "horai migrate") as connection:
         await migrate(connection)
         await nodes.make_partitions(connection, settings.partitions_ahead)
@@ -40,7 +40,7 @@ async def pool(url: str, application: str, idle_timeout: timedelta) -> AsyncGene
 
 
 async def until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None] | None" = None) -> None:
-    """Wait for `stop`. Raise when a loop or the server ends by itself: health must not report OK over a dead loop."""
+    """Wait for `stop`. Raise if a loop or the server ends by itself: health must not report OK over a dead loop."""
     told = asyncio.create_task(stop.wait())
     watched = asyncio.create_task(engine.watch())
     serving = {server} if server is not None else set[asyncio.Task[None]]()

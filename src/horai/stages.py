@@ -1,4 +1,4 @@
-"""The stages of one process, wired together by its roles, started and stopped in order."""
+"""The stages of one process: wired together by its roles, started and stopped in order."""
 
 import asyncio
 import gc
@@ -49,10 +49,10 @@ HERALD_TIMEOUT = timedelta(seconds=5)
 
 
 def collect_seldom() -> None:
-    """Has Python look for cyclic garbage less often.
+    """Make Python's cyclic garbage collection less frequent.
 
-    Claimed rows come and go by the thousand and hold no cycles: looking through them each time was a quarter
-    of Python's work in the drain. What is there at the start stays for good and is not looked at again.
+    Claimed rows come and go by the thousand and hold no cycles: scanning them each time was a quarter of Python's work
+    in the drain. Objects that exist at the start stay until exit and are not scanned again.
     """
     gc.collect()
     gc.freeze()
@@ -60,7 +60,7 @@ def collect_seldom() -> None:
 
 
 class Engine:
-    """Trigger, dispatch, settle, rescue, tidy: until told to stop."""
+    """The engine of one process: it triggers, dispatches, settles, rescues and does maintenance until it is stopped."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Engine:
         crew: Shares | None = None,
         alone: Mapping[str, Executor] = MappingProxyType({}),
     ) -> None:
-        """`crew` counts what runs where only so many calls run at once."""
+        """Wire the engine. `crew` counts running calls if only a limited number runs at once."""
         self._url = url
         self._alone = alone
         self._reach = reach
@@ -105,7 +105,7 @@ class Engine:
         self.recall = ClaimRevoker(self._line("claim_revoker"), self._holdings)
 
     async def start(self) -> None:
-        """Returns when the node is registered and every loop runs."""
+        """Register the node and start every loop."""
         collect_seldom()
         if self._roles & {Role.executor, Role.worker}:
             self._vitals.slots = self._settings.concurrency or self._settings.in_flight
@@ -131,7 +131,7 @@ class Engine:
         ]
 
     def _executing(self) -> list[Stage]:
-        """What claims, runs and settles."""
+        """Return the stages that claim, run and settle."""
         holdings, vitals, settings, clock = self._holdings, self._vitals, self._settings, self.clock
         book = JobCache()
         settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings, book.gated)
@@ -156,7 +156,7 @@ class Engine:
         return [settler, mate, dispatcher, sweeper, self._chronicler]
 
     def _scheduling(self) -> list[Stage]:
-        """What makes slots, rescues and tidies."""
+        """Return the stages that make slots, rescue and do maintenance."""
         now = self.clock.now()
         trigger = Trigger(self._line("trigger"), self.keeper, self._wakeups, self._settings, now)
         rescuer = Rescuer(self._line("rescuer"), self.keeper, self._wakeups, self._settings)
@@ -172,12 +172,12 @@ class Engine:
         return [trigger, rescuer, janitor, catcher]
 
     def _gatekeeping(self) -> Stage:
-        """What lets slots go that waited for their job: wherever runs end, and wherever slots are made."""
+        """Return the overlap gate. It runs in every process that ends runs or makes slots."""
         line = self._line("overlap_gate", LOCK_TIMEOUT)
         gatekeeper = OverlapGate(line, self.keeper, self._wakeups, self._settings, self.clock.now())
         self._wakeups.listen_to_gates(gatekeeper.ask)
         self._wakeups.listen_to_relanes(gatekeeper.rescan_all)
-        self.keeper.on_change.append(gatekeeper.rescan_all)  # as with workflows: who was to ask may have died
+        self.keeper.on_change.append(gatekeeper.rescan_all)  # as with workflows: the node that was to ask may have died
         return gatekeeper
 
     def _of_features(self) -> list[Stage]:
@@ -185,16 +185,16 @@ class Engine:
         return stages_of(FEATURES, StageParts(self._line, lease, wakeups, self._settings, self._roles, now, JOB_HOOKS))
 
     def make_room(self) -> None:
-        """Claim again, if there was no room: a crew has given a place back."""
+        """Claim again if there was no room: the crew has a free place."""
         self._holdings.wake()
 
     async def watch(self) -> None:
-        """Returns only when a loop has died, which no error of a step can bring about."""
+        """Wait until a loop ends, then raise. An error of a step does not end a loop."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         raise RuntimeError(f"the loop {next(iter(done)).get_name()} has ended")
 
     async def stop(self) -> None:
-        """Claims nothing more, hands its shards over, lets calls end within the grace, settles them, gives the lease back."""
+        """Stop claiming, hand the shards over, settle calls that end within the grace period, and release the lease."""
         if self._dispatcher is not None:
             self._dispatcher.is_draining = True
         await self.keeper.hand_over()
@@ -220,7 +220,7 @@ class Engine:
                 async with asyncio.timeout(1):
                     await last.flush()
             except Exception as error:
-                log.warning("the last words were lost", stage=last.name, error=repr(error))
+                log.warning("final flush failed", stage=last.name, error=repr(error))
 
     def _line(
         self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT

@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
-import pytest
-
 import harness
 import make
-from api import given
-from api.repeat_recipes import World
+import pytest
 from databases import fresh_database
 from harness import Client
+from receiver import Receiver
+
+from api import given
+from api.repeat_recipes import World
 from horai.core.shards import Role
 from horai.db.pool import Dedicated, connect
 from horai.embedded import EmbeddedPostgres
-from receiver import Receiver
 
 
 @pytest.fixture(scope="module")

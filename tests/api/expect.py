@@ -3,6 +3,7 @@
 from typing import Any
 
 from harness import Reply
+
 from horai.db.pool import Dedicated
 
 TABLES = (

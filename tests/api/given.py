@@ -5,10 +5,9 @@ import itertools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from yarl import URL
-
 from harness import Client, Reply
 from receiver import Answer, Hit, Receiver
+from yarl import URL
 
 FAR = "2999-01-01T00:00:00Z"
 """A time at which nothing runs while a test does."""

@@ -12,8 +12,9 @@ from typing import Any
 import flows
 import letters
 import make
-from api import given
 from harness import Client
+
+from api import given
 from horai.core.outcome import Bury
 from horai.db import claims
 from horai.db.pool import Dedicated

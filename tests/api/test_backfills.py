@@ -4,10 +4,11 @@ import asyncio
 from typing import Any
 
 import harness
-from api import expect, given
 from harness import Client
-from horai.db.pool import Dedicated
 from receiver import Answer, Receiver
+
+from api import expect, given
+from horai.db.pool import Dedicated
 
 HOUR = {"from": "2026-01-10T00:00:00Z", "to": "2026-01-10T01:00:00Z"}
 ITS_MINUTES = "* 0 10 1 *"

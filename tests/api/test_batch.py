@@ -5,10 +5,11 @@ import io
 from collections import Counter
 from typing import Any
 
-from api import expect, given
 from harness import Client, Reply
-from horai.db.pool import Dedicated
 from receiver import HANG, Answer, Receiver
+
+from api import expect, given
+from horai.db.pool import Dedicated
 
 
 async def batch(api: Client, job: Any, items: list[Any]) -> Reply:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from harness import Client
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.types import Message
 from structlog.testing import capture_logs
 
 from api import expect
-from harness import Client
 from horai.api.console import Console
 
 BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"

@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from harness import Client
+from receiver import Answer, Receiver
 
 from api import expect, given
-from harness import Client
 from horai.db.pool import Dedicated
 from horai.features.overview import days_store
-from receiver import Answer, Receiver
 
 
 async def days_of(api: Client, job: Any, query: str = "") -> Any:

@@ -3,8 +3,9 @@
 from typing import Any
 
 import harness
-from api import given
 from harness import Client
+
+from api import given
 from horai.db.migrate import newest_known
 from horai.db.pool import Dedicated
 

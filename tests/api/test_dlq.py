@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from harness import Client, Reply
+from receiver import HANG, Answer, Receiver
 
 from api import expect, given
-from harness import Client, Reply
 from horai.db.pool import Dedicated
-from receiver import HANG, Answer, Receiver
 
 DLQ = "/api/v1/dlq"
 ONCE = {"maxRetry": 0}

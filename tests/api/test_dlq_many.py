@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
+from harness import Client
+from receiver import Answer, Receiver
 
 from api import expect, given
 from api.test_dlq import DLQ, dead, letters, replay
-from harness import Client
 from horai.db.pool import Dedicated
-from receiver import Answer, Receiver
 
 
 async def discard(api: Client, job: Any, **wish: Any) -> Any:

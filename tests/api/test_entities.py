@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-
-from api import expect, given
 from harness import Client
 from receiver import Answer, Receiver
+
+from api import expect, given
 
 
 async def refresh_job(api: Client, url: str = "http://127.0.0.1:9/hook", **refresh: Any) -> Any:

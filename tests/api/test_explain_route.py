@@ -3,10 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from api import expect, given
 from harness import Client, Reply
-from horai.db.pool import Dedicated
 from receiver import Receiver
+
+from api import expect, given
+from horai.db.pool import Dedicated
 
 CLOSED = {"timezone": "Europe/Berlin", "cron": "30 2 * * *"}
 

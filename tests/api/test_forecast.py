@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 import make
-from api import expect, given
+import pytest
 from harness import Client
+
+from api import expect, given
 from horai.db.catalog import sql
 from horai.db.pool import acquire
 from horai.features.forecast.routes import KEPT, Forecasts, compute

@@ -5,11 +5,12 @@ from itertools import pairwise
 from urllib.parse import quote
 
 import make
-from api import expect, given
 from harness import Client
+from receiver import Answer, Receiver
+
+from api import expect, given
 from horai.features.events.change import parse_change
 from horai.features.events.service import Arrival, accept_changes
-from receiver import Answer, Receiver
 
 START = datetime(2100, 1, 1, tzinfo=UTC)
 

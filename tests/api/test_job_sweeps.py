@@ -3,8 +3,9 @@
 import asyncio
 from typing import Any
 
-from api import given
 from harness import Client
+
+from api import given
 from horai.db.pool import Dedicated
 
 

@@ -4,10 +4,11 @@ import asyncio
 from collections import Counter
 
 import harness
-from api import expect, given
 from harness import Client
-from horai.db.pool import Dedicated
 from receiver import Answer, Receiver
+
+from api import expect, given
+from horai.db.pool import Dedicated
 
 
 async def test_C19_a_name_and_a_cron_are_enough_to_create_a_job(api: Client) -> None:

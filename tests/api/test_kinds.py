@@ -4,9 +4,10 @@ from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from typing import Any
 
-from api import given
 from harness import Client
 from receiver import Answer, Receiver
+
+from api import given
 
 SECOND = timedelta(seconds=1)
 SHANGHAI = timezone(timedelta(hours=8))

@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
-from api import given
 from harness import Client
+
+from api import given
 from horai.db.pool import Dedicated
 
 SMALL = {"text": "x" * 4_000}

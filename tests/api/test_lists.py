@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from harness import Client
+from receiver import HANG, Answer, Receiver
 
 from api import expect, given
-from harness import Client
 from horai.db.pool import Dedicated
-from receiver import HANG, Answer, Receiver
 
 
 async def test_C22_paging_gives_every_instance_once_while_rows_move_from_live_to_history(api: Client) -> None:

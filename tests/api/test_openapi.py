@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import Client
 
 from api import given
-from harness import Client
 
 ROUTES = {
     "/api/v1/jobs": {"get", "post"},

@@ -4,11 +4,11 @@ import asyncio
 import json
 
 import pytest
+from harness import Reply
 
 from api import given
 from api.repeat_recipes import RECIPES, World
 from api.test_repeats import DOCUMENT, WRITES, stored
-from harness import Reply
 from horai.db.pool import Dedicated
 
 OWN = {"idempotency_key", "idempotency_load", "signing_secret"}

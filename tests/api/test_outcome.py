@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from harness import Client, Reply
+from receiver import DROP, HANG, Answer, Receiver
 
 from api import expect, given
-from harness import Client, Reply
 from horai.core import callbacks
 from horai.db.pool import Dedicated
-from receiver import DROP, HANG, Answer, Receiver
 
 STALE = "SCH_409_STALE"
 

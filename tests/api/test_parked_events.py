@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from harness import Client
 
 from api import expect, given
-from harness import Client
 from horai.db.pool import Dedicated
 from horai.features.events import store as sources
 from horai.features.events.store import BODY_KEPT, Unreadable

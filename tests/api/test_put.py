@@ -7,10 +7,11 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from api import expect, given
 from harness import Client
-from horai.db.pool import Dedicated
 from receiver import HANG, Answer, Receiver
+
+from api import expect, given
+from horai.db.pool import Dedicated
 
 LATER = "2999-06-01T00:00:00Z"
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
+from harness import Client
 
 from api import expect, given
-from harness import Client
 from horai.db.pool import Dedicated
 
 QUEUES = "/api/v1/queues"

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from harness import Client
 
 from api import expect, given
-from harness import Client
 from horai.db.pool import Dedicated
 
 ARTICLES = "select key, execute_time from article where desk = '{desk}' and key > $1 order by key limit $2"

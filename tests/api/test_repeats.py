@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import Reply
 
 from api import expect, given
 from api.repeat_recipes import RECIPES, Sent, World
-from harness import Reply
 from horai.core.settings import KEPT_KEYS
 from horai.db import idempotency
 from horai.db.pool import Dedicated

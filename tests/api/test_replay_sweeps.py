@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from harness import Client
+from receiver import Answer, Receiver
 
 from api import expect, given
-from harness import Client
 from horai.db.pool import Dedicated
-from receiver import Answer, Receiver
 
 PATH = "/api/v1/instances/replay"
 

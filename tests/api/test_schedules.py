@@ -5,9 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from harness import Client
 
 from api import expect, given
-from harness import Client
 from horai.db.pool import Dedicated
 from horai.time.jitter import offset
 
@@ -182,7 +182,7 @@ async def test_a_job_without_a_schedule_has_no_fires_and_says_why(api: Client) -
     told = await coming(api, job)
 
     assert told["fires"] == []
-    assert told["note"] == "the job follows no schedule: it runs what it is told to"
+    assert told["note"] == "the job has no schedule: it runs only on request"
 
 
 async def test_of_a_fixed_delay_the_run_that_waits_is_what_comes(api: Client) -> None:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from api import expect, given
 from harness import Client
+
+from api import expect, given
 
 
 async def found(api: Client, text: str) -> Any:

@@ -4,12 +4,12 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from harness import Client
+from receiver import Answer, Hit, Receiver
 
 from api import expect, given
-from harness import Client
 from horai import verify_webhook
 from horai.db.pool import Dedicated
-from receiver import Answer, Hit, Receiver
 
 SECRETS = "/api/v1/signing-secrets"
 

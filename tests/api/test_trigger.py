@@ -4,10 +4,11 @@ import asyncio
 from collections import Counter
 
 import harness
-from api import expect, given
 from harness import Client
-from horai.db.pool import Dedicated
 from receiver import Answer, Receiver
+
+from api import expect, given
+from horai.db.pool import Dedicated
 
 KEYLESS = "SCH_400_IDEMPOTENCY_KEY_REQUIRED"
 

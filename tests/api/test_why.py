@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from api import expect, given
 from harness import Client
-from horai.db.pool import Dedicated
 from receiver import HANG, Answer, Receiver
+
+from api import expect, given
+from horai.db.pool import Dedicated
 
 
 async def why(api: Client, instance: Any) -> Any:

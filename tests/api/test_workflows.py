@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from harness import Client, Reply
+from receiver import Answer, Receiver
 
 from api import expect, given
-from harness import Client, Reply
 from horai.db.pool import Dedicated
-from receiver import Answer, Receiver
 
 FLOWS = "/api/v1/workflows"
 DEAD = Answer(400)

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from api import expect, given
 from harness import Client
-from horai.db.pool import Dedicated
 from receiver import Answer, Receiver
+
+from api import expect, given
+from horai.db.pool import Dedicated
 
 CANARY = "hunter2canary"
 QUERY = "select key, execute_time from article where key > $1 order by key limit $2"

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from harness import HoraiProcess
+from terminal import Terminal
 from workers import Shop, elsewhere, until
 
-from harness import HoraiProcess
 from horai.db.pool import Dedicated
-from terminal import Terminal
 
 TASKS = """
 from horai import Horai

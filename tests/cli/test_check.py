@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminal import Terminal
 
 from horai import Horai, Node
 from horai.db.pool import Dedicated
-from terminal import Terminal
 
 NOWHERE = {"HORAI_DATA_DIR": "/nonexistent"}
 SHOP = """

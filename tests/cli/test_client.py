@@ -8,10 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from terminal import Terminal
 
 from horai.cli.client import client_of, path_of
 from horai.cli.errors import BadUsage, CommandFailed, lines_of
-from terminal import Terminal
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from harness import HoraiProcess
 from terminal import clean_environment
 

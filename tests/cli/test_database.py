@@ -4,10 +4,10 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-
 from harness import HoraiProcess
-from horai.embedded import NotRunning, url_of
 from terminal import Terminal
+
+from horai.embedded import NotRunning, url_of
 
 STRAY = "insert into horai.event (tenant_id, kind, at) values (1, 'STRAY', '2100-01-01Z')"
 

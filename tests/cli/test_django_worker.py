@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import sqlalchemy
+from terminal import Terminal
 from workers import Shop, elsewhere
 
 from horai.db.pool import Dedicated
-from terminal import Terminal
 
 SETTINGS = """
 SECRET_KEY = "test"

@@ -4,7 +4,6 @@ import itertools
 from typing import Any
 
 import pytest
-
 from terminal import Terminal
 
 TARGET = ("--url", "http://127.0.0.1:9/nobody", "--max-retry", "0")

@@ -9,10 +9,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from workers import Shop, WorkerProcess, elsewhere, until
-
 from receiver import Answer, Receiver
 from terminal import Terminal
+from workers import Shop, WorkerProcess, elsewhere, until
 
 SOURCE = """
 import logging

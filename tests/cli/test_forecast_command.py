@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness import HoraiProcess
-from horai.cli.commands.forecast import BAR, bar, bars, hot_row, summary
 from terminal import Terminal
+
+from horai.cli.commands.forecast import BAR, bar, bars, hot_row, summary
 
 NIGHTLY = 70
 ZONE = "Pacific/Marquesas"

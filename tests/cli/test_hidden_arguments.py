@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 import aiohttp
 import asyncpg
-
 from harness import Client, HoraiProcess, NodeProcess
+
 from horai.cli.arguments import hide_passwords
 from horai.embedded import url_of
 

@@ -6,13 +6,13 @@ from typing import Any
 import aiohttp
 import asyncpg
 import pytest
-
 from harness import Client, NodeProcess
+from terminal import Terminal
+
 from horai.cli.commands.up_processes import further_nodes
 from horai.cli.errors import BadUsage
 from horai.cli.node_flags import chosen_sources
 from horai.node import NodeSettings
-from terminal import Terminal
 
 QUERY = "select key, execute_time from article where key > $1 order by key limit $2"
 SECRET = "postgresql://reader:hunter2@db.example/shop"

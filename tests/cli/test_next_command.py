@@ -73,7 +73,7 @@ def test_a_job_without_a_schedule_has_none(horai: Terminal) -> None:
     shown = horai("jobs", "next", "on-demand")
 
     assert (shown.code, shown.out) == (0, "")
-    assert shown.err == "None.\nthe job follows no schedule: it runs what it is told to\n"
+    assert shown.err == "None.\nthe job has no schedule: it runs only on request\n"
     assert horai("jobs", "next", "there-is-no-such-job").code == 1
 
 

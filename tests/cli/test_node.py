@@ -13,11 +13,11 @@ from typing import Any
 
 import psutil
 import pytest
-
 from harness import HoraiProcess, NodeProcess
+from terminal import HORAI, Terminal, clean_environment
+
 from horai.cli.processes import LONGEST_PAUSE, pause_before
 from horai.core.settings import SHARDS
-from terminal import HORAI, Terminal, clean_environment
 
 LEASE = ("--lease-ttl", "3s", "--grace", "3s")
 

@@ -3,12 +3,12 @@
 from datetime import timedelta
 from pathlib import Path
 
+from make import scope as scope_of
+from terminal import Terminal
 from workers import Shop, elsewhere
 
 from horai.db.pool import Dedicated
 from horai.features.reconcile import service as reconcilers
-from make import scope as scope_of
-from terminal import Terminal
 
 NEWS = """
 from datetime import UTC, datetime, timedelta

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from harness import HoraiProcess
 from terminal import Terminal
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
 from harness import HoraiProcess
-from horai.node import KEYLESS
 from terminal import HORAI, Terminal, clean_environment
+
+from horai.node import KEYLESS
 
 
 @contextmanager

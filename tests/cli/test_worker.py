@@ -7,11 +7,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from harness import HoraiProcess
+from terminal import Terminal
 from workers import READY, SHOP, Shop, elsewhere, until
 
-from harness import HoraiProcess
 from horai.db.pool import Dedicated
-from terminal import Terminal
 
 STATES = (
     "select d.name, i.state from horai.job_instance i join horai.job_definition d using (job_id) order by instance_id"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
+from terminal import HORAI, clean_environment
 
 from horai import Horai
 from horai.sdk.job import Job
-from terminal import HORAI, clean_environment
 
 SHOP = """
 import asyncio

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-import pytest
-
 import entities as given
 import make
+import pytest
+
 from horai.db.jobs import JobRow
 from horai.db.pool import Dedicated
 from horai.operations import jobs

@@ -5,12 +5,12 @@ import json
 from collections.abc import Iterator
 
 import asyncpg
-import pytest
-
 import clients
 import entities as given
 import make
+import pytest
 from databases import fresh_database
+
 from horai.db.migrate import Migration, migrate, migrations
 from horai.db.pool import Dedicated, connect
 from horai.embedded import EmbeddedPostgres

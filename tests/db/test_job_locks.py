@@ -1,9 +1,9 @@
 """Jobs that a transaction holds and writes."""
 
-import pytest
-
 import make
+import pytest
 import rows
+
 from horai.core.job import JobStatus
 from horai.core.states import State
 from horai.db import jobs

@@ -10,10 +10,10 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 import make
+import pytest
 from databases import fresh_database
+
 from horai.core.outcome import Complete
 from horai.db import claims
 from horai.db.catalog import sql

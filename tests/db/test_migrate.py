@@ -6,9 +6,9 @@ from datetime import date
 from typing import Any
 
 import pytest
-
 import rows
 from databases import fresh_database
+
 from horai.core.states import State
 from horai.db import nodes
 from horai.db.migrate import Migration, MigrationError, _check_server, migrate, migrations, pending_migrations

@@ -2,9 +2,10 @@
 
 import asyncio
 
+from rows import connections
+
 from horai.db.nodes import make_partitions
 from horai.db.pool import Dedicated
-from rows import connections
 
 DAYS = 40
 

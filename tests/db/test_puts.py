@@ -1,7 +1,6 @@
-"""Seed 000 on a real database: what a put makes of a key, also while others change it."""
+"""Seed 000 on a real database: what a put makes of a key."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,43 +8,21 @@ import asyncpg
 import make
 import pytest
 import rows
+from key_rows import live_rows, past_rows, succeed
 
-from horai.core.errors import DispatcherDown, Duplicate, Invalid
-from horai.core.outcome import Bury, Complete, RetryAt
+from horai.core.outcome import Bury, RetryAt
 from horai.core.put import PutDecision
 from horai.core.states import CancelReason, State
-from horai.db import claims, jobs
+from horai.db import claims
 from horai.db import instances as plans
-from horai.db.claims import ClaimedRow
-from horai.db.instances import InsertTarget, NewInstance, WaitingLanes
+from horai.db.instances import NewInstance, WaitingLanes
 from horai.db.pool import Dedicated
 from horai.operations import instances
 from horai.operations.instances import Item
-from horai.operations.put import Put, PutResult, put_all
-from horai.operations.request_keys import Once
-from horai.operations.scope import Scope
 
 SOON = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
 LATER = SOON + timedelta(hours=1)
 KEY = "article:42"
-
-
-async def place_of(connection: Dedicated, scope: Scope) -> InsertTarget:
-    job = await jobs.find_job(connection, scope.tenant_id, "publish")
-    assert job is not None
-    return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
-
-
-async def live_rows(connection: Dedicated) -> list[asyncpg.Record]:
-    return await connection.fetch("select * from horai.instance_live order by id")
-
-
-async def past_rows(connection: Dedicated) -> list[asyncpg.Record]:
-    return await connection.fetch("select * from horai.instance_history order by finished_at")
-
-
-async def succeed(connection: Dedicated, claimed: ClaimedRow) -> None:
-    assert await claims.finish_if_running(connection, claimed.held.node, [(claimed.held, Complete())])
 
 
 async def test_A2_fifty_concurrent_creates_of_one_key_make_one_live_row(url: str, connection: Dedicated):
@@ -213,132 +190,6 @@ async def test_again_runs_a_succeeded_key_once_more(url: str, connection: Dedica
         assert len(await live_rows(connection)) == 1
 
 
-async def test_A11_an_update_decided_on_a_waiting_row_that_began_to_run_hits_nothing(url: str, connection: Dedicated):
-    """SELECT sees INIT; the row becomes RUNNING; the UPDATE changes no row."""
-    async with make.scope(url) as scope:
-        await make.job(scope)
-        await make.put(scope, KEY)
-        place = await place_of(connection, scope)
-        seen = (await plans.live_of_keys(connection, place.job_id, [KEY]))[KEY]
-        assert seen.state is State.INIT
-        await make.claim(connection, await make.node(connection))
-        (running,) = await live_rows(connection)
-
-        assert await plans.move_planned(connection, [(seen, NewInstance(KEY, LATER, '{"a": 1}', 9))]) == {}
-
-        assert await live_rows(connection) == [running]
-        assert await rows.events(connection, seen.id) == []
-
-
-Change = Callable[[Dedicated, ClaimedRow], Awaitable[object]]
-
-
-async def _put_while(url: str, change: Change, *, running: bool) -> tuple[PutResult, ClaimedRow]:
-    """A put that has to wait for `change`, which commits while the put waits."""
-    async with make.scope(url) as scope, rows.connections(url, 3) as (watching, changing, putting):
-        await make.job(scope)
-        await make.put(scope, KEY)
-        node = await make.node(watching)
-        place = await place_of(watching, scope)
-        claimed = (await make.claim(watching, node)) if running else []
-        async with changing.transaction():
-            if not running:
-                claimed = await make.claim(changing, node)
-            await change(changing, claimed[0])
-
-            async def put() -> PutResult:
-                async with putting.transaction():
-                    return (await put_all(putting, place, [Put(KEY, LATER)]))[0]
-
-            answer = asyncio.create_task(put())
-            await rows.until_blocked(watching, putting)
-        return await answer, claimed[0]
-
-
-async def _nothing(connection: Dedicated, claimed: ClaimedRow) -> None:
-    """The claim itself is the change."""
-
-
-async def _cancel(connection: Dedicated, claimed: ClaimedRow) -> None:
-    assert await plans.cancel_live(connection, [claimed.held.id], CancelReason.USER, running=True)
-
-
-async def _vanish(connection: Dedicated, claimed: ClaimedRow) -> None:
-    await connection.execute("delete from horai.instance_live where id = $1", claimed.held.id)
-
-
-async def test_A12_what_began_to_run_meanwhile_is_superseded(url: str, connection: Dedicated):
-    answer, claimed = await _put_while(url, _nothing, running=False)
-
-    assert answer.verdict is PutDecision.SUPERSEDED
-    (row,) = await live_rows(connection)
-    assert (row["supersedes"], row["execute_time"]) == (claimed.held.id, LATER)
-
-
-async def test_A10_A12_what_succeeded_meanwhile_is_left_alone(url: str, connection: Dedicated):
-    answer, claimed = await _put_while(url, succeed, running=True)
-
-    assert answer == PutResult(PutDecision.IGNORED, claimed.held.id)
-    assert await live_rows(connection) == []
-
-
-@pytest.mark.parametrize("change", [_cancel, _vanish])
-async def test_A12_what_was_cancelled_or_vanished_meanwhile_is_inserted(
-    url: str, connection: Dedicated, change: Change
-):
-    answer, claimed = await _put_while(url, change, running=True)
-
-    assert answer.verdict is PutDecision.INSERTED
-    (row,) = await live_rows(connection)
-    assert (row["id"], row["execute_time"]) == (answer.instance_id, LATER)
-    assert row["id"] != claimed.held.id
-
-
-@pytest.mark.parametrize("commits", [True, False])
-async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connection: Dedicated, commits: bool):
-    async with make.scope(url) as scope, rows.connections(url, 2) as (first, second):
-        await make.job(scope)
-        place = await place_of(connection, scope)
-        tx = first.transaction()
-        await tx.start()
-        (made,) = await put_all(first, place, [Put(KEY, SOON)])
-
-        async def put() -> PutResult:
-            async with second.transaction():
-                return (await put_all(second, place, [Put(KEY, LATER)]))[0]
-
-        waiting = asyncio.create_task(put())
-        await rows.until_blocked(connection, second)
-        await (tx.commit() if commits else tx.rollback())
-        answer = await waiting
-
-        (row,) = await live_rows(connection)
-        assert row["execute_time"] == LATER, "the last intent is not lost"
-        assert answer.verdict is (PutDecision.UPDATED if commits else PutDecision.INSERTED)
-        assert (answer.instance_id == made.instance_id) == commits
-
-
-async def test_A12_a_put_whose_update_hits_nothing_decides_again(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
-):
-    """Should a row change under a put in spite of its lock, nothing is lost: the key is looked at again."""
-    async with make.scope(url) as scope:
-        await make.job(scope)
-        await make.put(scope, KEY, SOON)
-        looks = 0
-        real = plans.move_planned
-
-        async def misses_once(*arguments: object) -> object:
-            nonlocal looks
-            looks += 1
-            return {} if looks == 1 else await real(*arguments)  # pyright: ignore[reportArgumentType]
-
-        monkeypatch.setattr(plans, "move_planned", misses_once)
-        verdict, moved = await make.put(scope, KEY, LATER)
-
-        assert (verdict, moved.execute_time, looks) == (PutDecision.UPDATED, LATER, 2)
-
-
 async def test_A16_a_hundred_reschedules_leave_one_readable_chain(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -434,65 +285,6 @@ async def test_concurrent_batches_over_the_same_keys_do_not_deadlock(url: str, c
         )
 
         assert len(await live_rows(connection)) == len(keys)
-
-
-# Idempotency keys
-
-
-async def trigger(scope: Scope, key: str, body: bytes = b"{}") -> str:
-    """The id of the instance made, or of the first one."""
-    try:
-        return str((await instances.trigger(scope, "publish", None, Once(key, body))).id)
-    except Duplicate as duplicate:
-        return str(duplicate.extra["instanceId"])
-
-
-async def test_C20_C56_twenty_triggers_with_one_key_run_once_and_all_learn_of_it(url: str, connection: Dedicated):
-    async with make.scope(url) as scope:
-        await make.job(scope)
-        await make.node(connection)
-
-        ids = await asyncio.gather(*(trigger(scope, "click-1") for _ in range(20)))
-
-        (row,) = await live_rows(connection)
-        assert set(ids) == {str(row["id"])}
-        with pytest.raises(Duplicate) as told:
-            await instances.trigger(scope, "publish", None, Once("click-1", b"{}"))
-        assert told.value.extra["state"] == "INIT"
-        assert await trigger(scope, "click-2") != ids[0]
-
-
-async def test_C20_C56_a_key_used_with_another_body_is_refused(url: str, connection: Dedicated):
-    async with make.scope(url) as scope:
-        await make.job(scope)
-        await make.node(connection)
-        await trigger(scope, "click-1", b'{"a": 1}')
-
-        with pytest.raises(Invalid, match="another body"):
-            await trigger(scope, "click-1", b'{"a": 2}')
-
-        assert len(await live_rows(connection)) == 1
-
-
-async def test_C20_a_request_that_failed_leaves_its_key_free(url: str, connection: Dedicated):
-    async with make.scope(url) as scope:
-        await make.job(scope)
-        with pytest.raises(DispatcherDown):
-            await trigger(scope, "click-1")
-        await make.node(connection)
-
-        await trigger(scope, "click-1")
-
-        assert len(await live_rows(connection)) == 1
-
-
-@pytest.mark.parametrize("key", ["", "a" * 256, "ä", "a\nb"])
-async def test_a_key_that_is_no_key_is_refused(url: str, key: str):
-    async with make.scope(url) as scope:
-        await make.job(scope)
-
-        with pytest.raises(Invalid):
-            await trigger(scope, key)
 
 
 @pytest.mark.parametrize("ending", ["cancelled", "dead", "succeeded"])

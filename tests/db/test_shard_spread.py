@@ -3,8 +3,8 @@
 from collections import Counter
 
 import asyncpg
-
 import make
+
 from horai.core.settings import SHARDS
 from horai.db.pool import Dedicated
 

@@ -1,28 +1,20 @@
-"""The SQL functions: what they take, what they refuse, who may call them."""
+"""The SQL functions: what they take, and what they refuse."""
 
 import asyncio
 import json
-import re
 from datetime import UTC, datetime, timedelta
-from importlib import resources
-from itertools import pairwise
 from typing import Any
 
 import asyncpg
-import pytest
-
 import make
+import pytest
 import rows
+
 from horai.core.settings import KEY_LIMIT, NESTING_LIMIT, PAYLOAD_LIMIT, SHARDS
-from horai.core.states import MOVES, State
+from horai.core.states import State
 from horai.db.pool import Dedicated
 from horai.operations import jobs
 
-MIGRATION = resources.files("horai.db").joinpath("migrations/0005_sql_functions.sql").read_text("utf-8")
-CLIENT = {"put_instance", "enqueue", "enqueue_many", "cancel_instance"}
-DEFINERS = {"put_json", "enqueue_json", "enqueue_many_json", "cancel_instance"}
-OF_ENTITIES = {"add_entity", "add_entities", "remove_entity", "follow_entity"}
-"""Those of refresh jobs, which have tests of their own."""
 NOT_FOUND, TOO_LARGE, INVALID = "HR404", "HR413", "HR422"
 
 
@@ -317,154 +309,3 @@ async def test_E2_another_isolation_is_refused_with_a_clear_word(connection: Ded
 
     assert error.sqlstate == INVALID
     assert "READ COMMITTED only" in str(error)
-
-
-# Who may call them
-
-
-async def become(connection: Dedicated, *, granted: bool) -> str:
-    """A role of its own, to the end of the transaction that the caller holds open."""
-    role = f"client_{await connection.fetchval('select pg_backend_pid()')}"
-    await connection.execute(f"create role {role}")
-    if granted:
-        await connection.execute("select horai.grant_client($1)", role)
-    await connection.execute(f"set local role {role}")
-    return role
-
-
-CALLS = [
-    "select * from horai.put_instance('publish', 'k', now() + interval '1 hour', '{\"n\": 1}', 3)",
-    "select * from horai.put_instance('publish', 'k')",
-    "select * from horai.enqueue('publish', '{}')",
-    "select * from horai.enqueue_many('publish', array['1', '2']::json[])",
-    "select * from horai.cancel_instance('publish', 'k')",
-]
-
-
-async def test_a_granted_role_may_call_them_and_read_nothing(connection: Dedicated):
-    transaction = connection.transaction()
-    await transaction.start()
-    role = await become(connection, granted=True)
-    for call in CALLS:
-        assert await connection.fetch(call)
-
-    await connection.execute("reset role")
-    readable = await connection.fetch(
-        "select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind in ('r', 'p', 'v', 'S')"
-        " and case relkind when 'S' then has_sequence_privilege($1, oid, 'usage, select, update')"
-        " else has_table_privilege($1, oid, 'select, insert, update, delete, truncate, references, trigger') end",
-        role,
-    )
-    assert readable == []
-    ours = re.findall(r"create function horai\.(\w+)", MIGRATION)
-    callable_ = await connection.fetch(
-        "select proname from pg_proc where pronamespace = 'horai'::regnamespace and proname = any ($1)"
-        " and has_function_privilege($2, oid, 'execute')",
-        ours,
-        role,
-    )
-    assert {row["proname"] for row in callable_} == CLIENT
-    await transaction.rollback()
-
-
-async def test_a_role_that_was_granted_nothing_may_call_nothing(connection: Dedicated):
-    for call in [*CALLS, "select horai.grant_client('public')"]:
-        transaction = connection.transaction()
-        await transaction.start()
-        await become(connection, granted=False)
-        with pytest.raises(asyncpg.InsufficientPrivilegeError):
-            await connection.fetch(call)
-        await transaction.rollback()
-
-
-async def test_only_they_have_the_rights_of_their_owner_and_all_of_them_a_pinned_path(connection: Dedicated):
-    definers = await connection.fetch(
-        "select proname, proconfig from pg_proc where pronamespace = 'horai'::regnamespace and prosecdef"
-    )
-
-    assert {row["proname"] for row in definers} == DEFINERS | OF_ENTITIES
-    assert all("search_path=pg_catalog, pg_temp" in row["proconfig"] for row in definers)
-
-
-HOSTILE = """
-create function pg_temp.spy(value pg_catalog.text) returns boolean language plpgsql as
-    $$ begin raise exception 'ran as %', current_user; end $$;
-create domain pg_temp.text as pg_catalog.text check (pg_temp.spy(value));
-create domain pg_temp.json as pg_catalog.json check (pg_temp.spy(value::pg_catalog.text));
-create domain pg_temp.timestamptz as pg_catalog.timestamptz check (pg_temp.spy('x'));
-create domain pg_temp.record as pg_catalog.text check (pg_temp.spy('x'));
-create temporary table job (id bigint, tenant_id integer);
-create temporary table instance_live (id bigint);
-create function pg_temp.format(pg_catalog.text, variadic pg_catalog.text[]) returns pg_catalog.text language sql as $$ select 'evil' $$;
-set local search_path = pg_temp, pg_catalog;
-set local timezone = 'Asia/Shanghai';
-set local datestyle = 'SQL, DMY';
-"""
-
-
-async def test_nothing_of_the_callers_changes_what_they_mean(url: str, connection: Dedicated):
-    """A role that may only call them has made types, tables and functions of the names they use, in its own session."""
-    async with rows.connections(url, 1) as (hostile,):
-        transaction = hostile.transaction()
-        await transaction.start()
-        await become(hostile, granted=True)
-        await hostile.execute(HOSTILE)
-        if int(await connection.fetchval("show server_version_num")) < 190000:  # later ones know no other
-            await hostile.execute("set local standard_conforming_strings = off; set local escape_string_warning = off")
-        for call in CALLS:
-            assert await hostile.fetch(call)
-        await hostile.execute("select horai.enqueue('publish', '[1e100, \"e999 [[\", \"u\"]')")
-        await hostile.execute("reset role; set local search_path = pg_catalog")
-        told = await hostile.fetch(
-            "select kind, data ->> 'executeTime' as at from horai.event where seq > 0 order by id"
-        )
-        await transaction.rollback()
-
-    assert [row["kind"] for row in told] == ["INSTANCE_RESCHEDULED", "INSTANCE_CANCELLED"]
-    assert told[0]["at"].endswith("+00:00"), "what stays is said in UTC"
-
-
-async def test_a_plan_that_was_made_while_the_tables_were_small_still_serves_when_they_are_not(connection: Dedicated):
-    """A caller's session keeps the plans of its first calls: none may read a whole table."""
-    await connection.execute("set enable_seqscan = on")  # as callers have it
-    await connection.fetch("select horai.enqueue('publish')")
-    await connection.execute("vacuum analyze")  # now the planner knows how small they are
-    async with connection.transaction():
-        for _ in range(8):  # from the sixth on, one plan serves all
-            for call in CALLS:
-                await connection.fetch(call)
-        scanned = await connection.fetch(
-            "select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind = 'r'"
-            " and pg_stat_get_xact_numscans(oid) > 0"
-        )
-
-    assert scanned == []
-
-
-# What they declare
-
-
-def test_C56_they_make_no_move_that_the_table_does_not_have():
-    declared = re.findall(r"^-- moves: (.+)$", MIGRATION, re.MULTILINE)
-    moves = {
-        (State[old.strip()], State[new.strip()])
-        for line in declared
-        for part in line.split(",")
-        for before, after in [part.split("->")]
-        for old in before.split("|")
-        for new in after.split("|")
-        if old.strip()
-    }
-
-    assert moves
-    assert moves <= MOVES
-
-
-def test_each_function_that_writes_instances_says_which_moves_it_makes():
-    bodies = re.split(r"(?=^create function )", MIGRATION, flags=re.MULTILINE)
-    for comment, body in pairwise(bodies):
-        writes = re.search(
-            r"insert into horai\.instance_|update horai\.instance_live waiting", body.partition("\n$$;")[0]
-        )
-        said = "-- moves:" in comment.rpartition("$$;\n")[2]
-        assert bool(writes) == said, body.splitlines()[0]

@@ -4,9 +4,9 @@ import asyncio
 import json
 
 import asyncpg
+import make
 import pytest
 
-import make
 from horai.db.pool import Dedicated
 
 FORMS = ["'{\"n\": 1}'", "'{\"n\": 1}'::json", "'{\"n\": 1}'::jsonb", "'{\"n\": 1}'::text", "'{\"n\": 1}'::varchar"]

@@ -5,11 +5,11 @@ import re
 from typing import Any
 
 import asyncpg
-import pytest
-
 import clients
 import entities as given
 import make
+import pytest
+
 from horai.db.pool import Dedicated
 
 SECRET = "select secret from horai.signing_secret"

@@ -5,9 +5,10 @@ from collections import Counter
 from datetime import timedelta
 
 import make
+from stages import workbench
+
 from horai.core.settings import SHARDS
 from horai.db.pool import Dedicated
-from stages import workbench
 
 ROWS = 3_200
 SHARED = ("tenant", "job", "lane", "queue", "schedule", "node", "shard_lease")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Timeline, timeline
 
 import horai
 from horai.core.errors import Invalid
 from horai.testing import store
 from horai.time import jitter as spread
-from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Timeline, timeline
 
 pytestmark = pytest.mark.usefixtures("horai_server")
 

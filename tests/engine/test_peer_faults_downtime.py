@@ -4,7 +4,6 @@ import time as real
 from datetime import UTC, datetime, timedelta
 
 import pytest
-
 from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Skip, timeline
 
 pytestmark = pytest.mark.usefixtures("horai_server")

@@ -3,9 +3,8 @@
 import asyncio
 from datetime import datetime
 
-import pytest
-
 import make
+import pytest
 from timeline import MINUTE, NOON, SECOND, Node, Timeline, timeline
 
 pytestmark = pytest.mark.usefixtures("horai_server")

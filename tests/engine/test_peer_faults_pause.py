@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Skip, timeline
 
 from horai.time.schedule import CronSchedule
-from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Skip, timeline
 
 pytestmark = pytest.mark.usefixtures("horai_server")
 

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-
 import rows
+from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Skip, Timeline, timeline
+
 from horai.engine import loop
 from horai.engine.loop import Stage
-from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Skip, Timeline, timeline
 
 pytestmark = pytest.mark.usefixtures("horai_server")
 

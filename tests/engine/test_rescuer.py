@@ -4,12 +4,13 @@ from datetime import timedelta
 
 import make
 import rows
+from stages import workbench
+
 from faults.outside import violations
 from horai.core.outcome import Complete
 from horai.core.settings import SHARDS
 from horai.db import nodes
 from horai.engine.settler import Settlement
-from stages import workbench
 
 
 async def test_B17_what_a_dead_node_held_fails_and_is_due_again(url: str):

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from faults.outside import until
 from harness import NodeProcess
+
+from faults.outside import until
 from horai.core.settings import SHARDS
 from horai.db.pool import Dedicated
 

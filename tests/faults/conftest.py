@@ -1,7 +1,6 @@
 """The fault tests start and kill hundreds of processes: these are forked from one that has its imports behind it."""
 
 import pytest
-
 from forked import Forked
 from harness import HoraiProcess
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+from harness import Client, Reply
 
 from faults.outside import LOOK_EVERY, job_document, until
-from harness import Client, Reply
 
 WRITERS = 4
 BEAT = 0.1

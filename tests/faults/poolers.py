@@ -13,10 +13,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
+from sizes import IS_LONG
 
 from faults.outside import until
 from horai.embedded.account import account_for
-from sizes import IS_LONG
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 MISSING = "pgbouncer is not installed: apt-get install pgbouncer"

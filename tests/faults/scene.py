@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import harness
+from harness import FAST
+from sizes import IS_LONG
+
 from faults.outside import until, violations
 from faults.worker_process import WorkerProcess
-from harness import FAST
 from horai import Horai
 from horai.db.pool import Dedicated
-from sizes import IS_LONG
 
 LEASE = 8.0 if IS_LONG else 2.0
 WITHIN = 300.0 if IS_LONG else 60.0

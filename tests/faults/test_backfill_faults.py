@@ -8,14 +8,14 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from harness import Client
+from sizes import IS_LONG
 
 from faults.cluster import cluster
 from faults.gauge import Gauge
 from faults.outside import job_document, until, violations
-from harness import Client
 from horai.core.settings import SHARDS
 from horai.db.pool import Dedicated, connect
-from sizes import IS_LONG
 
 NODES = ("one", "two", "three", "four")
 KILLS = 2

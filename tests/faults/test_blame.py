@@ -4,11 +4,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sizes import IS_LONG
 
 from faults.outside import until
 from faults.scene import WITHIN, Scene, scene
 from horai.db.pool import Dedicated
-from sizes import IS_LONG
 
 KILLS = 10 if IS_LONG else 3
 WAITING = 30 if IS_LONG else 4

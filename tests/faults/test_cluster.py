@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from harness import HoraiProcess, NodeProcess
+from sizes import IS_LONG
 
 from faults.cluster import TakeOver, cluster, database_now, incarnation_of, is_balanced, taken_over
 from faults.load import load
 from faults.outside import database, kill_postmaster, receiving, until
 from faults.reckoning import reckon
-from harness import HoraiProcess, NodeProcess
 from horai.db.pool import Dedicated
 from horai.embedded import url_of
-from sizes import IS_LONG
 
 NODES = ("one", "two", "three")
 ROUNDS = 20 if IS_LONG else 2

@@ -7,21 +7,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 import harness
+import pytest
+from harness import Client
+from receiver import Receiver
+from sizes import IS_LONG
+
 from faults.cluster import cluster, incarnation_of, is_balanced
 from faults.load import load
 from faults.outside import job_document, receiving, until, violations
 from faults.proxy import Proxy
 from faults.reckoning import reckon
-from harness import Client
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.wakes import is_beat
 from horai.db.pool import Dedicated
-from receiver import Receiver
-from sizes import IS_LONG
 
 SWEEP = EngineSettings().sweep if IS_LONG else timedelta(seconds=3)
 LEASE = 4.0

@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from sizes import IS_LONG
 
 from faults.cluster import cluster, database_now
 from faults.load import Load, load
 from faults.outside import job_document, receiving, until, violations
 from horai.db.pool import Dedicated
-from sizes import IS_LONG
 
 ARTICLES = 20_000 if IS_LONG else 2_000
 ROUNDS = 30 if IS_LONG else 3

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from harness import Client
+from sizes import IS_LONG
 
 from faults.cluster import Cluster, cluster, database_now
 from faults.outside import ReceiverProcess, job_document, lost_attempts, receiving, until, violations
-from harness import Client
 from horai.core.settings import SHARDS
 from horai.db.pool import Dedicated
-from sizes import IS_LONG
 
 SECONDS, KILL_EVERY = (600, 20) if IS_LONG else (15, 5)
 LEASE = 8.0 if IS_LONG else 2.0

@@ -11,11 +11,11 @@ from typing import Any
 
 import aiohttp
 import pytest
+from harness import NodeProcess
+from terminal import Terminal
 
 from faults.outside import BUSY
 from faults.replicas import Replicas, Server, caught_up, replicas
-from harness import NodeProcess
-from terminal import Terminal
 
 PROMISED = 5.0
 """Seconds from the promotion to the first write."""

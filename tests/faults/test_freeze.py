@@ -6,19 +6,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
-import pytest
-
 import harness
+import pytest
+from harness import FAST, Client
+from receiver import Answer, Receiver
+from sizes import IS_LONG
+
 from faults.cluster import Cluster, cluster, database_now, incarnation_of, is_balanced, shares
 from faults.load import RETRY, load
 from faults.outside import job_document, receiving, until, violations
 from faults.proxy import Proxy
 from faults.reckoning import reckon
-from harness import FAST, Client
 from horai.core.settings import EngineSettings
 from horai.db.pool import Dedicated
-from receiver import Answer, Receiver
-from sizes import IS_LONG
 
 NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
 ROUNDS = 6 if IS_LONG else 1

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from harness import Client, HoraiProcess
 
 from faults.outside import (
     IS_LONG,
@@ -27,7 +28,6 @@ from faults.outside import (
     until,
     violations,
 )
-from harness import Client, HoraiProcess
 
 ROUNDS = 20 if IS_LONG else 3
 PER_ROUND = 150

@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from sizes import IS_LONG, examples
 
 from faults.interleavings import (
     DECISIONS,
@@ -34,7 +35,6 @@ from faults.interleavings import (
     Take,
     World,
 )
-from sizes import IS_LONG, examples
 
 OPERATIONS = 10_000 if IS_LONG else 1_000
 SEED = int(os.environ.get("HORAI_TEST_SEED") or random.SystemRandom().randrange(2**32))

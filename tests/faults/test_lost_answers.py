@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import harness
+import pytest
+from harness import Client
+from receiver import Answer, Receiver
+
 from faults.outside import LOOK_EVERY, job_document, until, violations
 from faults.proxy import Proxy
-from harness import Client
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
-from receiver import Answer, Receiver
 
 SILENCE_SECONDS = 5.0
 RECOVERY_SECONDS = 40.0

@@ -11,13 +11,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from harness import Client
+from sizes import IS_LONG
 
 from faults.cluster import Cluster, cluster
 from faults.load import RETRY
 from faults.outside import job_document, until, violations
-from harness import Client
 from horai.db.pool import Dedicated
-from sizes import IS_LONG
 
 NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
 LEASE = 8.0 if IS_LONG else 2.0

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
-
 import make
+import pytest
+from harness import Client
+from sizes import IS_LONG
+
 from faults.cluster import Cluster, cluster, database_now
 from faults.outside import receiving, until, violations
-from harness import Client
 from horai.db.pool import Dedicated
-from sizes import IS_LONG
 
 STEP, OUTAGE = 600, 6 * 3600
 MISSED = OUTAGE // STEP

@@ -4,14 +4,14 @@ import asyncio
 from pathlib import Path
 
 import asyncpg
-import pytest
-
 import harness
+import pytest
+from receiver import Answer, Receiver
+from terminal import Terminal
+
 from api import given
 from faults.poolers import pgbouncer
 from horai.db.pool import DatabaseUnreachable, connect, opened
-from receiver import Answer, Receiver
-from terminal import Terminal
 
 KNOWN = "jit,lock_timeout,idle_in_transaction_session_timeout,enable_seqscan,plan_cache_mode"
 

@@ -4,13 +4,13 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from sizes import IS_LONG
 
 from faults.cluster import cluster, database_now, is_balanced
 from faults.load import load
 from faults.outside import receiving, until
 from faults.reckoning import reckon
 from horai.db.pool import Dedicated
-from sizes import IS_LONG
 
 MOST = 8 if IS_LONG else 4
 LEAST = 2

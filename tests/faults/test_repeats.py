@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
-
 import harness
+import pytest
+from harness import Client, HoraiProcess
+
 from faults.outside import job_document
 from faults.proxy import Proxy
-from harness import Client, HoraiProcess
 from horai.db.pool import Dedicated
 
 FAR = "2999-01-01T00:00:00Z"

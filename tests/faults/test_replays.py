@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
-
 import letters
 import make
+import pytest
+from harness import Client, Reply
+
 from faults.accountant import SUCCESS
 from faults.cluster import Cluster, cluster, is_balanced
 from faults.outside import (
@@ -24,7 +25,6 @@ from faults.outside import (
     until,
     violations,
 )
-from harness import Client, Reply
 from horai.db import nodes
 from horai.db.pool import Dedicated
 

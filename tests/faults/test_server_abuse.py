@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 import aiohttp
 import psutil
 import pytest
+from harness import Client, HoraiProcess
+from receiver import Receiver
+from sizes import IS_LONG
 
 from faults.attacks import ATTACKS, PREPARATION
 from faults.outside import job_document
-from harness import Client, HoraiProcess
 from horai.api.abuse_log import WINDOW
-from receiver import Receiver
-from sizes import IS_LONG
 
 MOST_RSS = 300 * 2**20
 SCALE = 1.0 if IS_LONG else 0.1

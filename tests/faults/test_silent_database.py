@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import harness
 import psutil
 import pytest
+from harness import Client, Reply
 
-import harness
 from faults.outside import BUSY, violations
 from faults.proxy import Proxy
-from harness import Client, Reply
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 

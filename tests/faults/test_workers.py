@@ -6,11 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sizes import IS_LONG
 
 from faults.outside import until
 from faults.scene import WITHIN, scene
 from horai.db.pool import Dedicated
-from sizes import IS_LONG
 
 BLOCKED = 15.0 if IS_LONG else 5.0
 NEIGHBOURS = 2_000 if IS_LONG else 200

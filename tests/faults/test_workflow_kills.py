@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
-
 import flows
+import pytest
+from harness import Client
+from sizes import IS_LONG
+
 from faults.cluster import Cluster, cluster
 from faults.load import RETRY
 from faults.outside import ReceiverProcess, job_document, lost_attempts, receiving, until, violations
-from harness import Client
 from horai.db.pool import Dedicated
-from sizes import IS_LONG
 
 LEASE = 2.0
 RUNS = 100 if IS_LONG else 8

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import aiohttp
-
 import harness
-from faults.outside import job_document, until, violations
 from harness import Client, HoraiProcess
-from horai.db.pool import Dedicated
 from receiver import DROP, HANG, Answer, Receiver
+
+from faults.outside import job_document, until, violations
+from horai.db.pool import Dedicated
 
 LEASE_SECONDS = 2
 RESCUE_SECONDS = 2

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from harness import NodeProcess
+
 from horai.db.pool import Dedicated
 
 Look = Callable[[], Awaitable[bool]]

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 import asyncpg
-
 from harness import Client, HoraiProcess
+
 from horai.embedded import url_of
 
 ROOT = Path(__file__).parents[2]

@@ -13,9 +13,9 @@ from typing import Any
 
 import asyncpg
 import pytest
-
 from ears import Ear, ear
 from harness import HoraiProcess
+
 from horai.core.wakes import LaneWake
 from horai.embedded import url_of
 

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from horai import Horai
 from timeline import HOUR, MINUTE, SECOND, timeline
+
+from horai import Horai
 
 HarnessMaker = Callable[..., Any]
 

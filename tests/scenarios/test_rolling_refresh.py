@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from benchmarks.refresh import DAYS, START, TICK, WINDOW, fill, walk
-
 import entities as given
 import make
 import rows
+from benchmarks.refresh import DAYS, START, TICK, WINDOW, fill, walk
+
 from horai.db.pool import Dedicated
 
 COUNT = 20_000

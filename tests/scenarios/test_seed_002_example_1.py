@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import aiohttp
+from harness import Client
 
 from faults.cluster import cluster, database_now
 from faults.load import load
 from faults.outside import job_document, receiving, until, violations
-from harness import Client
 from horai.db.pool import Dedicated
 
 CITIES = 100

@@ -7,10 +7,10 @@ from typing import Any
 import aiohttp
 import asyncpg
 import pytest
+from receiver import Answer, Receiver
 
 from horai import Horai, Instance, Job, Retry
 from horai.testing import VirtualTime
-from receiver import Answer, Receiver
 
 START = datetime(2026, 11, 11, 2, tzinfo=UTC)
 AWAY = 6

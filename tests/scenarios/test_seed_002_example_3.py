@@ -4,8 +4,9 @@ import asyncio
 from collections import Counter
 
 import harness
-from api import given
 from receiver import Answer, Receiver
+
+from api import given
 
 CLICKS = 40
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from harness import Client
 
 from faults.cluster import Cluster, cluster, incarnation_of, is_balanced, taken_over
 from faults.outside import job_document, receiving, until
 from faults.reckoning import reckon
-from harness import Client
 from horai.core.settings import SHARDS
 from horai.db.pool import Dedicated
 

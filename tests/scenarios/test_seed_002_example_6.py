@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import asyncpg
-
 import harness
 from harness import Client
 from receiver import Answer, Receiver

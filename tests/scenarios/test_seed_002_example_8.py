@@ -4,9 +4,10 @@ import asyncio
 import math
 
 import harness
+from receiver import Answer, Receiver
+
 from api import given
 from horai.db.pool import Dedicated
-from receiver import Answer, Receiver
 
 CAP = 4
 ONLINE = 60

@@ -4,9 +4,9 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from harness import node
 from working import working
 
-from harness import node
 from horai import BackfillPlan, Horai, Instance
 from horai.core.backfill_status import BackfillStatus
 from horai.core.errors import AlreadyFinal, Duplicate, Invalid
@@ -77,7 +77,7 @@ async def test_C21_what_makes_no_sense_is_refused(url: str):
 
     with pytest.raises(Invalid, match="from: has no UTC offset"):
         await hourly.backfill(datetime(2026, 1, 10))  # noqa: DTZ001 — that is what is wrong with it
-    with pytest.raises(Invalid, match="is no mode"):
+    with pytest.raises(Invalid, match="is not a mode"):
         await hourly.backfill(START, mode="every")  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(Invalid, match="rate"):
         await hourly.backfill(START, START + HOUR, rate="fast")

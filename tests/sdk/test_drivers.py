@@ -238,7 +238,7 @@ def test_E2_without_a_transaction_django_adds_nothing(
 
 @pytest.mark.parametrize("conn", [None, "postgresql://", object()], ids=["none", "url", "object"])
 def test_what_is_no_connection_is_refused_by_name(conn: object):
-    with pytest.raises(Invalid, match="conn: is no connection but") as refused:
+    with pytest.raises(Invalid, match="conn: must be a database connection, not") as refused:
         drivers.is_sync(conn)
 
     assert "psycopg" in str(refused.value.hint)

@@ -5,13 +5,13 @@ import time
 from typing import Any
 
 import pytest
+from rows import until
 from working import working
 
 from horai import Horai
 from horai.core.errors import Invalid
 from horai.core.settings import EngineSettings
 from horai.db.pool import Dedicated
-from rows import until
 
 HANGING = 8
 

@@ -3,9 +3,9 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+from harness import node
 from working import working
 
-from harness import node
 from horai import Horai, Instance
 
 SECOND = timedelta(seconds=1)

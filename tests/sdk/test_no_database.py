@@ -9,12 +9,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from terminal import clean_environment
 
 from horai import Horai
 from horai.db.database_location import NoDatabase
 from horai.db.pool import Dedicated
 from horai.sdk.client import NotMigrated
-from terminal import clean_environment
 
 README = """
 import asyncio

@@ -1,12 +1,9 @@
-"""Typed payloads and results: what fits its type goes through unchanged, what does not is told by its place."""
+"""Typed payloads: what fits its type goes through unchanged, what does not is told by its place."""
 
-import functools
 import json
-from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 from uuid import UUID
@@ -16,66 +13,13 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic.alias_generators import to_camel
+from payload_types import Colour, Line, Mail, Opaque, Order, Ticket, mail, nested
 
 from horai.core.errors import Invalid, TooLarge
-from horai.core.outcome import RESULT_LIMIT
 from horai.core.settings import NESTING_LIMIT, PAYLOAD_LIMIT
-from horai.sdk.instance import Instance
-from horai.sdk.payloads import (
-    Form,
-    PayloadMismatch,
-    ResultInvalid,
-    Shape,
-    encode_result,
-    result_shape_of,
-    shape_of,
-    signature_of,
-)
+from horai.sdk.payloads import PayloadMismatch, Shape, shape_of
 
 T = TypeVar("T")
-
-
-class Colour(Enum):
-    red = "red"
-    blue = "blue"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    sku: str
-    price: float
-    count: int = 1
-
-
-@dataclass
-class Order:
-    lines: list[Line]
-    at: datetime | None = None
-    notes: dict[str, str] = field(default_factory=dict)
-    colour: Colour = Colour.red
-
-
-class Ticket(msgspec.Struct, frozen=True):
-    id: UUID
-    price: Decimal
-    kind: Literal["day", "year"] = "day"
-
-
-class Mail(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(alias_generator=to_camel)
-
-    send_to: str
-    copies: Annotated[int, pydantic.Field(ge=1)] = 1
-
-    @pydantic.computed_field
-    @property
-    def shown(self) -> str:
-        return f"{self.send_to} × {self.copies}"
-
-
-def mail(to: str, copies: int = 1) -> Mail:
-    return Mail.model_validate({"sendTo": to, "copies": copies})
 
 
 class Point(TypedDict):
@@ -275,10 +219,6 @@ def test_every_fault_of_a_model_is_told_at_once() -> None:
     assert [error.field for error in refused.value.errors] == ["payload.sendTo", "payload.copies"]
 
 
-def nested(levels: int) -> list[Any]:
-    return functools.reduce(lambda inner, _: [inner], range(levels - 1), [])
-
-
 @pytest.mark.parametrize("levels", [NESTING_LIMIT + 1, 500, 100_000])
 def test_a_payload_nested_too_deeply_is_refused(levels: int) -> None:
     assert shape_of(Any).encode(nested(NESTING_LIMIT)) == "[" * NESTING_LIMIT + "]" * NESTING_LIMIT
@@ -339,7 +279,7 @@ def test_without_a_payload_a_type_is_made_of_nothing_where_it_can_be(text: str |
     assert shape.decode(text) == Settings()
     assert shape.decode(text).names is not shape.decode(text).names
     for annotation in (Order, Mail, int):
-        with pytest.raises(PayloadMismatch, match="payload: there is none"):
+        with pytest.raises(PayloadMismatch, match="payload: is missing"):
             shape_of(annotation).decode(text)
 
 
@@ -383,10 +323,6 @@ def test_a_validator_that_fails_otherwise_is_the_functions_failure() -> None:
         shape_of(Broken).decode('{"a": 1}')
 
 
-class Opaque:
-    pass
-
-
 @pytest.mark.parametrize("annotation", [Opaque, list[Opaque], list["Nowhere"]])  # noqa: F821 # pyright: ignore
 def test_a_type_that_json_cannot_be_read_as_is_refused(annotation: Any) -> None:
     with pytest.raises(Invalid, match="cannot be read from JSON"):
@@ -398,174 +334,3 @@ def test_a_type_without_a_describable_schema_says_nothing_about_itself() -> None
 
     assert shape.schema == {}
     assert shape.decode('"\\u0000"') == "\x00"
-
-
-# What functions look like.
-
-
-def nothing() -> None: ...
-
-
-def bare(instance): ...  # pyright: ignore
-
-
-def whole(instance: Instance) -> None: ...  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
-
-
-async def typed(instance: Instance[Order]) -> Line: ...  # pyright: ignore[reportReturnType]
-
-
-async def order(order: Order) -> "list[Line]": ...  # pyright: ignore[reportReturnType]
-
-
-def quoted(order: "Order") -> "Nowhere": ...  # noqa: F821 # pyright: ignore
-
-
-def anything(payload: Any) -> None: ...
-
-
-def optional(order: Order | None = None) -> None: ...
-
-
-def fallback(line: Line = Line("none", 0.0)) -> Opaque: ...  # noqa: B008 # pyright: ignore[reportReturnType]
-
-
-class Caller:
-    async def method(self, order: Order) -> None: ...
-
-    async def __call__(self, order: "Order") -> None: ...
-
-
-def decorated(function: Any) -> Any:
-    @functools.wraps(function)
-    async def wrapper(*arguments: Any) -> Any:
-        return await function(*arguments)
-
-    return wrapper
-
-
-@pytest.mark.parametrize(
-    ("function", "form", "is_typed", "is_async"),
-    [
-        (nothing, Form.nothing, False, False),
-        (bare, Form.instance, False, False),
-        (whole, Form.instance, False, False),
-        (typed, Form.instance, True, True),
-        (order, Form.payload, True, True),
-        (quoted, Form.payload, True, False),
-        (anything, Form.payload, False, False),
-        (optional, Form.payload, True, False),
-        (Caller().method, Form.payload, True, True),
-        (Caller(), Form.payload, True, True),
-        (decorated(typed), Form.instance, True, True),
-        (functools.partial(order), Form.payload, True, True),
-        (lambda: None, Form.nothing, False, False),
-    ],
-)
-def test_a_function_says_by_its_signature_what_it_is_given(
-    function: Any, form: Form, is_typed: bool, is_async: bool
-) -> None:
-    signature = signature_of(function)
-
-    assert (signature.form, signature.shape.schema is not None, signature.is_async) == (form, is_typed, is_async)
-
-
-def test_a_parameters_default_stands_for_no_payload() -> None:
-    assert signature_of(optional).shape.decode(None) is None
-    assert signature_of(fallback).shape.decode(None) == Line("none", 0.0)
-    assert signature_of(fallback).shape.decode('{"sku": "a", "price": 1.5}') == Line("a", 1.5)
-
-
-def generator(instance: Any) -> Any:
-    yield instance
-
-
-async def stream(instance: Any) -> Any:
-    yield instance
-
-
-def two(instance: Any, more: Any) -> None: ...
-
-
-def starred(*arguments: Any) -> None: ...
-
-
-def keyworded(*, instance: Any) -> None: ...
-
-
-def lost(order: "Nowhere") -> None: ...  # noqa: F821 # pyright: ignore
-
-
-def opaque(thing: Opaque) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("function", "told"),
-    [
-        (generator, "generator: is a generator"),
-        (stream, "stream: is a generator"),
-        (two, "two: takes (instance: Any, more: Any)"),
-        (starred, "starred: takes (*arguments: Any)"),
-        (keyworded, "keyworded: takes (instance: Any)"),
-        (lost, "lost: the annotation of 'order' cannot be resolved"),
-        (opaque, "payload: Opaque cannot be read from JSON"),
-        (Caller, "Caller: is not a function"),
-        (5, "int: is not a function"),
-    ],
-)
-def test_a_function_that_cannot_be_a_jobs_is_refused_with_the_reason(function: Any, told: str) -> None:
-    with pytest.raises(Invalid) as refused:
-        signature_of(function)
-
-    assert refused.value.detail.startswith(told)
-    assert refused.value.hint
-
-
-def test_a_result_is_read_as_its_annotation_says_where_it_says_something() -> None:
-    assert result_shape_of(typed).decode('{"sku": "a", "price": 1}') == Line("a", 1)
-    assert result_shape_of(order).decode('[{"sku": "a", "price": 1}]') == [Line("a", 1)]
-    for function in (nothing, quoted, fallback, bare):
-        assert result_shape_of(function).decode('{"a": 1}') == {"a": 1}
-    with pytest.raises(PayloadMismatch, match="result: Expected `object`"):
-        result_shape_of(typed).decode("5")
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, None),
-        (0, "0"),
-        ("", '""'),
-        (Line("a", 1.5), '{"sku":"a","price":1.5,"count":1}'),
-        (mail("x"), '{"sendTo":"x","copies":1,"shown":"x × 1"}'),
-        ({"all": [mail("x", 2)]}, '{"all":[{"sendTo":"x","copies":2,"shown":"x × 2"}]}'),
-        (Ticket(UUID(int=1), Decimal(1)), '{"id":"00000000-0000-0000-0000-000000000001","price":"1","kind":"day"}'),
-        ([datetime(2026, 1, 2, tzinfo=UTC), Path("/x"), Colour.red], '["2026-01-02T00:00:00Z","/x","red"]'),
-        ("x" * (RESULT_LIMIT - 2), f'"{"x" * (RESULT_LIMIT - 2)}"'),
-    ],
-)
-def test_a_result_becomes_json_text(value: Any, text: str | None) -> None:
-    assert encode_result(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("x" * (RESULT_LIMIT - 1), "its result is larger than 65536 bytes"),
-        (float("nan"), "result is no JSON: nan is not JSON"),
-        ({"a": ["\x00"]}, "result.a[0] is no JSON: a string contains a NUL character"),
-        ("\ud800", "result is no JSON: a string contains a lone surrogate"),
-        (object(), "result is no JSON: "),
-        (nested(1000), "result is no JSON: is nested deeper than 64 levels"),
-        ({"a": Opaque()}, "result is no JSON: "),
-    ],
-)
-def test_a_result_that_is_no_json_or_too_large_is_refused(value: Any, told: str) -> None:
-    with pytest.raises(ResultInvalid) as refused:
-        encode_result(value)
-
-    assert str(refused.value).startswith(told)
-
-
-def test_a_mapping_of_any_kind_is_described_by_its_values() -> None:
-    assert shape_of(Mapping[str, int]).schema == {"type": "object", "additionalProperties": {"type": "integer"}}

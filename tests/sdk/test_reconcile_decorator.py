@@ -121,5 +121,5 @@ def test_a_source_takes_nothing() -> None:
         return [Wanted("a", since)]
 
     source: Any = articles
-    with pytest.raises(Invalid, match="takes something"):
+    with pytest.raises(Invalid, match="takes arguments"):
         app.reconcile(every="5m", job=publish)(source)

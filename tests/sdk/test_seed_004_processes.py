@@ -5,14 +5,14 @@ import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
+from harness import node
+from rows import until
 from working import working
 
-from harness import node
 from horai import Horai
 from horai.core.settings import EngineSettings
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres
-from rows import until
 
 SECOND = timedelta(seconds=1)
 LOOKS = ("claim_due", "next_due", "left_behind")

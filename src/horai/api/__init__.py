@@ -1,1 +1,1 @@
-"""The REST surface: parse strictly, ask the core, write in one transaction, answer."""
+"""The REST API: parse requests strictly, apply the core rules, write in one transaction, and respond."""

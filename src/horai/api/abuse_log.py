@@ -15,7 +15,7 @@ WINDOW = 60.0
 
 
 class Abuse(StrEnum):
-    """The reasons for which the server refuses or ends a request before it is complete."""
+    """A reason to refuse or end a request before it is complete."""
 
     LARGE_HEADERS = "headers too large"
     SLOW_HEADERS = "headers too slow"
@@ -27,7 +27,7 @@ class Abuse(StrEnum):
 
 
 class AbuseLog:
-    """Counts events by kind and logs them in aggregated form."""
+    """A log of events that writes one line with a count per kind and window."""
 
     def __init__(self, first: float = FIRST, window: float = WINDOW) -> None:
         self._first = first

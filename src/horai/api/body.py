@@ -1,4 +1,4 @@
-"""Bodies: read within bounds, parsed strictly, checked against their shape; every fault told at its field."""
+"""Request bodies: read within a size limit, parse strictly, validate, and report each error at its field."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,40 +23,40 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 NAME_SHOWN = 64
 AT_ONCE = 64 * 1024
-"""A larger body is parsed in a thread: meanwhile other requests are answered and the lease is renewed."""
+"""Bytes. A larger body is parsed in a thread, so that the loop still answers other requests and renews the lease."""
 WHITESPACE = b" \t\r\n"
-"""What JSON knows as such: Python's own `strip` would take a vertical tab for nothing at all."""
+"""The whitespace of JSON. Python's own `strip` also removes a vertical tab, which JSON does not allow."""
 MEMBER_LIMIT = 50_000
-"""Each field that does not belong is an error to be made: their number is bounded before."""
+"""Most fields of a body, checked before validation: each unknown field costs one error object."""
 
 NOT_BUILT = frozenset({"encrypted"})
-"""Fields of the contract whose feature does not exist yet: refused, never stored and ignored."""
+"""Fields of the contract whose feature does not exist yet: they are refused, not stored and ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body(Generic[Shape]):
-    """A checked body and the bytes it came in."""
+    """A validated body and its bytes."""
 
     shape: Shape
     raw: bytes
 
     def given(self) -> dict[str, Any]:
-        """What the caller wrote, by its public names, without the payload."""
+        """Return the fields that the caller sent, by their public names, without the payload."""
         return self.shape.model_dump(by_alias=True, exclude_unset=True, exclude={"payload"})
 
     @property
     def has_payload(self) -> bool:
-        """Whether a payload was given, null included."""
+        """Return whether the body has a payload; null counts."""
         return "payload" in self.shape.model_fields_set
 
     def text_of(self, field: str) -> str | None:
-        """One member's JSON text, to the letter; None for null or absent."""
+        """Return the exact JSON text of one member, or None if it is null or absent."""
         members = msgspec.json.decode(self.raw, type=dict[str, msgspec.Raw]) if self.raw.strip(WHITESPACE) else {}
         return payload_text(members.get(field), field)
 
 
 def payload_text(raw: msgspec.Raw | None, field: str) -> str | None:
-    """A payload as it was written, within bounds."""
+    """Return the exact JSON text of a payload. Raises `TooLarge` above `PAYLOAD_LIMIT` bytes."""
     text = bytes(raw) if raw is not None else b"null"
     if len(text) > PAYLOAD_LIMIT:
         raise TooLarge(Refused.FIELD_TOO_LARGE(field=field, most=PAYLOAD_LIMIT), Hint.KEEP_ELSEWHERE())
@@ -64,7 +64,7 @@ def payload_text(raw: msgspec.Raw | None, field: str) -> str | None:
 
 
 def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], Awaitable[Body[Shape]]]:
-    """A dependency that reads a body of this shape; an empty body is an empty object."""
+    """Return a dependency that reads a body of this shape. An empty body counts as an empty object."""
 
     async def read(request: Request) -> Body[Shape]:
         await _require_known_job(request)
@@ -102,7 +102,7 @@ def _shaped(shape: type[Shape], value: Any) -> Shape:
 
 
 def _members(value: Any) -> int:
-    """How many fields a shape will be held against; what a payload holds is the caller's own."""
+    """Count the fields to validate. Members of a payload or an output do not count: they belong to the caller."""
     count = 0
     waiting: list[Any] = [value]
     while waiting and count <= MEMBER_LIMIT:
@@ -117,12 +117,12 @@ def _members(value: Any) -> int:
 
 
 def batch_body_of(shape: type[Shape]) -> Callable[[Request], Awaitable[Body[Shape]]]:
-    """The same, for batches."""
+    """Return a dependency that reads a body of at most `BATCH_BODY_LIMIT` bytes."""
     return body_of(shape, BATCH_BODY_LIMIT)
 
 
 async def _require_known_job(request: Request) -> None:
-    """Refuse a large body for a job that does not exist before it is read; a small one is refused by its route."""
+    """Refuse a large body for an unknown job before reading it. The route itself refuses a small one."""
     job = request.path_params.get("job")
     announced = _announced(request)
     is_large = "transfer-encoding" in request.headers if announced is None else announced > AT_ONCE
@@ -153,13 +153,13 @@ async def _read(request: Request, limit: int) -> bytes:
 
 
 def _require_json(request: Request) -> None:
-    """A page of another site can send any other type without asking; JSON makes its browser ask first."""
+    """Require JSON: for other types, browsers let a page of another site send the request without a preflight."""
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise Invalid.field("Content-Type", Wrong.NOT_APPLICATION_JSON(), Hint.SEND_CONTENT_TYPE())
 
 
 def invalid_shape(found: list[ErrorDetails]) -> Invalid:
-    """What pydantic found, in our words and at our fields."""
+    """Translate pydantic's errors into ours: Horai's sentences at the public field names, 50 at most."""
     errors = [FieldError(_path(error), misshapen(error)) for error in found[:50]]
     unknown = [error for error in found if error["type"] == "extra_forbidden"]
     hint = None
@@ -171,5 +171,5 @@ def invalid_shape(found: list[ErrorDetails]) -> Invalid:
 
 
 def _path(error: ErrorDetails) -> str:
-    """The field's dotted path; a name of the caller's own making is cut, so that no answer grows with its request."""
+    """Return the field's dotted path. Long names are cut, so that a response does not grow with its request."""
     return ".".join(str(part)[:NAME_SHOWN] for part in error["loc"]) or "body"

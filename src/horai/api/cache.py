@@ -1,4 +1,4 @@
-"""Answers that hold for a while: however many ask, the work is done once."""
+"""A short-lived response cache; concurrent requests share one computation."""
 
 import asyncio
 import time
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
-    """The JSON of an answer, and when it was made by our monotonic clock."""
+    """The JSON of a response, and its time on the monotonic clock."""
 
     body: bytes
     made: float
 
 
 class AnswerCache:
-    """The answers of the last `seconds`. Whoever asks for one that is being made waits for that one; one is made at a time."""
+    """The responses of the last `seconds`. Requests for the same response share one task; one task runs at a time."""
 
     def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -25,7 +25,7 @@ class AnswerCache:
         self._turn = asyncio.Lock()
 
     async def get(self, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> CachedAnswer:
-        """What is known about this, or what `make` finds; a caller who goes away stops nobody else's answer."""
+        """Return the cached response, or the result of `make`. A cancelled caller does not cancel it for others."""
         kept = self._kept.get(about)
         if kept is not None and self.monotonic() - kept.made < self._seconds:
             return kept
@@ -40,7 +40,7 @@ class AnswerCache:
             return CachedAnswer(await make(), self.monotonic())
 
     def _made(self, about: Hashable, done: "asyncio.Task[CachedAnswer]") -> None:
-        """An error is for those who wait, and never kept; what is too old goes with every new answer."""
+        """Cache the result and drop expired responses. Errors go to the waiting callers and are never cached."""
         del self._making[about]
         if done.cancelled() or done.exception() is not None:
             return

@@ -1,4 +1,4 @@
-"""Counts the connections and the body bytes of one server, and decides whether one more fits."""
+"""Limits on the connections and on the body bytes of one server."""
 
 import resource
 from collections import Counter
@@ -9,7 +9,7 @@ from horai.core.settings import ServerLimits
 
 
 class ConnectionState(Protocol):
-    """A connection as the door sees it."""
+    """A connection that `ConnectionLimits` counts."""
 
     address: str
 
@@ -19,7 +19,7 @@ class ConnectionState(Protocol):
 
 
 class HeldBody:
-    """The body bytes of one request: how many arrived, and how many of them count towards the server's limit."""
+    """The body of one request: the bytes that arrived, and the bytes that count towards the server's limit."""
 
     __slots__ = ("counted", "size")
 
@@ -31,8 +31,8 @@ class HeldBody:
 class ConnectionLimits:
     """The limits that all connections of a server share.
 
-    When the connections reach their limit, the oldest one without a request in progress is closed: idle and half-open
-    connections never lock other clients out. A connection is refused only when all have requests in progress.
+    When the limit is reached, the server closes the oldest connection without a request in progress: idle and half-open
+    connections never lock other clients out. It refuses a new connection only when all have requests in progress.
     """
 
     def __init__(self, limits: ServerLimits, tally: AbuseLog | None = None) -> None:
@@ -46,7 +46,7 @@ class ConnectionLimits:
         self._idle: dict[ConnectionState, None] = {}
 
     def admit(self, guest: ConnectionState) -> bool:
-        """Count a new connection, after closing an idle one if the limit is reached. False: there is no room."""
+        """Count a new connection; return False if there is no room. At the limit, close an idle one first."""
         if self._open[guest.address] >= self.per_address and not self._evict(guest.address):
             return False
         if len(self._guests) >= self.connections and not self._evict(None):
@@ -57,7 +57,7 @@ class ConnectionLimits:
         return True
 
     def leave(self, guest: ConnectionState) -> None:
-        """Uncount a connection; does nothing for one that is not counted."""
+        """Stop counting a connection. Does nothing if it is not counted."""
         if guest not in self._guests:
             return
         self._guests.discard(guest)
@@ -67,16 +67,16 @@ class ConnectionLimits:
             del self._open[guest.address]
 
     def set_busy(self, guest: ConnectionState) -> None:
-        """Keep the connection: it has a request in progress."""
+        """Protect the connection from eviction: it has a request in progress."""
         self._idle.pop(guest, None)
 
     def set_idle(self, guest: ConnectionState) -> None:
-        """Allow the connection to be closed for another: it has no request in progress."""
+        """Allow eviction of the connection: it has no request in progress."""
         if guest in self._guests:
             self._idle[guest] = None
 
     def hold(self, held: HeldBody, size: int) -> bool:
-        """Count `size` more bytes of a body. False: they do not fit, and are not counted."""
+        """Count `size` more bytes of a body. Return False, without counting them, if they do not fit."""
         counted = max(held.size + size - self.limits.body_free, 0) - held.counted
         if counted > 0 and self.bytes_held + counted > self.limits.bodies_in_memory:
             return False
@@ -86,12 +86,12 @@ class ConnectionLimits:
         return True
 
     def release(self, held: HeldBody) -> None:
-        """Uncount the bytes of a finished request."""
+        """Stop counting the bytes of a finished request."""
         self.bytes_held -= held.counted
         held.size = held.counted = 0
 
     def _evict(self, address: str | None) -> bool:
-        """Close the oldest idle connection, of this address or of any."""
+        """Close the oldest idle connection of this address, or of any; return False if there is none."""
         for guest in self._idle:
             if address is None or guest.address == address:
                 self.leave(guest)

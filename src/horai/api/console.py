@@ -1,6 +1,6 @@
-"""Serves the built console: every path that no route has is a page of it.
+"""The built console: every path without a route is a page of it.
 
-The build is not in git: without it the API runs all the same, and `/` and the log name the command that makes it.
+The build is not in git. Without it the API still runs, and `/` and the log name the command that builds it.
 """
 
 import mimetypes
@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 BUILT = Path(__file__).resolve().parent.parent / "console"
 NONCE = "HORAI_NONCE"
-"""Stands in index.html where the nonce of the answer goes (console/vite.config.ts)."""
+"""The placeholder in index.html for the nonce of a response (console/vite.config.ts)."""
 
 POLICY = "; ".join(
     [
@@ -32,7 +32,7 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     ]
 )
-"""Scripts and styles of our own files only; the few style elements made at run time carry the nonce of the page."""
+"""Allow only our own scripts and styles; the few style elements made at run time carry the nonce of the page."""
 
 MISSING = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Horai</title></head>
@@ -45,7 +45,7 @@ MISSING = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file of the console, as it is and as it is sent packed. Only names in assets/ carry a hash of their content."""
+    """A file of the console, plain and gzipped. Only names in assets/ carry a hash of their content."""
 
     body: bytes
     packed: bytes | None
@@ -54,10 +54,10 @@ class _File:
 
 
 class Console:
-    """What answers when no route does.
+    """The application that answers when no route matches.
 
-    All that there is was read at the start: no path can lead out of the folder, and a process serves the console of its own
-    version, also when another one is installed under it.
+    All files are read at the start: no path can lead out of the folder, and a process serves the console of its own
+    version, even after another version is installed in the same place.
     """
 
     def __init__(self, folder: Path = BUILT, *, otherwise: ASGIApp) -> None:
@@ -69,7 +69,7 @@ class Console:
         self._otherwise = otherwise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A file, a page, or nothing at this address."""
+        """Answer with a file or the page, or pass the request on to `otherwise`."""
         answer = self._answer(scope) if scope["type"] == "http" and scope["method"] in {"GET", "HEAD"} else None
         await (answer or self._otherwise)(scope, receive, send)
 
@@ -97,14 +97,14 @@ def _read(path: Path) -> _File:
 
 
 def _page(text: str) -> Response:
-    """The one page of the console, never kept: it names the files of this version."""
+    """Return the one page of the console. Browsers may not cache it: it names the files of this version."""
     nonce = secrets.token_urlsafe(18)
     headers = {"Cache-Control": "no-store", "Content-Security-Policy": POLICY.replace(NONCE, nonce)}
     return HTMLResponse(text.replace(NONCE, nonce), headers=headers)
 
 
 def _file(file: _File, may_be_packed: bool) -> Response:
-    """What has a hash in its name is kept for good; the others are asked for again."""
+    """Return a file. Browsers cache names with a hash for a year and revalidate the others."""
     headers = {
         "Cache-Control": "public, max-age=31536000, immutable" if file.is_hashed else "no-cache",
         "Vary": "Accept-Encoding",

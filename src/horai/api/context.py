@@ -1,6 +1,6 @@
-"""What the routes work with, and who is asking.
+"""The dependencies of the routes: the application's context, the caller's tenant and request headers.
 
-Dependencies are coroutines though they wait for nothing: a plain function would be sent to a thread, at every request.
+They are coroutines although they await nothing: FastAPI would run a plain function in a thread at every request.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from horai.wire.health import Problem
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Shared by all requests. Without a key the one tenant is `default`."""
+    """The objects that all requests share. Without an API key the one tenant is `default`."""
 
     pool: Pool
     wakeups: Wakeups
@@ -36,7 +36,7 @@ class Context:
 
 
 async def context_of(request: Request) -> Context:
-    """The application's context."""
+    """Return the application's context."""
     return request.app.state.context
 
 
@@ -48,14 +48,14 @@ def keyless_scope(context: Context) -> Scope:
 
 
 async def scope_of(request: Request, context: Annotated[Context, Depends(context_of)]) -> Scope:
-    """The caller's tenant; of a write with a key, all within its one transaction."""
+    """Return the caller's tenant. For a write with an Idempotency-Key it is bound to the one transaction of the key."""
     scope = keyless_scope(context)
     keyed: Keyed | None = getattr(request.state, "keyed", None)
     return scope if keyed is None else keyed.bind(scope)
 
 
 async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | None:
-    """The version the caller has read, by `If-Match`."""
+    """Return the version that the caller has read, from `If-Match`, or None."""
     if if_match is None or if_match == "*":
         return None
     tag = if_match.removeprefix("W/").strip('"')
@@ -65,12 +65,12 @@ async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | 
 
 
 def once_of(key: str | None, body: bytes) -> Once | None:
-    """The request's name for itself, if it brought one."""
+    """Return the request's Idempotency-Key with its body, or None if it has no key."""
     return None if key is None else Once(key, body)
 
 
 def required_once(key: str | None, body: bytes, first: str = "instance") -> Once:
-    """The same, of a request that may not go without; `first` is what a repeated one answers with."""
+    """Return the key with the body. Raises if there is no key; `first` names the object that a repeat returns."""
     if key is None:
         raise IdempotencyKeyRequired(
             Refused.KEY_REQUIRED(),
@@ -89,17 +89,17 @@ _TAKEN: dict[str, type[BaseModel]] = {"Problem": Problem}
 
 
 def takes(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
-    """Return the OpenAPI of a body that `body_of` reads, and add the body's shape to the document."""
+    """Return the OpenAPI of a body that `body_of` reads, and add the body's model to the document."""
     describe(model)
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
 def describe(model: type[BaseModel]) -> None:
-    """Add a shape to the OpenAPI document that no route names as its response."""
+    """Add a model that no route names as its response to the OpenAPI document."""
     _TAKEN[model.__name__] = model
 
 
 def shapes_taken() -> tuple[type[BaseModel], ...]:
-    """Return every shape that routes read or `describe` named."""
+    """Return every model that routes read or that `describe` named."""
     return tuple(_TAKEN.values())

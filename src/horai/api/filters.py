@@ -1,4 +1,4 @@
-"""What a filter says, in queries and bodies, as the store takes it."""
+"""Filters of queries and bodies, translated for the store."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,7 +16,7 @@ DEEPEST = 10
 
 
 def states_of(words: str) -> frozenset[State]:
-    """The states that are named, by commas; `Invalid` for a word that is none."""
+    """Return the states of a comma-separated list. Raises `Invalid` for a word that names no state."""
     states: set[State] = set()
     for word in words.split(","):
         named = states_named(word.strip())
@@ -28,7 +28,7 @@ def states_of(words: str) -> frozenset[State]:
 
 @dataclass(frozen=True, slots=True)
 class FilterValues:
-    """What a request names beside the words of its filter."""
+    """The values of a request that are not fields of its filter."""
 
     states: frozenset[State]
     job: str | None = None
@@ -36,7 +36,7 @@ class FilterValues:
 
 
 async def instances_meant(scope: Scope, asked: Narrowed, meant: FilterValues) -> InstanceFilter:
-    """Which instances a request is about; `NotFound` for a job that is not there."""
+    """Return the filter for the instances that a request means. Raises `NotFound` if its job does not exist."""
     async with acquire(scope.pool) as connection:
         job_id = None if meant.job is None else (await require_job(connection, scope, meant.job)).id
         now = None if asked.when is None else await nodes.database_time(connection)
@@ -63,7 +63,7 @@ def _parted(only: InstanceFilter, now: datetime, *, is_planned: bool) -> Instanc
 
 
 def payload_field(written: str) -> PayloadField:
-    """`order.id=17`; `Invalid` where no member is named."""
+    """Parse a payload filter such as `order.id=17`. Raises `Invalid` if it names no member."""
     path, sign, value = written.partition("=")
     names = tuple(name.strip() for name in path.split("."))
     if not sign or not all(names) or len(names) > DEEPEST:

@@ -1,7 +1,7 @@
-"""What stands before every route: who may speak to a server without keys, and marks on every answer.
+"""The outermost layer of the API: it refuses requests of foreign web pages and adds headers to every response.
 
-A server on loopback serves without a key, so a web page in the user's browser must not be able to speak to it: a name
-that merely resolves to loopback (DNS rebinding) and a foreign origin are turned away.
+A server on loopback serves without a key, so a web page in the user's browser must not be able to call it: the guard
+refuses a host name that merely resolves to loopback (DNS rebinding) and a foreign origin.
 """
 
 import re
@@ -30,13 +30,13 @@ _SECURITY = {
 
 
 class Guard:
-    """The outermost layer."""
+    """The outermost ASGI application."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on, or turns it away."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -63,13 +63,13 @@ class Guard:
         try:
             await self._app(scope, receive, send_marked)
         except ClientDisconnect:
-            return  # counted by the protocol; no client is left to answer
+            return  # the protocol has counted it, and no client is left to answer
         except Exception as error:
             if has_started:
                 raise
             await problem_response(Request(scope), error)(scope, receive, send_marked)
         finally:
-            scope.get("state", {}).clear()  # it has the body, and the objects of a request form cycles, collected late
+            scope.get("state", {}).clear()  # it holds the body, and objects of a request form cycles, collected late
 
 
 def _host_of(origin: str) -> str | None:
@@ -80,7 +80,7 @@ def _host_of(origin: str) -> str | None:
 
 
 def refused(method: str, headers: Headers) -> HoraiError | None:
-    """Why a request is turned away, if it is."""
+    """Return the error to refuse a request with, or None."""
     if len(headers.getlist("host")) > 1:
         return Malformed(Refused.TWO_HOSTS(), Hint.CHECK_CLIENT())
     host = headers.get("host", "")

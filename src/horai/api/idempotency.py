@@ -1,4 +1,4 @@
-"""Idempotency-Key on every route that writes: the first request of a key takes effect, a repeat gets its answer again."""
+"""Idempotency-Key on every route that writes: the first request takes effect, a repeat gets the same response."""
 
 import hashlib
 from collections.abc import Callable, Coroutine
@@ -23,7 +23,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class RepeatSafe(APIRoute):
-    """A route whose writes take a key. One that declares the header takes the key itself: a create or a trigger."""
+    """A route whose writes accept a key. Routes that declare the header (create, trigger) handle the key themselves."""
 
     def get_route_handler(self) -> Handler:
         """Wrap the handler of a write."""
@@ -53,7 +53,7 @@ async def _once(request: Request, key: str, handle: Handler) -> Response:
 
 
 async def _answered(request: Request, handle: Handler) -> Response:
-    """The answer to keep. A refusal is kept only if it has written something: another may be corrected and sent again."""
+    """Return the response to store. An error is stored only if it took effect; others the client may fix and resend."""
     try:
         return await handle(request)
     except HoraiError as error:
@@ -68,14 +68,14 @@ def _kept(answered: Response) -> KeptAnswer:
 
 
 def _verb(request: Request) -> str:
-    """The method and the address as it was sent; the same key at another address is another key."""
+    """Return the method and the path as sent. The same key on another path is another key."""
     path = request.scope["raw_path"].decode("latin-1")
     text = f"{request.method} {path}"
     return text if len(text) <= LONGEST_VERB else f"{text[:100]} sha256={hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _sent(request: Request, key: str) -> Once | None:
-    """The key with the query and the body, as far as the route reads one; None for a dry run."""
+    """Return the key with the query and, if the route reads one, the body. Return None for a dry run."""
     if getattr(request.state, "is_dry_run", False):
         return None
     return Once(key, request.scope["query_string"] + b"\n" + getattr(request.state, "body", b""))

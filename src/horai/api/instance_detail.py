@@ -1,4 +1,4 @@
-"""One instance with all that is known of it: its attempts, what their functions said, its timeline."""
+"""One instance with its attempts, their progress notes and its timeline."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from horai.db.instance_relations import Kin, RunOf, Successors
 from horai.db.pool import Connection
 
 NOTES_READ = 3_000
-"""Of an instance, the last ones: more than one attempt can leave, so that those of its last attempt are all there."""
+"""The last notes of an instance. One attempt can write fewer, so the notes of its last attempt are complete."""
 LINES_SHOWN = 500
-"""Of each attempt, the last ones."""
+"""The last log lines of each attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceFacts:
-    """What the database knows of one instance beside its row."""
+    """The facts about one instance that are not in its row."""
 
     attempts: Sequence[AttemptRow] = ()
     events: Sequence[EventRow] = ()
@@ -32,7 +32,7 @@ class InstanceFacts:
 
 
 async def known_of(connection: Connection, row: InstanceRow) -> InstanceFacts:
-    """Asked after the row was read: what has happened since may show in here already."""
+    """Read the facts after the row: they may already show changes that the row does not."""
     run = await instance_relations.run_of_instance(connection, row.id)
     return InstanceFacts(
         await instance_queries.attempts_of(connection, row.id),
@@ -45,7 +45,7 @@ async def known_of(connection: Connection, row: InstanceRow) -> InstanceFacts:
 
 
 def instance_detail(row: InstanceRow, known: InstanceFacts) -> dict[str, Any]:
-    """An instance with its attempts and its timeline."""
+    """Return the JSON of an instance with its attempts and its timeline."""
     said: dict[int, list[ProgressNote]] = {}
     for note in known.notes:
         said.setdefault(note.fence, []).append(note)
@@ -92,7 +92,7 @@ def _timeline(row: InstanceRow, events: Sequence[EventRow]) -> list[dict[str, An
 def _tried(
     row: InstanceRow, attempts: Sequence[AttemptRow], said: Mapping[int, Sequence[ProgressNote]]
 ) -> list[dict[str, Any]]:
-    """In order; those that were given back only where notes tell of them."""
+    """Return the attempts in order. Released attempts are included only if they have notes."""
     tried = [_attempt_json(attempt) for attempt in attempts]
     if (own := _own_attempt(row)) and not any(a["fence"] == row.fence and not a["late"] for a in tried):
         tried.append(own)
@@ -116,7 +116,7 @@ def _attempt_json(row: AttemptRow) -> dict[str, Any]:
 
 
 def _own_attempt(row: InstanceRow) -> dict[str, Any] | None:
-    """The attempt that the row itself tells of: running, or the last one of what is final."""
+    """Return the attempt that the row itself describes: the running one, or the last one of a final instance."""
     if row.claimed_at is None or row.state not in {State.RUNNING, *FINAL}:
         return None
     return {
@@ -132,7 +132,7 @@ def _own_attempt(row: InstanceRow) -> dict[str, Any] | None:
 
 
 def _given_back(note: ProgressNote) -> dict[str, Any]:
-    """An attempt that ended as if it had not been: the row has no memory of it, its function has spoken."""
+    """Return a released attempt. The row does not record it, but its function has written notes."""
     nothing = dict.fromkeys(("startedAt", "finishedAt", "errorCode", "errorMsg"))
     return {"attempt": note.attempt, "fence": note.fence, "outcome": "RELEASED", "late": False, **nothing}
 
@@ -140,7 +140,7 @@ def _given_back(note: ProgressNote) -> dict[str, Any]:
 def _attributed(
     tried: Sequence[dict[str, Any]], said: Mapping[int, Sequence[ProgressNote]]
 ) -> Iterator[tuple[dict[str, Any], Sequence[ProgressNote]]]:
-    """Notes are shown once: with the attempt itself, not again with what it came to too late."""
+    """Pair each attempt with its notes. A late outcome gets none if the attempt itself is listed: notes appear once."""
     in_time = {attempt["fence"] for attempt in tried if not attempt["late"]}
     for attempt in tried:
         is_told = attempt["late"] and attempt["fence"] in in_time

@@ -1,11 +1,11 @@
-"""Read ids of instances from paths."""
+"""Ids of instances in paths."""
 
 from horai.core.errors import NotFound
 from horai.text import Hint, Refused
 
 
 def instance_id_of(text: str) -> int:
-    """Read the id of an instance in a path; `NotFound` for anything else."""
+    """Parse the id of an instance in a path. Raises `NotFound` if it is not an id."""
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise NotFound(Refused.NO_INSTANCE_NAMED(instance=text[:40]), Hint.LISTED_AT(path="/api/v1/instances"))
     return int(text)

@@ -1,4 +1,4 @@
-"""Rows as public JSON. Payloads and results pass through to the letter, never parsed."""
+"""Rows as public JSON. Payloads and results pass through unchanged and unparsed."""
 
 import base64
 import binascii
@@ -32,17 +32,17 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A JSON answer."""
+    """Return a JSON response that must not be cached."""
     return Response(msgspec.json.encode(content), status, {**NO_STORE, **(headers or {})}, "application/json")
 
 
 def raw(text: str | None) -> msgspec.Raw | None:
-    """JSON text as it is."""
+    """Return JSON text for output without parsing it."""
     return None if text is None else msgspec.Raw(text.encode())
 
 
 def job_json(job: JobRow) -> dict[str, Any]:
-    """A job as it is."""
+    """Return the JSON of a job."""
     return {
         "id": str(job.id),
         "misfire": "once",
@@ -61,7 +61,7 @@ def job_json(job: JobRow) -> dict[str, Any]:
 
 
 def instance_json(row: InstanceRow) -> dict[str, Any]:
-    """An instance, without its attempts."""
+    """Return the JSON of an instance, without its attempts."""
     return {
         "id": str(row.id),
         "job": row.job,
@@ -95,7 +95,7 @@ def instance_json(row: InstanceRow) -> dict[str, Any]:
 
 
 def glimpse_json(glimpse: Glimpse) -> dict[str, Any]:
-    """An instance as a mark in a row of many."""
+    """Return the few fields of an instance that a list of jobs shows."""
     return {
         "id": str(glimpse.id),
         "state": glimpse.state.name,
@@ -106,13 +106,13 @@ def glimpse_json(glimpse: Glimpse) -> dict[str, Any]:
 
 
 def nodes_json(live: Sequence[NodeInfo], leases: Sequence[ShardInfo]) -> list[dict[str, Any]]:
-    """The live nodes, each with how many shards it holds."""
+    """Return the JSON of the live nodes, each with the number of its shards."""
     held = Counter((lease.node, lease.duty) for lease in leases)
     return [{**_node_json(node), "shards": {d: held[node.incarnation, d] for d in Duty}} for node in live]
 
 
 def shard_json(lease: ShardInfo) -> dict[str, Any]:
-    """A shard's lease."""
+    """Return the JSON of a shard's lease."""
     return {
         "name": lease_name(lease.duty, lease.shard),
         "duty": lease.duty,
@@ -125,7 +125,7 @@ def shard_json(lease: ShardInfo) -> dict[str, Any]:
 
 
 def lost_node_json(node: LostNode) -> dict[str, Any]:
-    """A node that missed its lease."""
+    """Return the JSON of a node that missed its lease."""
     return {
         "incarnation": str(node.incarnation),
         "name": node.name,
@@ -158,18 +158,18 @@ def _node_json(node: NodeInfo) -> dict[str, Any]:
 
 
 def instance_page(page: InstancePage) -> dict[str, Any]:
-    """A page; the cursor is null on the last one."""
+    """Return the JSON of a page of instances. The cursor is null on the last page."""
     cursor = None if page.next is None else cursor_after(*page.next)
     return {"items": [instance_json(row) for row in page.rows], "nextCursor": cursor}
 
 
 def cursor_after(at: datetime, id_: int) -> str:
-    """Where the page after this row begins, in a list by time and id."""
+    """Return the cursor of the page after this row, in a list by time and id."""
     return page_cursor(f"{_micros(at)}.{id_}")
 
 
 def instance_cursor(cursor: str | None) -> tuple[datetime, int]:
-    """Where a page of instances, or of dead letters, begins."""
+    """Decode the cursor of a page of instances or dead letters. Raises `Invalid` for any other text."""
     if cursor is None:
         return LAST
     match = _CURSOR.fullmatch(decode_cursor(cursor))
@@ -182,13 +182,13 @@ def instance_cursor(cursor: str | None) -> tuple[datetime, int]:
 
 
 def job_page(rows: Sequence[JobRow], limit: int) -> dict[str, Any]:
-    """A page of jobs."""
+    """Return the JSON of a page of jobs."""
     cursor = page_cursor(str(rows[-1].id)) if len(rows) == limit else None
     return {"items": [job_json(row) for row in rows], "nextCursor": cursor}
 
 
 def job_cursor(cursor: str | None) -> int:
-    """Where a page of jobs, or of queues, begins."""
+    """Decode the cursor of a page of jobs or queues. Raises `Invalid` for any other text."""
     if cursor is None:
         return 0
     text = decode_cursor(cursor)
@@ -198,7 +198,7 @@ def job_cursor(cursor: str | None) -> int:
 
 
 def chain_page(entries: Sequence[ChainEntry], limit: int) -> dict[str, Any]:
-    """A page of what happened to a key."""
+    """Return the JSON of a page of a key's history."""
     last = entries[-1].link if len(entries) == limit else None
     cursor = None if last is None else page_cursor(f"{_micros(last.at)}.{last.instance_id}.{last.seq}")
     return {"items": [_chain_json(entry) for entry in entries], "nextCursor": cursor}
@@ -217,7 +217,7 @@ def _chain_json(entry: ChainEntry) -> dict[str, Any]:
 
 
 def chain_cursor(cursor: str | None) -> Link:
-    """Behind what a page of a key's history begins."""
+    """Decode the cursor of a page of a key's history: the page begins after this link."""
     if cursor is None:
         return FIRST
     match = re.fullmatch(r"(\d{1,18})\.(\d{1,18})\.(\d{1,10})", decode_cursor(cursor))
@@ -230,7 +230,7 @@ def chain_cursor(cursor: str | None) -> Link:
 
 
 def queue_json(queue: QueueRow, load: QueueLoad) -> dict[str, Any]:
-    """A queue as it is; with a limit its slots tell what is running, without one its load."""
+    """Return the JSON of a queue. With a limit, its permits give `running`; without one, its load does."""
     return {
         "name": queue.name,
         "priority": queue.settings.priority_in_force.name,
@@ -245,7 +245,7 @@ def queue_json(queue: QueueRow, load: QueueLoad) -> dict[str, Any]:
 
 
 def queue_page(rows: Sequence[QueueRow], loads: Mapping[int, QueueLoad], limit: int) -> dict[str, Any]:
-    """A page of queues."""
+    """Return the JSON of a page of queues."""
     cursor = page_cursor(str(rows[-1].id)) if len(rows) == limit else None
     return {"items": [queue_json(row, loads.get(row.id, QueueLoad())) for row in rows], "nextCursor": cursor}
 
@@ -262,12 +262,12 @@ def _micros(instant: datetime) -> int:
 
 
 def page_cursor(text: str) -> str:
-    """A position as it is handed out."""
+    """Encode a position as a cursor."""
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, encoding: str = "ascii") -> str:
-    """Read a position that `page_cursor` made; `Invalid` for any other text."""
+    """Decode a cursor that `page_cursor` made. Raises `Invalid` for any other text."""
     try:
         return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode(encoding)
     except (binascii.Error, ValueError) as error:

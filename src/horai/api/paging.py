@@ -1,4 +1,4 @@
-"""How lists are paged."""
+"""The query parameters of paged lists."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ LAST = 2**63 - 1
 
 
 class PageQuery(Model):
-    """How a list is paged; what narrows it is added to this."""
+    """The page of a list; subclasses add filters."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 
@@ -22,5 +22,5 @@ class PageQuery(Model):
 
     @property
     def before(self) -> int:
-        """The id that a page lies behind, in a list whose newest come first."""
+        """Return the id that all ids of the page are below, in a list with the newest first."""
         return LAST if self.cursor is None else job_cursor(self.cursor)

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems, translated here and nowhere else."""
+"""Errors as RFC 9457 problems. Only this module translates them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,11 +31,11 @@ FULL: tuple[type[Exception], ...] = (
     asyncpg.PostgresIOError,
     *RETRIED,
 )
-"""The database answers but cannot write now."""
+"""Errors of a database that answers but cannot write now."""
 
 
 def problem(error: HoraiError) -> JSONResponse:
-    """The answer that tells of an error."""
+    """Return the problem response for an error."""
     extra = dict(error.extra)
     retry_after = extra.pop("retryAfter", None)
     content: dict[str, Any] = {
@@ -60,7 +60,7 @@ def _field_problem(fault: FieldError) -> dict[str, Any]:
 
 
 def _printable(value: Any) -> Any:
-    """A hostile text may hold what UTF-8 cannot: it is shown with replacements, and never fails the answer."""
+    """Replace characters that UTF-8 cannot encode, so that hostile text never fails the response."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
@@ -71,7 +71,7 @@ def _printable(value: Any) -> Any:
 
 
 def translate(error: Exception) -> HoraiError:
-    """Any error as one of ours."""
+    """Return the `HoraiError` for any error."""
     match error:
         case HoraiError():
             return error
@@ -90,7 +90,7 @@ def translate(error: Exception) -> HoraiError:
 
 
 def _named_alone(found: Any) -> Any:
-    """A parameter by its name alone: where it was sent (`query`, `path`, `header`) is no part of it."""
+    """Strip the location (`query`, `path`, `header`) from a parameter's name."""
     return {**found, "loc": tuple(found["loc"])[1:] or found["loc"]}
 
 
@@ -103,7 +103,7 @@ def _http_error(error: HTTPException) -> HoraiError:
 
 
 def problem_response(request: Request, error: Exception) -> JSONResponse:
-    """The answer to any error, which is logged when it is ours."""
+    """Return the problem response for any error, and log it if its status is 500 or 503."""
     ours = translate(error)
     if ours.status == 500:
         log.error("request failed", path=request.url.path, method=request.method, exc_info=error)
@@ -116,14 +116,14 @@ def problem_response(request: Request, error: Exception) -> JSONResponse:
 
 
 def _allowed(request: Request) -> list[str]:
-    """The methods of this path. Each route knows only its own, so each is asked for all."""
+    """Return the methods of this path. Each route knows only its own methods, so ask every route for each method."""
     asked = [(method, {**request.scope, "method": method}) for method in METHODS]
     routes = request.app.router.routes
     return [method for method, scope in asked if any(route.matches(scope)[0] is Match.FULL for route in routes)]
 
 
 def install(app: FastAPI) -> None:
-    """Makes the errors we know of problems; what nobody foresaw reaches the guard, which does the same."""
+    """Register handlers that turn known errors into problems. The guard does the same for all other errors."""
 
     async def answer(request: Request, error: Exception) -> JSONResponse:
         return problem_response(request, error)

@@ -1,7 +1,7 @@
 """HTTP/1.1 on one connection, with limits on size and time that hold before a route is reached.
 
-uvicorn's protocol reads headers of any size, waits for them without a limit, and accepts any number of connections. This
-one refuses such requests with a problem document (400, 408, 431, 503) and closes the connection.
+uvicorn's protocol reads headers of any size, waits for them without a limit, and accepts any number of connections.
+`LimitedProtocol` refuses such requests with a problem document (400, 408, 431, 503) and closes the connection.
 """
 
 from typing import Any, cast
@@ -18,9 +18,9 @@ from horai.core.errors import Busy, HeadersTooLarge, HoraiError, Malformed, TooS
 from horai.text import Hint, Refused
 
 PIECE = 16 * 1024
-"""Bytes given to the parser at a time: limits are checked in between."""
+"""Bytes given to the parser at a time. The protocol checks limits between two pieces."""
 FRAMING_PER_BYTE = 16
-"""Bytes of chunk sizes and trailers allowed for every byte of a body, beside what headers may have."""
+"""Bytes of chunk sizes and trailers allowed per byte of a body, in addition to the limit of the headers."""
 PIPELINED = 16
 """Requests that may wait behind the one in progress."""
 LINGER = 1.0
@@ -63,7 +63,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._refuse(Abuse.TOO_MANY_CONNECTIONS, error, linger=False)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give back what the connection holds."""
+        """Release the connection's count and its body bytes."""
         if self._is_open and self._has_head and not self._is_refused and not self.cycle.response_complete:
             self._door.tally.note(Abuse.DISCONNECT, self.address)
         super().connection_lost(exc)
@@ -121,12 +121,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self._held = HeldBody()
 
     def on_url(self, url: bytes) -> None:
-        """Count the address with the headers."""
+        """Count the URL with the headers."""
         self._count_head(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a field; trailers are ignored: they must not become headers of the request."""
+        """Count a field. Ignore trailers: they must not become headers of the request."""
         self._count_head(len(name) + len(value) + 4)
         if self._has_head:
             return
@@ -140,7 +140,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._stop(Abuse.LARGE_HEADERS, self._headers_too_large())
 
     def on_headers_complete(self) -> None:
-        """Start the request; from now on the time for its body runs."""
+        """Start the request, and the time limit of its body."""
         self._has_head = True
         if len(self.pipeline) >= PIPELINED:
             self._stop(Abuse.NOT_HTTP, Malformed(Refused.NOT_HTTP(), Hint.CHECK_CLIENT()))
@@ -150,7 +150,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Pass a part of the body on, while the bodies of all requests fit into their limit."""
+        """Pass a part of the body on if the bodies of all requests fit into their limit."""
         self._body += len(body)
         if not self.cycle.response_complete and not self._door.hold(self._held, len(body)):
             says = Refused.NO_ROOM_FOR_BODY(most=self._door.limits.bodies_in_memory)
@@ -158,12 +158,12 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is complete."""
+        """Note that the request is complete."""
         self._is_open = False
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Give the client a moment to finish a body that is not read any more."""
+        """Give the client `LINGER` seconds to finish a body that the server no longer reads."""
         super().on_response_complete()
         if self.cycle.response_complete:
             self._door.set_idle(self)
@@ -181,7 +181,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._door.release(scope[HELD])
 
     def _watch(self) -> None:
-        """Look again when the time for what is being sent is over."""
+        """Set a timer for the deadline of the headers or the body."""
         if self._timer is None:
             self._timer = self.loop.call_at(self._deadline(), self._check_time)
 
@@ -223,14 +223,14 @@ class LimitedProtocol(HttpToolsProtocol):
         return HeadersTooLarge(says, Hint.SEND_FEWER_HEADERS())
 
     def _stop(self, kind: Abuse, error: HoraiError) -> None:
-        """Refuse from inside the parser: it passes no exception on, so that `_feed` answers."""
+        """Refuse from inside the parser. The parser does not pass exceptions on, so `_feed` answers."""
         self._refusal = (kind, error)
         raise error
 
     def _refuse(self, kind: Abuse | None, error: HoraiError, *, linger: bool = True) -> None:
-        """Answer with a problem, unless an answer is on its way, and close the connection.
+        """Answer with a problem, unless a response has started, and close the connection.
 
-        The kernel discards an answer when unread data is there at the close: with `linger` the client may read it first.
+        The kernel discards a response if unread data is left at the close; with `linger` the client can read it first.
         """
         self._is_refused = True
         if kind is not None:
@@ -254,7 +254,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def _written(error: HoraiError) -> bytes:
-    """The whole response to a request that no route has seen."""
+    """Return the complete response to a request that no route has seen."""
     response = problem(error)
     headers = [*response.raw_headers, (b"connection", b"close")]
     lines = b"".join(b"%b: %b\r\n" % field for field in headers)

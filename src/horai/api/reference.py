@@ -1,4 +1,4 @@
-"""The API reference at /docs: a page made from the OpenAPI document, without scripts and without other servers."""
+"""The API reference at /docs: a page made from the OpenAPI document, without scripts and external resources."""
 
 from collections.abc import Iterator
 from html import escape
@@ -16,13 +16,13 @@ th, td { text-align: left; vertical-align: top; padding: 0.1rem 1rem 0.1rem 0; }
 
 @router.get("/docs")
 async def docs(request: Request) -> Response:
-    """Show every operation with its parameters, body and answers."""
+    """Show every operation with its parameters, body and responses."""
     return Response("\n".join(_page(request.app.openapi())), media_type="text/html")
 
 
 @router.get("/docs.css")
 async def docs_style() -> Response:
-    """The style of the reference: the content security policy forbids inline styles."""
+    """Return the style sheet of the reference: the content security policy forbids inline styles."""
     return Response(STYLE, media_type="text/css")
 
 
@@ -66,7 +66,7 @@ def _schema(name: str, schema: dict[str, Any]) -> Iterator[str]:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    """A type in a few words, with a link to the schema it names."""
+    """Return the HTML of a type, with a link to the schema that it names."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rsplit("/", 1)[1])
         return f'<a href="#schema-{name}">{name}</a>'

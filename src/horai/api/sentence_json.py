@@ -6,12 +6,12 @@ from horai.text.phrase import Phrase
 
 
 def sentence_fields(name: str, text: str | None) -> dict[str, Any]:
-    """A text under its name and, where it is a sentence of ours, which one under `<name>Said`."""
+    """Return a text under its name and, for a `Phrase`, its code and parameters under `<name>Said`."""
     return {name: str(text), f"{name}Said": sentence_json(text)} if isinstance(text, Phrase) else {name: text}
 
 
 def sentence_json(phrase: Phrase) -> dict[str, Any]:
-    """A sentence, and those within it."""
+    """Return the JSON of a sentence and of the sentences in its parameters."""
     params = {name: _param_json(value) for name, value in phrase.params.items()}
     return {"code": phrase.code, "text": str(phrase), "params": params}
 

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a request, in our words."""
+"""Pydantic's validation errors as sentences of Horai."""
 
 from collections.abc import Mapping
 
@@ -34,11 +34,11 @@ _SENTENCES: Mapping[str, Misshapen] = {
     "years": Misshapen.NOT_IN_YEARS,
     "plain": Misshapen.NOT_PLAIN,
 }
-"""Pydantic's kinds of errors, and our own of wire/fields.py."""
+"""Sentences by error type: pydantic's, and our own of wire/fields.py."""
 
 
 def misshapen(error: ErrorDetails) -> Phrase:
-    """One of our sentences; what none is for is told as pydantic tells it."""
+    """Return our sentence for an error, or pydantic's message if we have none."""
     shape = _SENTENCES.get(error["type"])
     if shape is None:
         return Wrong.AS_SAID(text=error["msg"].removeprefix("Value error, "))

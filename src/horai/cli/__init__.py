@@ -1,30 +1,6 @@
-"""The command line: stdout is data, stderr is talk.
+"""The command line of Horai: data goes to stdout, messages go to stderr.
 
-    main          the table of commands, and what an error looks like to a user
-    lazy          commands are imported when they are called
-    up, node      a node; company is what `horai up` brings with it
-    worker        an application's functions; working runs them, reloading on the newest code
-    check         an application before it is deployed; survey finds, findings prints
-    references    `module:app` on the command line; apps imports it
-    serving       runs any of them until a signal; processes keeps further ones, logs says where their words go
-    migrate, db   the database of a place; database opens it
-    jobs          verbs of jobs; creation makes one, triggering runs one and waits, coming says when one fires,
-                  backfilling runs slots of its past
-    backfills     verbs of backfills
-    schedules     when a job would fire
-    instances     verbs of instances; history is what happened to a key
-    entities      verbs of refresh jobs' entities
-    dlq           verbs of dead letters
-    workflows     verbs of workflows and their runs
-    source        event sources; streaming takes from one that lasts, taking from a file and from what was parked
-    health        how the scheduler is doing
-    flags         the flags that several commands share; time_flags those that say when
-    documents     JSON that people give
-    client        the REST surface, over urllib
-    views, show   what an answer looks like to people
-    errors        what can go wrong here
-
-Imports inside functions are for laziness only, and only in what runs nodes and workers or works on the database: the node
-and the database driver take a second or two to import, rich a tenth of one, and `--help` and shell completion must not
-wait for them.
+Commands are in `cli/commands`: a module NAME_VERB serves `horai NAME VERB`, or is a part of `horai NAME`.
+Imports inside functions are allowed in commands that run nodes or workers or open the database: the node and the
+database driver take 1 to 2 s to import, rich 0.1 s, and `--help` and shell completion must not wait for them.
 """

@@ -1,4 +1,4 @@
-"""The application that `module:app` names, imported as Python does in this directory."""
+"""The application that `module:app` names, imported as Python imports it in this directory."""
 
 import importlib
 import traceback
@@ -19,7 +19,7 @@ NOT_THEIRS = (str(Path(horai.__file__).parent), "<frozen importlib", importlib._
 
 
 def load_app(reference: Reference) -> Horai:
-    """The application, its module imported; whatever is wrong with either is told with a way out."""
+    """Import the module and return its application. Raises `CommandFailed` with a hint if either is wrong."""
     look_here_first()
     _set_up_django()
     module = _import(reference.module)
@@ -45,7 +45,7 @@ def _set_up_django() -> None:
 def _applications_in(module: ModuleType, reference: Reference) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Horai)]
     if not names:
-        return 'It has no application: app = Horai("shop") makes one.'
+        return 'It has no application: app = Horai("shop") creates one.'
     meant = get_close_matches(reference.name, names, 1) or (names if len(names) == 1 else [])
     if meant:
         return f"Did you mean {reference.module}:{meant[0]}?"
@@ -64,7 +64,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _refuse_import(name: str, error: BaseException) -> NoReturn:
-    """Says what went wrong and where in the user's code; a fault that we found ourselves in our own words."""
+    """Raise `CommandFailed` with the error and the lines of the user's code; a `HoraiError` keeps its text and hint."""
     where = _places(error)[-PLACES_SHOWN:]
     if isinstance(error, HoraiError):
         raise CommandFailed(error.detail, error.hint, where) from error
@@ -73,7 +73,7 @@ def _refuse_import(name: str, error: BaseException) -> NoReturn:
 
 
 def _places(error: BaseException) -> list[str]:
-    """The lines of code that led to the error, the last one last, without those of the way there and of Horai's."""
+    """Return the lines of code that led to the error, innermost last, without those of importlib and Horai."""
     frames = [
         (frame.filename, frame.lineno, frame.line)
         for frame in traceback.extract_tb(error.__traceback__)

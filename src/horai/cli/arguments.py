@@ -1,4 +1,4 @@
-"""Hide passwords that were given on the command line: `ps` shows a process's arguments to every user of the machine."""
+"""Hides passwords on the command line: `ps` shows the arguments of a process to every user of the machine."""
 
 import ctypes
 import re
@@ -9,9 +9,9 @@ _PASSWORDS = re.compile(rb"(?:://[^\s:/@?\0]*:|[?&](?:ssl)?password=)([^\s@&\0]+
 
 
 def hide_passwords() -> bool:
-    """Overwrite the passwords of URLs in this process's arguments; return whether none is left to see.
+    """Overwrite the passwords of URLs in this process's arguments; return whether none is visible any longer.
 
-    The arguments that Python has read stay as they are. Works on Linux, where the kernel shows the process's own memory.
+    `sys.argv` stays as it is. This works on Linux, where the kernel shows the arguments from the process's own memory.
     """
     given = "\0".join(sys.argv).encode(errors="surrogateescape")
     if not _PASSWORDS.search(given):

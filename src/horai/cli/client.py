@@ -1,6 +1,6 @@
-"""A small client of the REST surface: urllib, no proxies, no redirects, bytes in and bytes out.
+"""A small client of the REST API: urllib, no proxies, no redirects, bytes in and bytes out.
 
-Answers stay bytes until someone wants to look inside: `--json` prints them as they came.
+Responses stay bytes until a command decodes them: `--json` prints them unchanged.
 """
 
 import http.client
@@ -26,7 +26,7 @@ LONGEST_PAGE = 500
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The key is for the server it was given for, not for where that one points."""
+    """A handler that follows no redirects: the API key is only for the server it was given for."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
@@ -41,7 +41,7 @@ class _Page(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class RestClient:
-    """Speaks to one server, with a key if there is one."""
+    """A client of one server, with an API key if there is one."""
 
     server: str
     api_key: str | None = None
@@ -49,7 +49,7 @@ class RestClient:
     def call(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
-        """The body of a good answer; anything else is a `CommandFailed`."""
+        """Send a request and return the body of a successful response. Raises `CommandFailed` otherwise."""
         data = None if body is None else msgspec.json.encode(body)
         named = {"Accept": "application/json", "User-Agent": f"horai/{__version__}", **(headers or {})}
         if data is not None:
@@ -67,7 +67,7 @@ class RestClient:
             raise _unreachable(self.server, error) from error
 
     def page(self, path: str, query: Mapping[str, str | int | None], everything: bool) -> bytes:
-        """A list's first page, or with `everything` all of its pages as one."""
+        """Return the first page of a list, or with `everything` all of its pages as one."""
         limit = query.get("limit") or (LONGEST_PAGE if everything else None)
         answer = self.call("GET", path + _query({**query, "limit": limit}))
         if not everything:
@@ -82,22 +82,24 @@ class RestClient:
 
 
 def client_of(server: str, api_key: str | None) -> RestClient:
-    """The client that the flags and the environment describe."""
+    """Return the client that the flags and the environment describe."""
     try:
         parts = urlsplit(server)
         is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 0) >= 0
     except ValueError:
         is_address = False
     if not is_address or not server.isascii() or not server.isprintable() or " " in server or "?" in server:
-        raise BadUsage(f"{server!r} is no server's address.", "Write one such as http://127.0.0.1:8470.")
+        raise BadUsage(f"{server!r} is not the address of a server.", "Write one such as http://127.0.0.1:8470.")
     key = api_key or secret("HORAI_API_KEY", os.environ)
     if key is not None and not (key.isascii() and key.isprintable()):
-        raise BadUsage("The API key holds characters that no key has.", "Check HORAI_API_KEY or HORAI_API_KEY_FILE.")
+        raise BadUsage(
+            "The API key has characters that are not printable ASCII.", "Check HORAI_API_KEY or HORAI_API_KEY_FILE."
+        )
     return RestClient(server.rstrip("/"), key)
 
 
 def path_of(*parts: str) -> str:
-    """A path under /api/v1, each part quoted."""
+    """Return a path under /api/v1 with each part quoted."""
     return "/".join(["/api/v1", *(quote(part, safe="", errors="surrogateescape") for part in parts)])
 
 
@@ -126,14 +128,15 @@ def _refused(server: str, status: int, body: bytes) -> CommandFailed:
 
 
 def _foreign(server: str, what: str) -> CommandFailed:
-    return CommandFailed(f"{server} answered with {what}, not as Horai does.", "Check --server or HORAI_SERVER.")
+    return CommandFailed(f"{server} answered with {what}: it is not a Horai server.", "Check --server or HORAI_SERVER.")
 
 
 def _unreachable(server: str, error: Exception) -> CommandFailed:
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, TimeoutError):
         return CommandFailed(
-            f"{server} did not answer within {TIMEOUT:g} s.", "It may have done it: look before you repeat."
+            f"{server} did not answer within {TIMEOUT:g} s.",
+            "The request may have taken effect: check before you repeat it.",
         )
     if isinstance(reason, ConnectionRefusedError):
         return CommandFailed(f"no server answers at {server}", "start one with `horai up`, or set HORAI_SERVER")

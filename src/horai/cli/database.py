@@ -1,4 +1,4 @@
-"""The database of a place, opened for one command. An embedded one that does not run is started, and stopped after."""
+"""A database, opened for one command. An embedded database that is not running is started, and then stopped."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -17,13 +17,13 @@ from horai.logs import write_to_stderr
 
 
 async def apply_migrations(place: DatabaseLocation, *, dry_run: bool) -> list[Migration]:
-    """What was applied, or with `dry_run` would be."""
+    """Apply the pending migrations and return them. With `dry_run`, return them without applying any."""
     async with _opened(place, may_create=not dry_run) as connection:
         return await migrate(connection, dry_run=dry_run)
 
 
 async def find_violations(place: DatabaseLocation) -> list[Finding]:
-    """One finding per invariant."""
+    """Check every invariant and return one finding for each. Raises `CommandFailed` if migrations are missing."""
     async with _opened(place, may_create=False) as connection:
         if missing := await pending_migrations(connection):
             raise CommandFailed(f"The database lacks {len(missing)} migrations.", "horai migrate applies them.")
@@ -39,10 +39,10 @@ async def _opened(place: DatabaseLocation, *, may_create: bool) -> AsyncGenerato
         try:
             yield connection
         except (asyncpg.PostgresError, *GONE) as error:
-            raise CommandFailed(f"The database did not do it: {error}.") from error
+            raise CommandFailed(f"The database refused the command: {error}.") from error
 
 
 def _require_database(place: DatabaseLocation) -> None:
     directory = directory_of(place)
     if place.url is None and not Area.at(directory).lock.exists():
-        raise CommandFailed(f"There is no database in {directory}.", "horai up and horai migrate make one.")
+        raise CommandFailed(f"There is no database in {directory}.", "horai up and horai migrate create one.")

@@ -1,4 +1,4 @@
-"""JSON that people give: on the command line, in a file, on stdin. What is theirs is passed on to the letter."""
+"""JSON that users give on the command line, in a file or on stdin. Values are passed on unchanged."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ Members = dict[str, msgspec.Raw]
 
 
 def payload_of(text: str | None) -> Members:
-    """The member `payload`, if there is one."""
+    """Return the member `payload`, or no member without a payload."""
     if text is None:
         return {}
     try:
@@ -23,7 +23,7 @@ def payload_of(text: str | None) -> Members:
 
 
 def read_document(file: Path) -> Members:
-    """The members of the JSON object in a file; `-` is stdin."""
+    """Return the members of the JSON object in a file; `-` is stdin."""
     try:
         text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:
@@ -32,4 +32,4 @@ def read_document(file: Path) -> Members:
         return msgspec.json.decode(text, type=Members)
     except msgspec.DecodeError as error:
         where = "stdin" if str(file) == "-" else str(file)
-        raise BadUsage(f"{where} holds no JSON object: {error}.", "One job is one object.") from error
+        raise BadUsage(f"{where} is not a JSON object: {error}.", "One job is one object.") from error

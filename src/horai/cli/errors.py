@@ -1,4 +1,4 @@
-"""What a command says when it cannot do what it was asked."""
+"""The errors of commands, and their lines on stderr."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _SUGGESTION = re.compile(r"(?P<what>.*?) (?:(?P<meant>Did you mean .*\?)|\(Possi
 
 
 class CommandFailed(Exception):
-    """The request failed: exit code 1. `also` are further error lines; `problem` is the server's answer, if it gave one."""
+    """The request failed: exit code 1. `also` has further error lines; `problem` is the server's problem, if any."""
 
     exit_code = 1
     code = "CLI_FAILED"
@@ -36,7 +36,7 @@ class CommandFailed(Exception):
 
 
 class NotThere(CommandFailed):
-    """The server knows nothing of that name."""
+    """The server answered 404: it has no object of that name."""
 
 
 class BadUsage(CommandFailed):
@@ -48,12 +48,12 @@ class BadUsage(CommandFailed):
 
 
 def refuse_flag(flag: str, message: str) -> NoReturn:
-    """A flag's value is wrong, in the words of the parser."""
+    """Raise the parser's error for a wrong value of a flag."""
     raise typer.BadParameter(message, param_hint=f"'{flag}'")
 
 
 def as_failure(error: Exception) -> CommandFailed:
-    """Any error as one of ours."""
+    """Return the `CommandFailed` for any error."""
     match error:
         case CommandFailed():
             return error
@@ -65,16 +65,16 @@ def as_failure(error: Exception) -> CommandFailed:
             return _misused(error)
         case _:
             words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            return CommandFailed(words, "This is not expected. Set HORAI_DEBUG=1 to see where it happened.")
+            return CommandFailed(words, "This error is unexpected. Set HORAI_DEBUG=1 to see the traceback.")
 
 
 def _misused(error: typer.TyperException) -> BadUsage:
-    """What the parser says, with its suggestion as the hint."""
+    """Return the parser's message, with its suggestion as the hint."""
     message = error.format_message()
     if found := _SUGGESTION.fullmatch(message):
         return BadUsage(found["what"], found["meant"] or f"Did you mean {found['options']}?")
     context = getattr(error, "ctx", None)
-    return BadUsage(message, f"{context.command_path} --help says how." if context else None)
+    return BadUsage(message, f"{context.command_path} --help shows the usage." if context else None)
 
 
 def _problem_of(error: HoraiError) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _problem_of(error: HoraiError) -> dict[str, Any]:
 
 
 def json_of(failure: CommandFailed) -> str:
-    """Return the failure as a problem object on one line, as RFC 9457 has it, with its `exitCode`."""
+    """Return the failure as an RFC 9457 problem object on one line, with its `exitCode`."""
     problem = dict(failure.problem or {"title": failure.title, "code": failure.code, "detail": failure.detail})
     if failure.hint:
         problem["hint"] = failure.hint
@@ -93,13 +93,13 @@ def json_of(failure: CommandFailed) -> str:
 
 
 def lines_of(failure: CommandFailed) -> list[str]:
-    """`error:` and `hint:` lines."""
+    """Return the `error:` and `hint:` lines of a failure."""
     told = [f"error: {detail}" for detail in (failure.detail, *failure.also)]
     return [one_line(line) for line in (*told, *([f"hint: {failure.hint}"] if failure.hint else []))]
 
 
 def one_line(text: str) -> str:
-    """Text of any origin, harmless to a terminal and on one line."""
+    """Return text of any origin on one line, with control characters escaped for the terminal."""
     return _UNSAFE.sub(_escaped, text.replace("\r\n", "\n").replace("\n", " "))
 
 

@@ -1,7 +1,7 @@
 """The flags that several commands share.
 
-A setting describes the environment: where a server is, how a process works, what output is read by. It has an
-environment variable, HORAI_<FLAG>. A flag says what one call is about (a filter, a time, a payload); it has none, so that
+A setting describes the environment, such as the server, the process or the output format. It has an
+environment variable, HORAI_<FLAG>. A flag describes one call (a filter, a time, a payload); it has no variable, so that
 a variable such as HORAI_QUEUE, which belongs to another program, does not change the result.
 """
 
@@ -19,7 +19,7 @@ DEFAULT_SERVER = "http://127.0.0.1:8470"
 
 
 def flag(*names: str, about: str, metavar: str | None = None, limits: tuple[int, int] | None = None) -> Any:
-    """Make an option of one call, without an environment variable."""
+    """Return an option of one call, without an environment variable."""
     low, high = limits or (None, None)
     return typer.Option(*names, help=about, metavar=metavar, min=low, max=high)
 
@@ -27,23 +27,27 @@ def flag(*names: str, about: str, metavar: str | None = None, limits: tuple[int,
 def setting(
     name: str, *, about: str, metavar: str | None = None, env: str | None = None, limits: tuple[int, int] | None = None
 ) -> Any:
-    """Make an option with an environment variable, which is named after it unless `env` names it."""
+    """Return an option with an environment variable: `env`, or one named after the option."""
     low, high = limits or (None, None)
     variable = env or "HORAI_" + name.removeprefix("--").replace("-", "_").upper()
     return typer.Option(name, help=about, metavar=metavar, envvar=variable, min=low, max=high)
 
 
-Server = Annotated[str, setting("--server", about="The server to talk to.", metavar="URL")]
+Server = Annotated[str, setting("--server", about="Address of the server.", metavar="URL")]
 ApiKey = Annotated[
     str | None,
-    setting("--api-key", about="The key to show it; HORAI_API_KEY_FILE may name a file that holds it.", metavar="KEY"),
+    setting(
+        "--api-key", about="API key of the server; HORAI_API_KEY_FILE may name a file that holds it.", metavar="KEY"
+    ),
 ]
-AsJson = Annotated[bool, setting("--json", about="Print the server's answer as JSON.")]
-Limit = Annotated[int | None, flag("--limit", about="How many at most; with --all, per request.", limits=(1, 500))]
-Everything = Annotated[bool, flag("--all", about="Follow the list to its end.")]
+AsJson = Annotated[bool, setting("--json", about="Print the server's response as JSON.")]
+Limit = Annotated[
+    int | None, flag("--limit", about="Maximum number of items; with --all, per request.", limits=(1, 500))
+]
+Everything = Annotated[bool, flag("--all", about="Read all pages of the list.")]
 Payload = Annotated[str | None, flag("--payload", about="JSON that the target receives.", metavar="JSON")]
 
-# These two are not read by typer: `places.choose_database` weighs flags and variables against each other.
+# typer does not read the variables of these two: `choose_database` decides between flags and variables.
 DatabaseUrl = Annotated[
     str | None,
     typer.Option(
@@ -56,7 +60,7 @@ DataDir = Annotated[
 
 
 def duration(name: str, text: str) -> timedelta:
-    """The duration given to the flag `name`."""
+    """Parse the duration given to the flag `name`."""
     try:
         return parse_duration(text)
     except ValueError as error:
@@ -64,5 +68,5 @@ def duration(name: str, text: str) -> timedelta:
 
 
 def words(given: Iterable[str] | None) -> list[str]:
-    """The values of a repeated flag, which may also hold several, with commas or spaces between them."""
+    """Return the values of a repeated flag. One value may hold several, separated by commas or spaces."""
     return [word for text in given or () for word in text.replace(",", " ").split()]

@@ -1,4 +1,4 @@
-"""The server's hints in the words of the command line: where REST says a path, the CLI says a command."""
+"""The server's hints for the command line: commands instead of REST paths."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""`horai`: the entry point. Here every error becomes `error:` and `hint:` lines and an exit code, never a traceback."""
+"""`horai`: the entry point. It turns every error into `error:` and `hint:` lines and an exit code, not a traceback."""
 
 import os
 import sys
@@ -15,35 +15,35 @@ COMMANDS = {
     "up": "Run everything in one process.",
     "node": "Run one node of a cluster.",
     "worker": "Run the functions of an application.",
-    "check": "Look an application over before it is deployed.",
-    "migrate": "Bring a database to this version.",
-    "db": "Look at the database itself.",
-    "jobs": "Jobs: what to do, and when.",
+    "check": "Validate an application before deploying it.",
+    "migrate": "Migrate a database to this version.",
+    "db": "Inspect the database.",
+    "jobs": "Jobs: create, trigger, pause and delete jobs.",
     "instances": "Instances: the planned and past executions of jobs.",
-    "source": "Event sources: changes of mind that arrive by themselves.",
-    "entities": "Entities: what refresh jobs come back to, again and again.",
-    "schedules": "Schedules: when a job would fire.",
-    "forecast": "Show how many jobs will fire when, and what would level the peaks.",
-    "workflows": "Workflows: jobs in the order of a graph, for one fire time.",
-    "queues": "Queues: priority, limits, pace and pause of what is in them.",
-    "dlq": "Dead letters: what was given up, to be replayed or discarded.",
-    "backfills": "Backfills: slots of the past that are run again, or for the first time.",
-    "reconcilers": "Reconcilers: what creates the instances that the business misses.",
-    "secrets": "Signing secrets: show and rotate the secret that signs the calls.",
-    "health": "Show how the scheduler is doing.",
+    "source": "Event sources: create, move and cancel instances from a stream.",
+    "entities": "Entities: import, list and remove the entities of refresh jobs.",
+    "schedules": "Schedules: preview the fire times of a schedule.",
+    "forecast": "Forecast the number of fires, and suggest jitter for the peaks.",
+    "workflows": "Workflows: run jobs in the order of a graph, for one fire time.",
+    "queues": "Queues: set the priority and the limits of a queue, pause and resume it.",
+    "dlq": "Dead letters: replay or discard instances that failed for good.",
+    "backfills": "Backfills: run past slots again, or for the first time.",
+    "reconcilers": "Reconcilers: compare a source with the instances, and create the missing ones.",
+    "secrets": "Signing secrets: list and rotate the secrets that sign calls.",
+    "health": "Show the health of the scheduler.",
 }
-"""By name, which is also the module's; its help is the module's own, and a test holds them equal."""
+"""Help by command name, which is also the name of its module. A test holds it equal to the help of the module."""
 
 SEEN_BY_ALL = (
     "warning: the command line shows a password to every user of this machine.\n"
-    "hint: Give the URL by HORAI_DATABASE_URL, or by a file that HORAI_DATABASE_URL_FILE names."
+    "hint: Give the URL in HORAI_DATABASE_URL, or in a file that HORAI_DATABASE_URL_FILE names."
 )
 
 app = typer.Typer(cls=LazyGroup, rich_markup_mode=None)
 
 
 def _placeholder() -> None:
-    """`LazyGroup` puts the real command in its place."""
+    """Stand in for a command until `LazyGroup` loads it."""
 
 
 for _name, _about in COMMANDS.items():
@@ -55,9 +55,9 @@ def horai(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Horai makes things happen at their time, exactly as often as intended, and can say why.
+    """Horai runs jobs at their time, exactly as often as intended, and explains each decision.
 
-    Flags of servers, connections and --json have an environment variable, HORAI_<FLAG>. Exit codes: 0 done, 1 the request failed, 2 bad usage.
+    Flags of servers, connections and --json have an environment variable, HORAI_<FLAG>. Exit codes: 0 success, 1 the request failed, 2 bad usage.
     """
     if version:
         print(f"horai {__version__}")
@@ -68,7 +68,7 @@ def horai(
 
 
 def run() -> None:
-    """The console script."""
+    """Run the console script."""
     if not hide_passwords():
         print(SEEN_BY_ALL, file=sys.stderr)
     sys.exit(_exit_code())

@@ -1,4 +1,4 @@
-"""The flags of the commands that run a node, and what they come to."""
+"""The flags of the commands that run a node, and the settings made from them."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from horai.db.urls import plain_url
 
 
 class Level(StrEnum):
-    """The levels of the log."""
+    """The levels of log lines."""
 
     debug = "debug"
     info = "info"
@@ -27,20 +27,20 @@ class Level(StrEnum):
 
 
 class Format(StrEnum):
-    """The forms of a log line."""
+    """The formats of log lines."""
 
     text = "text"
     json = "json"
 
 
-Port = Annotated[int, setting("--port", about="0 takes any free one.", limits=(0, 65535))]
+Port = Annotated[int, setting("--port", about="Port to listen on; 0 takes any free one.", limits=(0, 65535))]
 Host = Annotated[str, setting("--host", about="Address to listen on.", metavar="ADDRESS")]
-Name = Annotated[str | None, setting("--name", about="This node's name (the host's).", metavar="NAME")]
+Name = Annotated[str | None, setting("--name", about="Name of this node (the host name).", metavar="NAME")]
 CallbackAllow = Annotated[
     list[str] | None,
     setting("--callback-allow", about="Private network that callbacks may reach; repeatable.", metavar="CIDR"),
 ]
-# Not read by typer: `chosen_sources` reads one variable for each name.
+# typer does not read the variables: `chosen_sources` reads one for each name.
 Sources = Annotated[
     list[str] | None,
     typer.Option(
@@ -49,14 +49,18 @@ Sources = Annotated[
         metavar="NAME=URL",
     ),
 ]
-LeaseTtl = Annotated[str, setting("--lease-ttl", about="How long a silent node keeps its work.", metavar="DURATION")]
+LeaseTtl = Annotated[
+    str,
+    setting("--lease-ttl", about="Time after which other nodes take the work of a silent node.", metavar="DURATION"),
+]
 Grace = Annotated[
-    str, setting("--grace", about="How long running calls may take to end at a stop.", metavar="DURATION")
+    str, setting("--grace", about="Time that running calls get to finish when the process stops.", metavar="DURATION")
 ]
 LogLevel = Annotated[Level | None, setting("--log-level", about="Lowest level that is logged (info).")]
-LogFormat = Annotated[Format | None, setting("--log-format", about="Form of a log line on stderr (text).")]
+LogFormat = Annotated[Format | None, setting("--log-format", about="Format of log lines on stderr (text).")]
 UntilStdinEnds = Annotated[
-    bool, setting("--until-stdin-ends", about="Also stop when stdin ends: with the process that holds its other end.")
+    bool,
+    setting("--until-stdin-ends", about="Also stop when stdin ends, that is when the process at its other end exits."),
 ]
 MayBeUnnamed = Annotated[
     bool, typer.Option("--may-be-unnamed", hidden=True, help="Set by `horai up --app` for its embedded database.")
@@ -79,10 +83,10 @@ def set_log(level: Level | None, form: Format | None) -> None:
 
 
 def engine_settings(lease_ttl: str, grace: str, networks: list[str]) -> EngineSettings:
-    """The engine's settings, or what is wrong with which flag."""
+    """Return the engine's settings. Raises for the flag that is wrong."""
     lease, patience = duration("--lease-ttl", lease_ttl), duration("--grace", grace)
     if not lease:
-        refuse_flag("--lease-ttl", "a lease of no time cannot be kept")
+        refuse_flag("--lease-ttl", "must be longer than 0")
     return EngineSettings(lease=lease, grace=patience, callback_allow=_allowed(networks))
 
 
@@ -94,7 +98,7 @@ def _allowed(networks: list[str]) -> tuple[Network, ...]:
 
 
 def chosen_sources(given: Iterable[str] | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the databases that reconcilers may read, by name; a flag wins over a variable. Messages never repeat a URL."""
+    """Return the databases that reconcilers may read, by name. A flag overrides a variable. Errors never show a URL."""
     sources = dict(_sources_of(environ))
     named = set[str]()
     for text in given or ():
@@ -109,7 +113,7 @@ def chosen_sources(given: Iterable[str] | None, environ: Mapping[str, str]) -> d
 
 
 def source_variable(name: str) -> str:
-    """The environment variable that holds the URL of a named source."""
+    """Return the environment variable that holds the URL of a named source."""
     return _SOURCE_PREFIX + name.upper()
 
 
@@ -135,12 +139,12 @@ def _fault_of_source(name: str, url: str) -> str | None:
 
 
 def chosen_roles(text: str) -> frozenset[Role]:
-    """The roles of a list like `scheduler,executor`."""
+    """Parse a list of roles such as `scheduler,executor`."""
     named = words([text])
     roles = roles_of(named) & EVERY_ROLE
     choice = ", ".join(role for role in Role if role in EVERY_ROLE)
     if unknown := sorted(set(named) - roles):
-        refuse_flag("--roles", f"'{unknown[0]}' is no role: choose from {choice}")
+        refuse_flag("--roles", f"'{unknown[0]}' is not a role: choose from {choice}")
     if not roles:
         refuse_flag("--roles", f"a node without a role has nothing to do: choose from {choice}")
     return roles

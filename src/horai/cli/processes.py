@@ -1,6 +1,6 @@
-"""Further processes of Horai: started with this one, started again when they die, stopped with it.
+"""Child processes of Horai: they start with this process, restart when they die, and stop with it.
 
-Each has the read end of a pipe as its stdin and stops when that ends: so they also end with a parent that was killed.
+Each has the read end of a pipe as its stdin and stops when that ends, so children also end with a killed parent.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ log = structlog.get_logger(__name__)
 
 RUN = "from horai.cli.main import run; run()"
 NOT_FOR_CHILDREN = frozenset({"HORAI_PROCESSES", "HORAI_RELOAD"})
-"""What a parent was told about its children would have them bring up children of their own."""
+"""Variables about children: a child that inherits them would start children of its own."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 STEADY_AFTER = 60.0
-"""Seconds. A process that ends sooner than that after its start counts as one that fails to start."""
+"""Seconds. A process that ends sooner after its start counts as one that fails to start."""
 
 
 class Command(NamedTuple):
-    """A process to run: what it is called, what follows `horai` on its command line, and variables of its own."""
+    """A process to run: its name, the arguments after `horai`, and its own environment variables."""
 
     name: str
     arguments: Sequence[str]
@@ -38,7 +38,7 @@ class Command(NamedTuple):
 
 
 def like_this_one(name: str, *instead: str) -> Command:
-    """A child with our own command line, but for what it is told instead; it follows no code and ends with us."""
+    """Return a child with our command line, plus `instead`, without `--reload`. It ends with this process."""
     own = [word for word in sys.argv[1:] if word != "--reload"]
     return Command(name, (*own, "--name", name, "--until-stdin-ends", *instead))
 
@@ -49,7 +49,7 @@ def pause_before(restart: int) -> float:
 
 
 async def begin(command: Command, stdout: int | None = None, **environment: str) -> Process:
-    """Starts it. A URL may hold a password: it goes by the environment, which others cannot read."""
+    """Start the process. Pass URLs in the environment, which other users cannot read: they may hold a password."""
     inherited = {name: value for name, value in os.environ.items() if name not in NOT_FOR_CHILDREN}
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", RUN, *command.arguments),
@@ -60,13 +60,13 @@ async def begin(command: Command, stdout: int | None = None, **environment: str)
 
 
 def ask_to_stop(process: Process) -> None:
-    """SIGTERM; nothing for one that has ended."""
+    """Send SIGTERM. Does nothing if the process has ended."""
     with suppress(ProcessLookupError):
         process.terminate()
 
 
 class Processes:
-    """Keeps one process per command running. What they print goes to `stdout`: by default where our own goes."""
+    """One process per command, kept running. Their output goes to `stdout`, by default the stdout of this process."""
 
     def __init__(self, commands: Sequence[Command], grace: timedelta, stdout: int | None = None) -> None:
         self._commands = commands
@@ -77,17 +77,17 @@ class Processes:
         self._dismissed = asyncio.Event()
 
     def start(self, url: str) -> None:
-        """Starts them all on this database; each is kept running until `dismiss`."""
+        """Start all processes on this database, and keep each running until `dismiss`."""
         self._tasks = [asyncio.create_task(self._keep(one, url), name=one.name) for one in self._commands]
 
     def dismiss(self) -> None:
-        """Asks all to stop; none is started again."""
+        """Ask all processes to stop, and restart none."""
         self._dismissed.set()
         for process in tuple(self._running):
             ask_to_stop(process)
 
     async def end(self) -> None:
-        """Returns when none is left; who does not stop in time is killed."""
+        """Stop all processes and wait until they have ended. Kill those that take longer than the grace + 15 s."""
         self.dismiss()
         if not self._tasks:
             return
@@ -107,13 +107,13 @@ class Processes:
                 return
             restarts = 1 if time.monotonic() - begun > STEADY_AFTER else restarts + 1
             pause = pause_before(restarts)
-            log.warning("A process has ended: starting another.", node=command.name, code=code, in_s=pause)
+            log.warning("A process has ended: restarting it.", node=command.name, code=code, in_s=pause)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._dismissed.wait()
 
     async def _run(self, command: Command, url: str) -> int | str:
-        """The exit code of one life."""
+        """Run the command once; return its exit code, or the error if it cannot start."""
         try:
             process = await begin(command, self._stdout, HORAI_DATABASE_URL=url)
         except OSError as error:

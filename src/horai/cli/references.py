@@ -1,4 +1,4 @@
-"""`module:app` on the command line: what it says, and whether there is such a module. Nothing of it is run here."""
+"""`module:app` on the command line: parse it and check that the module exists, without running it."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ class Reference(NamedTuple):
 
 
 def parse_reference(text: str) -> Reference:
-    """What `shop.jobs:app` refers to; without a name it is `app`."""
+    """Parse a reference such as `shop.jobs:app`; the default name is `app`."""
     module, _, name = text.partition(":")
     reference = Reference(module, name or DEFAULT_NAME)
     if module.endswith(".py") or not all(part.isidentifier() for whole in reference for part in whole.split(".")):
@@ -36,34 +36,34 @@ def parse_reference(text: str) -> Reference:
 
 
 def _respelled(module: str) -> str | None:
-    """For a file where a module is meant."""
+    """Return a hint for a file name where a module is meant."""
     dotted = module.removesuffix(".py").removeprefix("./").strip("/").replace("/", ".")
     is_file = module != dotted and all(part.isidentifier() for part in dotted.split("."))
     return f"Did you mean {dotted}:{DEFAULT_NAME}?" if is_file else None
 
 
 def require_module(reference: Reference) -> None:
-    """Refuses what is nowhere, without running any of it."""
+    """Raise `BadUsage` if the top-level module does not exist, without running it."""
     look_here_first()
     top = reference.module.partition(".")[0]
-    with suppress(ValueError):  # one that is imported already, in a way of its own
+    with suppress(ValueError):  # a module that is imported already, without a spec
         if find_spec(top) is None:
             refuse_module(top)
 
 
 def look_here_first() -> None:
-    """Has modules of the current directory found, before all others."""
+    """Put the current directory first on the module search path."""
     here = str(Path.cwd())
     if sys.path[:1] != [here]:
         sys.path.insert(0, here)
 
 
 def refuse_module(name: str) -> NoReturn:
-    """There is none of this name; one that is spelled nearly so is suggested."""
+    """Raise `BadUsage` for an unknown module, and suggest one with a similar name."""
     parent, _, last = name.rpartition(".")
     places: Iterable[str] = getattr(sys.modules[parent], "__path__", []) if parent in sys.modules else [os.curdir]
     near = get_close_matches(last, [module.name for module in iter_modules(places)], 1)
     meant = f"Did you mean {f'{parent}.' if parent else ''}{near[0]}?" if near else None
     raise BadUsage(
-        f"There is no module {name!r}.", meant or f"It is looked for in {Path.cwd()} and among what is installed."
+        f"There is no module {name!r}.", meant or f"Python searched {Path.cwd()} and the installed packages."
     )

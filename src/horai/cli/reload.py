@@ -1,4 +1,4 @@
-"""`--reload`: one process, started again whenever the code under a directory changes."""
+"""`--reload`: one process that restarts when code under a directory changes."""
 
 import asyncio
 import os
@@ -18,11 +18,11 @@ LOOK_EVERY = 0.5
 NOT_OURS = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 Sources = Mapping[str, int]
-"""When each file was last changed, in nanoseconds, by its path."""
+"""The time of the last change of each file, in nanoseconds, by its path."""
 
 
 def sources_under(root: Path) -> Sources:
-    """Every Python file there but those of hidden directories, virtual environments and installed packages."""
+    """Find every Python file, except in hidden directories, virtual environments and installed packages."""
     found: dict[str, int] = {}
     for place, directories, files in os.walk(root):
         directories[:] = [name for name in directories if name[0] != "." and name not in NOT_OURS]
@@ -36,7 +36,7 @@ def sources_under(root: Path) -> Sources:
 
 
 def _changed_at(file: Path) -> int | None:
-    """None for one that went away while we looked."""
+    """Return the time of the last change, or None if the file was removed meanwhile."""
     try:
         return file.stat().st_mtime_ns
     except OSError:
@@ -44,21 +44,21 @@ def _changed_at(file: Path) -> int | None:
 
 
 def differing(before: Sources, now: Sources) -> list[str]:
-    """The files that were made, changed or removed."""
+    """Return the files that were added, changed or removed."""
     return sorted(file for file in {*before, *now} if before.get(file) != now.get(file))
 
 
 def following(name: str, grace: timedelta, root: Path) -> Service:
-    """A service of our own command line that follows the code under `root`."""
+    """Return a service that runs our command line again after each change under `root`."""
     command = like_this_one(name)
     return lambda _stop, _ready: keep_reloading(command, grace, root)
 
 
 async def keep_reloading(command: Command, grace: timedelta, root: Path) -> NoReturn:
-    """Runs the command on the newest code until cancelled. One that ends by itself is left alone until the code changes."""
+    """Run the command on the newest code until cancelled. If it ends by itself, wait for the code to change."""
     while True:
         seen = await asyncio.to_thread(sources_under, root)
-        # Compiled files are told apart by whole seconds: two changes within one would run the older code.
+        # Python compares compiled files by whole seconds: after two changes in one second the older code would run.
         process = await begin(command, PYTHONDONTWRITEBYTECODE="1")
         ended = asyncio.create_task(process.wait())
         ended.add_done_callback(_say_that_it_waits)
@@ -72,11 +72,11 @@ async def keep_reloading(command: Command, grace: timedelta, root: Path) -> NoRe
                 process.kill()
                 await ended
         names = [str(Path(file).relative_to(root)) for file in changed]
-        log.info("The code has changed: starting again.", files=len(names), first=names[0])
+        log.info("The code has changed: restarting.", files=len(names), first=names[0])
 
 
 async def _change(seen: Sources, root: Path) -> list[str]:
-    """Returns what has changed, once something has."""
+    """Wait for a change and return the changed files."""
     while True:
         await asyncio.sleep(LOOK_EVERY)
         if changed := differing(seen, await asyncio.to_thread(sources_under, root)):

@@ -1,4 +1,4 @@
-"""Runs a service until a signal: the first asks it to stop, a second Ctrl-C does not ask."""
+"""A service that runs until a signal: the first asks it to stop, a second Ctrl-C ends the process at once."""
 
 import asyncio
 import os
@@ -23,18 +23,18 @@ STUCK = 1
 STDIN, STDOUT, STDERR = 0, 1, 2
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SLACK = timedelta(seconds=15)
-"""What a stop may take beyond the grace: outcomes are settled, leases given back, connections closed."""
+"""Time that a stop may take beyond the grace, to settle outcomes, release leases and close connections."""
 
 Ready = Callable[[str], None]
 Service = Callable[[asyncio.Event, Ready], Coroutine[Any, Any, None]]
-"""Serves until the event is set, and says what it is once it is ready; one that has not said so yet is cancelled."""
+"""Serves until the event is set, and calls `Ready` once it is ready. Before that, a stop cancels it."""
 
 
 def serve(service: Service, *, until_stdin_ends: timedelta | None = None) -> None:
-    """Returns when the service has stopped cleanly.
+    """Run the service, and return when it has stopped cleanly.
 
-    With a time, it also stops when stdin ends: with the process that holds the other end. As nobody is left then to end
-    it when it hangs, it does so itself after that time.
+    With `until_stdin_ends`, the service also stops when stdin ends, that is when the process at its other end exits. No
+    parent is left then to end a process that hangs, so it exits by itself after that time.
     """
     write_to_stderr()
     uvloop.run(_Serving(service).until_told(until_stdin_ends))
@@ -48,13 +48,13 @@ class _Serving:
         self._is_told = False
 
     async def until_told(self, until_stdin_ends: timedelta | None) -> None:
-        """Serves until SIGINT or SIGTERM; one that comes before it is ready takes back what was started."""
+        """Serve until SIGINT or SIGTERM. A signal before the service is ready cancels its start."""
         loop = asyncio.get_running_loop()
         running = asyncio.create_task(self._service(self._stop, self._ready))
 
         def told(why: str) -> None:
             self._is_told = True
-            with suppress(RuntimeError):  # the loop has ended before
+            with suppress(RuntimeError):  # the loop has ended already
                 loop.call_soon_threadsafe(self._end, why, running)
 
         def signalled(number: int, _: FrameType | None) -> None:
@@ -62,7 +62,7 @@ class _Serving:
                 os._exit(INTERRUPTED)
             told(signal.Signals(number).name)
 
-        # Python's own handlers, not the loop's: a function that blocks the loop must not make us deaf to Ctrl-C.
+        # Python's own handlers, not the loop's: Ctrl-C must work even if a function blocks the loop.
         before = {number: signal.signal(number, signalled) for number in SIGNALS}
         if until_stdin_ends is not None:
             _when_stdin_ends(told, until_stdin_ends)
@@ -77,7 +77,7 @@ class _Serving:
     def _ready(self, told: str) -> None:
         self._is_ready = True
         if is_json() and os.path.sameopenfile(STDOUT, STDERR):
-            log.info("Ready.", service=told)  # stdout and log are one stream: each of its lines is JSON
+            log.info("Ready.", service=told)  # stdout and the log are one stream: each line must be JSON
         else:
             print(f"Horai is ready: {told}\n", end="", flush=True)  # one write: processes share this stdout
 
@@ -91,7 +91,7 @@ class _Serving:
 
 
 def _when_stdin_ends(told: Callable[[str], None], patience: timedelta) -> None:
-    """Calls `told` once the other end is closed; a thread of its own waits, as stdin may be anything."""
+    """Call `told` when the other end is closed. A thread waits for it, because stdin may be any kind of file."""
 
     def watch() -> None:
         with suppress(OSError):
@@ -99,7 +99,7 @@ def _when_stdin_ends(told: Callable[[str], None], patience: timedelta) -> None:
                 continue
         told("stdin has ended")
         time.sleep(patience.total_seconds())
-        log.error("It did not stop in time.")
+        log.error("The service did not stop in time.")
         os._exit(STUCK)
 
     threading.Thread(target=watch, name="horai-stdin", daemon=True).start()

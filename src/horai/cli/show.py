@@ -1,4 +1,4 @@
-"""Output: JSON as it came, tables for people. Whatever a server sends is shown, never obeyed."""
+"""Output: JSON unchanged, or tables for people. Control characters that a server sends are escaped."""
 
 import sys
 import uuid
@@ -13,7 +13,7 @@ from rich.text import Text
 from horai.cli.errors import one_line
 
 UNBOUNDED = 100_000
-"""Columns when nobody looks: a pipe gets every row on one line."""
+"""Columns without a terminal: a pipe gets every row on one line."""
 
 STATE_STYLES = {
     **dict.fromkeys(("SUCCESS", "ACTIVE", "UP", "INSERTED", "UPDATED"), "green"),
@@ -25,18 +25,18 @@ STATE_STYLES = {
 
 
 def console() -> Console:
-    """Stdout; without colours where NO_COLOR or a pipe says so."""
+    """Return a console on stdout, without colours in a pipe or with NO_COLOR."""
     return Console(width=None if sys.stdout.isatty() else UNBOUNDED, highlight=False, soft_wrap=False)
 
 
 def print_json(answer: bytes) -> None:
-    """The answer to the letter; indented for a terminal."""
+    """Print the response unchanged, or indented for a terminal."""
     text = msgspec.json.format(answer, indent=2) if sys.stdout.isatty() else answer
     sys.stdout.write(text.decode("utf-8") + "\n")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Columns of plain text; the first, by which a row is named, never breaks."""
+    """Return a table of plain text. The first column, which names the row, never wraps."""
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, column in enumerate(columns):
         drawn.add_column(column, no_wrap=number == 0)
@@ -46,7 +46,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def print_list(page: Mapping[str, Any], columns: Sequence[str], row: Callable[[Any], Sequence[str]]) -> None:
-    """A page of a list; what is not in it is said on stderr."""
+    """Print a page of a list as a table. Write to stderr if it is empty or there may be more."""
     if page["items"]:
         console().print(table(columns, map(row, page["items"])))
     else:
@@ -56,7 +56,7 @@ def print_list(page: Mapping[str, Any], columns: Sequence[str], row: Callable[[A
 
 
 def show_list(answer: bytes, as_json: bool, columns: Sequence[str], row: Callable[[Any], Sequence[str]]) -> None:
-    """A page of a list as it came, or for people."""
+    """Print a page of a list as JSON or as a table."""
     if as_json:
         print_json(answer)
     else:
@@ -64,14 +64,14 @@ def show_list(answer: bytes, as_json: bool, columns: Sequence[str], row: Callabl
 
 
 def once_headers(key: str | None) -> dict[str, str]:
-    """Names a request that must happen once; a name that is made up is said, so that a repeat can carry it."""
+    """Return the Idempotency-Key header with `key` or a new UUID, and print the key so that the user can repeat it."""
     named = key or str(uuid.uuid4())
     say(f"Idempotency-Key: {named}")
     return {"Idempotency-Key": named}
 
 
 def fields(pairs: Iterable[tuple[str, str]]) -> Table:
-    """One object: a name and a value a line, without those that are empty."""
+    """Return one object as lines of name and value, without empty values."""
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     drawn.add_column(style="bold", no_wrap=True)
     drawn.add_column()
@@ -82,10 +82,10 @@ def fields(pairs: Iterable[tuple[str, str]]) -> Table:
 
 
 def cell(text: str) -> Text:
-    """Text as it is: no markup, no control characters."""
+    """Return plain text without markup and control characters."""
     return Text(one_line(text), style=STATE_STYLES.get(text, ""))
 
 
 def say(text: str) -> None:
-    """Talk, on stderr."""
+    """Print one line to stderr."""
     print(one_line(text), file=sys.stderr)

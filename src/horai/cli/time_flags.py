@@ -1,4 +1,4 @@
-"""The flags that say when: those of a job, and of a preview."""
+"""The flags of a schedule, for a job and for a preview."""
 
 from typing import Annotated, Any
 
@@ -8,30 +8,39 @@ from horai.cli.flags import flag, words
 Text = str | None
 
 Cron = Annotated[Text, flag("--cron", about="5 fields, or Quartz with 6 or 7.", metavar="EXPRESSION")]
-Dialect = Annotated[Text, flag("--dialect", about="Of the cron: vixie or quartz (by its fields).", metavar="DIALECT")]
-Every = Annotated[Text, flag("--every", about="A fixed pace, such as 10m.", metavar="DURATION")]
-EveryFrom = Annotated[
-    Text, flag("--every-from", about="anchor (the pace is fixed), or finish: after each run.", metavar="WHAT")
+Dialect = Annotated[
+    Text, flag("--dialect", about="Dialect of the cron: vixie or quartz (by its number of fields).", metavar="DIALECT")
 ]
-Anchor = Annotated[Text, flag("--anchor", about="An instant that the pace goes through.", metavar="TIME")]
+Every = Annotated[Text, flag("--every", about="A fixed interval, such as 10m.", metavar="DURATION")]
+EveryFrom = Annotated[
+    Text, flag("--every-from", about="anchor (fixed times, the default), or finish (after each run).", metavar="WHAT")
+]
+Anchor = Annotated[Text, flag("--anchor", about="An instant that the interval counts from.", metavar="TIME")]
 Timezone = Annotated[Text, flag("--timezone", about="IANA zone of cron and calendar (UTC).", metavar="ZONE")]
 DstGap = Annotated[Text, flag("--dst-gap", about="Times that do not exist: shift (default) or skip.", metavar="WORD")]
 DstOverlap = Annotated[
-    Text, flag("--dst-overlap", about="Times that come twice: first (default), last or both.", metavar="WORD")
+    Text, flag("--dst-overlap", about="Times that occur twice: first (default), last or both.", metavar="WORD")
 ]
 Calendar = Annotated[
     list[str] | None,
-    flag("--calendar", about="Excluded: 2026-12-25, 12-25, 2026-12-24/2027-01-02; repeatable.", metavar="DATES"),
+    flag("--calendar", about="Excluded dates: 2026-12-25, 12-25, 2026-12-24/2027-01-02; repeatable.", metavar="DATES"),
 ]
 StartAt = Annotated[Text, flag("--start-at", about="No slot before, such as 2026-11-15T09:00:00Z.", metavar="TIME")]
 EndAt = Annotated[Text, flag("--end-at", about="No slot after.", metavar="TIME")]
-Jitter = Annotated[Text, flag("--jitter", about="Run up to so long after its slots.", metavar="DURATION")]
+Jitter = Annotated[Text, flag("--jitter", about="Longest delay of a run after its slot.", metavar="DURATION")]
 Misfire = Annotated[Text, flag("--misfire", about="Late slots: skip, once (default) or all.", metavar="POLICY")]
-MaxCatchup = Annotated[int | None, flag("--max-catchup", about="Of all late slots the newest N.", metavar="N")]
-CatchupWindow = Annotated[Text, flag("--catchup-window", about="No late slot from further back.", metavar="DURATION")]
-MisfireAfter = Annotated[Text, flag("--misfire-after", about="How late is late (60s).", metavar="DURATION")]
+MaxCatchup = Annotated[
+    int | None, flag("--max-catchup", about="With --misfire all: run the newest N late slots.", metavar="N")
+]
+CatchupWindow = Annotated[
+    Text, flag("--catchup-window", about="Skip late slots that are older than this.", metavar="DURATION")
+]
+MisfireAfter = Annotated[
+    Text, flag("--misfire-after", about="Delay after which a slot is late (60s).", metavar="DURATION")
+]
 Overlap = Annotated[
-    Text, flag("--overlap", about="Beside a run: allow (default), skip, queue or replace.", metavar="POLICY")
+    Text,
+    flag("--overlap", about="While another run is active: allow (default), skip, queue or replace.", metavar="POLICY"),
 ]
 
 Refresh = Annotated[
@@ -42,17 +51,17 @@ RunOnAdd = Annotated[bool | None, flag("--run-on-add", about="A new entity runs 
 
 
 def given(**members: Any) -> dict[str, Any]:
-    """Those that were."""
+    """Return the members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def dates(calendar: list[str] | None) -> list[str] | None:
-    """The excluded dates."""
+    """Return the excluded dates, or None if there are none."""
     return words(calendar) or None
 
 
 def misfire_of(policy: str | None, max_catchup: int | None, window: str | None) -> Any:
-    """A policy by its name, or with its bounds."""
+    """Return a misfire policy: its name, or an object with its limits."""
     bounds = given(maxCatchup=max_catchup, window=window)
     if bounds and policy is None:
         raise BadUsage("--max-catchup and --catchup-window need a policy.", "Add --misfire all.")

@@ -17,7 +17,7 @@ NODE_COLUMNS = ("NODE", "HOST", "PID", "VERSION", "STARTED", "LEASE UNTIL")
 
 
 def instant(text: str | None, *, exact: bool = False) -> str:
-    """UTC, to the second, or to the millisecond where it is `exact`."""
+    """Format an instant in UTC, to the second, or to the millisecond if `exact`."""
     if text is None:
         return ""
     moment = datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
@@ -25,13 +25,13 @@ def instant(text: str | None, *, exact: bool = False) -> str:
 
 
 def job_row(job: Document) -> tuple[str, ...]:
-    """A job on one line, as in `JOB_COLUMNS`."""
+    """Return a job on one line, as in `JOB_COLUMNS`."""
     shown = (job["name"], job["status"], schedule_text(job), _target(job["target"]), job["queue"], job["priority"])
     return (*shown, ", ".join(job["tags"]))
 
 
 def job_fields(job: Document) -> Pairs:
-    """Everything about a job but the values of its headers, which may be secret."""
+    """Return all fields of a job except the values of its headers, which may be secret."""
     retry = job["retry"]
     return [
         ("name", job["name"]),
@@ -58,7 +58,7 @@ def job_fields(job: Document) -> Pairs:
 
 
 def instance_row(instance: Document) -> tuple[str, ...]:
-    """An instance on one line, as in `INSTANCE_COLUMNS`."""
+    """Return an instance on one line, as in `INSTANCE_COLUMNS`."""
     return (
         instance["id"],
         instance["job"],
@@ -72,7 +72,7 @@ def instance_row(instance: Document) -> tuple[str, ...]:
 
 
 def instance_fields(instance: Document) -> Pairs:
-    """An instance without its attempts and its timeline."""
+    """Return the fields of an instance without its attempts and its timeline."""
     return [
         ("id", instance["id"]),
         ("job", instance["job"]),
@@ -101,14 +101,14 @@ def instance_fields(instance: Document) -> Pairs:
 
 
 def attempt_row(attempt: Document) -> tuple[str, ...]:
-    """One try, as in `ATTEMPT_COLUMNS`."""
+    """Return an attempt on one line, as in `ATTEMPT_COLUMNS`."""
     outcome = f"{attempt['outcome']} (late)" if attempt["late"] else attempt["outcome"]
     started, finished = instant(attempt["startedAt"], exact=True), instant(attempt["finishedAt"], exact=True)
     return (str(attempt["attempt"]), outcome, _percent(attempt["progress"]), started, finished, _error(attempt))
 
 
 def log_rows(attempts: Iterable[Document]) -> list[tuple[str, ...]]:
-    """What the functions of these tries said, as in `LOG_COLUMNS`."""
+    """Return the log lines of these attempts, as in `LOG_COLUMNS`."""
     return [
         (instant(line["at"], exact=True), str(attempt["attempt"]), _percent(line["progress"]), line["message"])
         for attempt in attempts
@@ -117,12 +117,12 @@ def log_rows(attempts: Iterable[Document]) -> list[tuple[str, ...]]:
 
 
 def event_row(event: Document) -> tuple[str, ...]:
-    """One entry of a timeline, as in `EVENT_COLUMNS`."""
+    """Return an entry of a timeline, as in `EVENT_COLUMNS`."""
     return (instant(event["at"], exact=True), event["kind"], _json(event["data"]))
 
 
 def health_fields(health: Document) -> Pairs:
-    """The scheduler's own figures."""
+    """Return the fields of the scheduler's health."""
     delays = "/".join(f"{health[f'triggerDelayP{share}Ms']:g}" for share in (50, 95, 99))
     return [
         ("status", health["status"]),
@@ -143,7 +143,7 @@ def health_fields(health: Document) -> Pairs:
 
 
 def node_row(node: Document) -> tuple[str, ...]:
-    """A live node, as in `NODE_COLUMNS`."""
+    """Return a live node on one line, as in `NODE_COLUMNS`."""
     times = (instant(node["startedAt"]), instant(node["leaseUntil"]))
     return (node["name"], node["host"], str(node["pid"]), node["version"], *times)
 
@@ -159,7 +159,7 @@ def schedule_text(job: Document) -> str:
 
 
 def _time_fields(job: Document) -> Pairs:
-    """What else says when, where it is not the default."""
+    """Return the other fields of a schedule that are not the default."""
     dst: Document = job.get("dst") or {}
     misfire = job.get("misfire") or "once"
     late = [misfire] if isinstance(misfire, str) else [f"{name} {value}" for name, value in misfire.items() if value]

@@ -1,8 +1,8 @@
-"""Which addresses a callback may dial: public ones, and those the operator has allowed.
+"""The addresses that a callback may dial: public ones, and those that the operator allows.
 
-A target's URL comes from a tenant, the network it is dialled from is the operator's: without this check a job could
-read a cloud's metadata service or any port of the machine. What is judged is the address about to be dialled, never
-the name, and where an IPv6 form carries an IPv4 address, that one.
+A tenant supplies the URL of a target, but the operator's network dials it. Without this check, a job could read the
+metadata service of a cloud or any port of the machine. The check covers the address about to be dialled, never the
+name. If an IPv6 form carries an IPv4 address, the check covers the IPv4 address.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,10 @@ class AddressPolicy:
     allow: tuple[Network, ...] = ()
 
     def permits(self, address: str | Address) -> bool:
-        """Whether it may be dialled. Text that is no address (a name, `127.1`, `2130706433`) may not."""
+        """Return whether a callback may dial `address`.
+
+        Text that is not an address (a name, `127.1`, `2130706433`) is refused.
+        """
         try:
             parsed = ip_address(address)
         except ValueError:
@@ -32,12 +35,12 @@ class AddressPolicy:
 
 
 def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """The networks that `texts` name, one CIDR or address each; ValueError says which is wrong and why."""
+    """Parse one CIDR or address per text. Raise ValueError with the wrong text and the reason."""
     return tuple(_parse_network(text.strip()) for text in texts)
 
 
 def is_public(address: Address) -> bool:
-    """Whether the whole Internet reaches the same machine under it. `unwrap` first."""
+    """Return whether the whole Internet reaches the same machine at `address`. Call `unwrap` first."""
     if address.is_multicast or address.is_reserved or address.is_unspecified or not address.is_global:
         return False
     if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
@@ -46,7 +49,7 @@ def is_public(address: Address) -> bool:
 
 
 def unwrap(address: Address) -> tuple[Address, ...]:
-    """The IPv4 addresses that an IPv6 form carries (two for Teredo), or the address itself, without its scope id."""
+    """Return the IPv4 addresses that an IPv6 form carries (two for Teredo), or the address without its scope id."""
     if isinstance(address, IPv4Address):
         return (address,)
     if address.ipv4_mapped is not None:
@@ -74,8 +77,9 @@ def _parse_network(text: str) -> Network:
 
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
-"""The rest is not routed, though `is_global` is true of some (fec0::/10). The NAT64 prefix for local use,
-64:ff9b:1::/48, falls outside and is not unwrapped: where in it the IPv4 address stands depends on the site."""
+"""Other IPv6 ranges are not routed, although `is_global` is true for some (fec0::/10). The NAT64 prefix for local use,
+64:ff9b:1::/48, lies outside and is not unwrapped: the position of the IPv4 address in it depends on the site.
+"""
 
 _IPV4_COMPATIBLE = IPv6Network("::/96")
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -87,4 +91,4 @@ _OVERLOOKED = (
     IPv6Network("2001::/23"),  # protocol assignments
     IPv6Network("3fff::/20"),  # documentation
 )
-"""Special by the IANA registries or by use, yet `is_global` in some or all of the Python versions we run on."""
+"""Special by the IANA registries or by use, although `is_global` is true in some or all supported Python versions."""

@@ -4,12 +4,12 @@ from enum import IntEnum
 
 
 class BackfillStatus(IntEnum):
-    """How far a backfill is."""
+    """The status of a backfill."""
 
     RUNNING = 0
     PAUSED = 1
-    """No further slots are made; those that were go on."""
+    """No further slots are created; those created before continue."""
     DONE = 2
-    """Every slot is made or passed over, and has ended."""
+    """Every slot is created or skipped, and has ended."""
     CANCELLED = 3
-    """No further slots; those that waited were cancelled, those that ran are left to finish."""
+    """No further slots are created; waiting ones were cancelled, running ones finish."""

@@ -1,15 +1,16 @@
-"""What an HTTP target receives, and what its answer means.
+"""The request that an HTTP target receives, and the meaning of its response.
 
-One attempt is one request: a JSON body, and headers signed as Standard Webhooks say (one signature per secret, so
-that a secret can be rotated). The answer alone carries the outcome, no call back is needed:
+One attempt is one request: a JSON body, and headers signed according to Standard Webhooks (one signature per secret, so
+that a secret can be rotated). The response alone carries the outcome; the target does not have to call back:
 
     2xx                         succeeded, unless the body's `result` says FAIL…; a JSON object is the result
     202                         accepted: the outcome is reported later, unless the body's `result` says it now
     408, 425, 429, 5xx          failed retryable; `Retry-After` is honoured
     all others, 3xx included    failed unrecoverable, with the body's `tags` for the dead letter
 
-Only a body with a JSON content type is read. If such a body of a 2xx is encoded, cut off, invalid or longer than 256 kB, the
-attempt fails unrecoverably as `ANSWER_UNREADABLE`: the body may have said FAIL. A failure keeps the first 4 kB of its body.
+Only a body with a JSON content type is read. If such a body of a 2xx is encoded, cut off, invalid or longer than 256
+kB, the attempt fails unrecoverably as `ANSWER_UNREADABLE`: the body may have said FAIL. A failure keeps the first 4 kB
+of its body.
 """
 
 import base64
@@ -47,7 +48,7 @@ RETRY_AFTER_LIMIT = timedelta(hours=24)
 ANSWER_LIMIT = 256 * 1024
 """The longest JSON body, in bytes, that is read."""
 KEPT_OF_FAILURE = 4_096
-"""How many bytes of a failing response are kept with the error message."""
+"""Bytes of a failing response that are stored with the error message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Answer:
 
 
 def body_of(call: Call) -> bytes:
-    """The JSON body of one attempt. Ids are strings (they outgrow a double), the payload goes in as it is."""
+    """Return the JSON body of one attempt. Ids are strings (they exceed a double); the payload is unchanged."""
     fields = {
         "job": call.job,
         "jobId": str(call.job_id),
@@ -76,10 +77,10 @@ def body_of(call: Call) -> bytes:
 
 
 def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
-    """The headers of one attempt: the target's own, where they are not reserved, and ours.
+    """Return the headers of one attempt: the target's own, except reserved ones, and those of Horai.
 
-    `Horai-Unit` is percent-encoded UTF-8: a receiver that needs the text itself unquotes it. `Idempotency-Key`, `Horai-Unit`
-    and `webhook-id` are the same on every try of an instance, `Horai-Unit` also after a reschedule.
+    `Horai-Unit` is percent-encoded UTF-8; a receiver that needs the text itself unquotes it. `Idempotency-Key`,
+    `Horai-Unit` and `webhook-id` are the same on every try of an instance, `Horai-Unit` also after a reschedule.
     """
     theirs: Mapping[str, str] = call.target.headers if isinstance(call.target, HttpTarget) else {}
     message_id = call.idempotency_key  # digits and colons: a dot would end the id in the signed text
@@ -145,7 +146,7 @@ def _encoding(answer: Answer) -> str:
 
 
 def _unreadable(answer: Answer) -> str | None:
-    """Say why the JSON body of a success cannot be read; None for a readable body, no body or another content type."""
+    """Return why the JSON body of a success is unreadable; None if it is readable, empty or of another content type."""
     if not _is_json(answer):
         return None
     if answer.fault is not None:
@@ -162,7 +163,7 @@ def _unreadable(answer: Answer) -> str | None:
 
 
 TRUNCATED = '{"$horai":"resultTruncated"}'
-"""Stands in the store for a result that could not be kept: over 64 kB, or not storable as JSON."""
+"""Stored in place of a result that could not be kept: over 64 kB, or not storable as JSON."""
 
 
 def result_text(result: object) -> str | None:
@@ -171,10 +172,10 @@ def result_text(result: object) -> str | None:
 
 
 def output_text(output: object) -> str | None:
-    """`output` as JSON text to keep, or None.
+    """Return `output` as JSON text to store, or None.
 
-    One that is over `RESULT_LIMIT` or that PostgreSQL could not hold (NUL, half a surrogate pair, NaN) is dropped and
-    the attempt still succeeded: the work is done, and to do it again for the sake of its report would be worse.
+    Output that is over `RESULT_LIMIT` or that PostgreSQL cannot store (NUL, half a surrogate pair, NaN) is dropped, and
+    the attempt still succeeds: the work is done, and repeating it only for its report would be worse.
     """
     if output is None:
         return None
@@ -187,22 +188,25 @@ def output_text(output: object) -> str | None:
 
 
 def clean_text(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """`text` fit for a text column and a terminal: no control characters but tab and line feed, at most the limit."""
+    """Return `text` fit for a text column and a terminal, cut to `limit` characters.
+
+    Control characters are removed, except tab and line feed.
+    """
     return _HALF_SURROGATE.sub("\ufffd", _CONTROL.sub("", text[: 2 * limit]))[:limit]
 
 
 def header_text(text: str) -> str:
-    """`text` in a form any header can carry; `urllib.parse.unquote` gives it back."""
+    """Encode `text` so that any header can carry it; `urllib.parse.unquote` decodes it."""
     return quote(text, safe=":/@+", errors="surrogatepass")
 
 
 def rfc3339(instant: datetime) -> str:
-    """In UTC, with milliseconds: `2026-01-02T03:04:05.678Z`."""
+    """Format an instant in UTC with milliseconds: `2026-01-02T03:04:05.678Z`."""
     return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
-    """One Standard Webhooks signature; ValueError when `secret` is not `whsec_` and base64."""
+    """Return one Standard Webhooks signature. Raise ValueError if `secret` is not `whsec_` followed by base64."""
     prefix, _, encoded = secret.partition("_")
     if prefix != "whsec":
         raise ValueError("a signing secret begins with whsec_")
@@ -226,7 +230,7 @@ def verify(
 
 
 def check_target(target: HttpTarget) -> None:
-    """ValueError, saying what to write instead, for a target that cannot be called."""
+    """Raise ValueError, with what to write instead, for a target that cannot be called."""
     check_url(target.url)
     if target.method not in METHODS:
         raise ValueError(Wrong.METHOD(allowed=", ".join(METHODS)))
@@ -234,7 +238,7 @@ def check_target(target: HttpTarget) -> None:
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """ValueError for a header that is reserved or that no request could carry. Values are never repeated in it."""
+    """Raise ValueError for a header that is reserved or that no request can carry. The error never contains values."""
     if sum(len(name) + len(value) for name, value in headers.items()) > HEADERS_LIMIT:
         raise ValueError(Wrong.HEADERS_TOO_LONG(most=HEADERS_LIMIT))
     for name, value in headers.items():
@@ -247,7 +251,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 def check_url(url: str) -> None:
-    """ValueError for a URL that cannot be called. Neither its user part nor its query is repeated in it."""
+    """Raise ValueError for a URL that cannot be called. The error contains neither the user part nor the query."""
     if len(url) > URL_LIMIT:
         raise ValueError(Wrong.URL_TOO_LONG(most=URL_LIMIT))
     if not _URL_TEXT.fullmatch(url):
@@ -268,7 +272,10 @@ def check_url(url: str) -> None:
 
 
 def _is_host(host: str) -> bool:
-    """A name or a whole address: `127.1`, `2130706433` and `0x7f.1` are neither, whatever a resolver makes of them."""
+    """Return whether `host` is a name or a whole address.
+
+    `127.1`, `2130706433` and `0x7f.1` are neither, although a resolver may accept them.
+    """
     if ":" in host:
         return "%" not in host and _parses(IPv6Address, host)
     labels = host.removesuffix(".").split(".")
@@ -294,7 +301,7 @@ def _header(headers: Mapping[str, str], name: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """The wait a target asks for, in seconds or as a date, up to the limit; None when it asks for none we can read."""
+    """Return the wait that a target requests (seconds or a date), up to the limit; None if absent or unreadable."""
     text = _header(headers, "retry-after").strip()
     if not text:
         return None
@@ -324,7 +331,7 @@ def _result_message(word: str, message: object) -> str:
 
 
 def _status_message(answer: Answer, message: object) -> str:
-    """Name the status and the body's own message, followed by the first 4 kB of the body."""
+    """Return the status and the body's own message, followed by the first 4 kB of the body."""
     status = answer.status
     phrase = HTTPStatus(status).phrase if status in _STATUSES else "a status of its own"
     hint = "; redirects are not followed" if 300 <= status < 400 else ""

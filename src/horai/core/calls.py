@@ -1,4 +1,4 @@
-"""One attempt to be made: all an executor needs to know, and nothing it could change."""
+"""One attempt to make: everything that an executor needs to know, and nothing that it could change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ HTTP_TIMEOUT = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """Where an HTTP job calls."""
+    """The endpoint that an HTTP job calls."""
 
     url: str
     method: str = "POST"
@@ -31,8 +31,8 @@ Target = HttpTarget | WorkerTarget
 class Call(NamedTuple):
     """One claimed attempt. `payload` is JSON text or None; `timeout` None means no deadline.
 
-    `born_for` and `slot` are what its idempotency key is made of, for life: slots below zero are not of a schedule.
-    `node` is the incarnation that claimed it.
+    `born_for` and `slot` form the idempotency key and never change; slots below zero do not belong to a schedule.
+    `node` is the incarnation that claimed the instance.
     """
 
     instance_id: int
@@ -54,30 +54,30 @@ class Call(NamedTuple):
 
     @property
     def idempotency_key(self) -> str:
-        """Fixed at birth, the same for every attempt."""
+        """Return the key that is fixed at creation and is the same for every attempt."""
         if self.slot >= 0:
             return slot_key(self.job_id, self.born_for, self.slot)
         return instance_key(self.job_id, self.born_for, self.instance_id)
 
     @property
     def unit(self) -> str:
-        """Stable for the business unit across reschedules and retries: what a receiver recognises it by."""
+        """Return the id by which a receiver recognises the business unit: stable across reschedules and retries."""
         return f"{self.tenant}:{self.job}:{self.key if self.key is not None else self.idempotency_key}"
 
 
 def millis(instant: datetime) -> int:
-    """Whole milliseconds since the epoch."""
+    """Return the whole milliseconds since the epoch."""
     return int((instant - _EPOCH) // timedelta(milliseconds=1))
 
 
 def slot_key(job_id: int, fire_time: datetime, generation: int = 0) -> str:
-    """`idem_key` of a schedule slot: unique per (job, fire time, generation)."""
+    """Return the `idem_key` of a schedule slot: unique per (job, fire time, generation)."""
     key = f"{job_id}:{millis(fire_time)}"
     return f"{key}:{generation}" if generation else key
 
 
 def instance_key(job_id: int, born_for: datetime, instance_id: int) -> str:
-    """`idem_key` of every other instance; fixed at birth, whatever time it is moved to later."""
+    """Return the `idem_key` of every other instance: fixed at creation, even if the instance is moved later."""
     return f"{job_id}:{millis(born_for)}:{instance_id}"
 
 

@@ -1,25 +1,26 @@
-"""How many late slots a lane is given at a time: as many as it works off in a moment, so that fresh work beside them waits
-no longer than that.
+"""The number of late slots that a lane is given at a time.
 
-The portion doubles whenever all of the last one is gone at the next look, and is halved while it is not for a second.
+A lane is given as many as it works off in a moment, so that fresh work beside them waits no longer than that. The
+portion doubles whenever all of the last one is gone at the next check, and is halved for each second in which it is
+not.
 """
 
 from dataclasses import dataclass
 
 FIRST, LEAST, MOST = 50, 5, 1_000
 PATIENCE = 1.0
-"""Seconds."""
+"""Seconds that a portion may wait before the next one is halved."""
 
 
 @dataclass(slots=True)
 class CatchUpPace:
-    """One lane's. Times are of the monotonic clock."""
+    """The pace of one lane. Times are monotonic, in seconds."""
 
     size: int = FIRST
     given_at: float | None = None
 
     def next(self, waiting: int, now: float) -> int:
-        """How many more it may have, with `waiting` of the earlier ones not begun."""
+        """Return how many more slots the lane may have, with `waiting` of the earlier ones not begun."""
         if self.given_at is None:
             return self.size
         if waiting == 0:
@@ -32,5 +33,5 @@ class CatchUpPace:
         return 0
 
     def given(self, now: float) -> None:
-        """Some were made."""
+        """Record that slots were created for the lane."""
         self.given_at = now

@@ -1,8 +1,8 @@
-"""Decide from a mark in the database whether live rows may have been added or moved since the last look at them.
+"""Change detection: a mark in the database tells whether live rows may have been added or moved since the last check.
 
-Writers move the mark after their rows and before their commit. So a mark that has moved calls for a look at once, and for
-further looks until every transaction that may have moved it has ended. Transaction ids tell when that is: a snapshot that
-was taken after the mark was read has an upper bound above all of them.
+Writers move the mark after they write their rows and before they commit. A moved mark therefore requires a check at
+once, and further checks until every transaction that may have moved it has ended. Transaction ids tell when that is: a
+snapshot taken after the mark was read has an upper bound above all of them.
 """
 
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ChangeMark:
-    """The state of the mark: its value, and the bounds of a snapshot that was taken before it was read.
+    """The state of the mark: its value, and the bounds of a snapshot taken before the mark was read.
 
-    Every transaction below `oldest_open` has ended. Every transaction that began to write before the snapshot is below `next_id`.
+    Every transaction below `oldest_open` has ended. Every transaction that began to write before the snapshot is below
+    `next_id`.
     """
 
     value: int
@@ -21,7 +22,7 @@ class ChangeMark:
 
 
 class ChangeDetector:
-    """Remember the mark, and which transactions may still commit rows that it announced."""
+    """The last mark, and the transactions that may still commit rows that it announced."""
 
     def __init__(self) -> None:
         self._value: int | None = None
@@ -29,7 +30,10 @@ class ChangeDetector:
         self._ended_below: int | None = None
 
     def is_look_due(self, mark: ChangeMark) -> bool:
-        """Return whether rows may be there that no earlier look has seen. The caller looks after it has read the mark."""
+        """Return whether there may be rows that no earlier check has seen.
+
+        The caller checks after it has read the mark.
+        """
         if mark.value != self._value:
             self._value, self._is_settled, self._ended_below = mark.value, False, None
             return True

@@ -1,4 +1,4 @@
-"""The errors users meet. Each says what happened to what, and where it helps, what to do.
+"""The errors that users see. Each says what happened to which object and, if it helps, what to do.
 
     HoraiError
     ├── Invalid                  422  SCH_422_INVALID
@@ -20,7 +20,7 @@
     ├── TooManyReaders           503  SCH_503_TOO_MANY_READERS
     └── DatabaseUnavailable      503  SCH_503_DATABASE_UNAVAILABLE
 
-They are translated once at each boundary: to problem+json in api/problems.py, to `error:` and `hint:` lines in cli/.
+Each boundary translates them once: api/problems.py to problem+json, cli/ to `error:` and `hint:` lines.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ from horai.text.phrase import Joined, Phrase
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field; `field` is a dotted path such as `retry.base`.
+    """The fault of one field; `field` is a dotted path such as `retry.base`.
 
-    `position`: the index of the first character that is wrong, where its text has one.
+    `position` is the index of the first wrong character, if the text of the field has one.
     """
 
     field: str
@@ -43,13 +43,13 @@ class FieldError:
 
 
 class HoraiError(Exception):
-    """A fault with a name, a status and, where there is one, a way out."""
+    """An error with a code, a status and, if there is one, a hint."""
 
     code = "SCH_500_INTERNAL"
     status = 500
     title: str = Title.SCH_500_INTERNAL()
     took_effect = False
-    """Whether the request has written something all the same, which is to be committed with its Idempotency-Key."""
+    """True if the request has nevertheless written something, which is to be committed with its Idempotency-Key."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class HoraiError(Exception):
 
 
 class Invalid(HoraiError):
-    """The request cannot be understood or asks for what does not exist."""
+    """The request cannot be understood, or asks for something that does not exist."""
 
     code = "SCH_422_INVALID"
     status = 422
@@ -76,12 +76,12 @@ class Invalid(HoraiError):
 
     @classmethod
     def field(cls, field: str, message: str, hint: str | None = None) -> "Invalid":
-        """One wrong field."""
+        """Create an error for one wrong field."""
         return cls.fields([FieldError(field, message)], hint)
 
     @classmethod
     def fields(cls, errors: Sequence[FieldError], hint: str | None = None) -> "Invalid":
-        """Several wrong fields; at least one."""
+        """Create an error for several wrong fields; at least one."""
         return cls(Joined.BESIDES.all(_told(error) for error in errors), hint, errors)
 
 
@@ -90,7 +90,7 @@ def _told(error: FieldError) -> Phrase:
 
 
 class IdempotencyKeyRequired(HoraiError):
-    """A request with side effects came without its `Idempotency-Key`."""
+    """A request with side effects has no `Idempotency-Key`."""
 
     code = "SCH_400_IDEMPOTENCY_KEY_REQUIRED"
     status = 400
@@ -114,7 +114,7 @@ class Forbidden(HoraiError):
 
 
 class NotFound(HoraiError):
-    """No such object, or not one of this tenant's: the two are the same answer."""
+    """The object does not exist or belongs to another tenant; the response is the same for both."""
 
     code = "SCH_404_NOT_FOUND"
     status = 404
@@ -130,7 +130,7 @@ class TooSlow(HoraiError):
 
 
 class Duplicate(HoraiError):
-    """The first one stands; `extra` carries its id and state."""
+    """The object exists already, and the first one stays; `extra` carries its id and state."""
 
     code = "SCH_409_DUPLICATE"
     status = 409
@@ -138,7 +138,7 @@ class Duplicate(HoraiError):
 
 
 class StaleOutcome(HoraiError):
-    """An outcome came with an old fence: kept as a late result, the instance is unchanged."""
+    """An outcome arrived with an old fence: it is stored as a late result, and the instance is unchanged."""
 
     code = "SCH_409_STALE"
     status = 409
@@ -146,7 +146,7 @@ class StaleOutcome(HoraiError):
 
 
 class AlreadyFinal(HoraiError):
-    """It is settled: a finished instance is not cancelled any more, a settled dead letter neither replayed nor discarded."""
+    """A finished instance cannot be cancelled; a settled dead letter can be neither replayed nor discarded."""
 
     code = "SCH_409_FINAL"
     status = 409
@@ -154,7 +154,7 @@ class AlreadyFinal(HoraiError):
 
 
 class Conflict(HoraiError):
-    """What is asked for cannot be done as things are now; the hint says what has to happen first."""
+    """The request is impossible in the current state; the hint says what has to happen first."""
 
     code = "SCH_409_CONFLICT"
     status = 409
@@ -202,7 +202,7 @@ class Busy(HoraiError):
 
 
 class DispatcherDown(HoraiError):
-    """No live dispatcher would run it."""
+    """No live dispatcher would run the instance."""
 
     code = "SCH_503_DISPATCHER_DOWN"
     status = 503
@@ -210,7 +210,7 @@ class DispatcherDown(HoraiError):
 
 
 class TooManyReaders(HoraiError):
-    """As many watch this server as it has room for, or it is about to stop."""
+    """The server has reached its limit of readers, or is about to stop."""
 
     code = "SCH_503_TOO_MANY_READERS"
     status = 503

@@ -1,7 +1,7 @@
-"""Whose turn it is: strict priority bands with ageing, weighted between tenants, then queue by queue.
+"""The order in which scans are served: priority bands with ageing, tenants by weight, then queue by queue.
 
-Pure: `now` is a monotonic time in seconds. A place is one scan of a claimer, a lane in a shard; here it is only a value.
-A place that was picked is out of line until it comes back with `ready`.
+Bands are strict. Pure: `now` is a monotonic time in seconds. A `place` is one scan of a claimer (a lane in a shard);
+here it is only a value. A scan that was picked is out of line until the caller adds it again with `ready`.
 """
 
 from collections import deque
@@ -11,14 +11,14 @@ from typing import Generic, TypeVar
 
 BANDS = 4
 AGEING_SECONDS = 30.0
-"""Whoever has waited this long unserved moves up one band: nothing starves."""
+"""A queue that has waited this long without being served moves up one band, so that no queue starves."""
 
 P = TypeVar("P", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """Where a place stands in line."""
+    """The position of a scan in line."""
 
     band: int
     tenant: int
@@ -28,7 +28,7 @@ class QueuePosition:
 
 @dataclass(slots=True, eq=False)
 class _Queue(Generic[P]):
-    """The places of one queue of one tenant, in the order of their turns. `band` is where it stands, risen or not."""
+    """The scans of one queue of one tenant, in serving order. `band` is its current band, raised by ageing or not."""
 
     standing: QueuePosition
     waits_since: float
@@ -38,14 +38,14 @@ class _Queue(Generic[P]):
 
 @dataclass(slots=True)
 class _Tenant(Generic[P]):
-    """One tenant's queues in one band. `credit` is what it was owed and not given, in rows."""
+    """The queues of one tenant in one band. `credit` is the number of rows that it was owed and not given."""
 
     weight: int
     credit: float = 0.0
     queues: deque[_Queue[P]] = field(default_factory=deque["_Queue[P]"])
 
     def take(self, count: int) -> list[P]:
-        """The next `count` places, one queue after the other."""
+        """Return the next `count` scans, one queue after the other."""
         taken: list[P] = []
         while self.queues and len(taken) < count:
             queue = self.queues.popleft()
@@ -56,7 +56,7 @@ class _Tenant(Generic[P]):
 
 
 class Contention:
-    """Who has been in line lately: whether one alone, or several that would wait for each other's batches."""
+    """The tenants recently in line: one alone, or several that would wait for each other's batches."""
 
     LATELY_SECONDS = 1.0
 
@@ -64,18 +64,21 @@ class Contention:
         self._met: dict[tuple[int, int], float] = {}
 
     def meet(self, band: int, tenant: int, now: float) -> None:
-        """A tenant has something due in a band."""
+        """Record that a tenant has due rows in a band."""
         self._met[band, tenant] = now
 
     def is_mixed(self, now: float) -> bool:
-        """Whether more than one was here in the last second: then batches are small, so that nobody waits for a large one."""
+        """Return whether more than one tenant or band was in line in the last second.
+
+        If so, batches are small, so that no tenant waits for a large one.
+        """
         if len(self._met) > 1:
             self._met = {who: at for who, at in self._met.items() if at >= now - self.LATELY_SECONDS}
         return len(self._met) > 1
 
 
 class FairQueue(Generic[P]):
-    """The places that have something due, and who of them is next."""
+    """The scans that have due rows, and the order in which they are served."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._bands: list[dict[int, _Tenant[P]]] = [{} for _ in range(BANDS)]
@@ -90,7 +93,7 @@ class FairQueue(Generic[P]):
         return place in self._standings
 
     def ready(self, place: P, standing: QueuePosition, now: float) -> None:
-        """The place has something due and gets in line, at the end of its queue."""
+        """Add a scan that has due rows at the end of its queue."""
         if place in self._standings:
             return
         self._standings[place] = standing
@@ -112,7 +115,7 @@ class FairQueue(Generic[P]):
         tenant.queues.append(queue)
 
     def pick(self, now: float, rows: int, places: int) -> list[tuple[P, int]]:
-        """Up to `places` places of the most urgent band and how many rows each may take, `rows` in all."""
+        """Return up to `places` scans of the most urgent band and how many rows each may take, `rows` in all."""
         self._age(now)
         for band in self._bands:
             chosen = list(self._pick_of(band, rows, places))
@@ -123,7 +126,7 @@ class FairQueue(Generic[P]):
         return []
 
     def _pick_of(self, band: dict[int, _Tenant[P]], rows: int, places: int) -> Iterator[tuple[P, int]]:
-        """Shares by weight; what a tenant was not given for want of whole rows it is owed."""
+        """Share rows by weight; a tenant keeps the fraction of a row that it was not given as credit."""
         waiting = [tenant for tenant in band.values() if tenant.queues]
         total = sum(tenant.weight for tenant in waiting)
         for tenant in waiting:
@@ -142,7 +145,7 @@ class FairQueue(Generic[P]):
                 yield place, each + (number < more)
 
     def _served(self, place: P, now: float) -> None:
-        """Out of line; a queue that had risen goes back to its own band."""
+        """Take a scan out of line; a queue that had moved up goes back to its own band."""
         standing = self._standings.pop(place)
         queue = self._queues.get((standing.band, standing.tenant, standing.queue))
         if queue is None:
@@ -156,7 +159,7 @@ class FairQueue(Generic[P]):
             self._enter(queue)
 
     def discard(self, place: P) -> None:
-        """The place is nobody's business here any more."""
+        """Remove a scan, if it is in line."""
         standing = self._standings.pop(place, None)
         if standing is None:
             return
@@ -168,7 +171,7 @@ class FairQueue(Generic[P]):
             self._bands[queue.band][standing.tenant].queues.remove(queue)
 
     def _age(self, now: float) -> None:
-        """Once a second: whole queues move up, one band for each `AGEING_SECONDS` they have waited."""
+        """Move whole queues up, once a second: one band for each `AGEING_SECONDS` they have waited."""
         if now < self._aged_at + 1.0:
             return
         self._aged_at = now

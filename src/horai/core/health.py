@@ -1,7 +1,7 @@
-"""How the engine is doing: delays, outcomes and the age of each loop's last success, over sliding windows.
+"""The health of the engine: delays, outcomes and the age of each loop's last success, over sliding windows.
 
-Pure accumulators: `now` is a monotonic time in seconds, given by the caller. A process tells the others how it is doing
-by a `Reading`, and the readings of all make the cluster's.
+Pure accumulators: `now` is a monotonic time in seconds, passed by the caller. A process reports its health to the
+others as a `Reading`; the merged readings of all processes are the health of the cluster.
 """
 
 import json
@@ -20,11 +20,11 @@ BOUNDS = tuple(0.0005 * 1.25**step for step in range(70))
 """Upper bounds of the delay classes in seconds: half a millisecond to 40 minutes, each a quarter above the last."""
 CLASSES = len(BOUNDS) + 1
 MOST_HANDLERS = 100
-"""So many functions are named with every beat."""
+"""The most functions that a heartbeat names; a process with more names none."""
 
 
 class SlidingWindow:
-    """Counts per class over the last `span` seconds. One thread counts, any may ask."""
+    """Counts per class over the last `span` seconds. One thread counts, any thread may read."""
 
     def __init__(self, span: float, classes: int) -> None:
         self._span = span
@@ -32,7 +32,7 @@ class SlidingWindow:
         self._buckets: deque[tuple[float, list[int]]] = deque()
 
     def count(self, now: float, which: int, more: int = 1) -> None:
-        """So many more in class `which`."""
+        """Add `more` to the count of class `which`."""
         if not self._buckets or now - self._buckets[-1][0] >= BUCKET_SECONDS:
             while self._buckets and self._buckets[0][0] < now - self._span:
                 self._buckets.popleft()
@@ -40,9 +40,9 @@ class SlidingWindow:
         self._buckets[-1][1][which] += more
 
     def totals(self, now: float) -> list[int]:
-        """The counts of what lies inside the span."""
+        """Return the counts of all classes within the span."""
         totals = [0] * self._classes
-        for at, counts in tuple(self._buckets):  # a copy: the keeper's thread asks while the loop counts
+        for at, counts in tuple(self._buckets):  # a copy: the thread of the lease reads while the loop counts
             if at >= now - self._span:
                 for which, count in enumerate(counts):
                     totals[which] += count
@@ -51,7 +51,7 @@ class SlidingWindow:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How one process is doing, or all of them together, at one moment. `delays` are pairs of class and count."""
+    """The health of one process, or of all processes, at one moment. `delays` are pairs of class and count."""
 
     delays: tuple[tuple[int, int], ...] = ()
     failed: int = 0
@@ -63,16 +63,16 @@ class Reading:
     retry_backlog: int = 0
     overdue: tuple[str, ...] = ()
     slots: int = 0
-    """How many instances may run at once; 0 when nobody has said."""
+    """The number of instances that may run at once; 0 if not reported."""
     handlers: tuple[str, ...] | None = None
-    """What functions it has; None when it has not said, or they are too many to name."""
+    """The functions of the process; None if not reported, or too many to name."""
     unknown_schema: int = 0
-    """The number of the database's newest migration where this version does not know it; 0 otherwise."""
+    """The number of the database's newest migration if this version does not know it; 0 otherwise."""
     clock_behind: int = 0
-    """Seconds by which the database's clock is behind the latest time it has told; 0 while it is not."""
+    """Seconds by which the database's clock is behind the latest time that it reported; 0 if it is not behind."""
 
     def delay_quantile(self, share: float) -> float:
-        """The delay in seconds that `share` of the recent attempts did not exceed; 0 without any."""
+        """Return the delay in seconds that `share` of the recent attempts did not exceed; 0 without attempts."""
         wanted = math.ceil(sum(count for _, count in self.delays) * share)
         seen = 0
         for which, count in sorted(self.delays):
@@ -82,22 +82,25 @@ class Reading:
         return 0.0
 
     def reasons(self) -> list[Phrase]:
-        """Why it is degraded although its loops run."""
+        """Return why the process is degraded although its loops run."""
         schema = [Degraded.SCHEMA_NEWER(number=self.unknown_schema)] if self.unknown_schema else []
         return schema + ([Degraded.CLOCK_BEHIND(seconds=self.clock_behind)] if self.clock_behind else [])
 
     def success_rate(self) -> float:
-        """The share of recent attempts that succeeded; 1 without any."""
+        """Return the share of recent attempts that succeeded; 1 without attempts."""
         settled = self.failed + self.succeeded
         return self.succeeded / settled if settled else 1.0
 
     def to_text(self) -> str:
-        """As JSON, for the other processes."""
+        """Encode the reading as JSON for the other processes."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
 def reading_from(text: str, name: str) -> Reading:
-    """What another process told of itself; its overdue loops with its `name`. A word it does not know counts nothing."""
+    """Decode the reading of another process; prefix its overdue loops with its `name`.
+
+    Numbers that are missing count as 0, and unknown fields are ignored.
+    """
     told: dict[str, Any] = json.loads(text)
     numbers = ("failed", "succeeded", "in_flight", "unsettled", "late_results", "released_claims", "retry_backlog")
     numbers += ("unknown_schema", "clock_behind")
@@ -112,7 +115,10 @@ def reading_from(text: str, name: str) -> Reading:
 
 
 def merged(readings: Sequence[Reading]) -> Reading:
-    """All processes as one. Each counts the retries that wait in the whole table now and then: the most is the closest."""
+    """Merge the readings of all processes.
+
+    Each process counts the waiting retries of the whole table from time to time, so the largest count is the closest.
+    """
     return Reading(
         delays=_added(pair for reading in readings for pair in reading.delays),
         failed=sum(reading.failed for reading in readings),
@@ -131,7 +137,7 @@ def merged(readings: Sequence[Reading]) -> Reading:
 
 
 def all_handlers(readings: Sequence[Reading]) -> tuple[str, ...] | None:
-    """What functions all of them have together; None when one of them has not said, or nobody is there."""
+    """Return the functions of all processes together; None if one has not reported them, or there is no process."""
     if not readings or any(reading.handlers is None for reading in readings):
         return None
     return tuple(sorted({name for reading in readings for name in reading.handlers or ()}))
@@ -146,7 +152,7 @@ def _added(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 @dataclass(slots=True)
 class EngineHealth:
-    """What health is told from. One per process."""
+    """The measurements from which health is computed. One per process."""
 
     delays: SlidingWindow = field(default_factory=lambda: SlidingWindow(300.0, CLASSES))
     outcomes: SlidingWindow = field(default_factory=lambda: SlidingWindow(600.0, 2))
@@ -158,34 +164,34 @@ class EngineHealth:
     failed: int = 0
     dead: int = 0
     delays_ever: list[int] = field(default_factory=lambda: [0] * CLASSES)
-    """Like `delays`, from the beginning on."""
+    """Like `delays`, since the start of the process."""
     late_results: int = 0
     released_claims: int = 0
     retry_backlog: int = 0
     in_flight: int = 0
     unsettled: int = 0
     trusted_until: float = 0.0
-    """Until when this node trusts its lease; past it, it claims nothing."""
+    """The time until which this node trusts its lease; after it, the node claims nothing."""
     incarnation: int = 0
-    """Which node this process is at the moment; 0 before its first lease."""
+    """The incarnation of this process as a node; 0 before its first lease."""
     slots: int = 0
     handlers: tuple[str, ...] | None = None
     unknown_schema: int = 0
     clock_behind: int = 0
 
     def holds_lease(self, now: float) -> bool:
-        """Whether this node may claim."""
+        """Return whether this node may claim."""
         return now < self.trusted_until
 
     def observe_delays(self, now: float, seconds: Iterable[float]) -> None:
-        """Attempts began so many `seconds` after their execute times."""
+        """Record attempts that began `seconds` after their execute times."""
         for which, count in Counter(bisect_right(BOUNDS, late) for late in seconds).items():
             self.started += count
             self.delays_ever[which] += count
             self.delays.count(now, which, count)
 
     def observe_outcomes(self, now: float, *, failed: int, succeeded: int, dead: int = 0) -> None:
-        """Attempts were settled; of those that failed, so many were the last of their instance."""
+        """Record settled attempts; `dead` of the failed ones were the last of their instance."""
         self.settled += failed + succeeded
         self.succeeded += succeeded
         self.failed += failed
@@ -194,7 +200,7 @@ class EngineHealth:
         self.outcomes.count(now, 1, succeeded)
 
     def reading(self, now: float) -> Reading:
-        """All of it at one moment."""
+        """Return all measurements at one moment."""
         failed, succeeded = self.outcomes.totals(now)
         return Reading(
             delays=tuple((which, count) for which, count in enumerate(self.delays.totals(now)) if count),
@@ -213,22 +219,22 @@ class EngineHealth:
         )
 
     def delay_quantile(self, now: float, share: float) -> float:
-        """The delay in seconds that `share` of the recent attempts did not exceed; 0 without any."""
+        """Return the delay in seconds that `share` of the recent attempts did not exceed; 0 without attempts."""
         return self.reading(now).delay_quantile(share)
 
     def success_rate(self, now: float) -> float:
-        """The share of recent attempts that succeeded; 1 without any."""
+        """Return the share of recent attempts that succeeded; 1 without attempts."""
         return self.reading(now).success_rate()
 
     def beat(self, loop: str, now: float, patience: float) -> None:
-        """A loop has just succeeded, and should again within `patience` seconds."""
+        """Record that a loop has just succeeded, and should succeed again within `patience` seconds."""
         self.beats[loop] = now
         self.patience[loop] = patience
 
     def overdue(self, now: float) -> list[str]:
-        """Loops whose last success is older than they promised: stuck, or failing."""
+        """Return the loops whose last success is older than they promised: stuck, or failing."""
         return [loop for loop, at in tuple(self.beats.items()) if now - at > self.patience[loop]]
 
     def is_well(self, now: float) -> bool:
-        """Whether it may claim, no loop is stuck, and schedules do not wait for the database's clock."""
+        """Return whether the node may claim, no loop is stuck, and schedules do not wait for the database's clock."""
         return self.holds_lease(now) and not self.overdue(now) and not self.clock_behind

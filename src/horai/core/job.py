@@ -1,7 +1,7 @@
-"""What a job is: a checked definition, made of the JSON document people write and giving it back.
+"""The definition of a job: validated, read from the JSON document that people write, and written back as one.
 
-`checked` finds every fault at once, each at its field. The document is what is stored and shown: what the user wrote,
-with the defaults filled in.
+`checked` reports every fault at once, each at its field. The stored and displayed document is what the user wrote, with
+the defaults filled in.
 """
 
 import re
@@ -34,19 +34,19 @@ from horai.time.schedule import CronSchedule
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
 HANDLER = re.compile(r"(?:horai:[a-z]{1,32}|[A-Za-z0-9][A-Za-z0-9_.\-]{0,127})")
-"""What runs a job: a function that a worker has, or one of Horai's own."""
+"""The function that runs a job: one of a worker, or a built-in one."""
 HOUSE = "horai:"
-"""Handlers of Horai itself begin with it; nobody else's can."""
+"""The prefix of built-in handlers; no other handler can have it."""
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 DEFAULT_QUEUE = "default"
 KEPT_FIELDS = (*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, "payloadSchema", "declaredBy")
-"""What is stored as it was written, and only where it was. The last two are code's to say: REST takes neither."""
+"""Fields that are stored as written, and only if written. Only code may set the last two: REST accepts neither."""
 LONGEST_TIMEOUT = timedelta(hours=24)
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 
 
 class Priority(IntEnum):
-    """Smaller is served first."""
+    """The priority of a job; smaller is served first."""
 
     core = 0
     high = 1
@@ -55,7 +55,7 @@ class Priority(IntEnum):
 
 
 class JobStatus(IntEnum):
-    """A paused job makes no slots, and its waiting instances are held."""
+    """The status of a job. A paused job creates no slots, and its waiting instances are held."""
 
     ACTIVE = 0
     PAUSED = 1
@@ -63,9 +63,9 @@ class JobStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A job without a fault. `at` and `delay` make one instance at creation; a `timing` with a schedule makes slots.
+    """A valid job. `at` and `delay` create one instance at creation; a `timing` with a schedule creates slots.
 
-    Without a `priority` of its own it has its queue's.
+    A job without a `priority` has the priority of its queue.
     """
 
     name: str
@@ -80,32 +80,32 @@ class Definition:
     tags: tuple[str, ...]
     status: JobStatus
     refresh: RefreshRule | None = None
-    """Of a job that has entities: its schedule is then that of its ticks, which another job makes."""
+    """Set for a job that has entities: its schedule is then that of its ticks, which another job creates."""
 
     @property
     def handler(self) -> str:
-        """The handler part of its lane: empty for HTTP."""
+        """Return the handler part of the job's lane: empty for HTTP."""
         return self.target.handler if isinstance(self.target, WorkerTarget) else ""
 
     @property
     def own_timing(self) -> Timing:
-        """When it has slots of its own: never, where its schedule is that of its ticks."""
+        """Return the timing of the job's own slots: empty if its schedule is that of its ticks."""
         return self.timing if self.refresh is None else Timing()
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What it takes to run a job's instances; the same object for every job that says the same."""
+    """The values needed to run a job's instances; jobs with equal values share one object."""
 
     target: Target
     retry: RetryPolicy
     timeout: timedelta | None
     handler: str
-    """Who can run it: a worker that has this handler; empty for HTTP."""
+    """The handler that a worker must have to run the job; empty for HTTP."""
 
 
 def checked(document: Mapping[str, Any]) -> Definition:
-    """The definition that `document` describes; `Invalid` names every wrong field."""
+    """Return the definition that `document` describes. Raise `Invalid` with every wrong field."""
     faults = Validation()
     target, timeout = _target(document, faults)
     definition = Definition(
@@ -129,13 +129,13 @@ def checked(document: Mapping[str, Any]) -> Definition:
 
 
 def is_builtin(document: Mapping[str, Any]) -> bool:
-    """Whether Horai itself runs the job of this document: a workflow, a refresh, a reconciler."""
+    """Return whether Horai itself runs the job of this document: a workflow, a refresh, a reconciler."""
     target: Mapping[str, Any] = document.get("target") or {}
     return str(target.get("handler") or "").startswith(HOUSE)
 
 
 def refuse_builtin(document: Mapping[str, Any]) -> None:
-    """`Invalid` for a job that only Horai itself may make or change."""
+    """Raise `Invalid` for a job that only Horai itself may create or change."""
     if is_builtin(document):
         raise Invalid.field(
             "target.handler",
@@ -145,7 +145,7 @@ def refuse_builtin(document: Mapping[str, Any]) -> None:
 
 
 def recipe_of(document: Mapping[str, Any]) -> Recipe:
-    """How a stored job is run; `Invalid` names every wrong field."""
+    """Return the recipe of a stored job. Raise `Invalid` with every wrong field."""
     faults = Validation()
     target, timeout = _target(document, faults)
     handler = target.handler if isinstance(target, WorkerTarget) else ""
@@ -234,7 +234,7 @@ def _retry(document: Mapping[str, Any], faults: Validation) -> RetryPolicy:
 
 
 def retry_document(policy: RetryPolicy) -> dict[str, Any]:
-    """A retry policy as people write it."""
+    """Return a retry policy as people write it."""
     return {
         "maxRetry": policy.max_retry,
         "base": format_duration(policy.base),
@@ -245,7 +245,7 @@ def retry_document(policy: RetryPolicy) -> dict[str, Any]:
 
 
 def target_document(target: Target) -> dict[str, Any]:
-    """A target as people write it."""
+    """Return a target as people write it."""
     match target:
         case HttpTarget(url, method, headers):
             return {"type": "http", "url": url, "method": method, "headers": dict(headers)}
@@ -254,7 +254,7 @@ def target_document(target: Target) -> dict[str, Any]:
 
 
 def with_instants(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A stored document with its instants as such, the way `checked` takes them."""
+    """Return a stored document with its instants as datetimes, as `checked` expects them."""
     stored = [field for field in INSTANT_FIELDS if document.get(field) is not None]
     return {**document, **{field: _instant(document[field]) for field in stored}} if stored else document
 
@@ -264,7 +264,10 @@ def _instant(value: datetime | str) -> datetime:
 
 
 def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored form: what was `written`, with every default spelled out; a priority that is the queue's to say is not."""
+    """Return the document to store: what was `written`, with every default filled in.
+
+    A priority that comes from the queue is not filled in.
+    """
     kept = {field: written[field] for field in KEPT_FIELDS if written.get(field) is not None}
     kept |= {field: _instant(kept[field]).astimezone(UTC).isoformat() for field in INSTANT_FIELDS if field in kept}
     if isinstance(definition.timing.schedule, CronSchedule):

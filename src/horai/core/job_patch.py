@@ -1,4 +1,4 @@
-"""What a PATCH makes of a stored definition."""
+"""The result of a PATCH on a stored definition."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,13 +9,16 @@ from horai.core.timing import BESIDE_BOTH, BESIDE_CRON, BESIDE_EVERY, SCHEDULE_F
 from horai.text import Hint, Wrong
 
 NESTED = ("retry", "dst", "refresh")
-"""Fields whose members a PATCH changes one by one. A target is one value: its headers may hold what only its URL may see."""
+"""Fields whose members a PATCH changes one by one.
+
+A target is one value: its headers may hold what only its URL may see.
+"""
 
 
 def amended(document: Mapping[str, Any], status: JobStatus, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored document with `fields` laid over it; a new schedule field takes the place of the old one.
+    """Apply `fields` to the stored document; a new schedule field replaces the old one.
 
-    What stands beside a cron or an every goes with it.
+    The fields that belong to a cron or an every are removed with it.
     """
     if "name" in fields and fields["name"] != document["name"]:
         raise Invalid.field("name", Wrong.NEVER_CHANGES(), Hint.CREATE_ANOTHER())
@@ -31,7 +34,7 @@ def amended(document: Mapping[str, Any], status: JobStatus, fields: Mapping[str,
 
 
 def _outlived(merged: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields that mean nothing beside the schedule there is now."""
+    """Return the fields that have no meaning with the current schedule."""
     if merged.get("cron") is not None:
         return BESIDE_EVERY
     if merged.get("every") is not None:
@@ -40,7 +43,7 @@ def _outlived(merged: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _laid_over(stored: Any, given: Any) -> Any:
-    """Member by member; null takes one away."""
+    """Merge member by member; null removes a member."""
     if stored is None or given is None:
         return given
     return {name: value for name, value in {**stored, **given}.items() if value is not None}

@@ -1,8 +1,8 @@
-"""JSON at the edge, read strictly: what PostgreSQL or another reader would choke on is refused here, with its reason.
+"""Strict JSON input: text that PostgreSQL or another reader cannot handle is refused, with the reason.
 
-Refused: what is not UTF-8 or not JSON, NaN and infinities, NUL characters, lone surrogates, numbers of absurd length,
-names that occur twice, nesting deeper than `NESTING_LIMIT`, and more than `CONTAINER_LIMIT` arrays and objects: what a
-small body can make a reader build is bounded before it is built.
+Refused: text that is not UTF-8 or not JSON, NaN and infinities, NUL characters, lone surrogates, numbers of more than
+`NUMBER_LIMIT` characters, names that occur twice, nesting deeper than `NESTING_LIMIT`, and more than `CONTAINER_LIMIT`
+arrays and objects: the work that a small body can cause is bounded before the value is built.
 """
 
 import json
@@ -18,18 +18,18 @@ NUMBER_LIMIT = 400
 _INTEGER_LIMIT = 10**NUMBER_LIMIT
 CONTAINER_LIMIT = 500_000
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-"""Also one that never ends: to look for its end from each quote inside it again would take quadratic time."""
+"""Also matches a string that never ends: searching for its end from each quote inside it would take quadratic time."""
 _ROUND = bytes.maketrans(b"[]{}", b"()()")
 _NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class JsonError(ValueError):
-    """Why a text is not JSON that can be kept."""
+    """The reason why a text is not JSON that can be stored."""
 
 
 def parse_json(raw: bytes) -> Any:
-    """The value of a JSON text; `JsonError` says why there is none."""
+    """Return the value of a JSON text. Raise `JsonError` with the reason if it has none."""
     _check_brackets(raw)
     try:
         value = json.loads(
@@ -43,15 +43,15 @@ def parse_json(raw: bytes) -> Any:
         raise JsonError(Wrong.NOT_UTF8(byte=error.start)) from error
     except json.JSONDecodeError as error:
         raise JsonError(Wrong.NOT_JSON_AT(reason=error.msg, line=error.lineno, column=error.colno)) from error
-    if b"\\u" in raw:  # UTF-8 itself can write neither half a surrogate pair nor, in JSON, a NUL
+    if b"\\u" in raw:  # without escapes, valid UTF-8 JSON has neither half a surrogate pair nor a NUL
         _check_strings(value)
     return value
 
 
 def fault_in(value: Any) -> tuple[str, str] | None:
-    """Where and why a value made of dicts, lists and scalars is no JSON that can be kept: `(".items[2].price", "…")`.
+    """Return where and why a value cannot be stored as JSON: `(".items[2].price", "…")`; None if it can.
 
-    For values of our own making: what comes as text is read by `parse_json`.
+    The value is made of dicts, lists and scalars by our own code; `parse_json` reads values that arrive as text.
     """
     waiting: list[tuple[str, int, Any]] = [("", 0, value)]
     while waiting:
@@ -80,7 +80,7 @@ def _check_one(item: object, depth: int) -> None:
 
 
 def check_text(text: str) -> str:
-    """A string without NUL and lone surrogates."""
+    """Return `text`. Raise `JsonError` if it contains NUL or a lone surrogate."""
     if "\x00" in text:
         raise JsonError(Wrong.HAS_NUL())
     if _SURROGATE.search(text):
@@ -89,7 +89,7 @@ def check_text(text: str) -> str:
 
 
 def _check_brackets(raw: bytes) -> None:
-    """Peels off the innermost pairs, once per level: a body of brackets alone costs no more than one of text."""
+    """Remove the innermost pairs once per level: a body of only brackets costs at most as much as one of text."""
     brackets = _STRING.sub(b"", raw).translate(_ROUND, _NO_BRACKET)
     if brackets.count(b"(") > CONTAINER_LIMIT:
         raise JsonError(Wrong.TOO_MANY_ARRAYS(most=CONTAINER_LIMIT))
@@ -125,7 +125,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_strings(value: Any) -> None:
-    """Every string of a value, names included."""
+    """Check every string of a value, names included."""
     waiting: list[Any] = [value]
     while waiting:
         item = waiting.pop()

@@ -1,7 +1,7 @@
-"""Secrets that go in and never come out: header values, query values of URLs, passwords of database URLs.
+"""Secrets that are stored and never shown: header values, query values of URLs, passwords of database URLs.
 
-Responses show them as `***`. A change that sends `***` back keeps the stored value, but only while the request goes to the same
-scheme, host and port: otherwise a change of the address would send the secret to another receiver.
+Responses show them as `***`. A change that sends `***` back keeps the stored value, but only if the scheme, host and
+port stay the same: otherwise a change of the address would send the secret to another receiver.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ HIDDEN = "***"
 
 
 def shown_target(target: Mapping[str, Any]) -> dict[str, Any]:
-    """A target or an HTTP source without the values of its headers and its query."""
+    """Return a target or an HTTP source without the values of its headers and its query."""
     shown = dict(target)
     if isinstance(url := shown.get("url"), str):
         shown["url"] = shown_url(url)
@@ -25,7 +25,7 @@ def shown_target(target: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_url(url: str) -> str:
-    """A URL with `***` for each value of its query. The rest stays as it was written."""
+    """Return a URL with `***` for each value of its query. The rest is unchanged."""
     address, mark, query = url.partition("?")
     return address + mark + "&".join(_shown_part(part) for part in query.split("&")) if mark else url
 
@@ -38,7 +38,7 @@ def _shown_part(part: str) -> str:
 
 
 def shown_database_url(url: str) -> str:
-    """A database's URL without its password, wherever in it that stands."""
+    """Return a database URL without its password, in the user part or in the query."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     name, colon, _ = user.partition(":")
@@ -51,7 +51,7 @@ def shown_database_url(url: str) -> str:
 
 
 def revealed_target(given: Mapping[str, Any], stored: Mapping[str, Any] | None, field: str) -> dict[str, Any]:
-    """`given` with the stored values in the place of `***`; `Invalid` where there is none to keep.
+    """Return `given` with the stored values in place of `***`. Raise `Invalid` if there is none to keep.
 
     `field` is the name of the target or source in the document.
     """

@@ -1,4 +1,4 @@
-"""What was done in each minute: counts that a process keeps, and the series that those of all make."""
+"""Counts per minute: those of one process, and the series of all processes together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class MinuteCounts:
-    """Attempts that began, and what attempts came to; `failed` has the dead ones too. `delays` as in a `Reading`."""
+    """Attempts that began, and outcomes of attempts; `failed` includes the dead ones. `delays` as in `Reading`."""
 
     started: int = 0
     succeeded: int = 0
@@ -20,7 +20,7 @@ class MinuteCounts:
     delays: tuple[tuple[int, int], ...] = ()
 
     def since(self, before: "MinuteCounts") -> "MinuteCounts":
-        """What has come since an earlier count."""
+        """Return the difference from an earlier count."""
         known = dict(before.delays)
         return MinuteCounts(
             self.started - before.started,
@@ -31,7 +31,7 @@ class MinuteCounts:
         )
 
     def and_(self, other: "MinuteCounts") -> "MinuteCounts":
-        """Both together."""
+        """Return the sum of both."""
         total = dict(self.delays)
         for which, count in other.delays:
             total[which] = total.get(which, 0) + count
@@ -44,7 +44,7 @@ class MinuteCounts:
         )
 
     def delay_quantile(self, share: float) -> float:
-        """The delay in seconds that `share` of what began did not exceed; 0 without any."""
+        """Return the delay in seconds that `share` of the started attempts did not exceed; 0 without attempts."""
         return Reading(self.delays).delay_quantile(share)
 
 
@@ -53,7 +53,10 @@ NOTHING = MinuteCounts()
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """How much waited at a moment, of all processes together: for a retry, for somebody to see to it, to be read at all."""
+    """The backlog of all processes together at one moment.
+
+    It consists of instances that wait for a retry, dead letters that wait for an operator, and parked events.
+    """
 
     retrying: int
     dead_letters: int
@@ -61,18 +64,18 @@ class Gauges:
 
 
 def totals_of(vitals: EngineHealth) -> MinuteCounts:
-    """What a process has done since its beginning."""
+    """Return the counts of a process since its start."""
     delays = tuple((which, count) for which, count in enumerate(vitals.delays_ever) if count)
     return MinuteCounts(vitals.started, vitals.succeeded, vitals.failed, vitals.dead, delays)
 
 
 def minute_of(instant: datetime) -> datetime:
-    """The beginning of its minute."""
+    """Return the start of the minute that contains `instant`."""
     return instant.replace(second=0, microsecond=0)
 
 
 def series(found: Sequence[tuple[datetime, MinuteCounts]], first: datetime, count: int) -> list[MinuteCounts]:
-    """One for each minute from `first` on; what several processes have counted together."""
+    """Return one count for each minute from `first` on, summed over the processes."""
     minutes = [NOTHING] * count
     for at, tally in found:
         place = (at - first) // MINUTE

@@ -1,10 +1,10 @@
-"""Outcome → Decision: what an attempt came to, and what that makes of its instance.
+"""Outcome → Decision: the result of an attempt, and its effect on the instance.
 
-An executor returns an `Outcome`; `plan` turns it into a `Decision`; the settler applies the decision in one
-transaction with history, dead letter and event. There are exactly three verbs of completion (seed 001): succeeded,
-failed retryable, failed unrecoverable. `NotSent` and `Postponed` are no completions: nothing counts as failed.
+An executor returns an `Outcome`; `plan` turns it into a `Decision`; the settler applies the decision in one transaction
+with history, dead letter and event. There are exactly three verbs of completion (seed 001): succeeded, failed
+retryable, failed unrecoverable. `NotSent` and `Postponed` are not completions: they never count as failures.
 
-A lost attempt has no outcome: its node died. `plan_loss` decides about its instance.
+A lost attempt has no outcome, because its node died. `plan_loss` decides about its instance.
 """
 
 from collections.abc import Awaitable
@@ -27,38 +27,38 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class FailedRetryable:
-    """markFailRetryable. `retry_after` is the target's own wish; the longer of it and the back-off holds."""
+    """markFailRetryable. `retry_after` is the wait that the target requests; the longer of it and the back-off wins."""
 
     code: str
     message: str
     retry_after: timedelta | None = None
     traceback: str | None = field(default=None, compare=False, repr=False)
-    """A function's, in full, for the log; it is not stored."""
+    """The full traceback of a function, for the log; it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedUnrecoverable:
-    """markFailUnrecoverable: straight to the dead letters, under `tags` of its own beside ours."""
+    """markFailUnrecoverable: becomes a dead letter at once, with its own `tags` besides the built-in ones."""
 
     code: str
     message: str
     tags: tuple[str, ...] = ()
     traceback: str | None = field(default=None, compare=False, repr=False)
-    """A function's, in full, for the log; it is not stored."""
+    """The full traceback of a function, for the log; it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotSent:
-    """Nothing left this node (bulkhead full, stopping): the instance goes back, to be claimed after `delay`."""
+    """Nothing left this node (bulkhead full, stopping): the instance is released and claimable after `delay`."""
 
     delay: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """The handler asked for later (`RetryLater`): not a failure.
+    """The handler asked to run later (`RetryLater`): not a failure.
 
-    `is_quiet`: it only waits for something, and has nothing to tell.
+    `is_quiet`: the handler only waits for something and has nothing to report.
     """
 
     delay: timedelta
@@ -67,13 +67,13 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """202: the outcome will be reported until `deadline` (seconds from now); nothing is settled yet."""
+    """202: the target reports the outcome within `remaining`; nothing is settled yet."""
 
     remaining: timedelta
 
 
 Outcome = Succeeded | FailedRetryable | FailedUnrecoverable | NotSent | Postponed
-"""What can be settled. `Accepted` is not among them: it only says that the outcome comes another way."""
+"""The outcomes that can be settled. `Accepted` is not one: it only says that the outcome arrives another way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class RetryAt:
-    """RUNNING → FAIL, due again after `delay` by the database's clock. `is_loss`: counted as a loss, not as a failure."""
+    """RUNNING → FAIL, due again after `delay` by the database's clock. `is_loss`: counts as a loss, not a failure."""
 
     delay: timedelta
     code: str
@@ -95,7 +95,7 @@ class RetryAt:
 
 @dataclass(frozen=True, slots=True)
 class Bury:
-    """RUNNING → DEAD, with a dead letter under `tags`. `is_loss`: counted as a loss, not as a failure."""
+    """RUNNING → DEAD, with a dead letter under `tags`. `is_loss`: counts as a loss, not a failure."""
 
     code: str
     message: str
@@ -107,7 +107,7 @@ class Bury:
 class Release:
     """RUNNING → INIT: no failure is counted; claimable again after `delay`.
 
-    `postponed` says that the delay is the handler's wish, and so the new execute time. A quiet release writes no event.
+    `postponed`: the handler asked for the delay, so it sets the new execute time. A quiet release writes no event.
     """
 
     delay: timedelta = timedelta(0)
@@ -128,11 +128,11 @@ async def outcome_of(run: Outcome | Awaitable[T]) -> Outcome | T:
 
 SUCCESS = Succeeded()
 DONE = Complete()
-"""What most attempts come to, and what that makes of their instances."""
+"""The most frequent outcome, and the decision for it."""
 
 
 def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) -> Decision:
-    """What `outcome` makes of an instance that has failed `retry_count` times before."""
+    """Decide about an instance that has failed `retry_count` times before `outcome`."""
     match outcome:
         case Succeeded(output):
             return Complete(output) if output is not None else DONE
@@ -167,9 +167,9 @@ PROCESS_DIED = "PROCESS_DIED"
 
 
 def tags_of(code: str, *, spent: bool) -> tuple[str, ...]:
-    """The tags a dead letter is found by. Retries used up is `transient_error`: worth replaying.
+    """Return the tags by which a dead letter is found. `transient_error`, for used-up retries, is worth replaying.
 
-    `crash_loop` is added when the process that ran it died each time: look at the payload before you replay it.
+    `crash_loop` is added if the process that ran the instance died each time: check the payload before you replay it.
     """
     tags = ["transient_error"] if spent else ["unrecoverable"]
     if code == TIMEOUT:

@@ -1,20 +1,21 @@
-"""How far ahead a process that runs a bounded number of calls may claim.
+"""The number of instances that a process with a bounded number of calls may claim ahead.
 
-What it will have ended within a moment, and no more: short calls come by the thousand and need the next batch at hand,
-long ones are better left to others than held here in line. Pure: `now` is a monotonic time in seconds.
+The process claims what it will finish within `MOMENT`, and not beyond: short calls run by the thousand and need the
+next batch ready, and long ones are better left to other processes than queued here. Pure: `now` is a monotonic time in
+seconds.
 """
 
 MOMENT = 0.2
-"""Seconds of work to have at hand."""
+"""Seconds of work to hold ready."""
 SPAN = 0.02
-"""Seconds over which the rate is taken."""
+"""Seconds over which the rate is measured."""
 
 
 class Prefetch:
     """The rate at which calls end while there are calls to make, smoothed over the last few spans.
 
-    In the first span after a start or a pause it rises with each call that ends. Later it does not: calls that take long and
-    end together are not short calls.
+    In the first span after a start or a pause, the rate rises with each call that ends. Later it does not: long calls
+    that end together are not short calls.
     """
 
     def __init__(self, now: float = 0.0) -> None:
@@ -24,12 +25,12 @@ class Prefetch:
         self._is_first_span = True
 
     def resume(self, now: float) -> None:
-        """Begin a span: there are calls to make again. The time without any says nothing about how long they take."""
+        """Begin a span: there are calls to make again. The time without calls says nothing about how long they take."""
         self._rate = self._rate_at(now)
         self._since, self._ended, self._is_first_span = now, 0, True
 
     def note(self, now: float, ended: int) -> None:
-        """So many more calls have ended."""
+        """Record that `ended` more calls have ended."""
         self._ended += ended
         passed = now - self._since
         seen = self._ended / max(passed, SPAN)
@@ -41,10 +42,10 @@ class Prefetch:
             self._since, self._ended, self._is_first_span = now, 0, False
 
     def ahead(self, now: float) -> int:
-        """How many to hold beyond those that run."""
+        """Return how many instances to hold beyond those that run."""
         return int(self._rate_at(now) * MOMENT)
 
     def _rate_at(self, now: float) -> float:
-        """Return the rate as it is now: calls that have stopped ending lower it as time passes."""
+        """Return the current rate: it falls as time passes without calls that end."""
         passed = max(now - self._since, SPAN)
         return min(self._rate, (self._ended + self._rate * SPAN + 1) / passed)

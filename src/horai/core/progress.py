@@ -1,7 +1,7 @@
-"""What attempts say of themselves while they run, within bounds: however much one says, the others are heard.
+"""Progress and log lines of running attempts, within bounds: no attempt can crowd out the others.
 
-A line is a note with a message; an attempt has so many, and one that says that there was more. A step is a note of
-progress alone: those that nobody could tell apart are not kept, so that the last step of a long attempt still is.
+A line is a note with a message; an attempt keeps `LINES` of them, and one that says that there were more. A step is a
+note of progress alone; steps that differ by less than `STEP` are not kept, so that the last step of a long attempt is.
 """
 
 import itertools
@@ -14,21 +14,21 @@ from horai.core.calls import Call
 
 MESSAGE_BYTES: Final = 4096
 LINES: Final = 1_000
-"""Notes with a message that are kept of one attempt."""
-MORE: Final = f"… more was said: of an attempt the first {LINES:,} lines are kept."
+"""Notes with a message that are kept per attempt."""
+MORE: Final = f"… truncated: only the first {LINES:,} lines of an attempt are kept."
 STEP: Final = 0.001
 """Progress by less than this is not worth a row."""
 STEPS: Final = 1_000
-"""Notes of progress alone that are kept of one attempt; and the one that says that all is done."""
+"""Notes of progress alone that are kept per attempt, besides the one that says that all is done."""
 WAITING: Final = 10_000
 ATTEMPTS: Final = 10_000
-"""Attempts whose bounds are remembered: those that said something last."""
+"""Attempts whose bounds are remembered: those that reported last."""
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class ProgressNote(NamedTuple):
-    """How far an attempt has come, a line of its log, or both. `n` orders what one process has heard."""
+    """The progress of an attempt, a line of its log, or both. `n` orders the notes of one process."""
 
     instance_id: int
     fence: int
@@ -42,21 +42,21 @@ class ProgressNote(NamedTuple):
 
 @dataclass(slots=True)
 class _AttemptNotes:
-    """How much an attempt has said, and how far it had come."""
+    """The number of lines and steps of an attempt, and its last progress."""
 
     lines: int = 0
     steps: int = 0
     progress: float | None = None
 
     def line(self, message: str) -> str | None:
-        """The message as it is kept."""
+        """Count a message and return it as it is stored; None beyond the limit."""
         self.lines += self.lines <= LINES + 1
         if self.lines <= LINES:
             return message_text(message)
         return MORE if self.lines == LINES + 1 else None
 
     def is_step(self, progress: float) -> bool:
-        """Whether so much progress alone is worth another note."""
+        """Return whether this progress alone is worth another note."""
         if self.progress is None:
             return True
         if progress >= 1:
@@ -71,14 +71,17 @@ class ProgressNotes:
         self.dropped = 0
         self._waiting: list[ProgressNote] = []
         self._said: dict[tuple[int, int], _AttemptNotes] = {}
-        self._steps: dict[tuple[int, int], int] = {}  # where an attempt's step waits, to be replaced by the next
+        self._steps: dict[tuple[int, int], int] = {}  # index of the waiting step of an attempt, which the next replaces
         self._numbers = itertools.count(1)
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, call: Call, at: datetime, progress: float | None, message: str | None) -> None:
-        """Takes a note; a step replaces the one that still waits. Beyond the bounds it is left out, or counted as dropped."""
+        """Add a note; a step replaces the one that still waits.
+
+        Beyond the bounds, a note is left out or counted as dropped.
+        """
         attempt = (call.instance_id, call.fence)
         said = self._said_by(attempt)
         line = None if message is None else said.line(message)
@@ -99,7 +102,7 @@ class ProgressNotes:
 
     def _said_by(self, attempt: tuple[int, int]) -> _AttemptNotes:
         said = self._said.pop(attempt, None) or _AttemptNotes()
-        self._said[attempt] = said  # behind all others: who is silent for longest is forgotten first
+        self._said[attempt] = said  # at the end: the attempt that has been silent longest is dropped first
         if len(self._said) > ATTEMPTS:
             del self._said[next(iter(self._said))]
         return said
@@ -112,13 +115,13 @@ class ProgressNotes:
         return True
 
     def take(self, limit: int) -> list[ProgressNote]:
-        """The longest waiting; the caller writes them, or puts them back."""
+        """Take up to `limit` notes that have waited longest; the caller writes them, or puts them back."""
         taken, self._waiting = self._waiting[:limit], self._waiting[limit:]
         self._steps.clear()
         return taken
 
     def put_back(self, notes: list[ProgressNote]) -> None:
-        """They could not be written and wait again, before all others."""
+        """Put notes that could not be written back in front of all others."""
         waiting = [*notes, *self._waiting]
         self._waiting = waiting[:WAITING]
         self.dropped += len(waiting) - len(self._waiting)
@@ -126,7 +129,7 @@ class ProgressNotes:
 
 
 def message_text(text: str) -> str:
-    """`text` fit for a text column: without NUL and half a surrogate pair, cut where it is too long."""
+    """Return `text` fit for a text column: without NUL and half surrogate pairs, at most `MESSAGE_BYTES` bytes."""
     clean = _UNSTORABLE.sub("\ufffd", text[: MESSAGE_BYTES + 1])
     encoded = clean.encode()
     if len(encoded) <= MESSAGE_BYTES:

@@ -1,7 +1,7 @@
-"""What a `put` of a key means, given what that key has now (seed 000).
+"""The decision about a `put` of a key, given what that key has now (seed 000).
 
-A put changes the future intent and never undoes the past: what can be moved is moved, what runs is left to finish
-and replaced, what succeeded is left alone. The caller holds the live row locked while it decides, so that the state
+A put changes the future intent and never undoes the past: a waiting instance is moved, a running one is left to finish
+and replaced, a successful one is left alone. The caller holds the live row locked while it decides, so that the state
 decided on is the state written.
 """
 
@@ -18,7 +18,7 @@ from horai.text.phrase import Phrase
 
 
 def check_key(key: str) -> str:
-    """A key as it may be stored; `Invalid` otherwise."""
+    """Return the key. Raise `Invalid` if it cannot be stored."""
     if not 0 < len(key) <= KEY_LIMIT:
         raise Invalid.field("key", Wrong.LENGTH(most=KEY_LIMIT))
     try:
@@ -29,7 +29,7 @@ def check_key(key: str) -> str:
 
 
 class PutDecision(StrEnum):
-    """The `decision` a put answers with."""
+    """The `decision` in the response to a put."""
 
     INSERTED = "INSERTED"
     UPDATED = "UPDATED"
@@ -43,7 +43,7 @@ class PayloadMissing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """What the caller wants: `version` orders events that may arrive out of order, `again` reruns after a success."""
+    """The options of a put: `version` orders events that may arrive out of order, `again` reruns after a success."""
 
     version: int | None = None
     again: bool = False
@@ -51,9 +51,9 @@ class PutOptions:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What history knows of the key: whether it ever succeeded, and the highest version it accepted.
+    """The history of a key: whether it ever succeeded, and the highest version it accepted.
 
-    `repeated`: the put asks for what the last instance had.
+    `repeated`: the put asks for the same as the last instance had.
     """
 
     succeeded: bool = False
@@ -71,18 +71,24 @@ class Plan:
 
 
 def is_repeat(asked: Plan, known: Plan) -> bool:
-    """Whether a put asks for what is there: an equal version, time and payload. One without a payload has none to differ."""
+    """Return whether a put asks for what exists: an equal version, time and payload.
+
+    A put without a payload matches every payload.
+    """
     is_equal = asked.version is not None and (asked.version, asked.at) == (known.version, known.at)
     return is_equal and asked.payload in (None, known.payload)
 
 
 def is_outdated(intent: PutOptions, accepted: int | None) -> bool:
-    """A version lower than the last accepted one says nothing new; an equal one may bring another time or payload."""
+    """Return whether a put has a lower version than the last accepted one.
+
+    An equal version is not outdated: it may bring another time or payload.
+    """
     return intent.version is not None and accepted is not None and intent.version < accepted
 
 
 def decide_live(state: State, accepted: int | None, intent: PutOptions, *, repeats: bool = False) -> PutDecision:
-    """The verdict on a key whose live instance is in `state` and has accepted version `accepted`."""
+    """Decide about a key whose live instance is in `state` and has accepted version `accepted`."""
     if repeats or is_outdated(intent, accepted):
         return PutDecision.IGNORED
     match state:
@@ -95,7 +101,10 @@ def decide_live(state: State, accepted: int | None, intent: PutOptions, *, repea
 
 
 def decide_past(past: Past, intent: PutOptions) -> PutDecision:
-    """The verdict on a key without a live instance. CANCELLED, DEAD and unknown mean a new intent, unless it is repeated."""
+    """Decide about a key without a live instance.
+
+    CANCELLED, DEAD and unknown keys accept a new intent, unless it is repeated.
+    """
     if is_outdated(intent, past.version):
         return PutDecision.IGNORED
     if (past.succeeded or past.repeated) and not intent.again:

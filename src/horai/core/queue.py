@@ -1,4 +1,4 @@
-"""What a queue allows: its priority, how many run at once, how many start in a time, and whether anything starts at all."""
+"""The settings of a queue: its priority, its limits of concurrency and rate, and its pause."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ MAX_CONCURRENCY = 10_000
 MAX_RATE = 1_000_000
 
 BURST = timedelta(milliseconds=100)
-"""An idle bucket holds what this long brings, at least one token."""
+"""An idle bucket holds the tokens of this time, at least one."""
 
 _PERIODS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
 _RATE = re.compile(r"([0-9]{1,9})/([smh])")
@@ -26,38 +26,41 @@ LIMIT_HINT = Hint.WRITE_LIMIT(most=MAX_CONCURRENCY)
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many starts in a period."""
+    """A number of starts per period."""
 
     count: int
     per: timedelta
 
     def __str__(self) -> str:
-        """As people write it."""
+        """Return the rate as people write it."""
         unit = next(unit for unit, period in _PERIODS.items() if period == self.per)
         return f"{self.count}/{unit}"
 
     @property
     def per_second(self) -> float:
-        """Tokens that a second brings."""
+        """Return the tokens that one second adds."""
         return self.count / self.per.total_seconds()
 
     @property
     def burst(self) -> float:
-        """The most tokens that an idle bucket holds."""
+        """Return the most tokens that an idle bucket holds."""
         return max(1.0, self.per_second * BURST.total_seconds())
 
     def offset(self, number: int) -> timedelta:
-        """How long after the first one the start with this number comes, counted from 0, when they are spaced evenly."""
+        """Return how long after the first start the start `number` (from 0) comes, if starts are spaced evenly."""
         return self.per * number / self.count
 
     def wait(self, tokens: float) -> timedelta:
-        """How long a bucket with `tokens` in it takes to have a whole one; rounded up, so that a wait is never in vain."""
+        """Return how long a bucket with `tokens` in it takes to have a whole one.
+
+        The result is rounded up, so that a wait is never in vain.
+        """
         missing = max(0.0, 1.0 - tokens) / self.per_second
         return timedelta(0) if missing == 0 else timedelta(seconds=missing) + timedelta(microseconds=1)
 
 
 def parse_rate(written: str | int) -> Rate:
-    """The rate that `written` says; ValueError for anything else."""
+    """Return the rate that `written` describes. Raise ValueError for anything else."""
     text = f"{written}/s" if isinstance(written, int) else written
     found = _RATE.fullmatch(text)
     if found is None:
@@ -69,7 +72,7 @@ def parse_rate(written: str | int) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """What a queue is set to; without anything it lets all through."""
+    """The settings of a queue; the defaults limit nothing."""
 
     priority: Priority | None = None
     max_concurrency: int | None = None
@@ -78,19 +81,22 @@ class QueueSettings:
 
     @property
     def priority_in_force(self) -> Priority:
-        """What its jobs have that state none."""
+        """Return the priority of jobs that have none of their own."""
         return DEFAULT_PRIORITY if self.priority is None else self.priority
 
 
 def checked_name(name: str) -> str:
-    """The name, if a queue can have it."""
+    """Return the name. Raise `Invalid` if a queue cannot have it."""
     if not QUEUE.fullmatch(name):
         raise Invalid.field("name", Wrong.NO_MATCH(value=name[:40], pattern=QUEUE.pattern))
     return name
 
 
 def checked(document: Mapping[str, Any]) -> QueueSettings:
-    """The settings that `document` describes, missing or null fields at their defaults; `Invalid` names every wrong one."""
+    """Return the settings that `document` describes. Raise `Invalid` with every wrong field.
+
+    Missing or null fields have their defaults.
+    """
     errors: list[FieldError] = []
     hints: list[Phrase] = []
     priority = document.get("priority")
@@ -105,7 +111,7 @@ def checked(document: Mapping[str, Any]) -> QueueSettings:
 def read_limits(
     document: Mapping[str, Any], errors: list[FieldError], hints: list[Phrase]
 ) -> tuple[int | None, Rate | None]:
-    """`maxConcurrency` and `rate` as people write them; what is wrong with them is added to `errors` and `hints`."""
+    """Return `maxConcurrency` and `rate` as people write them; add their faults to `errors` and `hints`."""
     limit = document.get("maxConcurrency")
     if limit is not None and not 1 <= limit <= MAX_CONCURRENCY:
         errors.append(FieldError("maxConcurrency", Wrong.NOT_BETWEEN(low=1, high=MAX_CONCURRENCY)))

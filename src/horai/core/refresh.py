@@ -1,8 +1,8 @@
-"""Rolling refresh: a job that comes back to each of its entities whenever a window has passed over them.
+"""Rolling refresh: a job that runs again for each of its entities whenever a window has passed.
 
-Two things are apart: the *tick* (the job's cron or every) says when to look, the *window* which entities are then due:
-those never run, and those whose last run ended at least a window before the tick. The tick's scheduled time counts, never
-the time at which somebody got round to it: a late tick finds the same entities.
+Tick and window are separate. The *tick* (the job's cron or every) says when to check, the *window* which entities are
+then due: those that never ran, and those whose last run ended at least a window before the tick. The tick's scheduled
+time counts, never the time at which a node processed it: a late tick finds the same entities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,22 +17,22 @@ from horai.time.durations import format_duration, parse_duration
 
 REFRESH_HANDLER = "horai:refresh"
 TICKS = ":refresh"
-"""What the job that makes a refresh job's ticks is called after its name; no name that people give has a colon."""
+"""The suffix of the job that creates a refresh job's ticks; names that people choose have no colon."""
 
 DEFAULT_LIMIT, MOST = 1_000, 10_000
 SHORTEST_WINDOW = timedelta(seconds=1)
 SLOWEST = timedelta(seconds=1)
 """The runs of a tick are never further apart than this: a handful is done at once."""
 SHARE = 2
-"""They are spread over this part of the time until the next tick: the rest is for what takes longer than thought."""
+"""Runs are spread over 1/`SHARE` of the time until the next tick; the rest is for runs longer than expected."""
 LOOK, LONGEST_LOOK = timedelta(milliseconds=200), timedelta(minutes=5)
 CROWDED, LONGEST_CROWDED = timedelta(seconds=1), timedelta(seconds=10)
 PATIENCE, CROWDED_PATIENCE = 4, 100
-"""A tick that waits looks again when a part as much time has gone by as since it began: each look is an event."""
+"""A waiting tick checks again after 1/`PATIENCE` of the time since it began, because each check is an event."""
 
 
 class Status(IntEnum):
-    """Of an entity, by the numbers of seed 003."""
+    """The status of an entity, with the numbers of seed 003."""
 
     NOT_RUN = 0
     RUNNING = 1
@@ -42,7 +42,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RefreshRule:
-    """How long a run stays fresh, how many entities are loaded at a time, and whether a new one runs at once."""
+    """The time a run stays fresh, the number of entities loaded at a time, and whether a new one runs at once."""
 
     window: timedelta
     limit: int = DEFAULT_LIMIT
@@ -50,7 +50,7 @@ class RefreshRule:
 
 
 def read_refresh(document: Mapping[str, Any], faults: Validation) -> RefreshRule | None:
-    """The member `refresh` of a definition; what is wrong with it goes to `faults`."""
+    """Return the member `refresh` of a definition; add its faults to `faults`."""
     written: Mapping[str, Any] | None = document.get("refresh")
     if written is None:
         return None
@@ -74,12 +74,12 @@ def read_refresh(document: Mapping[str, Any], faults: Validation) -> RefreshRule
 
 
 def refresh_document(refresh: RefreshRule) -> dict[str, Any]:
-    """As people write it, with every default spelled out."""
+    """Return the rule as people write it, with every default filled in."""
     return {"window": format_duration(refresh.window), "limit": refresh.limit, "runOnAdd": refresh.run_on_add}
 
 
 def ticks_name(name: str) -> str:
-    """What the job is called that makes the ticks of the refresh job `name`."""
+    """Return the name of the job that creates the ticks of the refresh job `name`."""
     return name + TICKS
 
 
@@ -90,7 +90,7 @@ _OF_THE_TICK = (
 
 
 def ticks_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The definition of the job that makes the ticks of a refresh job: its schedule, and a handler of our own."""
+    """Return the definition of the job that creates a refresh job's ticks: its schedule, and a built-in handler."""
     kept = {field: document[field] for field in _OF_THE_TICK if document.get(field) is not None}
     return {**kept, "target": {"type": "worker", "handler": REFRESH_HANDLER}}
 
@@ -104,45 +104,49 @@ class Due:
 
 
 def is_due(entity: Due, added_at: datetime, tick: datetime, window: timedelta) -> bool:
-    """What the statement that loads asks, in words: the seed's condition, and for new ones that the tick came after them."""
+    """Return whether a tick loads the entity: the condition of the SQL statement that loads.
+
+    It is the condition of the seed; a new entity is due if the tick came after it was added.
+    """
     return added_at <= tick if entity.finished_at is None else entity.finished_at <= tick - window
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshPace:
-    """When the runs of one tick begin: evenly apart, the longest unrefreshed first, and none later than a window and a
-    tick after its last.
+    """The start times of the runs of one tick: evenly spaced, the longest unrefreshed entity first.
+
+    No run begins later than a window and a tick after the entity's last run.
     """
 
     tick: datetime
     period: timedelta
-    """Until the next tick."""
+    """The time until the next tick."""
     window: timedelta
     count: int
-    """How many were due."""
+    """The number of due entities."""
 
     @property
     def apart(self) -> timedelta:
-        """From one run to the next."""
+        """Return the time from one run to the next."""
         return min(SLOWEST, self.period / SHARE / max(self.count, 1))
 
     def wanted(self, position: int, finished_at: datetime | None) -> datetime:
-        """When the run at a position, in the order of loading, should begin."""
+        """Return when the run at `position`, in loading order, should begin."""
         evenly = self.tick + self.apart * position
         if finished_at is None:
             return evenly
         return max(self.tick, min(evenly, finished_at + self.window + self.period))
 
     def spread(self, first: int, loaded: Sequence[Due]) -> list[datetime]:
-        """The same for a load that begins at position `first`."""
+        """Return the start times of the runs of a load that begins at position `first`."""
         return [self.wanted(first + place, entity.finished_at) for place, entity in enumerate(loaded)]
 
 
 def until_ended(began: datetime, now: datetime) -> timedelta:
-    """How long a tick waits that has loaded all and whose runs have not ended: the longer the longer it took so far."""
+    """Return how long a tick that has loaded all waits for its runs to end: longer, the longer it has taken so far."""
     return min(max((now - began) / PATIENCE, LOOK), LONGEST_LOOK)
 
 
 def until_begun(began: datetime, now: datetime) -> timedelta:
-    """How long a tick waits whose last load has not been begun."""
+    """Return how long a tick waits for its last load to begin."""
     return min(max((now - began) / CROWDED_PATIENCE, CROWDED), LONGEST_CROWDED)

@@ -1,10 +1,11 @@
-"""When a failed or lost attempt is tried again.
+"""The delay before a failed or lost attempt is tried again.
 
 The default delays are those of seed 002 §15: 500 ms · 2^min(n, 8) plus U[100, 800) ms, at most 300 s, where n is the
 number of the failure (1, 2, …). With them the longest delay is 128.8 s: the cap only matters for a larger `base`.
 
 A lost attempt (its node died) says nothing about the instance, so losses have their own count, limit and longer delays.
-Unless `jitter` is `none`, these are spread over half their length: instances that were lost together must not meet again.
+Unless `jitter` is `none`, these are spread over half their length, so that instances that were lost together do not run
+together again.
 """
 
 from collections.abc import Callable
@@ -21,22 +22,22 @@ SPREAD_HIGH = timedelta(milliseconds=800)
 LOSS_FACTOR = 8
 """The delay after the first loss is at most `base` · 8, and at least half of that: 2 to 4 s by default."""
 ALONE_AFTER = 2
-"""An instance that was lost so often runs alone in a process: if it killed its nodes, it kills only that process."""
+"""An instance that was lost this often runs alone in a process: if it killed its nodes, it kills only that process."""
 
 
 class Jitter(StrEnum):
-    """How retries of one outage are kept from marching in step."""
+    """The spread of retries, so that the retries after one outage do not run in step."""
 
     ADDITIVE = "additive"
-    """The seed's: 100 to 800 ms on top."""
+    """The jitter of the seed: adds 100 to 800 ms."""
     FULL = "full"
-    """Anywhere between nothing and the whole delay: spreads best."""
+    """Uniform between zero and the whole delay: spreads best."""
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how patiently an instance is tried again after failures (`max_retry`) and losses (`max_lost`)."""
+    """The number and delays of retries after failures (`max_retry`) and losses (`max_lost`)."""
 
     max_retry: int = 5
     base: timedelta = timedelta(milliseconds=500)
@@ -45,16 +46,16 @@ class RetryPolicy:
     max_lost: int = 20
 
     def is_spent(self, retry_count: int) -> bool:
-        """Whether an instance that has failed `retry_count` times is dead: at the sixth failure by default."""
+        """Return whether an instance that has failed `retry_count` times is dead: at the sixth failure by default."""
         return retry_count > self.max_retry
 
     def is_lost_for_good(self, lost: int) -> bool:
-        """Whether an instance that was lost `lost` times is dead: at the 21st loss by default."""
+        """Return whether an instance that was lost `lost` times is dead: at the 21st loss by default."""
         return lost > self.max_lost
 
 
 def backoff(policy: RetryPolicy, failure: int, dice: Dice) -> timedelta:
-    """The wait after the `failure`-th failure (1 for the first)."""
+    """Return the wait after the `failure`-th failure (1 for the first)."""
     delay = policy.base * (2 ** min(failure, EXPONENT_CAP))
     match policy.jitter:
         case Jitter.ADDITIVE:

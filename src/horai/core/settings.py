@@ -1,4 +1,4 @@
-"""What can be set, and its defaults. Where a value comes from (flag, environment, file) is the command line's business."""
+"""Settings and their defaults. The command line decides where a value comes from (flag, environment, file)."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,48 +17,72 @@ PAGE_BYTES = 4 * 1024 * 1024
 LISTED_PAYLOAD_BYTES = 4 * 1024
 NESTING_LIMIT = 64
 KEPT_KEYS = 10_000_000
-"""Idempotency keys of one tenant; past them a request with a new key gets 429."""
+"""Idempotency keys kept per tenant; beyond this, a request with a new key gets 429."""
 KEPT_ANSWER_BYTES = 4 * 1024**3
-"""Bytes of answers, compressed, that are kept for the repeats of one tenant."""
+"""Compressed bytes of responses kept per tenant for repeated requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How the engine paces itself. The defaults suit a laptop and a small server alike."""
+    """The pace and the limits of the engine. The defaults suit a laptop and a small server alike."""
 
     lease: timedelta = timedelta(milliseconds=8000)
+    """Time for which a node owns its shards after a renewal. Shorten it for a faster takeover after a crash; lengthen it if
+    nodes lose their lease under load.
+    """
     claim_batch: int = 1000
+    """Most instances per claim. Lower it only to bound the time of one statement."""
     poll_batch: int = 200
+    """Most instances that a claim takes from one scan."""
     shared_batch: int = 64
+    """Most instances per claim while queues or tenants compete, so that none of them waits behind a long batch."""
     in_flight: int = 4000
+    """Most instances that one process has claimed and not settled. Lower it to bound its memory."""
     concurrency: int | None = None
+    """Calls that one process runs at once; None for `in_flight`. `horai worker --concurrency` sets it."""
     per_host: int = 64
+    """HTTP calls in flight to one host; as many more wait. Raise it for a target that scales."""
     settle_batch: int = 1000
+    """Most outcomes per settling transaction."""
     settle_wait: timedelta = timedelta(milliseconds=5)
+    """Time that the settler waits for more outcomes while it has less than a batch. Zero settles each at once."""
     sweep: timedelta = timedelta(seconds=30)
+    """Interval of the sweeps, which find rows that no wake announced. It bounds the delay after a lost wake."""
     straggler: timedelta = timedelta(seconds=1)
+    """Interval at which a busy process checks the last `straggler_reach` again, and at which it sweeps while it
+    cannot listen.
+    """
     straggler_reach: timedelta = timedelta(seconds=10)
+    """Time that this check goes back. A transaction that commits later is found by the sweep."""
     rescue: timedelta = timedelta(seconds=2)
+    """Interval of the rescuer while rows of a dead node are left."""
     horizon: timedelta = timedelta(seconds=60)
+    """Time ahead for which the trigger loads schedules into memory; it loads again after half of it."""
     slot_chunk: int = 10_000
+    """Most slots of one schedule per transaction: a schedule with more jobs takes several."""
     grace: timedelta = timedelta(seconds=10)
+    """Time that a stop waits for running calls. `--grace` sets it; calls that run longer are retried elsewhere."""
     partitions_ahead: int = 8
+    """Days for which history partitions exist in advance."""
     idempotency_keep: timedelta = timedelta(days=7)
+    """Time for which idempotency keys and their responses are kept."""
     callback_allow: tuple[IPv4Network | IPv6Network, ...] = field(default=())
+    """Private networks that callbacks may reach; public addresses are always allowed."""
 
     @property
     def idle_in_transaction(self) -> timedelta:
-        """How long a node that fell silent may keep rows locked: no longer than its lease lasts from its last beat."""
+        """Return how long a silent node may keep rows locked: at most as long as its lease lasts from its last beat."""
         return self.lease * 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Limits of the HTTP server, in force before a route is reached. Sizes are in bytes.
+    """Limits of the HTTP server that apply before a route is reached. Sizes are in bytes.
 
-    A body may take `body_time` and one second more for every `body_rate` bytes received. `connections` is also limited to
-    half of the file descriptors of the process, `connections_per_address` to three quarters of the connections. The first
-    `body_free` bytes of each body do not count towards `bodies_in_memory`: small requests are served while large bodies wait.
+    A body may take `body_time` and one second more for every `body_rate` bytes received. `connections` is also limited
+    to half of the file descriptors of the process, `connections_per_address` to three quarters of the connections. The
+    first `body_free` bytes of each body do not count towards `bodies_in_memory`: small requests are served while large
+    bodies wait.
     """
 
     header_bytes: int = 64 * 1024

@@ -1,8 +1,8 @@
-"""Who owns which shard: the same answer on every node that sees the same nodes.
+"""Shard ownership: every node that sees the same nodes computes the same owners.
 
-Rendezvous hashing with bounded load. Every pair of shard and node has a weight; the heaviest pairs are married first,
-and a node that has its fair share is passed over. So each node owns as much as any other, give or take one shard, and
-a join or leave moves little more than it must (docs/decisions/0007-rendezvous-with-bounded-load.md).
+Rendezvous hashing with bounded load. Every pair of shard and node has a weight; the heaviest pairs are assigned first,
+and a node that has its fair share is skipped. So each node owns as much as any other, give or take one shard, and a
+join or leave moves little more than it must (docs/decisions/0007-rendezvous-with-bounded-load.md).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -18,7 +18,7 @@ Holding = tuple["Duty", int]
 
 
 class Role(StrEnum):
-    """What a node is there for."""
+    """The role of a node."""
 
     api = "api"
     scheduler = "scheduler"
@@ -27,34 +27,34 @@ class Role(StrEnum):
 
 
 EVERY_ROLE = frozenset({Role.api, Role.scheduler, Role.executor})
-"""All that a node can be without anybody's code. A worker brings functions, and leases no shards."""
+"""All roles that a node can have without application code. A worker brings functions, and leases no shards."""
 
 
 def roles_of(names: Collection[str]) -> frozenset[Role]:
-    """The roles of these names; one that only a later version knows is none of ours."""
+    """Return the roles with these names; names that only a later version knows are ignored."""
     return frozenset(role for role in Role if role in names)
 
 
 class Duty(StrEnum):
-    """What shards are leased for."""
+    """The duty for which shards are leased."""
 
     dispatch = "dispatch"
     trigger = "trigger"
 
     @property
     def role(self) -> Role:
-        """The role of the nodes that have this duty."""
+        """Return the role of the nodes that have this duty."""
         return Role.executor if self is Duty.dispatch else Role.scheduler
 
 
 def lease_name(duty: Duty, shard: int) -> str:
-    """What people call the lease: `dispatch:7`."""
+    """Return the name of the lease that people see: `dispatch:7`."""
     return f"{duty}:{shard}"
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A node as its row tells of it; `left` are the seconds its lease has left, by the database's clock."""
+    """A node as described by its row; `left` is the time its lease has left, in seconds by the database's clock."""
 
     incarnation: int
     roles: frozenset[Role] = EVERY_ROLE
@@ -64,17 +64,17 @@ class Peer:
 
     @property
     def is_lost(self) -> bool:
-        """Whether its work is up for rescue: fenced, stopped, or silent for a lease."""
+        """Return whether other nodes may rescue its work: it is fenced, stopped, or silent for a lease."""
         return self.is_closed or self.left <= 0
 
     def may_own(self, duty: Duty) -> bool:
-        """Whether shards of this duty may go to it."""
+        """Return whether the node may own shards of this duty."""
         return duty.role in self.roles and not self.is_draining and not self.is_lost
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLease:
-    """A row of the shard table; free without a node. `left` as for a peer."""
+    """A row of the shard table; free without a node. `left` as in `Peer`."""
 
     duty: Duty
     shard: int
@@ -84,31 +84,35 @@ class ShardLease:
 
     @property
     def is_free(self) -> bool:
-        """Whether anybody who should own it may take it."""
+        """Return whether the node that should own the shard may take it."""
         return self.node is None or self.left <= 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """What a node has to do so that every shard is with the node that should own it."""
+    """The shards that a node has to take and to give back, so that every shard is with its owner."""
 
     take: tuple[Holding, ...]
     give: tuple[ShardLease, ...]
 
 
 def owner_of(duty: Duty, shard: int, nodes: Iterable[Peer]) -> int | None:
-    """The incarnation that should own this shard, None when no node has the duty."""
+    """Return the incarnation that should own this shard; None if no node has the duty."""
     return _owners(duty, _candidates(duty, nodes)).get(shard)
 
 
 def wanted(duty: Duty, me: int, nodes: Iterable[Peer]) -> frozenset[int]:
-    """The shards that the incarnation `me` should own."""
+    """Return the shards that the incarnation `me` should own."""
     owners = _owners(duty, _candidates(duty, nodes))
     return frozenset(shard for shard, owner in owners.items() if owner == me)
 
 
 def rebalance(me: int, nodes: Sequence[Peer], leases: Iterable[ShardLease]) -> Rebalance:
-    """Takes what is free and should be ours; gives back only what another live node should own, or all when draining."""
+    """Return the shards that the incarnation `me` takes and gives back.
+
+    It takes free shards that it should own. It gives back only shards that another live node should own, or all when
+    draining.
+    """
     owners = {duty: _owners(duty, _candidates(duty, nodes)) for duty in Duty}
     take: list[Holding] = []
     give: list[ShardLease] = []
@@ -122,7 +126,7 @@ def rebalance(me: int, nodes: Sequence[Peer], leases: Iterable[ShardLease]) -> R
 
 
 def next_expiry(me: int, nodes: Iterable[Peer], leases: Iterable[ShardLease]) -> float | None:
-    """Seconds until the first lease of somebody else ends if it is not renewed."""
+    """Return the seconds until the first lease of another node ends unless renewed; None if there is none."""
     left = [peer.left for peer in nodes if peer.incarnation != me and not peer.is_lost]
     left += [lease.left for lease in leases if lease.node not in {None, me} and lease.left > 0]
     return min(left, default=None)
@@ -134,7 +138,10 @@ def _candidates(duty: Duty, nodes: Iterable[Peer]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _owners(duty: Duty, candidates: tuple[int, ...]) -> dict[int, int]:
-    """Every shard's owner: nobody has more than the fair share, which is one more for as many as the remainder says."""
+    """Return the owner of every shard.
+
+    No node has more than the fair share, which is one more for as many nodes as the remainder says.
+    """
     if not candidates:
         return {}
     share, remainder = divmod(SHARDS, len(candidates))

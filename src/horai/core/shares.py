@@ -1,18 +1,18 @@
-"""Share the slots of a process between its handlers, so that no handler delays another one.
+"""Shares of a process's slots for its handlers, so that no handler delays another one.
 
-A handler that runs nothing may take any free slot. A handler that runs something leaves a slot for each handler that runs
-nothing, up to a quarter of all slots: calls that hang fill the rest and no more. With a single handler, or a single slot,
-nothing is kept free. Pure: the caller says what begins and what ends.
+A handler that runs nothing may take any free slot. A handler that runs something leaves a slot for each handler that
+runs nothing, up to a quarter of all slots: calls that hang fill only the rest. With a single handler, or a single slot,
+nothing is kept free. Pure: the caller reports what begins and what ends.
 """
 
 from collections.abc import Iterable, Mapping
 
 KEPT_SHARE = 4
-"""At most one slot in so many, and at least one, is kept free for handlers that run nothing."""
+"""At most one slot in this many, and at least one, is kept free for handlers that run nothing."""
 
 
 class Shares:
-    """What each handler runs, of `slots` in all. `caps` bounds single handlers further."""
+    """The calls that each handler runs, with `slots` in all. `caps` limits single handlers further."""
 
     def __init__(self, slots: int, handlers: Iterable[str] = (), caps: Mapping[str, int] | None = None) -> None:
         self._kept_at_most = max(slots // KEPT_SHARE, 1) if slots > 1 else 0
@@ -23,15 +23,15 @@ class Shares:
 
     @property
     def handlers(self) -> Iterable[str]:
-        """The handlers that are known."""
+        """Return the known handlers."""
         return self._running.keys()
 
     def running(self, handler: str) -> int:
-        """How many slots a handler holds."""
+        """Return how many slots a handler holds."""
         return self._running.get(handler, 0)
 
     def room(self, handler: str) -> int:
-        """How many more calls of a handler may begin."""
+        """Return how many more calls of a handler may begin."""
         running = self._running.get(handler, 0)
         idle = self._idle - (handler in self._running and not running)
         room = self.free - min(idle, self._kept_at_most)
@@ -41,13 +41,13 @@ class Shares:
         return max(room if cap is None else min(room, cap - running), 0)
 
     def may_begin(self, handler: str) -> bool:
-        """Tell whether one more call of a handler may begin: `room` without arithmetic while slots are plentiful."""
+        """Return whether one more call of a handler may begin: `room` without arithmetic while slots are plentiful."""
         if self.free > self._kept_at_most and handler not in self._caps:
             return True
         return self.room(handler) > 0
 
     def begin(self, handler: str, calls: int = 1) -> None:
-        """Take slots. The caller has asked for the room."""
+        """Take slots. The caller has checked the room."""
         running = self._running.get(handler)
         self._idle -= running == 0
         self._running[handler] = (running or 0) + calls

@@ -1,23 +1,23 @@
-"""The states of an instance and the one table of moves between them.
+"""The states of an instance, and the only table of moves between them.
 
-`MOVES` is the first of three witnesses. The second: each SQL statement that changes a state carries a line
-`-- moves: A -> B`. The third: the diagram in docs/concepts/states.md is generated from here. Tests hold them equal.
+`MOVES` is the first of three sources. The second: each SQL statement that changes a state carries a line `-- moves: A
+-> B`. The third: the diagram in docs/concepts/states.md is generated from here. Tests keep them equal.
 """
 
 from enum import IntEnum
 
 
 class State(IntEnum):
-    """0..3 are the numbers of seed 003 (not run, running, succeeded, failed)."""
+    """The state of an instance. 0..3 are the numbers of seed 003 (not run, running, succeeded, failed)."""
 
     INIT = 0
     """Waits for its time."""
     RUNNING = 1
-    """Claimed by a node; `node`, `fence` and `claimed_at` say by whom."""
+    """Claimed by a node; `node`, `fence` and `claimed_at` identify the claim."""
     SUCCESS = 2
-    """Final: the target said so."""
+    """Final: the target reported success."""
     FAIL = 3
-    """Failed, will be tried again at `execute_time`."""
+    """Failed; tried again at `execute_time`."""
     DEAD = 4
     """Final: unrecoverable, or its retries are used up. Has a dead letter."""
     CANCELLED = 5
@@ -27,7 +27,7 @@ class State(IntEnum):
 
 
 class CancelReason(IntEnum):
-    """Why an instance was cancelled."""
+    """The reason why an instance was cancelled."""
 
     USER = 1
     SUPERSEDED = 2
@@ -68,15 +68,15 @@ _FILTERS: dict[str, frozenset[State]] = {
 
 
 def may_move(current: State, new: State) -> bool:
-    """Whether the contract allows this move."""
+    """Return whether the contract allows this move."""
     return (current, new) in MOVES
 
 
 def states_named(name: str) -> frozenset[State] | None:
-    """The states a filter word stands for (`FAILED` is two of them), or None for a word that is no state."""
+    """Return the states that a filter word stands for (two for `FAILED`); None for a word that is not a state."""
     return _FILTERS.get(name.upper())
 
 
 def filter_words() -> list[str]:
-    """Every word `states_named` understands, for hints."""
+    """Return every word that `states_named` understands, for hints."""
     return list(_FILTERS)

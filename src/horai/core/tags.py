@@ -1,4 +1,7 @@
-"""Tags: words that things are found by. A dead letter has those that say why it died, and those of whoever let it die."""
+"""Tags: words by which objects are found.
+
+A dead letter has built-in tags that say why it died, and own tags from the target or function that failed it.
+"""
 
 import re
 from collections.abc import Iterable
@@ -6,18 +9,18 @@ from typing import cast
 
 TAG = re.compile(r"[^\x00-\x20,]{1,64}")
 OWN_LIMIT = 10
-"""How many tags of its own a failure may bring."""
+"""The most tags of its own that a failure may bring."""
 
 
 def is_tag(word: object) -> bool:
-    """Whether it can be one. Half a surrogate pair, which no database holds, is not printable either."""
+    """Return whether `word` can be a tag. Half a surrogate pair, which no database stores, is not printable either."""
     return isinstance(word, str) and TAG.fullmatch(word) is not None and word.isprintable()
 
 
 def own_tags(given: object) -> tuple[str, ...]:
-    """Those of `given` that can be tags, each once, up to the limit.
+    """Return the words of `given` that can be tags, each once, up to the limit.
 
-    What is none is left out: an attempt that has ended is buried as it asked, however badly it spells.
+    Other words are left out: an attempt that has ended is buried as it asked, even if a tag is misspelled.
     """
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         return ()

@@ -1,4 +1,4 @@
-"""When a job fires, and what becomes of slots that come late or meet one another: the time fields of a definition."""
+"""The time fields of a definition: when a job fires, and how it treats slots that are late or overlap."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,46 +33,49 @@ INSTANT_FIELDS = ("at", "anchor", "startAt", "endAt")
 BESIDE_CRON = ("dst", "dialect")
 BESIDE_EVERY = ("anchor", "everyFrom")
 BESIDE_BOTH = ("timezone", "calendar", "startAt", "endAt", "jitter", "misfire", "misfireAfter", "overlap")
-"""What only means something beside a cron, an every, or either of them."""
+"""Fields that have a meaning only beside a cron, an every, or either of them."""
 SHORTEST_MISFIRE_AFTER, LONGEST_MISFIRE_AFTER = timedelta(seconds=1), timedelta(days=1)
-"""Every slot is a few milliseconds late: what calls that late would skip them all."""
+"""Every slot is a few milliseconds late: a shorter limit would skip them all."""
 
 LONGEST_IDENTITY = 2_000
-"""An index takes no more than 2,704 bytes."""
+"""Characters of an identity: an index entry takes at most 2,704 bytes."""
 NONE_BETWEEN = Wrong.NONE_BETWEEN()
 NONE_OPEN = Wrong.NONE_OPEN()
 
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """What jobs share that fire at the same instants and treat late ones alike: one row, one cursor, one trigger."""
+    """The schedule that jobs share: they fire at the same instants and treat late slots alike.
+
+    A rhythm has one row, one cursor, one trigger.
+    """
 
     schedule: Schedule
     misfire: MisfireRule = DEFAULT
 
     @property
     def identity(self) -> str:
-        """A text of which equals mean equal rhythms; a long one, of many excluded dates, is told by its hash."""
+        """Return a text that is equal for equal rhythms; a long one, with many excluded dates, is cut and hashed."""
         text = identity(self.schedule) + self.misfire.identity
         return text if len(text) <= LONGEST_IDENTITY else f"{text[:200]} sha256={sha256(text.encode()).hexdigest()}"
 
     def to_spec(self) -> dict[str, Any]:
-        """As a JSON object; `from_spec` makes an equal rhythm of it."""
+        """Return the rhythm as a JSON object; `from_spec` restores an equal rhythm."""
         late = {} if self.misfire == DEFAULT else {"misfire": self.misfire.to_spec()}
         return {**to_spec(self.schedule), **late}
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> "Rhythm":
-        """The rhythm of a JSON object; ValueError for one that is none."""
+        """Return the rhythm of a JSON object. Raise ValueError for an object that is not one."""
         when = {name: value for name, value in spec.items() if name != "misfire"}
         return cls(from_spec(when), MisfireRule.from_spec(spec["misfire"]) if "misfire" in spec else DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """A job's time fields without a fault.
+    """The valid time fields of a job.
 
-    `is_from_finish`: the interval counts from the end of the run before, so there is no calendar to follow.
+    `is_from_finish`: the interval counts from the end of the previous run, so there is no calendar to follow.
     """
 
     schedule: Schedule | None = None
@@ -85,16 +88,19 @@ class Timing:
 
     @property
     def rhythm(self) -> Rhythm | None:
-        """What the trigger follows for it; None when there is nothing to follow."""
+        """Return the rhythm that the trigger follows for the job; None if there is nothing to follow."""
         return None if self.schedule is None or self.is_from_finish else Rhythm(self.schedule, self.misfire)
 
     @property
     def after_finish(self) -> timedelta | None:
-        """How long after the end of a run the next one comes, where that is what counts."""
+        """Return the time from the end of a run to the next one; None if the interval does not count from the end."""
         return self.schedule.interval if self.is_from_finish and isinstance(self.schedule, EverySchedule) else None
 
     def next_after_finish(self, finished_at: datetime | None, active_from: datetime) -> datetime | None:
-        """When a job that counts from the end of a run comes next; its first time is a slot of its fixed rate."""
+        """Return the next fire of a job that counts from the end of a run; None if there is none.
+
+        Its first fire is a slot of its fixed rate.
+        """
         if self.schedule is None or self.after_finish is None:
             return None
         if finished_at is None or finished_at + self.after_finish <= active_from:
@@ -105,11 +111,11 @@ class Timing:
 
     @property
     def is_gated(self) -> bool:
-        """Whether the end of one run decides on another."""
+        """Return whether the end of one run decides about another."""
         return self.is_from_finish or self.overlap is not Overlap.allow
 
     def next_after(self, after: datetime) -> datetime | None:
-        """The first slot strictly after `after` that this job has; None when there is none."""
+        """Return the first slot of this job strictly after `after`; None if there is none."""
         if self.schedule is None:
             return None
         is_early = self.start_at is not None and after < self.start_at
@@ -121,7 +127,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The document, and where its faults go."""
+    """The document, and the collection of its faults."""
 
     document: Mapping[str, Any]
     faults: Validation = field(default_factory=Validation)
@@ -145,7 +151,7 @@ class _Written:
 
 
 def read_timing(document: Mapping[str, Any], faults: Validation) -> Timing:
-    """The time fields of a document whose instants are datetimes; what is wrong goes to `faults`."""
+    """Return the time fields of a document whose instants are datetimes; add faults to `faults`."""
     written = _Written(document, faults)
     given = [name for name in SCHEDULE_FIELDS if document.get(name) is not None]
     if len(given) > 1:
@@ -176,7 +182,7 @@ def _refuse_strays(written: _Written, kind: str | None) -> None:
 
 
 _HARMLESS: Mapping[str, tuple[str, ...]] = {"misfire": ("once",), "overlap": ("allow",), "everyFrom": ("anchor",)}
-"""What says nothing but the default may stand anywhere."""
+"""Values that only repeat the default are accepted with any schedule."""
 
 
 def _schedule(written: _Written, given: list[str]) -> Schedule | None:
@@ -216,7 +222,7 @@ def _misfire(written: _Written) -> MisfireRule:
 
 
 def _check(timing: Timing, faults: Validation) -> None:
-    """What only shows when all fields are known."""
+    """Add the faults that show only when all fields are known."""
     if timing.is_from_finish and timing.overlap is not Overlap.allow:
         faults.add("overlap", Wrong.OVERLAP_WITH_FINISH())
     if timing.is_from_finish and timing.misfire != DEFAULT:
@@ -228,7 +234,7 @@ def _check(timing: Timing, faults: Validation) -> None:
 
 
 def _blame(schedule: Schedule, timing: Timing, faults: Validation) -> None:
-    """Tells which field leaves a schedule without a slot."""
+    """Add a fault to the field that leaves a schedule without a slot."""
     if next_after(replace(schedule, excluded=()), EPOCH) is None:
         faults.add("cron" if isinstance(schedule, CronSchedule) else "every", cron.NO_NEXT_FIRE)
     elif next_after(schedule, EPOCH) is None:

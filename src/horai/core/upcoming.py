@@ -1,6 +1,6 @@
-"""The coming fires of a job, each with what its own clock shows, and a word where that clock or a calendar had a say.
+"""The upcoming fires of a job, with their local times and with notes on clock changes and excluded dates.
 
-The fires are those of `Timing.next_after`, which the trigger follows too; here they are only told of.
+The fires are those of `Timing.next_after`, which the trigger follows too; this module only describes them.
 """
 
 from collections.abc import Iterator
@@ -19,21 +19,21 @@ from horai.time.zones import zone
 
 MOST_FIRES = 1_000
 MOST_DATES = 30
-"""So many excluded dates before a fire are counted."""
+"""The most excluded dates before a fire that are counted."""
 MOST_TIMES = 3
-"""So many times that one clock change has taken are named."""
+"""The most times skipped by one clock change that are named."""
 MOST_LOOKS = 60
-"""So many stretches of a zone's time are looked at for one fire; beyond, nothing more is told."""
+"""The most stretches of a zone's time that are checked for one fire; beyond them, no notes are added."""
 
 _SECOND = timedelta(seconds=1)
 _MOMENT = timedelta(microseconds=1)
 
 
 class FireNotes(Phrasebook):
-    """What may be said of a fire, and of those of a job as a whole."""
+    """Notes on a fire, and on the fires of a job as a whole."""
 
     JOB_PAUSED = "the job is paused"
-    UNSCHEDULED = "the job follows no schedule: it runs what it is told to"
+    UNSCHEDULED = "the job has no schedule: it runs only on request"
     AFTER_EACH_RUN = "then {interval} after each run has ended"
     DATE_EXCLUDED = "{day} is excluded"
     TWO_DATES_EXCLUDED = "{day} and {other} are excluded"
@@ -51,12 +51,12 @@ class FireNotes(Phrasebook):
     FIRST_OF_BOTH = "first of two"
     SECOND_OF_BOTH = "second of two"
     ONE_NOT_FORECAST = (
-        "1 job counts from the end of its last run (everyFrom finish): when that will be nobody knows, "
-        "so it is not in here."
+        "1 job counts from the end of its last run (everyFrom finish), which is not known in advance: "
+        "it is not included."
     )
     SOME_NOT_FORECAST = (
-        "{count} jobs count from the end of their last run (everyFrom finish): when that will be nobody knows, "
-        "so it is not in here."
+        "{count} jobs count from the end of their last run (everyFrom finish), which is not known in advance: "
+        "they are not included."
     )
 
 
@@ -70,9 +70,9 @@ class Fire:
 
 
 def upcoming_fires(timing: Timing, after: datetime, count: int) -> list[Fire]:
-    """The next `count` fires strictly after `after`; fewer when there are no more.
+    """Return the next `count` fires strictly after `after`, or fewer if the schedule ends.
 
-    Of a job that counts from the end of its runs only the first is known.
+    For a job that counts from the end of its runs, only the first is known.
     """
     if timing.schedule is None:
         return []
@@ -88,25 +88,28 @@ def upcoming_fires(timing: Timing, after: datetime, count: int) -> list[Fire]:
 
 
 def upcoming_fire(timing: Timing, fire: datetime) -> Fire:
-    """A known fire of a job that counts from the end of its runs."""
-    assert timing.schedule is not None  # noqa: S101 — who counts has an interval
+    """Return a known fire of a job that counts from the end of its runs."""
+    assert timing.schedule is not None  # noqa: S101 — a job that counts from the end has an interval
     return Fire(fire, _local(timing.schedule, fire), after_each_run(timing))
 
 
 def after_each_run(timing: Timing) -> Phrase | None:
-    """What is known of the fires behind the next one of a job that counts from the end of its runs."""
+    """Return a note on the fires after the next one of a job that counts from the end of its runs."""
     if timing.after_finish is None:
         return None
     return FireNotes.AFTER_EACH_RUN(interval=format_duration(timing.after_finish))
 
 
 def _local(schedule: Schedule, fire: datetime) -> datetime:
-    """With a fixed offset: Python holds a time that a zone has twice to be equal to none in another zone."""
+    """Return the fire with a fixed offset of the zone.
+
+    In Python, a time that a zone has twice is equal to no time in another zone.
+    """
     return fire.astimezone(timezone(fire.astimezone(zone(schedule.timezone)).utcoffset() or timedelta(0)))
 
 
 def _note(schedule: Schedule, after: datetime, fire: datetime) -> Phrase | None:
-    """What came between: excluded dates, times that the clock has jumped over, a time that it shows twice."""
+    """Return a note on excluded dates, times that the clock skipped, and a time that it shows twice."""
     words = [*_excluded(schedule, after, fire)]
     if isinstance(schedule, CronSchedule):
         words += [*_lost(schedule, after, fire), *_repeated(schedule, fire)]
@@ -114,7 +117,7 @@ def _note(schedule: Schedule, after: datetime, fire: datetime) -> Phrase | None:
 
 
 def _excluded(schedule: Schedule, after: datetime, fire: datetime) -> Iterator[Phrase]:
-    """The excluded dates between two fires on which there would have been one."""
+    """Yield a note on the excluded dates between two fires on which there would have been one."""
     days = _missed_days(schedule, after, fire) if schedule.excluded else []
     if len(days) > MOST_DATES:
         yield FireNotes.MORE_DATES_EXCLUDED(most=MOST_DATES, first=str(days[0]))
@@ -141,14 +144,17 @@ def _missed_days(schedule: Schedule, after: datetime, fire: datetime) -> list[da
 
 
 def _without_exclusions(schedule: Schedule) -> Schedule:
-    """With every time of its dates, those included that the clock jumps over: the date alone is reason enough."""
+    """Return the schedule with all of its dates and times, those that the clock skips included.
+
+    An excluded date alone is reason enough for a note.
+    """
     if isinstance(schedule, CronSchedule):
         return replace(schedule, excluded=(), dst=replace(schedule.dst, gap="shift"))
     return replace(schedule, excluded=())
 
 
 def _lost(schedule: CronSchedule, after: datetime, fire: datetime) -> Iterator[Phrase]:
-    """What the clock jumped over: since the last fire, or right before this one where it makes up for it."""
+    """Yield notes on times that the clock skipped: since the last fire, or just before this one if it replaces them."""
     cron, is_shifted = schedule.cron, not schedule.cron.is_wildcard and schedule.dst.gap == "shift"
     is_left_out = not is_shifted and not cron.is_wildcard
     for segment in _segments(schedule, _seconds(fire) - 1 if is_shifted else _seconds(after), _seconds(fire)):
@@ -170,7 +176,7 @@ def _do_not_exist(times: list[int], on: date, jump: Phrase, *, is_left_out: bool
 
 
 def _segments(schedule: CronSchedule, after: int, until: int) -> Iterator[Segment]:
-    """Those that begin behind `after`, and not behind `until`, with a jump in which the cron may have a time.
+    """Yield the segments that begin after `after`, but not after `until`, with a gap in which the cron may have a time.
 
     No clock is a day off UTC: earlier than a day before its next time, a cron has lost none.
     """
@@ -189,7 +195,10 @@ def _segments(schedule: CronSchedule, after: int, until: int) -> Iterator[Segmen
 
 
 def _times_in_gap(schedule: CronSchedule, segment: Segment, *, is_open: bool) -> list[int]:
-    """The first of the cron's times that were jumped over, one more than are named; where `is_open`, of open dates only."""
+    """Return the first of the cron's times that the clock skipped, one more than are named.
+
+    If `is_open`, only times on open dates count.
+    """
     times: list[int] = []
     begin, end = segment.lost_from or 0, segment.start + segment.offset
     while len(times) <= MOST_TIMES and (slot := next_slot(schedule.cron, begin)) is not None and slot < end:
@@ -202,7 +211,7 @@ def _times_in_gap(schedule: CronSchedule, segment: Segment, *, is_open: bool) ->
 
 
 def _repeated(schedule: CronSchedule, fire: datetime) -> Iterator[Phrase]:
-    """Which of its two occurrences this is, of a time that the clock shows twice."""
+    """Yield a note on which of its two occurrences this is, if the clock shows the time twice."""
     instant = _seconds(fire)
     segment = segment_at(zone(schedule.timezone), instant)
     is_second = instant < segment.repeats_until
@@ -216,7 +225,7 @@ def _repeated(schedule: CronSchedule, fire: datetime) -> Iterator[Phrase]:
 
 
 def _listed(times: list[int]) -> str:
-    """At most `MOST_TIMES` of them by name."""
+    """Return at most `MOST_TIMES` of the times as text."""
     names = [_clock(_wall(wall)) for wall in times[:MOST_TIMES]]
     if len(times) > MOST_TIMES:
         return FireNotes.TIMES_AND_MORE(times=", ".join(names))
@@ -226,7 +235,7 @@ def _listed(times: list[int]) -> str:
 
 
 def _shown(wall: datetime, on: date) -> str:
-    """A time of the clock, with its date unless that is `on`."""
+    """Return a time of the clock, with its date unless the date is `on`."""
     return _clock(wall) if wall.date() == on else FireNotes.TIME_ON_DATE(time=_clock(wall), day=str(wall.date()))
 
 
@@ -235,7 +244,7 @@ def _clock(wall: datetime) -> str:
 
 
 def _wall(seconds: int) -> datetime:
-    """What a clock without a zone shows, that many seconds after its 1970."""
+    """Return what a clock without a zone shows `seconds` after the start of 1970."""
     return (EPOCH + seconds * _SECOND).replace(tzinfo=None)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a document, field by field."""
+"""The faults of a document, field by field."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,19 +12,19 @@ T = TypeVar("T")
 
 
 class Validation:
-    """Collects what is wrong, so that a form can show all of it at once."""
+    """A collection of faults, so that a form can show all of them at once."""
 
     def __init__(self) -> None:
         self.errors: list[FieldError] = []
         self.hint: Phrase | None = None
 
     def add(self, field: str, message: Phrase, hint: Phrase | None = None, position: int | None = None) -> None:
-        """One more fault; the first hint is shown."""
+        """Add a fault; only the first hint is shown."""
         self.errors.append(FieldError(field, message, position))
         self.hint = self.hint or hint
 
     def reading(self, field: str, read: Callable[[], T], default: T) -> T:
-        """What `read` makes of a field; `default`, and a fault, when it raises ValueError."""
+        """Return the result of `read` for a field; if it raises ValueError, add a fault and return `default`."""
         try:
             return read()
         except CronError as error:
@@ -34,6 +34,6 @@ class Validation:
         return default
 
     def raise_if_any(self) -> None:
-        """`Invalid` with every fault."""
+        """Raise `Invalid` with every fault, if there are any."""
         if self.errors:
             raise Invalid.fields(self.errors, self.hint)

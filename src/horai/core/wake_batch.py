@@ -1,4 +1,4 @@
-"""What other processes are told at once: each thing by its name while they are few, more broadly when they are many."""
+"""The wakes that leave in one notification: each by name while they are few, more broadly when they are many."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,13 +17,13 @@ from horai.core.wakes import (
 )
 
 OUTCOMES_KEPT = 1_000
-"""Ended claims that wait for their turn in a payload; the holders of more than that are told by their own sweeps."""
+"""Ended claims that wait for room in a payload; holders of further claims learn of the end from their own sweeps."""
 
 _EVERYWHERE = EverywhereWake()
 
 
 class WakeBatch:
-    """The wakes of one interval, each said once and for its earliest time."""
+    """The wakes of one interval, each sent once and for its earliest time."""
 
     def __init__(self) -> None:
         self.wakes = 0
@@ -35,11 +35,11 @@ class WakeBatch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to tell."""
+        """Return whether there is nothing to send."""
         return not (self._lanes or self._schedules or self._others or self._outcomes)
 
     def add(self, wake: Wake) -> None:
-        """Takes note of a wake; however many come, only so many are remembered."""
+        """Add a wake; the number of remembered wakes is bounded."""
         self.wakes += 1
         match wake:
             case LaneWake(shard, lane, due):
@@ -67,14 +67,17 @@ class WakeBatch:
             places[shard] = min(due, places.get(shard, due))
 
     def _add_outcome(self, wake: OutcomeWake) -> None:
-        """It cannot be said more broadly: it waits for its turn, or its holder for a sweep."""
+        """Add an outcome, which cannot be broadened.
+
+        It waits for room in a payload; beyond the limit, its holder waits for a sweep.
+        """
         if len(self._outcomes) < OUTCOMES_KEPT:
             self._outcomes[wake] = None
         else:
             self.outcomes_dropped += 1
 
     def take(self) -> list[Wake]:
-        """What one payload can say. Only outcomes are left for the next."""
+        """Take the wakes of one payload. Only outcomes are left for the next."""
         room = ENTRIES - min(len(self._outcomes), ENTRIES // 2)
         looks = self._looks(room)
         told = list(self._outcomes)[: ENTRIES - len(looks)]
@@ -84,7 +87,7 @@ class WakeBatch:
         return [*looks, *told]
 
     def _looks(self, room: int) -> Sequence[Wake]:
-        """Everything but outcomes: place by place, else lane by lane, else at once."""
+        """Return everything but outcomes: by shard and lane, else by lane, else as one wake."""
         rest = [ScheduleWake(*each) for each in self._schedules.items()] + list(self._others)
         exact = [LaneWake(shard, lane, due) for lane, places in self._lanes.items() for shard, due in places.items()]
         if len(exact) + len(rest) <= room:

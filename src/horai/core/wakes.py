@@ -1,8 +1,8 @@
-"""Wakes: hints that something may be there to do, and the text in which processes pass them on.
+"""Wakes: hints that there may be work, and the text in which processes exchange them.
 
-A wake is never a promise: the row is the truth, and the sweep finds what no wake announced. So text that cannot be read
-is passed over, and what does not fit is said more broadly, never wrongly. Due times keep their microseconds: a claimer
-moves its cursor back to them, and a rounded one would leave the row behind it.
+A wake is never a promise: the row is the truth, and the sweep finds rows that no wake announced. So text that cannot be
+read is ignored, and wakes that do not fit are broadened, never wrong. Due times keep their microseconds: a claimer
+moves its cursor back to them, and a rounded time would leave the row behind the cursor.
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ from typing import Final, TypeAlias, assert_never
 from horai.core.settings import SHARDS
 
 ENTRIES: Final = 20
-"""At most this many wakes in one payload."""
+"""The most wakes in one payload."""
 PAYLOAD_LIMIT: Final = 2_000
-"""No payload of ours is longer; PostgreSQL refuses 8,000 bytes and aborts the transaction that tries."""
+"""The longest payload in characters; PostgreSQL refuses 8,000 bytes and aborts the transaction that tries."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -28,7 +28,7 @@ _BEAT = "beat:"
 
 @dataclass(frozen=True, slots=True)
 class LaneWake:
-    """A row of this lane is claimable from `due` on; no shard means any."""
+    """A row of this lane is claimable from `due` on; no shard means any shard."""
 
     shard: int | None
     lane: int
@@ -37,7 +37,7 @@ class LaneWake:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleWake:
-    """A schedule is new, or awake again."""
+    """A schedule is new, or active again."""
 
     schedule_id: int
     fire_time: datetime
@@ -45,7 +45,7 @@ class ScheduleWake:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeWake:
-    """A claim was ended from outside, by a report, a cancel or a put: its holder waits, or works, for nothing."""
+    """A report, a cancel or a put ended a claim from outside: its holder waits, or works, in vain."""
 
     instance_id: int
     fence: int
@@ -53,29 +53,29 @@ class OutcomeWake:
 
 @dataclass(frozen=True, slots=True)
 class QueueWake:
-    """A queue's limits or its pause have changed, or one of its slots is free."""
+    """The limits or the pause of a queue have changed, or one of its permits is free."""
 
     queue_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class MoveWaitingWake:
-    """A job's rows have to be moved."""
+    """The waiting rows of a job have to be moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatchupWake:
-    """A job has late slots to be made."""
+    """A job has late slots to be created."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodesWake:
-    """A node has come or gone."""
+    """A node has joined or left."""
 
 
 @dataclass(frozen=True, slots=True)
 class EverywhereWake:
-    """Anything may have changed: it names nothing and stands for all but outcomes."""
+    """Anything may have changed: this wake names nothing and stands for all others but outcomes."""
 
 
 Wake: TypeAlias = (
@@ -84,7 +84,7 @@ Wake: TypeAlias = (
 
 
 def to_text(wakes: Iterable[Wake]) -> str:
-    """The payload that says these wakes; the caller sees to it that they are few enough."""
+    """Return the payload for these wakes; the caller keeps their number within `ENTRIES`."""
     return " ".join(_entry(wake) for wake in wakes)
 
 
@@ -111,9 +111,10 @@ def _entry(wake: Wake) -> str:
 
 
 def from_text(payload: str) -> list[Wake]:
-    """The wakes of a payload, whoever sent it. What is too long says nothing; an entry that cannot be read is left out.
+    """Return the wakes of a payload from any sender.
 
-    A newer version may send entries that this one does not know, beside those it does.
+    A payload that is too long has none; an entry that cannot be read is left out. A newer version may send entries that
+    this one does not know, beside those it does.
     """
     if len(payload) > PAYLOAD_LIMIT:
         return []
@@ -124,17 +125,17 @@ def from_text(payload: str) -> list[Wake]:
 
 
 def beat_text(incarnation: int) -> str:
-    """What a node's heartbeat says on the channel: whoever hears its own knows that it hears."""
+    """Return a node's heartbeat for the channel: a node that hears its own heartbeat knows that it can hear."""
     return f"{_BEAT}{incarnation}"
 
 
 def is_beat(payload: str) -> bool:
-    """Whether this is some node's heartbeat."""
+    """Return whether the payload is the heartbeat of a node."""
     return payload.startswith(_BEAT)
 
 
 def _wake(entry: str) -> Wake | None:
-    """None for what none of us would write."""
+    """Return the wake of an entry; None for an entry that `to_text` would not write."""
     try:
         match entry.split(":"):
             case ["w", shard, lane, due]:
@@ -167,7 +168,7 @@ def _whole(digits: str, below: int) -> int:
 
 
 def _named(digits: str, below: int) -> int:
-    """The number of something that exists: none is 0, and lane 0 is for parking."""
+    """Return the number of an existing object: no id is 0, and lane 0 is for parking."""
     number = _whole(digits, below)
     if number == 0:
         raise ValueError("names nothing")

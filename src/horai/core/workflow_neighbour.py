@@ -7,7 +7,7 @@ from horai.core.states import State
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """What an instance waits for in its workflow; `state` is None while it moves."""
+    """A direct parent or child of an instance in its workflow; `state` is None while it is neither live nor ended."""
 
     name: str
     instance_id: int

@@ -1,1 +1,4 @@
-"""The only place that speaks SQL: statements in `sql/*.sql`, one thin typed function for each, callers own transactions."""
+"""The database layer: statements in `sql/*.sql`, and one thin typed function for each. Callers own the transactions.
+
+Features keep their own statements in `features/*/*.sql`. No other package reads the statement catalog.
+"""

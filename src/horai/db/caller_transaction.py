@@ -1,4 +1,4 @@
-"""What is asked inside a transaction of the caller's: a question per statement of sql/within.sql, for any driver to ask."""
+"""Queries that run in the caller's transaction: one per statement of sql/caller_transaction.sql, for any driver."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Query(Generic[T]):
-    """A statement with `$1`, `$2`, …, what it is asked with, and what its rows say."""
+    """A statement with `$1`, `$2`, …, its arguments, and a function that decodes its rows."""
 
     statement: str
     arguments: tuple[Argument, ...]
@@ -35,7 +35,7 @@ class Query(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class PutAnswer:
-    """What became of a put, and of which instance."""
+    """The decision on a put, and the instance that it applies to."""
 
     verdict: PutDecision
     instance_id: int
@@ -53,7 +53,7 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class CancelAnswer:
-    """A cancelled instance; what one that was RUNNING has sent stays sent."""
+    """A cancelled instance and its previous state. A call that a RUNNING instance has sent is not undone."""
 
     instance_id: int
     was: State
@@ -62,9 +62,9 @@ class CancelAnswer:
 def put(
     job: str, key: str, at: datetime | None, payload: str | None, intent: PutOptions, needs_payload: bool = False
 ) -> Query[PutAnswer]:
-    """Creates or reschedules the instance of a key by the rules of put; no time means now, no payload the job's.
+    """Create or reschedule the instance of a key by the rules of put. No time means now, no payload the job's.
 
-    With `needs_payload`, reading the answer of a put that created an instance without one raises `PayloadMissing`.
+    With `needs_payload`, `read` raises `PayloadMissing` if the put created an instance without a payload.
     """
     version = None if intent.version is None else str(intent.version)
     arguments = (_plain("job", job), _plain("key", key), _moment(at), _plain("payload", payload), version)
@@ -73,38 +73,38 @@ def put(
 
 
 def enqueue(job: str, item: Unkeyed) -> Query[Enqueued]:
-    """Adds an instance without a key."""
+    """Add an instance without a key."""
     at, payload = item
     arguments = (_plain("job", job), _plain("payload", payload), _moment(at))
     return Query(sql("enqueue_within"), arguments, _read_enqueued)
 
 
 def enqueue_many(job: str, items: Sequence[Unkeyed]) -> Query[list[int]]:
-    """Adds instances without a key, all or none; their ids, in the order of the items."""
+    """Add instances without a key, all or none. The query returns their ids in the order of the items."""
     payloads = [_plain("payload", payload) for _, payload in items]
     times = [_moment(at) for at, _ in items]
     return Query(sql("enqueue_many_within"), (_plain("job", job), payloads, times), _read_ids)
 
 
 def cancel(job: str, key: str) -> Query[CancelAnswer | None]:
-    """Cancels the live instance of a key; None when it has none."""
+    """Cancel the live instance of a key. The query returns None if the key has none."""
     return Query(sql("cancel_within"), (_plain("job", job), _plain("key", key)), _read_cancelled)
 
 
 def add_entities(job: str, items: Mapping[str, str | None]) -> Query[int]:
-    """Adds entities to a refresh job with their payloads; how many are new."""
+    """Add entities with their payloads to a refresh job. The query returns the number of new entities."""
     keys = [_plain("key", key) for key in items]
     payloads = [_plain("payload", payload) for payload in items.values()]
     return Query(sql("add_entities_within"), (_plain("job", job), keys, payloads), _read_one)
 
 
 def remove_entity(job: str, key: str) -> Query[bool]:
-    """Takes an entity from a refresh job; whether it was one."""
+    """Remove an entity from a refresh job. The query returns whether it existed."""
     return Query(sql("remove_entity_within"), (_plain("job", job), _plain("key", key)), _read_one)
 
 
 def now() -> Query[datetime]:
-    """The database's time."""
+    """Read the database time."""
     return Query(sql("now_within"), (), _read_now)
 
 
@@ -126,7 +126,7 @@ def _read_put(rows: Sequence[Row]) -> PutAnswer:
 def _read_put_of_payload(rows: Sequence[Row]) -> PutAnswer:
     answer = _read_put(rows)
     if answer.verdict is PutDecision.INSERTED:
-        raise PayloadMissing  # the savepoint takes the row back
+        raise PayloadMissing  # the rollback to the savepoint removes the row
     return answer
 
 
@@ -144,7 +144,7 @@ def _read_cancelled(rows: Sequence[Row]) -> CancelAnswer | None:
 
 
 def _plain(field: str, text: str | None) -> str | None:
-    """What PostgreSQL can hold as text: no driver is asked to say it in its own words."""
+    """Return the text, or raise `Invalid` if PostgreSQL cannot store it: the error is the same for every driver."""
     try:
         return text if text is None else check_text(text)
     except JsonError as error:

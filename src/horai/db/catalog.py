@@ -1,8 +1,8 @@
 """The named statements of `db/sql/*.sql` and `features/*/*.sql`.
 
-A statement starts at `-- name: x`; a line `-- moves: A | B -> C` says which state changes it makes, and a test holds
-these lines against `core.states.MOVES`. A line `-- reversed: y` defines a second statement y: the same list in ascending
-order.
+A statement starts at `-- name: x`. A line `-- moves: A | B -> C` declares the state changes that it makes; a test
+compares these lines with `core.states.MOVES`. A line `-- reversed: y` defines a second statement y: the same list in
+ascending order.
 """
 
 import re
@@ -53,7 +53,7 @@ def _load() -> dict[str, Statement]:
     for file in _files():
         for name, statement in _parse(str(file), file.read_text("utf-8")).items():
             if name in catalog:
-                raise ValueError(f"statement {name} stands in {catalog[name].file} and in {file}")
+                raise ValueError(f"statement {name} is defined in {catalog[name].file} and in {file}")
             catalog[name] = statement
     return catalog
 
@@ -62,5 +62,5 @@ CATALOG = _load()
 
 
 def sql(name: str) -> str:
-    """The text of a named statement."""
+    """Return the text of a named statement."""
     return CATALOG[name].text

@@ -1,4 +1,4 @@
-"""Late slots that are still to be made: one function per statement of sql/catchups.sql."""
+"""Late slots that are not created yet: one function per statement of sql/catch_ups.sql."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -16,9 +16,9 @@ from horai.time.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Catchup:
-    """Slots of a job from `next_time` until `until_time` that are still to be made, and the lane they go to.
+    """The late slots of a job from `next_time` to `until_time` that are not created yet, and their lane.
 
-    `is_gated`: they may not overlap.
+    `is_gated`: the slots may not overlap.
     """
 
     id: int
@@ -31,26 +31,26 @@ class Catchup:
 
     @property
     def schedule(self) -> Schedule:
-        """ValueError when it says nothing here."""
+        """Return the parsed schedule. Raises `ValueError` if this process cannot read it, e.g. an unknown zone."""
         return _schedule(self.spec)
 
 
 @dataclass(frozen=True, slots=True)
 class LateSlot:
-    """A slot that was made late; lane 0 where it waits for its job's gate."""
+    """A late slot that was created. Its lane is 0 while it waits for the overlap gate of its job."""
 
     job_id: int
     woken: Claimable
 
 
 async def defer_slots(connection: Connection, schedule_id: int, first: datetime, last: datetime) -> None:
-    """Late slots of a schedule, for every job that follows it."""
+    """Register the late slots from `first` to `last` of a schedule, for each of its jobs."""
     await connection.execute(sql("defer_slots"), schedule_id, first, last)
 
 
 @dataclass(frozen=True, slots=True)
 class EndedSlot:
-    """A job that came to its end among the late slots of its schedule, and its first instant among them."""
+    """A job whose `end_at` lies within the late slots of its schedule, and the start of its own range of late slots."""
 
     job_id: int
     end_at: datetime
@@ -58,7 +58,7 @@ class EndedSlot:
 
 
 async def ended_meanwhile(connection: Connection, schedule_id: int, first: datetime, last: datetime) -> list[EndedSlot]:
-    """The jobs whose last slot lies among these late ones, before the last of them."""
+    """Return the jobs of the schedule whose `end_at` is from `first` to before `last`."""
     rows = await connection.fetch(sql("ended_meanwhile"), schedule_id, first, last)
     return [EndedSlot(*row.values()) for row in rows]
 
@@ -66,17 +66,17 @@ async def ended_meanwhile(connection: Connection, schedule_id: int, first: datet
 async def defer_slots_of_job(
     connection: Connection, job_id: int, schedule_id: int, first: datetime, last: datetime
 ) -> None:
-    """Late slots of one job."""
+    """Register the late slots from `first` to `last` of one job."""
     await connection.execute(sql("defer_slots_of_job"), job_id, schedule_id, first, last)
 
 
 async def has_catchups(connection: Connection) -> bool:
-    """Whether anything is to be made, for any job."""
+    """Return whether any job has late slots that are not created yet."""
     return await connection.fetchval(sql("has_catchups"))
 
 
 async def take_catchups(connection: Connection, after: int, limit: int, shards: Collection[int]) -> list[Catchup]:
-    """A page of what is to be made for jobs of these shards, held until commit."""
+    """Lock a page of catch-ups of jobs in these shards until commit, and return it."""
     rows = await connection.fetch(sql("take_catchups"), after, limit, list(shards), SHARDS)
     return [
         Catchup(
@@ -98,22 +98,22 @@ def _schedule(spec: str) -> Schedule:
 
 
 async def make_late_slots(connection: Connection, slots: Sequence[tuple[int, datetime]]) -> list[LateSlot]:
-    """Makes (job, fire time) slots; one that exists, or that its job is too young for, is left alone."""
+    """Create slots for (job id, fire time) pairs; skip slots that exist and jobs that are deleted."""
     jobs, times = [job for job, _ in slots], [fire_time for _, fire_time in slots]
     rows = await connection.fetch(sql("make_late_slots"), jobs, times, SHARDS)
     return [LateSlot(row["job_id"], Claimable(row["id"], row["lane"], row["due"])) for row in rows]
 
 
 async def move_catchups(connection: Connection, steps: Sequence[tuple[int, datetime | None]]) -> None:
-    """Writes how far each has come; None when nothing is left."""
+    """Write the next slot of each catch-up; None deletes it, because no slot is left."""
     await connection.execute(sql("move_catchups"), [i for i, _ in steps], [next_time for _, next_time in steps])
 
 
 async def give_up_catchups(connection: Connection, job_id: int, reason: str) -> None:
-    """What was still to be made of a job is skipped instead."""
+    """Delete the catch-ups of a job and record their slots as skipped, with this reason."""
     await connection.execute(sql("give_up_catchups"), job_id, reason)
 
 
 async def late_slots_left(connection: Connection, ids: Sequence[int]) -> dict[int, bool]:
-    """Those that have not ended, and whether nobody has begun them."""
+    """Return the slots that have not ended, by id, and whether each still waits to start."""
     return {row["id"]: row["is_waiting"] for row in await connection.fetch(sql("late_slots_left"), list(ids))}

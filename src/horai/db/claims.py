@@ -15,7 +15,7 @@ from horai.db.pool import Connection
 
 
 class Claim(NamedTuple):
-    """The right to settle one claimed instance: what every guarded write compares."""
+    """The right to settle one claimed instance. Every guarded write compares these values."""
 
     id: int
     job_id: int
@@ -25,13 +25,13 @@ class Claim(NamedTuple):
     retry_count: int
     claimed_at: datetime | None = None
     has_slot: bool = False
-    """Whether it holds a slot of a limited queue, which is freed when its call has ended."""
+    """True if the claim holds a permit of a limited queue, which is freed when its call has ended."""
     lost: int = 0
-    """How many attempts were lost with their nodes before this one."""
+    """The number of earlier attempts that were lost with their nodes."""
 
 
 class ClaimedRow(NamedTuple):
-    """A claimed row, as a dispatcher needs it."""
+    """A claimed row with the columns that a dispatcher needs."""
 
     held: Claim
     lane: int
@@ -46,12 +46,12 @@ class ClaimedRow(NamedTuple):
 
     @property
     def shard(self) -> int:
-        """Where it lies."""
+        """Return the shard of the instance."""
         return self.held.id % SHARDS
 
 
 class Position(NamedTuple):
-    """Where the scan of one (shard, lane) goes on: after (due, id)."""
+    """The cursor of the scan of one (shard, lane): it continues after (due, id)."""
 
     shard: int
     lane: int
@@ -61,7 +61,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claimable:
-    """A row that became claimable: its lane and when."""
+    """A row that became claimable, with its lane and its due time."""
 
     id: int
     lane: int
@@ -69,7 +69,7 @@ class Claimable:
 
 
 def columns(positions: Sequence[Position]) -> tuple[list[int], list[int], list[datetime], list[int]]:
-    """As the statements take them."""
+    """Return the positions as four columns, the form that the statements take."""
     return (
         [position.shard for position in positions],
         [position.lane for position in positions],
@@ -80,7 +80,7 @@ def columns(positions: Sequence[Position]) -> tuple[list[int], list[int], list[d
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBy:
-    """Who claims: the node's incarnation, the number of the claim, and the database's time as the node knows it."""
+    """The claimer: the incarnation of the node, the number of the claim, and the database time as the node knows it."""
 
     node: int
     claim: int
@@ -88,12 +88,12 @@ class ClaimedBy:
 
 
 def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: bool = False) -> list[ClaimedRow]:
-    """What a claiming statement returned.
+    """Convert the rows of a claiming statement.
 
-    The hottest code there is: `tuple.__new__` makes a named tuple in half the time that its own constructor takes.
+    This is the hottest code: `tuple.__new__` creates a named tuple in half the time of its own constructor.
     """
     node, at = by.node, by.at
-    new: Any = getattr(tuple, "__new__")  # noqa: B009 — typed, it would be a tuple of unknowns
+    new: Any = getattr(tuple, "__new__")  # noqa: B009 — `tuple.__new__` would be typed as a tuple of unknowns
     return [
         new(
             ClaimedRow,
@@ -119,13 +119,13 @@ def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: boo
 async def claim_due(
     connection: Connection, by: ClaimedBy, positions: Sequence[Position], rows: Sequence[int]
 ) -> list[ClaimedRow]:
-    """Claims up to `rows` due rows of each scan; none when this node has been fenced."""
+    """Claim up to `rows` due rows of each scan; none if this node is fenced."""
     found = await connection.fetch(sql("claim_due"), by.node, by.claim, *columns(positions), rows)
     return claimed_rows(found, by)
 
 
 async def payload_of(connection: Connection, held: Claim) -> str | None:
-    """The payload of a claim that was too large to travel with it. Raises LookupError when the claim is over."""
+    """Return a payload that was too large to return with the claim. Raises `LookupError` if the claim has ended."""
     row = await connection.fetchrow(sql("payload_of"), held.id, held.fence, held.node)
     if row is None:
         raise LookupError(f"instance {held.id} is no longer held by fence {held.fence}")
@@ -133,12 +133,12 @@ async def payload_of(connection: Connection, held: Claim) -> str | None:
 
 
 async def next_due(connection: Connection, positions: Sequence[Position]) -> list[tuple[int, int, datetime]]:
-    """When each of the scans has something claimable next, as (shard, lane, due); those with nothing are absent."""
+    """Return the next due time of each scan as (shard, lane, due); scans without claimable rows are absent."""
     return [(shard, lane, due) for shard, lane, due in await connection.fetch(sql("next_due"), *columns(positions))]
 
 
 class LeftBehind(NamedTuple):
-    """A row behind a cursor: claimable (`claim` is None), or running for this node."""
+    """A row that a cursor has passed: claimable (`claim` is None), or running on this node."""
 
     shard: int
     lane: int
@@ -150,7 +150,7 @@ class LeftBehind(NamedTuple):
 async def left_behind(
     connection: Connection, positions: Sequence[Position], node: int | None, limit: int
 ) -> list[LeftBehind]:
-    """A page per scan of what is due and not claimed, and with `node` of what runs for it."""
+    """Return one page per scan of due rows that are not claimed, and with `node` also of rows that run on it."""
     rows = await connection.fetch(sql("left_behind"), *columns(positions), node, limit)
     return [
         LeftBehind(
@@ -169,14 +169,15 @@ def _guards(held: Sequence[Claim]) -> tuple[list[int], list[int], list[int], lis
 
 
 def _array(numbers: Iterable[int]) -> str:
-    """An array as PostgreSQL writes it."""
+    """Return an array in PostgreSQL's text format."""
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
 async def finish_if_running(connection: Connection, node: int, batch: Sequence[tuple[Claim, Complete]]) -> set[int]:
-    """RUNNING → SUCCESS for claims of one node, in the order of their ids; the ids that were.
+    """Settle claims of one node, RUNNING → SUCCESS; return the ids that were settled.
 
-    Waits for locked rows up to lock_timeout. Rows are locked in the order given: another order may deadlock.
+    Waits for locked rows up to lock_timeout. Rows are locked in the given order: pass them by id, another order may
+    deadlock.
     """
     outputs = [decision.output for _, decision in batch]
     rows = await connection.fetch(
@@ -185,13 +186,13 @@ async def finish_if_running(connection: Connection, node: int, batch: Sequence[t
         _array(held.attempt for held, _ in batch),
         _array(held.fence for held, _ in batch),
         node,
-        outputs if any(outputs) else [],  # shorter than the others means null
+        outputs if any(outputs) else [],  # unnest fills a shorter array with nulls
     )
     return {row[0] for row in rows}
 
 
 async def finish_if_free(connection: Connection, batch: Sequence[tuple[Claim, Complete]]) -> set[int]:
-    """RUNNING → SUCCESS, passing over rows that somebody holds; the ids that were."""
+    """Settle claims, RUNNING → SUCCESS, and skip locked rows; return the ids that were settled."""
     rows = await connection.fetch(
         sql("finish_if_free"), *_guards([held for held, _ in batch]), [decision.output for _, decision in batch]
     )
@@ -199,7 +200,7 @@ async def finish_if_free(connection: Connection, batch: Sequence[tuple[Claim, Co
 
 
 async def fail_if_running(connection: Connection, batch: Sequence[tuple[Claim, RetryAt]]) -> list[Claimable]:
-    """RUNNING → FAIL; what will be due again, and when."""
+    """Settle claims, RUNNING → FAIL; return the rows with the due time of their retry."""
     rows = await connection.fetch(
         sql("fail_if_running"),
         *_guards([held for held, _ in batch]),
@@ -212,7 +213,7 @@ async def fail_if_running(connection: Connection, batch: Sequence[tuple[Claim, R
 
 
 async def bury_if_running(connection: Connection, batch: Sequence[tuple[Claim, Bury]]) -> set[int]:
-    """RUNNING → DEAD, with a dead letter; the ids that were."""
+    """Settle claims, RUNNING → DEAD, with a dead letter; return the ids that were settled."""
     rows = await connection.fetch(
         sql("bury_if_running"),
         *_guards([held for held, _ in batch]),
@@ -226,7 +227,7 @@ async def bury_if_running(connection: Connection, batch: Sequence[tuple[Claim, B
 
 
 async def release_if_running(connection: Connection, batch: Sequence[tuple[Claim, Release]]) -> list[Claimable]:
-    """RUNNING → INIT; what is claimable again, and when."""
+    """Release claims, RUNNING → INIT; return the rows with their new due time."""
     rows = await connection.fetch(
         sql("release_if_running"),
         *_guards([held for held, _ in batch]),
@@ -238,40 +239,40 @@ async def release_if_running(connection: Connection, batch: Sequence[tuple[Claim
 
 
 async def park_if_running(connection: Connection, batch: Sequence[Claim]) -> set[int]:
-    """RUNNING → INIT in the parking lane, while the job is paused; the ids that were."""
+    """Park claims of paused jobs, RUNNING → INIT in the parking lane; return the ids that were parked."""
     rows = await connection.fetch(sql("park_if_running"), *_guards(batch))
     return {row["id"] for row in rows}
 
 
 async def cancel_if_running(connection: Connection, batch: Sequence[Claim]) -> set[int]:
-    """RUNNING → CANCELLED (JOB_DELETED); the ids that were."""
+    """Cancel claims, RUNNING → CANCELLED (JOB_DELETED); return the ids that were cancelled."""
     rows = await connection.fetch(sql("cancel_if_running"), *_guards(batch))
     return {row["id"] for row in rows}
 
 
 async def still_running(connection: Connection, batch: Sequence[Claim]) -> set[int]:
-    """Those that are still their holder's, whoever has them locked."""
+    """Return the ids of claims that have not ended, locked or not."""
     return {row["id"] for row in await connection.fetch(sql("still_running"), *_guards(batch))}
 
 
 async def ended_claims(connection: Connection, batch: Sequence[Claim]) -> set[tuple[int, int]]:
-    """Those that are over, as (instance id, fence): nobody waits for their outcomes."""
+    """Return the claims that have ended, as (instance id, fence): their outcomes no longer count."""
     return {(row["id"], row["fence"]) for row in await connection.fetch(sql("ended_claims"), *_guards(batch))}
 
 
 async def is_awaited(connection: Connection, held: Claim) -> bool:
-    """Whether what an accepted call has set going may still be under way."""
+    """Return whether the work that an accepted call has started may still be in progress."""
     return await connection.fetchval(sql("is_awaited"), held.id, held.attempt, held.fence, held.node)
 
 
 async def lock_instance(connection: Connection, instance_id: int) -> bool:
-    """Waits for one live row up to the connection's lock_timeout; False when there is none."""
+    """Lock one live row, waiting up to the connection's lock_timeout; return False if it does not exist."""
     return await connection.fetchval(sql("lock_instance"), instance_id) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class LateResult:
-    """An outcome that came after its row had moved on."""
+    """An outcome that was reported after its claim had ended."""
 
     held: Claim
     outcome: str
@@ -280,7 +281,7 @@ class LateResult:
 
 
 async def keep_late(connection: Connection, late: Sequence[LateResult]) -> set[int]:
-    """Keeps outcomes that lost their say as late attempts, once each; the ids kept."""
+    """Record outcomes of ended claims as late attempts, once each; return the ids that were recorded."""
     rows = await connection.fetch(
         sql("keep_late"),
         [result.held.id for result in late],
@@ -297,14 +298,14 @@ async def keep_late(connection: Connection, late: Sequence[LateResult]) -> set[i
 
 
 async def running_by_fence(connection: Connection, tenant_id: int, instance_id: int, fence: int) -> Claim | None:
-    """The running claim that this fence belongs to."""
+    """Return the running claim with this fence."""
     row = await connection.fetchrow(sql("running_by_fence"), tenant_id, instance_id, fence)
     return Claim(*row.values()) if row else None
 
 
 @dataclass(frozen=True, slots=True)
 class RunningRow:
-    """A RUNNING row found by its owner, and the claim that made it so."""
+    """A RUNNING row of a node, and the number of the claim that started it."""
 
     held: Claim
     claim: int
@@ -313,7 +314,7 @@ class RunningRow:
 
 
 async def running_of_node(connection: Connection, node: int, after_id: int, limit: int) -> list[RunningRow]:
-    """A page of what `node` holds, by id."""
+    """Return a page of the running rows of `node`, by id."""
     rows = await connection.fetch(sql("running_of_node"), node, after_id, limit)
     return [
         RunningRow(

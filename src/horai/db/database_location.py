@@ -1,4 +1,4 @@
-"""Which database to work on: flag or argument first, then the environment, then a file it names, then the default."""
+"""The choice of the database: flag or argument first, then the environment, then a file it names, then the default."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from horai.db.urls import plain_url
 
 
 class BadLocation(HoraiError):
-    """The environment names a database in a way that cannot be followed."""
+    """The environment names a file for the database URL that is empty or cannot be read."""
 
     code = "SCH_500_PLACE"
     title = "No such database"
@@ -25,14 +25,17 @@ class NoDatabase(HoraiError):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseLocation:
-    """The database to work on: that of a URL, or the embedded one of a directory (None: the default one)."""
+    """A database: the one of a URL, or the embedded one of a directory (None: the default directory)."""
 
     url: str | None = None
     data_dir: Path | None = None
 
 
 def choose_database(url: str | None, data_dir: Path | None, environ: Mapping[str, str]) -> DatabaseLocation:
-    """What is named first, `url` before `data_dir`; a URL that lies about in the environment never beats a directory named here."""
+    """Return the location of the database: `url`, then `data_dir`, then the environment.
+
+    A URL in the environment never overrides an explicit `data_dir`.
+    """
     if url is None and data_dir is None:
         url = secret("HORAI_DATABASE_URL", environ) or environ.get("DATABASE_URL") or None
         named = environ.get("HORAI_DATA_DIR")
@@ -41,7 +44,10 @@ def choose_database(url: str | None, data_dir: Path | None, environ: Mapping[str
 
 
 def secret(name: str, environ: Mapping[str, str]) -> str | None:
-    """The variable `name`, or what stands in the file that `name`_FILE names."""
+    """Return the variable `name`, or the content of the file that the variable `name`_FILE names.
+
+    Raises `BadLocation` if that file is empty or cannot be read.
+    """
     if value := environ.get(name):
         return value
     path = environ.get(f"{name}_FILE")

@@ -1,8 +1,8 @@
-"""Opens connections to the right server of a database URL.
+"""Connections to the right server of a database URL.
 
-A URL may name several hosts. All are asked at once, `HOST_LIMIT` seconds each: the writable one with the highest
-timeline is taken. While a connection to a host is open, further calls go to that host first. A standby is asked again
-until the call's time is over, because it may be promoted meanwhile.
+A URL may name several hosts. `dial` connects to all of them at once, with `HOST_LIMIT` seconds for each, and takes the
+writable host with the highest timeline. While a connection to a host is open, later calls try that host first. `dial`
+tries a standby again until its timeout, because it may be promoted meanwhile.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from horai.db.sessions import MIXED_UP, address_of, require_own_session, shared
 from horai.db.urls import DatabaseHost
 
 HOST_LIMIT = 2.0
-"""Seconds that one of several hosts may take to answer."""
+"""Seconds that each of several hosts has to answer."""
 ASK_AGAIN = 0.2
-"""Seconds before a host that was not fit is asked again."""
+"""Seconds before the next try of a host that was not fit."""
 USER_TIMEOUT_MS, KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_PROBES = 5_000, 2, 1, 3
-"""TCP gives a peer up that has acknowledged nothing for this long; idle connections are probed after two seconds."""
+"""TCP drops a peer that has acknowledged nothing for `USER_TIMEOUT_MS`; it probes idle connections after 2 seconds."""
 MARK = "horai.dialled"
 """A startup parameter that only a real session has: poolers refuse or drop it."""
 PASSED_BY_POOLERS = ("application_name", "timezone")
 
 FAILURES = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InternalClientError, asyncpg.InterfaceError)
-"""What a call to a host that cannot be used may raise."""
+"""The errors of a call to a host that cannot be used."""
 _RETICENT = (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError, asyncpg.FeatureNotSupportedError)
 
 
@@ -64,7 +64,7 @@ async def _from_trusted(route: Route, options: dict[str, Any]) -> "Dedicated | N
 
 
 async def _settled(route: Route, answer: ServerAnswer, wanted: dict[str, str]) -> Dedicated:
-    """Return the connection of an answer, with its settings, as one of the route's."""
+    """Apply the settings to the connection of an answer, register it with the route, and return it."""
     try:
         await require_own_session(route, answer)
         if not answer.server.has_settings:
@@ -78,7 +78,7 @@ async def _settled(route: Route, answer: ServerAnswer, wanted: dict[str, str]) -
 
 
 async def _best(route: Route, end: float, options: dict[str, Any]) -> ServerAnswer:
-    """Ask all hosts at once. A timeline above all seen before wins at once: only a promotion makes one."""
+    """Call all hosts at once. A timeline above all earlier ones wins at once: only a promotion creates one."""
     told: asyncio.Queue[tuple[DatabaseHost | None, ServerAnswer | Exception]] = asyncio.Queue()
     asking = [asyncio.create_task(_ask(route, host, end, options, told)) for host in route.hosts]
     answers: list[ServerAnswer] = []
@@ -137,7 +137,7 @@ async def _ask(
     options: dict[str, Any],
     told: "asyncio.Queue[tuple[DatabaseHost | None, ServerAnswer | Exception]]",
 ) -> None:
-    """Call a host until it is fit or the time is over, and tell the outcome of every call."""
+    """Call a host until it is fit or until `end`, and put the outcome of each call into the queue."""
     loop = asyncio.get_running_loop()
     while (left := end - loop.time()) > 0:
         try:
@@ -161,7 +161,7 @@ def _drained(told: "asyncio.Queue[Any]") -> list[Any]:
 
 
 def _none_fit(route: Route, reasons: dict[DatabaseHost | None, Exception]) -> ServerUnfit:
-    """Return the reason of each host in one sentence; the most telling hint is kept."""
+    """Return one error with the reason of each host, and the first hint."""
     said = [f"{host}: {_in_words(reasons[host]) if host in reasons else 'no answer'}" for host in route.hosts]
     hints = [reason.hint for reason in reasons.values() if isinstance(reason, ServerUnfit) and reason.hint]
     unfit = "no host of the database URL can be written to: " + "; ".join(said)
@@ -173,7 +173,7 @@ def _in_words(reason: Exception) -> str:
 
 
 async def call(route: Route, host: DatabaseHost | None, limit: float, options: dict[str, Any]) -> ServerAnswer:
-    """Connect to one host and judge it."""
+    """Connect to one host and raise `ServerUnfit` if Horai may not work on it."""
     async with asyncio.timeout(limit):
         connection = await _connect(route, host, options)
         try:
@@ -187,7 +187,7 @@ async def call(route: Route, host: DatabaseHost | None, limit: float, options: d
 
 
 async def _connect(route: Route, host: DatabaseHost | None, options: dict[str, Any]) -> Dedicated:
-    """Connect with startup parameters. A pooler that refuses them gets only those that it passes on."""
+    """Connect with startup parameters. If a pooler refuses them, send only those that poolers pass on."""
     wanted: dict[str, str] = options["server_settings"]
     passed: dict[str, Any] = {**options, **address_of(host), "server_settings": {**wanted, MARK: "on"}}
     if route.passes_settings:
@@ -214,8 +214,8 @@ async def _describe(connection: Dedicated) -> DatabaseServer:
 
 
 def _survive_silence(connection: Dedicated) -> None:
-    """Have the kernel give up a peer that has become silent, instead of after the default of many minutes."""
-    transport = connection._transport  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] - asyncpg offers no option for it
+    """Make the kernel drop a silent peer within seconds instead of after the default of many minutes."""
+    transport = connection._transport  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] - asyncpg has no option for it
     opened = transport.get_extra_info("socket")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if opened is None or opened.family == socket.AF_UNIX:
         return
@@ -224,7 +224,7 @@ def _survive_silence(connection: Dedicated) -> None:
         for option, value in (
             ("TCP_USER_TIMEOUT", USER_TIMEOUT_MS),
             ("TCP_KEEPIDLE", KEEPALIVE_IDLE),
-            ("TCP_KEEPALIVE", KEEPALIVE_IDLE),  # the name that macOS has for it
+            ("TCP_KEEPALIVE", KEEPALIVE_IDLE),  # the macOS name
             ("TCP_KEEPINTVL", KEEPALIVE_EVERY),
             ("TCP_KEEPCNT", KEEPALIVE_PROBES),
         ):

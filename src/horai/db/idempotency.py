@@ -13,7 +13,7 @@ from horai.db.pool import Connection
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """A request's name for itself, and a digest of what it asks."""
+    """The idempotency key of a request, and a digest of its content."""
 
     tenant_id: int
     scope: str
@@ -23,7 +23,7 @@ class RequestKey:
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """The answer to a request, as it is replayed to a repeat."""
+    """The stored answer to a request, which a repeated request receives."""
 
     status: int
     headers: Mapping[str, str]
@@ -32,7 +32,7 @@ class KeptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The request that took the key first, and what it made or was answered."""
+    """The first request with a key, the job or instance that it created, and its stored answer."""
 
     digest: bytes
     job_id: int | None
@@ -41,7 +41,7 @@ class First:
 
 
 async def take_key(connection: Connection, request: RequestKey) -> bool:
-    """Take the key; False if another request has it, or if the tenant has as many keys or answers as Horai keeps.
+    """Take the key; return False if another request has it, or if the tenant has reached its limit of keys or bytes.
 
     Waits for a concurrent request with the same key to commit or to fail, at most the connection's lock_timeout.
     """
@@ -50,7 +50,7 @@ async def take_key(connection: Connection, request: RequestKey) -> bool:
 
 
 async def bind_key(connection: Connection, request: RequestKey, job_id: int, instance_id: int | None) -> None:
-    """Remembers what the first request made."""
+    """Store the job and the instance that the first request created."""
     await connection.execute(sql("bind_key"), request.tenant_id, request.scope, request.key, job_id, instance_id)
 
 
@@ -64,7 +64,7 @@ async def keep_answer(connection: Connection, request: RequestKey, answer: KeptA
 
 
 async def key_holder(connection: Connection, request: RequestKey) -> First | None:
-    """The first request of this key."""
+    """Return the first request with this key, or None."""
     row = await connection.fetchrow(sql("key_holder"), request.tenant_id, request.scope, request.key)
     if row is None:
         return None
@@ -74,10 +74,10 @@ async def key_holder(connection: Connection, request: RequestKey) -> First | Non
 
 
 async def forget_keys(connection: Connection, older_than: timedelta, limit: int) -> int:
-    """Delete up to `limit` keys that are older than this, the oldest first; how many were deleted."""
+    """Delete up to `limit` keys that are older than `older_than`, oldest first; return how many were deleted."""
     return await connection.fetchval(sql("forget_keys"), older_than, limit)
 
 
 async def count_keys(connection: Connection) -> None:
-    """Write down how many keys, and how many bytes of answers, each tenant has."""
+    """Store the number of keys and the bytes of answers of each tenant."""
     await connection.execute(sql("count_keys"))

@@ -1,4 +1,4 @@
-"""Lists of instances: one function per statement of sql/lists.sql, and the page that they make together."""
+"""Lists of instances: one function per statement of sql/instance_lists.sql, and the page that they build."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from horai.db.pool import Connection
 Position = tuple[datetime, int]
 
 LOOKED_AT = 20_000
-"""So many rows of each table are looked at for one page."""
+"""Rows of each table that are read at most for one page."""
 PAYLOADS_LOOKED_AT = 2_000
-"""So many where their payloads are: each is read from where large values lie, and parsed."""
+"""The same limit with a payload filter: each payload is read from TOAST storage and parsed."""
 _RARE = {LIVE: frozenset({State.FAIL}), FINAL: FINAL - {State.SUCCESS}}
-"""States whose rows an index of their own has, on either side."""
+"""The states that have a partial index of their own, for live and for final instances."""
 _STATEMENTS = {
     (LIVE, False): ("list_live", "end_of_live"),
     (FINAL, False): ("list_history", "end_of_history"),
@@ -32,7 +32,7 @@ _BEHIND_ALL = "\U0010ffff"
 
 @dataclass(frozen=True, slots=True)
 class PayloadField:
-    """A member of a payload, by the names on the way to it, and its value as text."""
+    """A field of a payload, by its path of member names, and its value as text."""
 
     path: tuple[str, ...]
     value: str
@@ -40,7 +40,7 @@ class PayloadField:
 
 @dataclass(frozen=True, slots=True)
 class InstanceFilter:
-    """What a list of instances is narrowed to. Of `ids` there are no more than a page."""
+    """The filters of a list of instances. `ids` has at most one page of ids."""
 
     states: frozenset[State] = field(default_factory=lambda: LIVE | FINAL)
     job_id: int | None = None
@@ -56,13 +56,13 @@ class InstanceFilter:
 
     @property
     def looked_at(self) -> int:
-        """How many rows of each table may be looked at for one page."""
+        """Return the number of rows of each table that may be read for one page."""
         return LOOKED_AT if self.payload is None else PAYLOADS_LOOKED_AT
 
 
 @dataclass(frozen=True, slots=True)
 class InstancePage:
-    """Rows in their order, and where the next page begins: None when there is none."""
+    """The rows in order, and the position where the next page starts: None on the last page."""
 
     rows: Sequence[InstanceRow]
     next: Position | None
@@ -70,20 +70,20 @@ class InstancePage:
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
-    """Where a page begins, and which way it goes: `upwards` the oldest fire time comes first."""
+    """The start of a page and its direction: with `upwards`, the oldest fire time comes first."""
 
     at: Position
     upwards: bool = False
 
     @classmethod
     def of_all(cls, *, upwards: bool) -> "PageStart":
-        """Where the first page begins."""
+        """Return the start of the first page."""
         return cls(FIRST if upwards else LAST, upwards)
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What one table has: all that match as far as `reached`, or to the table's end."""
+    """The matching rows of one table up to the position `reached`, or up to its end (None)."""
 
     rows: Sequence[InstanceRow]
     reached: Position | None
@@ -92,13 +92,13 @@ class _Side:
 async def list_instances(
     connection: Connection, tenant_id: int, start: PageStart, limit: int, only: InstanceFilter
 ) -> InstancePage:
-    """A page by fire time that starts behind `start`; live and finished ones merged."""
+    """Return a page by fire time that starts after `start`, with live and finished instances merged."""
     live, past = only.states & LIVE, only.states & FINAL
     sides = [await _side(connection, tenant_id, start, limit, only, LIVE)] if live else []
     sides += [await _side(connection, tenant_id, start, limit, only, FINAL)] if past else []
     seen: dict[int, InstanceRow] = {}
     for row in merge(*(side.rows for side in sides), key=_position, reverse=not start.upwards):
-        seen[row.id] = row  # a row that moved between the two looks counts once, as finished
+        seen[row.id] = row  # a row that moved between the two queries counts once, as finished
     ends = [side.reached for side in sides if side.reached is not None]
     reached = None if not ends else min(ends) if start.upwards else max(ends)
     within = [row for row in seen.values() if reached is None or _is_within(_position(row), reached, start)]
@@ -107,7 +107,7 @@ async def list_instances(
 
 
 def _that_fit(rows: Sequence[InstanceRow]) -> Sequence[InstanceRow]:
-    """The first rows whose bytes together are within a page's, at least one."""
+    """Return the first rows that fit into `PAGE_BYTES` together, at least one."""
     total = 0
     for count, row in enumerate(rows):
         total += row.bytes
@@ -128,7 +128,7 @@ async def _side(
     connection: Connection, tenant_id: int, start: PageStart, limit: int, only: InstanceFilter, side: frozenset[State]
 ) -> _Side:
     states = only.states & side
-    is_rare = states <= _RARE[side] or only.error_code is not None  # only what has failed has one
+    is_rare = states <= _RARE[side] or only.error_code is not None  # only failed instances have an error code
     listing, ending = _STATEMENTS[side, start.upwards]
     prefix = (only.key_prefix, None if only.key_prefix is None else only.key_prefix + _BEHIND_ALL)
     times = (only.from_time, only.to_time)
@@ -143,7 +143,7 @@ async def _side(
     if len(found) == limit or sum(row.bytes for row in found) >= PAGE_BYTES:
         return _Side(found, _position(found[-1]))
     if only.ids is not None:
-        return _Side(found, None)  # there are no more of them than one look sees
+        return _Side(found, None)  # one query sees all of them
     bounds = (only.looked_at, only.job_id, *times, is_rare, only.key, *prefix)
     end = await connection.fetchrow(sql(ending), *begin, *bounds, *begun)
     return _Side(found, None if end is None else (end["fire_time"], end["id"]))
@@ -151,7 +151,7 @@ async def _side(
 
 @dataclass(frozen=True, slots=True)
 class Glimpse:
-    """An instance as a mark in a row of many."""
+    """A short form of an instance, for a strip of recent instances."""
 
     id: int
     state: State
@@ -161,7 +161,7 @@ class Glimpse:
 
 
 async def recent_of_jobs(connection: Connection, job_ids: Sequence[int], count: int) -> dict[int, list[Glimpse]]:
-    """The last instances of jobs whose time has come, newest first."""
+    """Return the last `count` instances of each job with a past fire time, newest first."""
     found: defaultdict[int, list[Glimpse]] = defaultdict(list)
     for job_id, id_, state, *times in await connection.fetch(sql("recent_of_jobs"), list(job_ids), count):
         found[job_id].append(Glimpse(id_, State(state), *times))
@@ -171,5 +171,5 @@ async def recent_of_jobs(connection: Connection, job_ids: Sequence[int], count: 
 
 
 async def waiting_of_jobs(connection: Connection, job_ids: Sequence[int]) -> dict[int, datetime]:
-    """The next fire time of what waits for it already, by job."""
+    """Return the earliest future fire time of the live instances of each job."""
     return {row["id"]: row["fire_time"] for row in await connection.fetch(sql("waiting_of_jobs"), list(job_ids))}

@@ -1,4 +1,4 @@
-"""What people ask of instances: one function per statement of sql/reads.sql."""
+"""Queries about instances: one function per statement of sql/instance_queries.sql."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,17 +13,18 @@ from horai.db.catalog import sql
 from horai.db.pool import Connection
 
 LAST = (datetime(9999, 12, 31, tzinfo=UTC), 2**63 - 1)
-"""Where a list that starts with the newest begins."""
+"""The start of a list with the newest instance first."""
 FIRST = (datetime(1970, 1, 1, tzinfo=UTC), 0)
-"""And one that starts with the oldest."""
+"""The start of a list with the oldest instance first."""
 ATTEMPTS_SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """An instance, live or finished. In a list `payload` is None beyond `LISTED_PAYLOAD_BYTES`; `payload_size` is its bytes.
+    """An instance, live or finished. `payload_size` is the size of the payload in bytes.
 
-    `bytes`: about how many bytes it takes in a list.
+    In a list, `payload` is None if it is larger than `LISTED_PAYLOAD_BYTES`. `bytes` is the approximate size of the
+    instance in a list.
     """
 
     id: int
@@ -83,7 +84,7 @@ class EventRow:
 
 
 def instance_of(row: asyncpg.Record) -> InstanceRow:
-    """A row of any statement with all of an instance's columns."""
+    """Convert a row of any statement that returns all columns of an instance."""
     slot, job_id = row["slot"], row["job_id"]
     idem = slot_key(job_id, row["fire_time"], slot) if slot >= 0 else instance_key(job_id, row["born_for"], row["id"])
     return InstanceRow(
@@ -120,12 +121,15 @@ def instance_of(row: asyncpg.Record) -> InstanceRow:
 
 
 def size_of(payload: str | None) -> int | None:
-    """The bytes of a payload."""
+    """Return the size of a payload in bytes, None without a payload."""
     return None if payload is None else len(payload.encode())
 
 
 async def instance_by_id(connection: Connection, tenant_id: int, instance_id: int) -> InstanceRow | None:
-    """One instance, wherever it lives. Asked twice: one look at two tables can miss a row that moves between them."""
+    """Return an instance, live or finished.
+
+    Queries twice: one query of two tables can miss a row that moves between them.
+    """
     for _ in range(2):
         if row := await connection.fetchrow(sql("instance_by_id"), tenant_id, instance_id):
             return instance_of(row)
@@ -133,36 +137,36 @@ async def instance_by_id(connection: Connection, tenant_id: int, instance_id: in
 
 
 async def made_just_now(connection: Connection, instance_id: int) -> InstanceRow:
-    """An instance that the caller's own transaction has made."""
+    """Return an instance that the caller's transaction has inserted."""
     row = await connection.fetchrow(sql("live_by_id"), instance_id)
-    assert row is not None  # noqa: S101 — nobody else can have touched it yet
+    assert row is not None  # noqa: S101 — no other transaction can see the row yet
     return instance_of(row)
 
 
 async def attempts_of(connection: Connection, instance_id: int) -> Sequence[AttemptRow]:
-    """The failed and late attempts of an instance, in order; the first `ATTEMPTS_SHOWN` of them."""
+    """Return the first `ATTEMPTS_SHOWN` failed and late attempts of an instance, in order."""
     rows = await connection.fetch(sql("attempts_of"), instance_id, ATTEMPTS_SHOWN)
     return [AttemptRow(*row.values()) for row in rows]
 
 
 async def timeline_of(connection: Connection, instance_id: int) -> Sequence[EventRow]:
-    """The events of an instance, in order."""
+    """Return the first 500 events of an instance, in order."""
     return [EventRow(*row.values()) for row in await connection.fetch(sql("timeline_of"), instance_id)]
 
 
 async def dead_letters_since(connection: Connection, tenant_id: int, span: timedelta) -> int:
-    """How many dead letters came in the last `span`."""
+    """Return the number of dead letters of the last `span`."""
     return await connection.fetchval(sql("dead_letters_since"), tenant_id, span)
 
 
 async def retry_backlog(connection: Connection) -> int:
-    """How many instances wait for a retry; counts, so ask rarely."""
+    """Return the number of instances that wait for a retry. Counts the hot table, so call it rarely."""
     return await connection.fetchval(sql("retry_backlog"))
 
 
 @dataclass(frozen=True, slots=True)
 class EndedInstance:
-    """What an instance came to."""
+    """The final state and the outcome of an instance."""
 
     id: int
     state: State
@@ -173,7 +177,7 @@ class EndedInstance:
 
 
 async def ended(connection: Connection, tenant_id: int, instance_ids: Sequence[int]) -> list[EndedInstance]:
-    """Those of the instances that are final."""
+    """Return those of the instances that are final."""
     return [
         EndedInstance(id_, State(state), None if reason is None else CancelReason(reason), *rest)
         for id_, state, reason, *rest in await connection.fetch(sql("ended"), tenant_id, list(instance_ids))

@@ -1,4 +1,4 @@
-"""Instances before they run: one function per statement of sql/plans.sql."""
+"""Instances before they run: one function per statement of sql/instances.sql."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from horai.db.pool import Connection
 
 @dataclass(frozen=True, slots=True)
 class InsertTarget:
-    """Where new instances go: their job, its tenant, the lane, and the payload of those that bring none."""
+    """The target of new instances: the job, its tenant, the lane, and the default payload."""
 
     job_id: int
     tenant_id: int
@@ -35,17 +35,20 @@ class LiveOfKey:
     due: datetime
     payload: str | None
     fire_time: datetime
-    """The time of the last put; retries leave it alone."""
+    """The time of the last put; retries do not change it."""
 
     @property
     def woken(self) -> Claimable:
-        """While it was locked, a claimer may have passed it over: its lane has to look again."""
+        """Return the row as claimable.
+
+        A claimer may have skipped it while it was locked, so its lane has to be scanned again.
+        """
         return Claimable(self.id, self.lane, self.due)
 
 
 @dataclass(frozen=True, slots=True)
 class NewInstance:
-    """What a put asks for a key; `supersedes` and `fence` continue the chain of the instance it replaces."""
+    """An instance that a put asks for. `supersedes` and `fence` continue the chain of the instance that it replaces."""
 
     key: str
     at: datetime
@@ -57,7 +60,7 @@ class NewInstance:
 
 @dataclass(frozen=True, slots=True)
 class KeyPast:
-    """What history knows of a key: its highest fence, the ids of its dead instances and of the last one that finished."""
+    """The history of a key: its highest fence, the ids of its dead instances and of the last one that finished."""
 
     past: Past = field(default_factory=Past)
     fence: int = 0
@@ -67,14 +70,14 @@ class KeyPast:
 
 @dataclass(frozen=True, slots=True)
 class CancelledRow:
-    """An instance that was cancelled, and the fence of the claim that this ended: None when it did not run."""
+    """A cancelled instance, and the fence of its claim that ended: None if it was not running."""
 
     id: int
     fence: int | None
 
 
 async def live_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, LiveOfKey]:
-    """Locks and returns the live instances of keys."""
+    """Lock and return the live instances of keys."""
     rows = await connection.fetch(sql("live_of_keys"), job_id, list(keys))
     return {
         row["key"]: LiveOfKey(
@@ -93,7 +96,7 @@ async def live_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
 
 
 async def move_planned(connection: Connection, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> dict[int, Claimable]:
-    """Moves what has not started to another time; what has started meanwhile is absent."""
+    """Move instances that have not started to another time; instances that have started meanwhile are absent."""
     rows = await connection.fetch(
         sql("move_planned"),
         [live.id for live, _ in moves],
@@ -106,7 +109,7 @@ async def move_planned(connection: Connection, moves: Sequence[tuple[LiveOfKey, 
 
 
 async def supersede_running(connection: Connection, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> set[int]:
-    """RUNNING → CANCELLED (SUPERSEDED); the ids that were."""
+    """Supersede running instances, RUNNING → CANCELLED (SUPERSEDED); return the ids that were superseded."""
     rows = await connection.fetch(
         sql("supersede_running"), [live.id for live, _ in moves], [wish.at for _, wish in moves]
     )
@@ -116,7 +119,7 @@ async def supersede_running(connection: Connection, moves: Sequence[tuple[LiveOf
 async def insert_keyed(
     connection: Connection, place: InsertTarget, wishes: Sequence[NewInstance]
 ) -> dict[str, Claimable]:
-    """Makes live instances of keys; a key that somebody else has made one of is absent."""
+    """Insert live instances of keys; a key that got one from another transaction is absent."""
     rows = await connection.fetch(
         sql("insert_keyed"),
         place.job_id,
@@ -137,7 +140,7 @@ async def insert_keyed(
 async def insert_many(
     connection: Connection, place: InsertTarget, items: Sequence[tuple[datetime | None, str | None]]
 ) -> list[Claimable]:
-    """Makes an instance without a key per (time, payload), in their order; a time of None means now."""
+    """Insert an instance without a key per (time, payload), in order; a time of None means now."""
     rows = await connection.fetch(
         sql("insert_many"),
         place.job_id,
@@ -152,7 +155,7 @@ async def insert_many(
 
 
 async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> Mapping[str, KeyPast]:
-    """What history knows of keys. Ask in a later statement than the one that saw no live row."""
+    """Return the history of keys. Call it after the statement that saw no live row."""
     rows = await connection.fetch(sql("past_of_keys"), job_id, list(keys))
     return {
         row["key"]: KeyPast(Past(row["succeeded"], row["version"]), row["fence"], tuple(row["dead"]), row["last"])
@@ -161,7 +164,7 @@ async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
 
 
 async def repeated_keys(connection: Connection, job_id: int, wishes: Sequence[NewInstance]) -> list[str]:
-    """The keys whose last finished instance has the version, the time and the payload that is wished for."""
+    """Return the keys whose last finished instance has the same version, time and payload as the put."""
     keys, times = [wish.key for wish in wishes], [wish.at for wish in wishes]
     payloads, versions = [wish.payload for wish in wishes], [wish.version for wish in wishes]
     rows = await connection.fetch(sql("repeated_keys"), job_id, keys, times, payloads, versions)
@@ -169,42 +172,45 @@ async def repeated_keys(connection: Connection, job_id: int, wishes: Sequence[Ne
 
 
 async def inherit(connection: Connection, pasts: Mapping[int, KeyPast]) -> None:
-    """Gives rows this transaction has just inserted what they have from the past of their keys."""
+    """Copy version and fence from the history of the keys to rows that this transaction has just inserted."""
     versions, fences = [known.past.version for known in pasts.values()], [known.fence for known in pasts.values()]
     await connection.execute(sql("inherit"), list(pasts), versions, fences)
 
 
 async def take_back(connection: Connection, instance_ids: Sequence[int]) -> None:
-    """Removes rows this transaction has just inserted."""
+    """Delete rows that this transaction has just inserted."""
     await connection.execute(sql("take_back"), list(instance_ids))
 
 
 async def supersede_dead_letters(connection: Connection, instance_ids: Sequence[int]) -> None:
-    """A new intent makes the replay of these dead letters needless."""
+    """Mark the dead letters of these instances as SUPERSEDED: a new put makes their replay unnecessary."""
     await connection.execute(sql("supersede_dead_letters"), list(instance_ids))
 
 
 async def cancel_live(
     connection: Connection, instance_ids: Sequence[int], reason: CancelReason, *, running: bool
 ) -> list[CancelledRow]:
-    """Cancels live instances, RUNNING ones only when `running`; those that were."""
+    """Cancel live instances, RUNNING ones only with `running`; return those that were cancelled."""
     rows = await connection.fetch(sql("cancel_live"), list(instance_ids), int(reason), running, reason.name)
     return [CancelledRow(row["id"], row["fence"]) for row in rows]
 
 
 async def lock_waiting(connection: Connection, job_id: int, limit: int) -> list[int]:
-    """Locks a batch of a job's live instances that have not started."""
+    """Lock a batch of a job's live instances that have not started; return their ids."""
     return [row["id"] for row in await connection.fetch(sql("lock_waiting"), job_id, limit)]
 
 
 async def has_waiting(connection: Connection, job_id: int) -> bool:
-    """Whether a job has live instances that have not started."""
+    """Return whether a job has live instances that have not started."""
     return await connection.fetchval(sql("has_waiting"), job_id)
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingLanes:
-    """Where a job's waiting rows belong: its own, and what a backfill has made. `is_gated`: parked slots stay for its gate."""
+    """The lanes of a job's waiting rows: one for its own rows, one for those of a backfill.
+
+    `is_gated`: parked slots stay in the parking lane until the overlap gate releases them.
+    """
 
     own: int
     backfilled: int
@@ -212,22 +218,22 @@ class WaitingLanes:
 
 
 async def move_to_lane(connection: Connection, job_id: int, lanes: WaitingLanes, limit: int) -> list[Claimable]:
-    """Moves up to `limit` waiting rows of a job to where they belong."""
+    """Move up to `limit` waiting rows of a job to their lanes; return the rows that moved."""
     rows = await connection.fetch(sql("move_to_lane"), job_id, lanes.own, limit, lanes.is_gated, lanes.backfilled)
     return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
 async def has_waiting_elsewhere(connection: Connection, job_id: int, lanes: WaitingLanes) -> bool:
-    """Whether waiting rows of a job are not where they belong."""
+    """Return whether a job has waiting rows that are not in their lanes."""
     return await connection.fetchval(sql("has_waiting_elsewhere"), job_id, lanes.own, lanes.is_gated, lanes.backfilled)
 
 
 Unkeyed = tuple[datetime | None, str | None]
-"""An instance without a key: when (None: now), and with which payload (None: the job's)."""
+"""An instance without a key: its time (None: now) and its payload (None: the job's)."""
 
 
 async def enqueue(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Claimable]:
-    """Makes an instance of the named job for each item, in their order; none when there is no such job."""
+    """Insert an instance of the named job for each item, in order; return an empty list if the job does not exist."""
     rows = await connection.fetch(
         sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], [payload for _, payload in items]
     )
@@ -235,14 +241,14 @@ async def enqueue(connection: Connection, tenant_id: int, job: str, items: Seque
 
 
 async def enqueue_one(connection: Connection, tenant_id: int, job: str, item: Unkeyed) -> Claimable | None:
-    """Makes one instance of the named job; None when there is no such job."""
+    """Insert one instance of the named job; return None if the job does not exist."""
     row = await connection.fetchrow(sql("enqueue_one"), job, tenant_id, SHARDS, *item)
     return None if row is None else Claimable(*row)
 
 
 @dataclass(frozen=True, slots=True)
 class MadeInstance:
-    """Instances of one job, in the order they were asked for; their lane, and when the first may be claimed."""
+    """New instances of one job, in the order of the request; their lane, and the earliest due time."""
 
     ids: Sequence[int]
     lane: int
@@ -252,16 +258,19 @@ class MadeInstance:
 async def enqueue_many(
     connection: Connection, tenant_id: int, job: str, at: datetime | None, payloads: Sequence[str | None]
 ) -> MadeInstance | None:
-    """Makes an instance of the named job for each payload, all at one time (None: now); None when there is no such job."""
+    """Insert an instance of the named job for each payload, all with one time (None: now).
+
+    Returns None if the job does not exist.
+    """
     row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, payloads)
     return None if row is None else MadeInstance(*row)
 
 
 async def job_of(connection: Connection, instance_id: int) -> int:
-    """The job of an instance that the caller's transaction has just made."""
+    """Return the job of an instance that the caller's transaction has just inserted."""
     return await connection.fetchval(sql("job_of"), instance_id)
 
 
 async def accept_version(connection: Connection, versions: Mapping[int, int | None]) -> None:
-    """Gives live instances, which the caller holds, the version of what is about to end them; None leaves theirs."""
+    """Set the version of live instances that the caller has locked and is going to end; None keeps the version."""
     await connection.execute(sql("accept_version"), list(versions), list(versions.values()))

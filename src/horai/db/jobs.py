@@ -25,9 +25,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as it is stored; `document` is its definition as people write it.
+    """A stored job. `document` is its definition as the user wrote it.
 
-    It names a priority only when the job states one; `priority` is the one in force.
+    The document has a priority only if the job sets one; `priority` is the effective priority.
     """
 
     id: int
@@ -44,22 +44,22 @@ class JobRow:
     note: str | None
     paused_at: datetime | None
     missed_from: datetime | None
-    """While it is paused: the first instant whose slot its schedule did not make for it."""
+    """While the job is paused: the first instant whose slot its schedule did not create for it."""
     created_at: datetime
     updated_at: datetime
     priority: Priority
     payload_size: int | None = None
     ticks_for: int | None = None
-    """The refresh job whose ticks its instances are: nobody's but that job's to change."""
+    """For a tick job: its refresh job. A tick job changes only together with its refresh job."""
 
     @property
     def lane_now(self) -> int:
-        """Where a new instance goes: the parking lane while the job is paused."""
+        """Return the lane of a new instance: the parking lane while the job is paused."""
         return 0 if self.status is JobStatus.PAUSED else self.lane_id
 
 
 def definition_of(document: Mapping[str, Any]) -> Definition:
-    """The stored document as a checked definition."""
+    """Return the stored document as a validated definition."""
     return checked(with_instants(document))
 
 
@@ -89,7 +89,7 @@ def _job(row: asyncpg.Record) -> JobRow:
 
 @dataclass(frozen=True, slots=True)
 class JobWrite:
-    """What a job is changed to."""
+    """The columns of a job to write."""
 
     status: JobStatus
     schedule_id: int | None
@@ -104,7 +104,7 @@ class JobWrite:
 
 
 def _columns(job: JobWrite) -> tuple[Any, ...]:
-    """In the order in which both statements take them."""
+    """Return the columns in the order of both statements, `insert_job` and `update_job`."""
     return (
         int(job.status),
         job.schedule_id,
@@ -123,32 +123,32 @@ def _columns(job: JobWrite) -> tuple[Any, ...]:
 
 
 async def insert_job(connection: Connection, tenant_id: int, name: str, job: JobWrite) -> JobRow | None:
-    """A new job; None when the name is taken."""
+    """Insert a job; return None if the name is taken."""
     row = await connection.fetchrow(sql("insert_job"), tenant_id, name, *_columns(job))
     return _job(row) if row else None
 
 
 async def insert_ticks(connection: Connection, refreshed: JobRow, job: JobWrite) -> None:
-    """The job that makes a refresh job's ticks."""
+    """Insert the tick job of a refresh job."""
     made = await insert_job(connection, refreshed.tenant_id, ticks_name(refreshed.name), job)
-    assert made is not None  # noqa: S101 — its name belongs to the refresh job's, which is held
+    assert made is not None  # noqa: S101 — the name is reserved for the refresh job, which is locked
     await connection.execute(sql("link_ticks"), made.id, refreshed.id)
 
 
 async def ticks_of(connection: Connection, job_id: int) -> JobRow | None:
-    """The job that makes a refresh job's ticks; None for any other."""
+    """Return the tick job of a refresh job; None for any other job."""
     row = await connection.fetchrow(sql("ticks_of"), job_id)
     return _job(row) if row else None
 
 
 async def lock_ticks(connection: Connection, job_id: int) -> JobRow | None:
-    """The same, held alone; None for a job that is no refresh job."""
+    """Lock the tick job of a refresh job for update; return None if the job is not a refresh job."""
     found = await ticks_of(connection, job_id)
     return None if found is None else await lock_job(connection, found.id)
 
 
 async def find_job(connection: Connection, tenant_id: int, reference: str) -> JobRow | None:
-    """A job by its id (all digits) or its name."""
+    """Return a job by its id (all digits) or its name."""
     if reference.isascii() and reference.isdigit():
         if len(reference) > 18:
             return None
@@ -159,61 +159,61 @@ async def find_job(connection: Connection, tenant_id: int, reference: str) -> Jo
 
 
 async def jobs_by_name(connection: Connection, tenant_id: int, names: Sequence[str]) -> dict[str, JobRow]:
-    """Those of the names that there are."""
+    """Return the jobs with these names, by name; names without a job are absent."""
     return {row["name"]: _job(row) for row in await connection.fetch(sql("jobs_by_name"), tenant_id, list(names))}
 
 
 async def names_declared_by(connection: Connection, tenant_id: int, app: str, *, workflows: bool = False) -> list[str]:
-    """The names of the jobs that an application's code has declared; or of its workflows."""
+    """Return the names of the jobs, or with `workflows` of the workflows, that an application's code has declared."""
     return [row["name"] for row in await connection.fetch(sql("names_declared_by"), tenant_id, app, workflows)]
 
 
 async def lock_job(connection: Connection, job_id: int) -> JobRow | None:
-    """Held alone, for a change of the job; None once it is deleted."""
+    """Lock the job for update; return None if it is deleted."""
     return await _held(connection, await connection.fetchrow(sql("lock_job"), job_id))
 
 
 async def lock_jobs(connection: Connection, tenant_id: int, ids: Sequence[int], without: JobStatus) -> list[JobRow]:
-    """Hold those of the tenant's jobs that are not in this status, and the jobs that make their ticks."""
+    """Lock those of the tenant's jobs that do not have the status `without`, and their tick jobs."""
     rows = await connection.fetch(sql("lock_jobs"), tenant_id, list(ids), int(without))
     return [job for row in rows if (job := await _held(connection, row)) is not None]
 
 
 async def share_job(connection: Connection, job_id: int) -> JobRow | None:
-    """Held while instances are added to the job; None once it is deleted."""
+    """Lock the job FOR KEY SHARE while instances are added to it; return None if it is deleted."""
     return await _held(connection, await connection.fetchrow(sql("share_job"), job_id))
 
 
 async def _held(connection: Connection, row: asyncpg.Record | None) -> JobRow | None:
-    """A row that was waited for may name a lane made meanwhile, which the statement could not see: it is read again."""
+    """Return the locked job. Read it again if the statement waited and its lane was created meanwhile, unseen by it."""
     if row is not None and row["priority"] is None:
         row = await connection.fetchrow(sql("held_job"), row["id"])
     return _job(row) if row else None
 
 
 async def job_even_deleted(connection: Connection, job_id: int) -> JobRow | None:
-    """A job by its id, for who knows of it from its instances: deleted ones too."""
+    """Return a job by its id, also if it is deleted, for callers that know the id from an instance."""
     row = await connection.fetchrow(sql("held_job"), job_id)
     return None if row is None else _job(row)
 
 
 async def update_job(connection: Connection, job_id: int, job: JobWrite) -> JobRow:
-    """Writes a changed job, with a new version."""
+    """Update a job that the caller has locked, and increase its version."""
     row = await connection.fetchrow(sql("update_job"), job_id, *_columns(job), job.note)
-    assert row is not None  # noqa: S101 — the caller holds the row
+    assert row is not None  # noqa: S101 — the caller has locked the row
     return _job(row)
 
 
 async def delete_job(connection: Connection, job_id: int, document: Mapping[str, Any]) -> None:
-    """Takes the job out of sight; its row stays for history's sake, with `document` as its definition."""
+    """Mark the job as deleted. Its row stays for history, with `document` as its definition."""
     await connection.execute(sql("delete_job"), job_id, json.dumps(document, ensure_ascii=False))
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingMove:
-    """A job whose waiting instances have to move to `lane`, or to be cancelled when it is deleted.
+    """A job whose waiting instances have to move to `lane`, or be cancelled if the job is deleted.
 
-    `is_gated`: its slots do not allow overlap, and leave the parking lane by its gate alone.
+    `is_gated`: its slots may not overlap, and only the overlap gate moves them out of the parking lane.
     """
 
     job_id: int
@@ -226,29 +226,29 @@ class WaitingMove:
 async def jobs_to_move(
     connection: Connection, limit: int, *, after: int = 0, only: Sequence[int] | None = None
 ) -> list[WaitingMove]:
-    """Return the jobs, by id, whose waiting instances are not yet where they belong; `only` some of them."""
+    """Return a page of jobs by id whose waiting instances have to move; `only` limits it to these jobs."""
     rows = await connection.fetch(sql("jobs_to_relane"), after, limit, None if only is None else list(only))
     return [WaitingMove(*row.values()) for row in rows]
 
 
-async def share_version(connection: Connection, relane: WaitingMove) -> bool:
-    """Whether the job is still the one that was read; held so until the caller's transaction ends."""
-    return await connection.fetchval(sql("share_version"), relane.job_id, relane.version) is not None
+async def share_version(connection: Connection, move: WaitingMove) -> bool:
+    """Return whether the job still has this version, and lock it FOR KEY SHARE until the caller's transaction ends."""
+    return await connection.fetchval(sql("share_version"), move.job_id, move.version) is not None
 
 
 async def ask_relane(connection: Connection, job_ids: Sequence[int]) -> None:
-    """Has the waiting instances of these jobs moved to where the jobs want them."""
+    """Mark these jobs, so that their waiting instances are moved to the right lanes."""
     await connection.execute(sql("ask_relane"), list(job_ids))
 
 
-async def mark_moved(connection: Connection, relane: WaitingMove) -> None:
-    """All its waiting instances are where this version of the job wants them."""
-    await connection.execute(sql("mark_relaned"), relane.job_id, relane.version)
+async def mark_moved(connection: Connection, move: WaitingMove) -> None:
+    """Clear the mark of a job if it still has this version: all its waiting instances are in the right lanes."""
+    await connection.execute(sql("mark_relaned"), move.job_id, move.version)
 
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """What a list of jobs is narrowed to."""
+    """The filters of a list of jobs."""
 
     names: Sequence[str] | None = None
     tag: str | None = None
@@ -259,7 +259,7 @@ class JobFilter:
 
 
 async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit: int, only: JobFilter) -> list[JobRow]:
-    """A page of jobs by id, without those that Horai made for itself."""
+    """Return a page of jobs by id, without those that Horai created for itself."""
     status = None if only.status is None else int(only.status)
     names = None if only.names is None else list(only.names)
     wanted = (names, only.tag, status, only.queue, only.is_refresh, only.name_contains)
@@ -269,7 +269,7 @@ async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """What a dispatcher needs to know of a job to run its instances; without a recipe it cannot be read."""
+    """The data of a job that a dispatcher needs to run its instances. `recipe` is None if it is unreadable."""
 
     id: int
     version: int
@@ -279,22 +279,22 @@ class Runnable:
     is_deleted: bool
     recipe: Recipe | None
     is_gated: bool = False
-    """Whether the end of one run decides on another."""
+    """True if the end of one run decides on another."""
     is_chained: bool = False
-    """Whether it is in a workflow, where others wait for its runs."""
+    """True if the job is in a workflow, where other jobs wait for its runs."""
 
     @property
     def is_held(self) -> bool:
-        """Whether it is paused, and there to be resumed."""
+        """Return whether the job is paused and not deleted."""
         return self.is_paused and not self.is_deleted
 
 
 async def jobs_to_run(
     connection: Connection, known: Mapping[int, int], chained: Collection[int] = ()
 ) -> list[Runnable]:
-    """Those of the jobs, deleted ones included, whose version is not the known one (0: not known).
+    """Return the jobs, including deleted ones, whose version is not the known one (0: not known).
 
-    Or that are in a workflow, unless they are `chained` as far as is known; and the other way round.
+    Also returns jobs that have entered or left a workflow: `chained` are those that the caller knows to be in one.
     """
     rows = await connection.fetch(sql("jobs_to_run"), list(known), list(known.values()), list(chained))
     return [
@@ -315,7 +315,7 @@ async def jobs_to_run(
 
 @lru_cache(maxsize=10_000)
 def _recipe(text: str) -> Recipe | None:
-    """Jobs that say the same share one: a group of a hundred thousand is read once."""
+    """Parse a recipe. Jobs with the same text share one: a group of 100,000 jobs is parsed once."""
     try:
         return recipe_of(json.loads(text))
     except (HoraiError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -325,7 +325,7 @@ def _recipe(text: str) -> Recipe | None:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A unit of claiming: what it holds can be run by whoever has its handler (empty: HTTP)."""
+    """A unit of claiming: a process with its handler can run its instances (empty handler: HTTP)."""
 
     id: int
     tenant_id: int
@@ -335,21 +335,21 @@ class Lane:
     queue_id: int = 0
     weight: int = 1
     limits: QueueSettings = field(default_factory=QueueSettings)
-    """What its queue allows."""
+    """The limits of its queue."""
 
 
 async def lane_of(connection: Connection, tenant_id: int, definition: Definition) -> int:
-    """The lane of a job's instances, made when need be."""
+    """Return the lane of a job's instances; create it if it does not exist."""
     stated = None if definition.priority is None else int(definition.priority)
     for _ in range(2):
         lane = await connection.fetchval(sql("lane_of"), tenant_id, definition.queue, stated, definition.handler)
         if lane is not None:
             return lane
-    raise RuntimeError("a lane that is neither there nor can be made")
+    raise RuntimeError("the lane does not exist and cannot be created")
 
 
 async def lanes(connection: Connection) -> list[Lane]:
-    """Every lane."""
+    """Return every lane."""
     return [_lane(row) for row in await connection.fetch(sql("lanes"))]
 
 
@@ -368,14 +368,14 @@ def _lane(row: asyncpg.Record) -> Lane:
 
 
 async def tenant_id(connection: Connection, name: str) -> int | None:
-    """The id of a tenant."""
+    """Return the id of a tenant by name, or None."""
     return await connection.fetchval(sql("tenant_by_name"), name)
 
 
 async def insert_event(
     connection: Connection, tenant_id: int, job_id: int | None, kind: str, data: Mapping[str, Any]
 ) -> None:
-    """An event about a definition, or with no job about a queue."""
+    """Insert an event about a job, or without a job about a queue."""
     await connection.execute(sql("insert_event"), tenant_id, job_id, kind, json.dumps(data, ensure_ascii=False))
 
 

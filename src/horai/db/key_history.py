@@ -1,4 +1,4 @@
-"""What happened to a key: one function per statement of sql/chains.sql."""
+"""The history of a key: one function per statement of sql/key_history.sql."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -7,12 +7,12 @@ from horai.db.catalog import sql
 from horai.db.pool import Connection
 
 NO_SEQ = 2**31 - 1
-"""How an entry that changed no state is ordered: behind what happened at the same moment."""
+"""The sequence number of an entry that changed no state: it is last among the entries of the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where an entry stands in the chain of its key."""
+    """The position of an entry in the chain of its key."""
 
     at: datetime
     instance_id: int
@@ -24,7 +24,7 @@ FIRST = Link(datetime(1970, 1, 1, tzinfo=UTC), 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class ChainEntry:
-    """One thing that happened to a key, to which of its instances."""
+    """One event of a key, with the instance in its position."""
 
     link: Link
     kind: str
@@ -32,7 +32,7 @@ class ChainEntry:
 
 
 async def chain_of_key(connection: Connection, job_id: int, key: str, after: Link, limit: int) -> list[ChainEntry]:
-    """A page of what happened to a key, in the order of time."""
+    """Return a page of the history of a key after `after`, in time order."""
     place = (after.at, after.instance_id, after.seq)
     rows = await connection.fetch(sql("chain_of_key"), job_id, key, *place, limit)
     return [ChainEntry(Link(at, instance_id, seq), kind, data) for at, instance_id, seq, kind, data in rows]

@@ -1,7 +1,7 @@
-"""Brings a database to this version's schema: plain `.sql` files, in order, each once, under an advisory lock.
+"""Migrations to the schema of this version: plain `.sql` files, applied in order, each once, under an advisory lock.
 
-A file whose first line is `-- no-transaction` runs outside one. A changed file, or a database that knows a migration
-this version does not, is refused: guessing would cost data.
+A file whose first line is `-- no-transaction` runs outside a transaction. `migrate` refuses a changed file, and a
+database with a migration that this version does not know: a guess could lose data.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ create table if not exists horai.migration (
 
 
 class MigrationError(HoraiError):
-    """The database cannot be brought to this version."""
+    """The database cannot be migrated to this version."""
 
     code = "SCH_500_MIGRATION"
     title = "Migration refused"
@@ -37,7 +37,7 @@ class MigrationError(HoraiError):
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file."""
+    """One migration file."""
 
     number: int
     name: str
@@ -45,17 +45,17 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """Changes with any byte of the file."""
+        """Return the SHA-256 of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
     def in_transaction(self) -> bool:
-        """False for what PostgreSQL refuses inside one (`create index concurrently`)."""
+        """Return False for a file that PostgreSQL refuses in a transaction (`create index concurrently`)."""
         return not self.text.startswith("-- no-transaction")
 
 
 def migrations() -> list[Migration]:
-    """All of this version's migrations, in order."""
+    """Return all migrations of this version, in order."""
     found: list[Migration] = []
     for file in resources.files("horai.db").joinpath("migrations").iterdir():
         if match := _FILE.match(file.name):
@@ -64,12 +64,12 @@ def migrations() -> list[Migration]:
 
 
 def newest_known() -> int:
-    """The number of this version's newest migration."""
+    """Return the number of the newest migration of this version."""
     return migrations()[-1].number
 
 
 async def migrate(connection: Connection, *, dry_run: bool = False) -> list[Migration]:
-    """Applies what is missing and returns it; with `dry_run` only returns it."""
+    """Apply the missing migrations and return them; with `dry_run`, only return them."""
     await _check_server(connection)
     await connection.execute("select pg_advisory_lock($1)", LOCK)
     try:
@@ -83,7 +83,7 @@ async def migrate(connection: Connection, *, dry_run: bool = False) -> list[Migr
 
 
 async def pending_migrations(connection: Connection) -> list[Migration]:
-    """What `migrate` would apply."""
+    """Return the migrations that `migrate` would apply."""
     return _pending(await _applied(connection), migrations())
 
 
@@ -116,8 +116,8 @@ def _pending(applied: dict[int, tuple[str, str]], known: list[Migration]) -> lis
     for migration in known:
         if migration.number in applied and applied[migration.number][1] != migration.checksum:
             raise MigrationError(
-                f"Migration {migration.number:04d}_{migration.name} was applied in another form than this version has.",
-                "Use the version that made this database; a landed migration never changes.",
+                f"Migration {migration.number:04d}_{migration.name} was applied with content other than this version's.",
+                "Use the version that created this database; a released migration never changes.",
             )
     return [migration for migration in known if migration.number not in applied]
 

@@ -1,4 +1,4 @@
-"""What was done in each minute, and how many instances there are: one function per statement of sql/minutes.sql."""
+"""Statistics by minute, and counts of instances: one function per statement of sql/minute_stats.sql."""
 
 import json
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from horai.db.catalog import sql
 from horai.db.pool import Connection
 
 COUNTED = 10_000
-"""Up to so many live instances are counted one by one; of more, about as many are looked at."""
+"""The largest number of live instances that is counted exactly. Of more, a sample of about this size is read."""
 GAUGED = 100_000
-"""So far a gauge goes."""
+"""The largest value of a gauge."""
 
 
 async def write_minute(connection: Connection, at: datetime, node: int, tally: MinuteCounts) -> None:
-    """What a node has done in a minute so far."""
+    """Write the counts of a node for a minute, as far as it has passed."""
     counts = (tally.started, tally.succeeded, tally.failed, tally.dead)
     await connection.execute(sql("write_minute"), at, node, *counts, json.dumps(tally.delays))
 
 
 async def minutes_since(connection: Connection, since: datetime) -> list[tuple[datetime, MinuteCounts]]:
-    """What was done in each minute from then on, by every process."""
+    """Return the counts of every process for each minute since `since`."""
     found: list[tuple[datetime, MinuteCounts]] = []
     for at, started, succeeded, failed, dead, delays in await connection.fetch(sql("minutes_since"), since):
         pairs = msgspec.json.decode(delays, type=tuple[tuple[int, int], ...])
@@ -35,23 +35,23 @@ async def minutes_since(connection: Connection, since: datetime) -> list[tuple[d
 
 
 async def take_gauges(connection: Connection, at: datetime) -> None:
-    """Writes down how much waits now as that of the minute `at`, unless some process has done so."""
+    """Store the present gauges for the minute `at`, unless another process has stored them."""
     await connection.execute(sql("take_gauges"), at, GAUGED)
 
 
 async def gauges_since(connection: Connection, since: datetime) -> dict[datetime, Gauges]:
-    """By minute; one in which nobody looked has none."""
+    """Return the gauges since `since` by minute; a minute in which no process stored them is absent."""
     return {at: Gauges(*counts) for at, *counts in await connection.fetch(sql("gauges_since"), since)}
 
 
 async def forget_minutes(connection: Connection, after: timedelta) -> None:
-    """Those that are older."""
+    """Delete the counts and gauges that are older than `after`."""
     await connection.execute(sql("forget_minutes"), after)
 
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """Count the live instances of each state, and those in INIT whose time has come; estimated unless `is_exact`."""
+    """The number of live instances by state, and of due instances in INIT; estimated unless `is_exact`."""
 
     instances: dict[State, int]
     overdue: int
@@ -64,7 +64,10 @@ def _counted(rows: Sequence[asyncpg.Record], factor: float, *, is_exact: bool) -
 
 
 async def count_states(connection: Connection, tenant_id: int) -> StateCounts:
-    """Of few all are counted, of many a sample; the cost is about the same, whatever there is."""
+    """Count the live instances by state.
+
+    Above `COUNTED` a sample is used, so the cost is about the same for any number.
+    """
     rows = await connection.fetch(sql("count_states"), tenant_id, COUNTED + 1)
     if sum(row["instances"] for row in rows) <= COUNTED:
         return _counted(rows, 1.0, is_exact=True)

@@ -1,4 +1,4 @@
-"""Nodes, their leases, and the chores of the store: one function per statement of sql/nodes.sql."""
+"""Nodes, their leases, and the maintenance of partitions: one function per statement of sql/nodes.sql."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -26,12 +26,12 @@ class NodeInfo:
     roles: Sequence[str]
     is_draining: bool
     vitals: str | None = None
-    """What it said of itself with its last renewal."""
+    """The health that the node reported with its last renewal, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostNode:
-    """A node that missed its lease; `fenced_at` and `rescued_at` are None until somebody has seen to it."""
+    """A node that missed its lease. `fenced_at` and `rescued_at` are None until another node fences and rescues it."""
 
     incarnation: int
     name: str
@@ -46,7 +46,7 @@ class LostNode:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a beat brought back: the database's time, the other nodes, all shards, those that were renewed, and the mark."""
+    """The result of a renewal: database time, other nodes, all shards, renewed shards, and the change mark."""
 
     now: datetime
     others: tuple[Peer, ...]
@@ -59,7 +59,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class NodeVitals:
-    """What another node said of itself."""
+    """The health that another node reported, as JSON."""
 
     incarnation: int
     name: str
@@ -75,17 +75,17 @@ async def register_node(
     lease: timedelta,
     roles: Collection[Role] = EVERY_ROLE,
 ) -> tuple[int, datetime | None]:
-    """A new incarnation, and the latest time that the nodes before it have noted."""
+    """Register a new incarnation; return it, and the latest time that any earlier node has written."""
     in_order = [role for role in Role if role in roles]
     row = await connection.fetchrow(sql("register_node"), name, host, pid, version, lease, in_order)
-    assert row is not None  # noqa: S101 — an insert that returns always has a row
+    assert row is not None  # noqa: S101 — an insert with RETURNING always returns a row
     return row["incarnation"], row["latest"]
 
 
 async def renew_node(
     connection: Connection, incarnation: int, lease: timedelta, vitals: str | None = None, *, is_draining: bool = False
 ) -> Renewal | None:
-    """Renews the node and all its shards; None when this incarnation has been fenced or stopped."""
+    """Renew the lease of the node and of all its shards; return None if this incarnation is fenced or stopped."""
     row = await connection.fetchrow(sql("renew_node"), incarnation, lease, vitals, is_draining)
     if row is None:
         return None
@@ -109,58 +109,62 @@ def _lease(row: dict[str, Any]) -> ShardLease:
 
 
 async def stop_node(connection: Connection, incarnation: int) -> None:
-    """Gives the lease and all shards back: whatever it still held may be rescued at once."""
+    """Give back the lease and all shards: the other nodes may rescue the remaining claims at once."""
     await connection.execute(sql("stop_node"), incarnation)
 
 
 async def fence_expired_nodes(
     connection: Connection, own: int, unread_for: timedelta = timedelta(seconds=8)
 ) -> list[int]:
-    """Fences every other node whose lease ran out; from then on it claims nothing and cannot renew.
+    """Fence every other node whose lease has expired; it can then neither claim nor renew. Return their incarnations.
 
-    One whose claim is still under way, its answer not read for `unread_for`, is fenced by a later call.
+    Skips a node with a claim in progress. If the client has not read the answer of such a claim for `unread_for`, this
+    call ends its session, and a later call fences the node.
     """
     return [row["incarnation"] for row in await connection.fetch(sql("fence_expired_nodes"), own, unread_for)]
 
 
 async def nodes_to_rescue(connection: Connection) -> list[int]:
-    """Dead incarnations that may still hold something."""
+    """Return the fenced or stopped incarnations that may still hold claims."""
     return [row["incarnation"] for row in await connection.fetch(sql("nodes_to_rescue"))]
 
 
 async def mark_rescued(connection: Connection, incarnation: int) -> None:
-    """All this incarnation held has been given back."""
+    """Record that all claims of this incarnation have been released."""
     await connection.execute(sql("mark_rescued"), incarnation)
 
 
 async def live_nodes(connection: Connection) -> list[NodeInfo]:
-    """Every node whose lease holds."""
+    """Return every node with a valid lease."""
     return [NodeInfo(*row.values()) for row in await connection.fetch(sql("live_nodes"))]
 
 
 async def lost_nodes(connection: Connection, since: datetime, limit: int) -> list[LostNode]:
-    """Nodes that missed their lease since then, the newest first."""
+    """Return up to `limit` nodes that missed their lease since `since`, newest first."""
     return [LostNode(*row.values()) for row in await connection.fetch(sql("lost_nodes"), since, limit)]
 
 
 async def vitals_of_nodes(connection: Connection, own: int) -> list[NodeVitals]:
-    """How the other live nodes are doing, by their last renewal."""
+    """Return the health of the other live nodes, as of their last renewal."""
     return [NodeVitals(*row.values()) for row in await connection.fetch(sql("vitals_of_nodes"), own)]
 
 
 async def database_time(connection: Connection) -> datetime:
-    """The clock that decides what is due."""
+    """Return the database time, which decides what is due."""
     return await connection.fetchval(sql("clock"))
 
 
 async def make_partitions(connection: Connection, days: int) -> int:
-    """Makes the partitions of today and the coming days; how many were missing. Whoever comes second waits, and finds them."""
+    """Create the missing partitions of `days` days from today; return how many were missing.
+
+    A concurrent call waits, and then finds them.
+    """
     async with connection.transaction():
-        # A statement of its own: the next one sees what was made meanwhile.
+        # A separate statement: the next one sees partitions that were created meanwhile.
         await connection.execute(sql("lock_partitions"))
         return await connection.fetchval(sql("make_partitions"), days)
 
 
 async def strays(connection: Connection) -> int:
-    """Rows in the default partitions (at most a few thousand are counted): more than none is an alarm."""
+    """Return the number of rows in the default partitions, at most 1,000 of each. Any row is an alarm."""
     return await connection.fetchval(sql("strays"))

@@ -9,14 +9,14 @@ from horai.db.pool import Connection, Dedicated
 CHANNEL = "horai_wake"
 
 Hearing = Callable[[Any, int, str, Any], None]
-"""(the connection, the sending backend's pid, the channel, the payload), as asyncpg calls it."""
+"""The signature of an asyncpg listener: (connection, pid of the sending backend, channel, payload)."""
 
 
 async def notify(connection: Connection, payload: str) -> None:
-    """Tells every process that listens."""
+    """Send the payload to every process that listens."""
     await connection.execute(sql("notify"), payload)
 
 
 async def listen(connection: Dedicated, hearing: Hearing) -> None:
-    """From the answer on, `hearing` is called for every notification, until the connection ends."""
+    """Call `hearing` for every notification, from the return of this call until the connection ends."""
     await connection.add_listener(CHANNEL, hearing)

@@ -1,4 +1,4 @@
-"""Jobs whose runs depend on one another: one function per statement of sql/gates.sql."""
+"""Jobs whose runs depend on one another: one function per statement of sql/overlap.sql."""
 
 import json
 from collections import defaultdict
@@ -20,7 +20,7 @@ from horai.time.overlap import Overlap, Row
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A job that is held while its slots are decided on. `timing`: of one that counts from the end of its runs."""
+    """A job that is locked while its slots are decided. `timing` is set if the job counts from the end of its runs."""
 
     job_id: int
     is_paused: bool
@@ -31,7 +31,7 @@ class Gate:
 
 
 async def lock_gates(connection: Connection, job_ids: Collection[int]) -> list[Gate]:
-    """Those of the jobs that have a gate and that nobody holds, held until commit."""
+    """Lock the gates of these jobs until commit and return them; skip jobs without a gate and locked ones."""
     return [_gate(row) for row in await connection.fetch(sql("lock_gates"), list(job_ids))]
 
 
@@ -47,12 +47,12 @@ def _gate(row: asyncpg.Record) -> Gate:
 
 
 async def with_gates(connection: Connection, job_ids: Collection[int]) -> set[int]:
-    """Those of the jobs that have a gate, whoever holds them."""
+    """Return those of the jobs that have a gate, locked or not."""
     return {row["id"] for row in await connection.fetch(sql("with_gates"), list(job_ids))}
 
 
 async def rows_at_gates(connection: Connection, job_ids: Collection[int]) -> dict[int, list[Row]]:
-    """What each of the jobs has under way without a key."""
+    """Return the live instances without a key of each job."""
     found: dict[int, list[Row]] = defaultdict(list)
     for row in await connection.fetch(sql("rows_at_gates"), list(job_ids)):
         found[row["job_id"]].append(Row(row["id"], row["fire_time"], row["is_held"], row["is_slot"], row["is_begun"]))
@@ -60,21 +60,21 @@ async def rows_at_gates(connection: Connection, job_ids: Collection[int]) -> dic
 
 
 async def let_go(connection: Connection, rows: Sequence[tuple[int, int]]) -> list[Claimable]:
-    """Held rows to their lanes: (id, lane)."""
+    """Move held rows, given as (id, lane), to their lanes; return the rows that moved."""
     found = await connection.fetch(sql("let_go"), [i for i, _ in rows], [lane for _, lane in rows])
     return [Claimable(*row.values()) for row in found]
 
 
 async def last_ends(connection: Connection, job_ids: Collection[int]) -> dict[int, datetime]:
-    """When the last slot of each job ended; a job that never had one is absent."""
+    """Return the end of the last slot of each job; a job that never had one is absent."""
     return {row["id"]: row["finished_at"] for row in await connection.fetch(sql("last_ends"), list(job_ids))}
 
 
 async def has_gates(connection: Connection) -> bool:
-    """Whether there is a job with a gate at all."""
+    """Return whether any job has a gate."""
     return await connection.fetchval(sql("has_gates"))
 
 
 async def stuck_gates(connection: Connection, after: int, limit: int, shards: Collection[int]) -> list[int]:
-    """A page of jobs of these shards whose gates may have something to decide."""
+    """Return a page of jobs of these shards whose gates may have a pending decision."""
     return [row["id"] for row in await connection.fetch(sql("stuck_gates"), after, limit, list(shards), SHARDS)]

@@ -1,8 +1,9 @@
-"""Ends the wait for a database that has stopped answering.
+"""Protection against a database that has stopped answering.
 
-A statement may be slow for good reasons, so that its time alone says nothing. After `CALM` seconds a second connection
-asks the database for an answer; without one within `PROBE` seconds the waiting connection is cut, and its caller gets an
-error at once, in a transaction too. A database that answers leaves the statement its full time.
+A statement may be slow for good reasons, so its duration alone proves nothing. After `CALM` seconds, a second
+connection probes the database. If it gets no answer within `PROBE` seconds, the waiting connection is terminated and
+its caller gets an error at once, also inside a transaction. If the database answers, the statement keeps its full time
+limit.
 """
 
 import asyncio
@@ -20,14 +21,14 @@ PROBE = 1.2
 
 
 class Prober:
-    """Asks one database whether it answers. Callers that ask at the same time share the question."""
+    """A probe of one database. Concurrent callers share one probe."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._asking: asyncio.Task[bool] | None = None
 
     async def answers(self) -> bool:
-        """False if a new connection gets no answer within `PROBE` seconds."""
+        """Return False if a new connection gets no answer within `PROBE` seconds."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask(), name="database probe")
         return await asyncio.shield(self._asking)
@@ -49,7 +50,7 @@ _PROBERS: "dict[asyncpg.Pool[Any], Prober]" = {}
 
 
 def watch_over(pool: "asyncpg.Pool[Any]", url: str) -> None:
-    """Watch the connections that `acquire` lends from this pool, until `unwatch`."""
+    """Watch the connections that `acquire` returns from this pool, until `unwatch`."""
     _PROBERS[pool] = Prober(url)
 
 
@@ -59,7 +60,7 @@ def unwatch(pool: "asyncpg.Pool[Any]") -> None:
 
 
 class Watch:
-    """Cuts one lent connection once the database has stopped answering, until `end`."""
+    """A watch of one acquired connection until `end`: terminates it if the database stops answering."""
 
     def __init__(self, pool: "asyncpg.Pool[Any]", connection: "PoolConnectionProxy[Any]") -> None:
         self._prober = _PROBERS.get(pool)
@@ -71,7 +72,7 @@ class Watch:
             self._timer = self._loop.call_later(CALM, self._look)
 
     def end(self) -> None:
-        """The connection has been given back."""
+        """Stop watching; call it when the connection is released."""
         if self._timer is not None:
             self._timer.cancel()
         if self._asking is not None:
@@ -84,5 +85,5 @@ class Watch:
         if self._prober is None or await self._prober.answers():
             self._timer = self._loop.call_later(CALM, self._look)
             return
-        with suppress(asyncpg.InterfaceError):  # given back meanwhile
+        with suppress(asyncpg.InterfaceError):  # released meanwhile
             self._connection.terminate()

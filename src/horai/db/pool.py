@@ -1,4 +1,4 @@
-"""Connections: a pool for the API, dedicated ones for the loops, each with its timeouts."""
+"""Connections: a pool for the API and dedicated connections for the loops, each with its own timeouts."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -23,14 +23,14 @@ Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 
 class Lender(ABC):
-    """Takes the place of a pool for one request, whose statements then share one transaction (accept/keyed.py)."""
+    """A replacement of the pool for one request, whose statements share one transaction (operations/idempotency.py)."""
 
     @abstractmethod
     def lend(self) -> AbstractAsyncContextManager[Connection]:
-        """The connection of that transaction."""
+        """Return the connection of that transaction."""
 
     def as_pool(self) -> Pool:
-        """Itself, for a scope: only `acquire` and `transaction` use a scope's pool."""
+        """Return itself typed as a pool, for a scope: only `acquire` and `transaction` use the pool of a scope."""
         return cast("Pool", self)
 
 
@@ -39,11 +39,11 @@ COMMAND_TIMEOUT = timedelta(seconds=30)
 LOOP_LOCK_TIMEOUT = timedelta(seconds=2)
 ACQUIRE_TIMEOUT = 4.2
 STATEMENTS_KEPT = 400
-"""Prepared statements of a pooled connection: more than the catalog has, so that none pushes another out."""
+"""The cache size for prepared statements of a pooled connection: larger than the catalog, so that none is evicted."""
 LOCK_TIMEOUT = timedelta(seconds=5)
-"""How long a request waits for a lock, that of an Idempotency-Key in flight included."""
+"""The time that a request waits for a lock, including that of an Idempotency-Key in progress."""
 IDLE_TIMEOUT = timedelta(seconds=60)
-"""How long a transaction may wait for its next statement; past it the server ends the session, and its locks are free."""
+"""The time that a transaction may wait for its next statement. After it, the server ends the session and its locks."""
 
 GONE: tuple[type[Exception], ...] = (
     OSError,
@@ -53,26 +53,30 @@ GONE: tuple[type[Exception], ...] = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # asyncpg's word for a connection that broke between two of its own steps
+    asyncpg.InternalClientError,  # asyncpg raises it if a connection breaks between two of its own steps
     asyncpg.TooManyConnectionsError,
     asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted or fenced: another host may be writable
 )
-"""The database is out of reach for now: worth trying again."""
+"""Errors of a database that cannot be reached for now: a retry may succeed."""
 
 
 class Plans(StrEnum):
-    """How PostgreSQL plans the statements of a connection: values of `plan_cache_mode` (decision 0024)."""
+    """The planning mode for the statements of a connection: values of `plan_cache_mode` (decision 0024)."""
 
     KEPT = "force_generic_plan"
-    """One plan per statement, kept for the life of the connection: for statements whose shape permits one plan."""
+    """One plan per statement for the life of the connection: for statements that one plan suits."""
     FRESH = "force_custom_plan"
-    """A plan for the values of each call: for lists, whose optional filters would spoil a kept plan."""
+    """A new plan for the values of each call: for lists, whose optional filters make a kept plan slow."""
     CHOSEN = "auto"
-    """PostgreSQL compares both."""
+    """PostgreSQL compares both and chooses."""
 
     @property
     def settings(self) -> dict[str, str]:
-        """A kept plan may be made while the tables are empty, and must not read them from end to end when they have grown."""
+        """Return the settings of this mode.
+
+        Sequential scans are off except for `FRESH`: a kept plan may be made while the tables are empty, and must not
+        read whole tables after they have grown.
+        """
         return {"plan_cache_mode": self.value, "enable_seqscan": "on" if self is Plans.FRESH else "off"}
 
 
@@ -98,7 +102,7 @@ async def connect(
     idle_timeout: timedelta = IDLE_TIMEOUT,
     plans: Plans = Plans.KEPT,
 ) -> Dedicated:
-    """Open a connection for one loop, which plans its statements once."""
+    """Open a dedicated connection for one loop. By default it plans each statement once."""
     return await dial(
         url,
         timeout=min(CONNECT_TIMEOUT, command_timeout.total_seconds()),
@@ -108,7 +112,7 @@ async def connect(
 
 
 class DatabaseUnreachable(HoraiError):
-    """The database that was named cannot be worked with."""
+    """The given database cannot be reached or used."""
 
     code = "SCH_503_DATABASE_UNREACHABLE"
     status = 503
@@ -117,7 +121,7 @@ class DatabaseUnreachable(HoraiError):
 
 @asynccontextmanager
 async def opened(url: str, application: str) -> AsyncGenerator[Dedicated]:
-    """A connection for one errand, which may take its time: migrations wait for locks and run for long."""
+    """Open a connection without timeouts for one task: migrations wait for locks and run for a long time."""
     try:
         connection = await dial(
             url,
@@ -137,22 +141,22 @@ async def opened(url: str, application: str) -> AsyncGenerator[Dedicated]:
 
 
 async def close(connection: Dedicated) -> None:
-    """Says goodbye, or cuts the connection when the server does not listen."""
+    """Close the connection; terminate it if the server does not answer within `ACQUIRE_TIMEOUT` seconds."""
     try:
         await connection.close(timeout=ACQUIRE_TIMEOUT)
     except (OSError, TimeoutError):
         connection.terminate()
 
 
-class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] — generic for type checkers alone
-    """A connection of a pool, which remembers how it plans: one that plans as asked costs no round trip."""
+class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] — generic only for type checkers
+    """A pooled connection that remembers its planning mode: no round trip if it already has the requested one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._plans: Plans | None = Plans.FRESH
 
     async def plan(self, plans: Plans) -> None:
-        """Plan the statements that follow in this way. Call it outside a transaction: a rollback would undo it."""
+        """Set the planning mode for later statements. Call it outside a transaction: a rollback would undo it."""
         if self._plans is not plans:
             self._plans = None  # unknown until the server has answered
             await self.execute(sql("set_plans"), *plans.settings.values())
@@ -160,7 +164,7 @@ class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument]
 
 
 async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
-    """Open a pool for requests. Its connections plan as `acquire` or `transaction` asks, and keep their prepared statements."""
+    """Open a pool for requests. `acquire` and `transaction` set the planning mode; prepared statements are kept."""
     settings = _server_settings(application, LOCK_TIMEOUT, idle_timeout)
     pool = await asyncpg.create_pool(
         url,
@@ -172,14 +176,14 @@ async def open_pool(url: str, application: str, size: int, idle_timeout: timedel
         connection_class=_Pooled,
         statement_cache_size=STATEMENTS_KEPT,
         reset=_reset,
-        connect=dial,  # pyright: ignore[reportArgumentType] - it takes what this call passes
+        connect=dial,  # pyright: ignore[reportArgumentType] - it accepts the arguments that the pool passes
     )
     watch_over(pool, url)
     return pool
 
 
 async def close_pool(pool: Pool) -> None:
-    """Lets the connections end what they do, for a moment."""
+    """Close the pool. Connections have `ACQUIRE_TIMEOUT` seconds to finish, then they are terminated."""
     unwatch(pool)
     try:
         async with asyncio.timeout(ACQUIRE_TIMEOUT):
@@ -189,11 +193,11 @@ async def close_pool(pool: Pool) -> None:
 
 
 async def _reset(_: Dedicated) -> None:
-    """Keep the session as it is: nothing of the API outlives its transaction, and asyncpg has rolled back one cut short."""
+    """Keep the session as it is: the API leaves no state after a transaction, and asyncpg rolls back an open one."""
 
 
 def unavailable(error: BaseException) -> DatabaseUnavailable:
-    """What a user is told when the database cannot be reached or cannot write."""
+    """Return the error for a database that cannot be reached or cannot write."""
     return DatabaseUnavailable(
         Refused.DATABASE_REFUSED(error=str(error) if isinstance(error, ServerUnfit) else type(error).__name__),
         Hint.TRY_AGAIN_BY_KEY(),
@@ -203,7 +207,10 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
 
 @asynccontextmanager
 async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Connection]:
-    """A pooled connection that plans in this way, or `DatabaseUnavailable` after a few seconds."""
+    """Acquire a pooled connection with this planning mode.
+
+    Raises `DatabaseUnavailable` after `ACQUIRE_TIMEOUT` seconds.
+    """
     if isinstance(pool, Lender):
         async with pool.lend() as lent:
             yield lent
@@ -217,7 +224,7 @@ async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Conn
         await _plan(connection, plans)
         yield connection
     except asyncpg.ReadOnlySQLTransactionError:
-        await pool.expire_connections()  # they lead to the same host
+        await pool.expire_connections()  # they are connected to the same host
         raise
     finally:
         watch.end()
@@ -225,7 +232,7 @@ async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Conn
 
 
 async def _plan(connection: "PoolConnectionProxy[asyncpg.Record]", plans: Plans) -> None:
-    pooled: Any = connection  # lends the methods of `_Pooled`, which its type does not know
+    pooled: Any = connection  # the proxy has the methods of `_Pooled`, its type does not
     try:
         await pooled.plan(plans)
     except (asyncpg.PostgresError, *GONE) as error:
@@ -242,7 +249,7 @@ async def _release(pool: Pool, connection: "PoolConnectionProxy[asyncpg.Record]"
 
 @asynccontextmanager
 async def transaction(pool: Pool, plans: Plans = Plans.KEPT) -> AsyncGenerator[Connection]:
-    """A READ COMMITTED transaction on a pooled connection; a savepoint in the transaction of a lender.
+    """Open a READ COMMITTED transaction on a pooled connection, or a savepoint in the transaction of a lender.
 
     Writes find their rows by keys, so their plans can be kept.
     """
@@ -256,7 +263,7 @@ RETRIED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
 async def retrying(attempt: Callable[[], Awaitable[T]], times: int = 5) -> T:
-    """Runs a transaction again when PostgreSQL chose it as a deadlock's victim, a few times."""
+    """Run a transaction; retry it after a deadlock or a serialization failure, up to `times` attempts."""
     for left in reversed(range(times)):
         try:
             return await attempt()
@@ -267,5 +274,5 @@ async def retrying(attempt: Callable[[], Awaitable[T]], times: int = 5) -> T:
 
 
 async def limit_lock_wait(connection: Connection, patience: timedelta) -> None:
-    """Wait at most this long for each lock, for the rest of the transaction."""
+    """Limit the wait for each lock to `patience`, for the rest of the transaction."""
     await connection.fetchval(sql("limit_lock_wait"), f"{int(patience.total_seconds() * 1000)}ms")

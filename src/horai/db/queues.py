@@ -1,4 +1,4 @@
-"""Queues, their slots and their tokens: one function per statement of sql/queues.sql."""
+"""Queues, their permits (rows of queue_slot) and their tokens: one function per statement of sql/queues.sql."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from horai.db.pool import Connection
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue as it is stored; version 0: nobody has configured it. `running` is None while it has no limit."""
+    """A stored queue. Version 0: it was never configured. `running` is None while it has no limit."""
 
     id: int
     name: str
@@ -27,12 +27,12 @@ class QueueRow:
 
 
 LOADS_COUNTED = 2_000
-"""So many rows of a queue are looked at when its load is counted."""
+"""Rows of a queue that are read at most to count its load."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """What a queue has that is due. `running` is None where there was more than is looked at."""
+    """The due instances of a queue. `running` is None if it has `LOADS_COUNTED` due rows or more."""
 
     waiting: int = 0
     running: int | None = 0
@@ -40,7 +40,7 @@ class QueueLoad:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """How many may start; when none may, how long until one may."""
+    """The number of instances that may start; if none, the time until one may start."""
 
     granted: int
     wait: timedelta
@@ -60,29 +60,32 @@ def _queue(row: asyncpg.Record) -> QueueRow:
 
 
 async def make_queue(connection: Connection, tenant_id: int, name: str) -> None:
-    """A queue with its defaults, unless it is there."""
+    """Insert a queue with default settings, unless it exists."""
     await connection.execute(sql("make_queue"), tenant_id, name)
 
 
 async def lock_queue(connection: Connection, tenant_id: int, name: str) -> QueueRow | None:
-    """Held alone, for a change of the queue; `running` is not counted."""
+    """Lock the queue for update; `running` is not counted."""
     row = await connection.fetchrow(sql("lock_queue"), tenant_id, name)
     return _queue(row) if row else None
 
 
 async def find_queue(connection: Connection, tenant_id: int, name: str) -> QueueRow | None:
-    """A queue by its name."""
+    """Return a queue by its name, or None."""
     row = await connection.fetchrow(sql("queue_by_name"), tenant_id, name)
     return _queue(row) if row else None
 
 
 async def list_queues(connection: Connection, tenant_id: int, after_id: int, limit: int) -> list[QueueRow]:
-    """A page of queues by id."""
+    """Return a page of queues by id."""
     return [_queue(row) for row in await connection.fetch(sql("list_queues"), tenant_id, after_id, limit)]
 
 
 async def loads_of_queues(connection: Connection, queue_ids: Sequence[int]) -> dict[int, QueueLoad]:
-    """What waits and what runs in each; a queue that has nothing is not in it. What paused jobs hold back is in no queue."""
+    """Return the waiting and running instances of each queue; a queue without due rows is absent.
+
+    Instances of paused jobs are in the parking lane and count in no queue.
+    """
     rows = await connection.fetch(sql("loads_of_queues"), list(queue_ids), SHARDS, LOADS_COUNTED)
     return {
         id_: QueueLoad(waiting, running if waiting + running < LOADS_COUNTED else None)
@@ -91,27 +94,30 @@ async def loads_of_queues(connection: Connection, queue_ids: Sequence[int]) -> d
 
 
 async def shut_queue(connection: Connection, queue_id: int) -> None:
-    """Waits for the claims under way; until the transaction ends, none without a slot enters."""
+    """Wait for claims in progress, and block claims without a permit until the transaction ends."""
     await connection.execute(sql("shut_queue"), queue_id)
 
 
 async def adopt_running(connection: Connection, queue_id: int) -> None:
-    """Gives a slot to each row that the queue, until now without a limit, has RUNNING."""
+    """Add a permit for each RUNNING row of a queue that had no limit until now."""
     await connection.execute(sql("adopt_running"), queue_id, SHARDS)
 
 
 async def lock_slots(connection: Connection, queue_id: int) -> int:
-    """Waits for claims that are taking slots; how many slots there are."""
+    """Lock all permits, waiting for claims that take some; return their number."""
     return await connection.fetchval(sql("lock_slots"), queue_id)
 
 
 async def arrange_slots(connection: Connection, queue_id: int, limit: int | None, version: int) -> None:
-    """As many slots as the limit says. The caller holds the queue and its slots, and `version` will be the queue's."""
+    """Adjust the permits to the limit.
+
+    The caller has locked the queue and its permits; `version` is its next version.
+    """
     await connection.execute(sql("arrange_slots"), queue_id, limit, version)
 
 
 async def write_queue(connection: Connection, queue_id: int, settings: QueueSettings) -> QueueRow:
-    """Writes a changed queue, with a new version."""
+    """Update a queue that the caller has locked, and increase its version."""
     row = await connection.fetchrow(
         sql("write_queue"),
         queue_id,
@@ -121,25 +127,25 @@ async def write_queue(connection: Connection, queue_id: int, settings: QueueSett
         settings.rate.per if settings.rate else None,
         settings.paused,
     )
-    assert row is not None  # noqa: S101 — the caller holds the row
+    assert row is not None  # noqa: S101 — the caller has locked the row
     return _queue(row)
 
 
 async def relane_queue(connection: Connection, queue_id: int, priority: Priority) -> None:
-    """The jobs of the queue that state no priority have this one."""
+    """Set the priority of the queue's jobs that set none."""
     await connection.execute(sql("relane_queue"), queue_id, int(priority))
 
 
 async def claim_limited(
     connection: Connection, by: ClaimedBy, queue_id: int, positions: Sequence[Position], limit: int
 ) -> list[ClaimedRow]:
-    """Claims up to `limit` due rows of a limited queue's lanes, each with a slot; none while it is paused or full."""
+    """Claim up to `limit` due rows of a limited queue's lanes, each with a permit; none while it is paused or full."""
     rows = await connection.fetch(sql("claim_limited"), by.node, by.claim, queue_id, *columns(positions), limit)
     return claimed_rows(rows, by, has_slot=True)
 
 
 async def free_slots(connection: Connection, ended: Sequence[tuple[int, int]], node: int) -> set[int]:
-    """Frees the slots of `node`'s claims, by (instance id, fence); the queues that may have room again."""
+    """Free the permits of claims of `node`, by (instance id, fence); return the queues that may have room again."""
     rows = await connection.fetch(
         sql("free_slots"), [instance_id for instance_id, _ in ended], [fence for _, fence in ended], node
     )
@@ -147,13 +153,13 @@ async def free_slots(connection: Connection, ended: Sequence[tuple[int, int]], n
 
 
 async def free_slots_of_node(connection: Connection, incarnation: int) -> set[int]:
-    """Frees what a dead node held; the queues that may have room again."""
+    """Free the permits of a dead node; return the queues that may have room again."""
     held = [(instance_id, fence) for _, instance_id, fence in await held_slots(connection, incarnation)]
     return await free_slots(connection, held, incarnation) if held else set()
 
 
 async def free_slots_adrift(connection: Connection) -> set[int]:
-    """Frees what nodes hold whose rescue is over; the queues that may have room again."""
+    """Free the permits of nodes whose rescue is complete; return the queues that may have room again."""
     adrift: dict[int, list[tuple[int, int]]] = {}
     for node, instance_id, fence in await connection.fetch(sql("slots_adrift")):
         adrift.setdefault(node, []).append((instance_id, fence))
@@ -164,13 +170,13 @@ async def free_slots_adrift(connection: Connection) -> set[int]:
 
 
 async def held_slots(connection: Connection, node: int) -> list[tuple[int, int, int]]:
-    """What the table says `node` holds: (queue id, instance id, fence)."""
+    """Return the permits that `node` holds in the table, as (queue id, instance id, fence)."""
     rows = await connection.fetch(sql("held_slots"), node)
     return [(row["queue_id"], row["instance_id"], row["fence"]) for row in rows]
 
 
 async def grant(connection: Connection, queue_id: int, wanted: int) -> Grant:
-    """Takes up to `wanted` tokens of the queue's rate; all of them when it has none."""
+    """Take up to `wanted` tokens of the queue's rate; grant all if the queue has no rate."""
     row = await connection.fetchrow(sql("grant_tokens"), queue_id, wanted)
     if row is None:
         return Grant(wanted, timedelta(0))
@@ -179,5 +185,5 @@ async def grant(connection: Connection, queue_id: int, wanted: int) -> Grant:
 
 
 async def return_tokens(connection: Connection, queue_id: int, unused: int) -> None:
-    """Gives back what was granted and did not start."""
+    """Return tokens that were granted and not used."""
     await connection.execute(sql("return_tokens"), queue_id, unused)

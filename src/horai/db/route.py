@@ -1,6 +1,6 @@
-"""What a process knows about the servers of one database URL, and which of them it may work on.
+"""The knowledge of a process about the servers of one database URL, and the choice of the one it may work on.
 
-The keeper dials in a thread of its own: every attribute here is replaced or changed by one atomic operation.
+The lease connects from its own thread, so every attribute here is replaced or changed by one atomic operation.
 """
 
 import asyncio
@@ -24,18 +24,18 @@ Dedicated: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class ServerUnfit(ConnectionError):
-    """A server answers, and Horai may not work on it. The hint says what the operator can do."""
+    """A server answers, but Horai may not work on it. The hint tells the operator how to fix it."""
 
     def __init__(self, reason: str, hint: str = "", *, may_pass: bool = False) -> None:
         super().__init__(reason)
         self.hint = hint
         self.may_pass = may_pass
-        """Whether the same server may become fit within seconds, as a standby does by its promotion."""
+        """True if the same server may become fit within seconds, e.g. a standby by its promotion."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseServer:
-    """What a server says about itself; a service may keep `system` and `timeline` from its users."""
+    """The properties of a server. A managed service may hide `system` and `timeline` from its users (None)."""
 
     is_standby: bool
     is_read_only: bool
@@ -46,7 +46,7 @@ class DatabaseServer:
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """A connection that a host has accepted. `host` is None when the driver chose it by its defaults."""
+    """A connection that a host has accepted. `host` is None if the driver chose it by its defaults."""
 
     connection: Dedicated
     host: DatabaseHost | None
@@ -62,7 +62,7 @@ class Route:
         self.passes_settings = True
         """False once a pooler has refused startup parameters."""
         self.is_proven = False
-        """Whether each connection has been shown to have a server session of its own."""
+        """True once a test has shown that each connection has its own server session."""
         self.wants_writable = target_of(url, environ) in ((None, "read-write") if self.is_plural else ("read-write",))
         self._place = f"{','.join(map(str, self.hosts))}/{database_of(url, environ)}"
         is_local = self.hosts == (None,) or all(host is not None and host.is_socket for host in self.hosts)
@@ -74,26 +74,29 @@ class Route:
 
     @property
     def is_plural(self) -> bool:
-        """Whether there is more than one host to choose from."""
+        """Return whether the URL has more than one host."""
         return len(self.hosts) > 1
 
     @property
     def timeline(self) -> int:
-        """The highest timeline seen so far; 0 before the first."""
+        """Return the highest timeline seen so far; 0 before the first."""
         return self._known.timeline if self._known is not None else 0
 
     @property
     def trusted(self) -> DatabaseHost | None:
-        """The host in use, while a connection to it is open. Without one, another host may have been promoted."""
+        """Return the host in use while a connection to it is open, otherwise None.
+
+        Without an open connection, another host may have been promoted.
+        """
         good = self._good
         return good if any(host == good for _, host, _ in list(self._open.values())) else None
 
     def turn(self) -> asyncio.Lock:
-        """Return the lock under which all hosts are asked: one call per event loop does it for all that wait."""
+        """Return the lock for calling all hosts: one call per event loop does it for all callers that wait."""
         return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     def doubt(self) -> None:
-        """Make the next call ask all hosts."""
+        """Make the next call try all hosts."""
         self._good = None
 
     def judge(self, host: DatabaseHost | None, server: DatabaseServer) -> None:
@@ -121,12 +124,12 @@ class Route:
         return max(seen, self._sightings.timeline_of(system) if self._sightings else 0)
 
     def _how_to_accept(self) -> str:
-        """Say how to start on purpose with a restored or replaced cluster."""
+        """Return the hint for an operator who restored or replaced the cluster on purpose."""
         where = self._sightings.file if self._sightings else "the state file"
         return f"If this server is the right one after a restore, delete {where} on this machine and start again."
 
     def take(self, answer: ServerAnswer) -> None:
-        """Work on this host from now on: remember its timeline, and cut the connections to all others.
+        """Use this host from now on: store its timeline, and terminate the connections to all other hosts.
 
         Raises `ServerUnfit` if another call has found a later timeline meanwhile.
         """
@@ -153,12 +156,12 @@ class Route:
         self._open.pop(id(connection), None)
 
     def _cut_all_but(self, good: DatabaseHost | None) -> None:
-        """End the connections to other hosts: one to a silent host would hang until its command times out."""
+        """Terminate the connections to other hosts: one to a silent host would hang until its command times out."""
         others = [(connection, loop) for connection, host, loop in list(self._open.values()) if host != good]
         if others:
             log.warning("the database has moved to another host", host=str(good), cut=len(others))
         for connection, loop in others:
-            with suppress(RuntimeError):  # that loop has ended, and its connections with it
+            with suppress(RuntimeError):  # that loop and its connections have ended
                 loop.call_soon_threadsafe(connection.terminate)
 
 

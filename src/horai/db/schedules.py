@@ -17,7 +17,7 @@ from horai.time.zones import version
 
 @dataclass(frozen=True, slots=True)
 class ScheduleCursor:
-    """Where a schedule stands: the slot being made, and the last job it was made for."""
+    """The cursor of a schedule: the slot that is being created, and the last job that has it."""
 
     schedule_id: int
     fire_time: datetime
@@ -26,9 +26,9 @@ class ScheduleCursor:
 
 @dataclass(frozen=True, slots=True)
 class LockedSchedule:
-    """A schedule held by the trigger, with the database's word on whether its slot is due.
+    """A schedule that the trigger has locked. The database decides `is_due`.
 
-    `is_stale`: it was computed by other zone rules than ours.
+    `is_stale`: its slot was computed with other zone rules than those of this process.
     """
 
     cursor: ScheduleCursor
@@ -41,9 +41,10 @@ class LockedSchedule:
 
 @dataclass(frozen=True, slots=True)
 class MadeSlots:
-    """What one chunk of a slot came to: jobs looked at, the last of them, instances made, their lanes, the first due.
+    """The result of one chunk of a slot.
 
-    `gated`: the jobs whose slots wait for a decision.
+    `jobs` were read, up to `last_job`; `made` instances were created in `lanes`, the first one due at `due`. `gated`
+    are the jobs whose slots wait for a decision of the overlap gate.
     """
 
     schedule_id: int
@@ -57,7 +58,7 @@ class MadeSlots:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A cursor's next place: the coming slot (None: asleep), and the last job it was made for."""
+    """The next position of a cursor: the next slot (None: the schedule sleeps), and the last job that has it."""
 
     cursor: ScheduleCursor
     schedule: Schedule
@@ -67,7 +68,7 @@ class Step:
 
     @property
     def mark(self) -> ZoneMark | None:
-        """How far it has come then; a slot that is begun counts as done."""
+        """Return the progress of the schedule after this step; a slot that was started counts as done."""
         if self.next_fire is None:
             return None
         if self.next_job:
@@ -76,7 +77,10 @@ class Step:
 
 
 async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datetime, now: datetime) -> ScheduleCursor:
-    """Where it stands, held against the trigger until commit; made or woken at `next_fire` when need be."""
+    """Lock the schedule against the trigger until commit and return its cursor.
+
+    Creates the schedule, or wakes it, at `next_fire` if needed.
+    """
     row = await connection.fetchrow(sql("share_schedule"), rhythm.identity)
     if row is None:
         mark = mark_before(rhythm.schedule, next_fire, now)
@@ -89,12 +93,12 @@ async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datet
             mark.wall,
             version(),
         )
-    assert row is not None  # noqa: S101 — an upsert that returns always has a row
+    assert row is not None  # noqa: S101 — an upsert with RETURNING always returns a row
     return ScheduleCursor(*row.values())
 
 
 async def share_schedule_of(connection: Connection, schedule_id: int) -> ScheduleCursor | None:
-    """Where it stands, held against the trigger until commit; None while it sleeps."""
+    """Lock the schedule against the trigger until commit and return its cursor; None while it sleeps."""
     row = await connection.fetchrow(sql("share_schedule_of"), schedule_id)
     return None if row is None else ScheduleCursor(*row.values())
 
@@ -102,13 +106,13 @@ async def share_schedule_of(connection: Connection, schedule_id: int) -> Schedul
 async def coming_schedules(
     connection: Connection, until: datetime, limit: int, shards: Collection[int] = range(SHARDS)
 ) -> list[tuple[int, datetime]]:
-    """The schedules of these shards that fire until then, earliest first."""
+    """Return the schedules of these shards that fire until `until`, earliest first."""
     rows = await connection.fetch(sql("coming_schedules"), until, limit, list(shards), SHARDS)
     return [(row["id"], row["fire_time"]) for row in rows]
 
 
 async def lock_schedules(connection: Connection, ids: Sequence[int]) -> list[LockedSchedule]:
-    """Those of `ids` that are awake and that nobody else works on, locked."""
+    """Lock and return those of `ids` that are awake; skip schedules that another transaction has locked."""
     rows = await connection.fetch(sql("lock_schedules"), list(ids), version())
     return [
         LockedSchedule(
@@ -130,7 +134,7 @@ def _rhythm(spec: str) -> Rhythm:
 
 
 async def make_slots(connection: Connection, cursors: Sequence[ScheduleCursor], chunk: int) -> dict[int, MadeSlots]:
-    """Makes each schedule's slot for the next `chunk` of its jobs; a schedule without any is absent."""
+    """Create the slot of each schedule for its next `chunk` jobs; a schedule without such jobs is absent."""
     rows = await connection.fetch(
         sql("make_slots"),
         [cursor.schedule_id for cursor in cursors],
@@ -154,7 +158,7 @@ async def make_slots(connection: Connection, cursors: Sequence[ScheduleCursor], 
 
 
 async def advance_schedules(connection: Connection, steps: Sequence[Step]) -> set[int]:
-    """Moves cursors that still stand where they were seen; the ids moved."""
+    """Move cursors that have not changed since they were read; return the ids that moved."""
     marks = [step.mark for step in steps]
     rows = await connection.fetch(
         sql("advance_schedules"),
@@ -172,7 +176,7 @@ async def advance_schedules(connection: Connection, steps: Sequence[Step]) -> se
 
 @dataclass(frozen=True, slots=True)
 class SkippedRange:
-    """Slots that were not made; `slots` is None where nobody counted that far."""
+    """A range of slots that were not created. `slots` is None if they were not counted."""
 
     from_time: datetime
     to_time: datetime
@@ -181,7 +185,7 @@ class SkippedRange:
 
 
 async def insert_skip(connection: Connection, schedule_id: int, job_id: int | None, skipped: SkippedRange) -> None:
-    """Stores a range of skipped slots, for one job or for every job of the schedule."""
+    """Store a range of skipped slots, for one job or for every job of the schedule."""
     await connection.execute(
         sql("insert_skip"), schedule_id, job_id, skipped.from_time, skipped.to_time, skipped.slots, skipped.reason
     )

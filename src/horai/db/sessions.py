@@ -1,4 +1,4 @@
-"""Tells whether a connection has a server session of its own, or a pooler that shares sessions by transaction."""
+"""A test whether each connection has its own server session, or a pooler shares sessions by transaction."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,11 +11,11 @@ from horai.db.route import Dedicated, Route, ServerAnswer, ServerUnfit
 from horai.db.urls import DatabaseHost
 
 LIMIT = 5.0
-"""Seconds for each step of the test; the call that makes it has its own limit."""
+"""Seconds for each step of the test; the call that runs it has its own limit."""
 ROUNDS = 2
-"""How often the test is made; one round may meet another client's transaction."""
+"""Rounds of the test; one round may be disturbed by the transaction of another client."""
 MIXED_UP = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
-"""A prepared statement of this connection is missing, or one of another connection is there."""
+"""Errors of shared sessions: a prepared statement of this connection is missing, or that of another one exists."""
 
 
 def shared() -> ServerUnfit:
@@ -27,12 +27,12 @@ def shared() -> ServerUnfit:
 
 
 def address_of(host: DatabaseHost | None) -> dict[str, Any]:
-    """Return the driver's arguments for a host; none leave the choice to the driver."""
+    """Return the driver's arguments for a host; without a host none, and the driver chooses."""
     return {} if host is None else {"host": host.name, "port": host.port}
 
 
 async def require_own_session(route: Route, answer: ServerAnswer) -> None:
-    """Refuse a pooler that multiplexes transactions, once per process and URL."""
+    """Raise `ServerUnfit` if a pooler multiplexes transactions. Tests once per process and URL."""
     is_direct = answer.host is None or answer.host.is_socket
     if route.is_proven or (is_direct and answer.server.has_settings):
         return
@@ -46,7 +46,7 @@ async def require_own_session(route: Route, answer: ServerAnswer) -> None:
 
 @asynccontextmanager
 async def _trial(route: Route, named: dict[str, Any]) -> AsyncGenerator[Dedicated]:
-    """A connection that leaves no prepared statement behind in a session that other clients may share."""
+    """Open a connection that leaves no prepared statement in a session that other clients may share."""
     limits: dict[str, Any] = {"timeout": LIMIT, "command_timeout": LIMIT, "statement_cache_size": 0}
     settings = {"application_name": "horai trial"}
     connection: Dedicated = await asyncpg.connect(route.url, **named, **limits, server_settings=settings)
@@ -57,7 +57,7 @@ async def _trial(route: Route, named: dict[str, Any]) -> AsyncGenerator[Dedicate
 
 
 async def _is_shared(first: Dedicated, second: Dedicated) -> bool:
-    """Whether `first` changes its session between transactions, or `second` gets the one that `first` had before."""
+    """Return whether `first` changes its session between transactions, or `second` gets an earlier one of `first`."""
     try:
         had = {await _session(first), await _session(first)}
         async with second.transaction():

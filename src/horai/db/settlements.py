@@ -1,4 +1,4 @@
-"""Decisions as writes: whatever a batch holds, each kind goes to the database as one guarded statement."""
+"""Writes of decisions: for each kind of decision in a batch, one guarded statement."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,19 +11,19 @@ from horai.db.pool import Connection
 
 @dataclass(slots=True)
 class SettledRows:
-    """The ids that were still their holder's and are settled now, and what will be due again."""
+    """The ids of claims that were settled, and the rows that will be due again."""
 
     ids: set[int] = field(default_factory=set[int])
     woken: list[Claimable] = field(default_factory=list[Claimable])
 
     def again(self, woken: Sequence[Claimable]) -> None:
-        """Settled for now, and due again."""
+        """Add rows that are settled for now and will be due again."""
         self.ids |= {row.id for row in woken}
         self.woken += woken
 
 
 async def apply(connection: Connection, batch: Sequence[tuple[Claim, Decision]]) -> SettledRows:
-    """Writes the decisions in the caller's transaction, passing over rows that somebody else has locked."""
+    """Write the decisions in the caller's transaction; skip rows that another transaction has locked."""
     applied = SettledRows()
     if complete := [(held, decision) for held, decision in batch if isinstance(decision, Complete)]:
         applied.ids |= await claims.finish_if_free(connection, complete)

@@ -1,4 +1,4 @@
-"""Shards changing hands: one function per statement of sql/shards.sql."""
+"""Leases of shards: one function per statement of sql/shards.sql."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from horai.db.pool import Connection
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """A shard's lease, as the cluster view shows it; without a node it is free."""
+    """The lease of a shard, as the cluster view shows it; without a node it is free."""
 
     duty: Duty
     shard: int
@@ -22,7 +22,7 @@ class ShardInfo:
 
 
 async def take_shards(connection: Connection, incarnation: int, shards: Sequence[Holding]) -> dict[Holding, int]:
-    """Takes those that are free, each with its new epoch; none when this incarnation's own lease has ended."""
+    """Take the free ones of these shards and return their new epochs; none if the node's own lease has ended."""
     rows = await connection.fetch(
         sql("take_shards"), incarnation, [duty for duty, _ in shards], [shard for _, shard in shards]
     )
@@ -30,7 +30,7 @@ async def take_shards(connection: Connection, incarnation: int, shards: Sequence
 
 
 async def give_back_shards(connection: Connection, incarnation: int, leases: Sequence[ShardLease]) -> None:
-    """Frees those that this incarnation still holds under the epoch given."""
+    """Free those of the leases that this incarnation still holds under the given epoch."""
     await connection.execute(
         sql("give_back_shards"),
         incarnation,
@@ -41,7 +41,7 @@ async def give_back_shards(connection: Connection, incarnation: int, leases: Seq
 
 
 async def shard_leases(connection: Connection) -> list[ShardInfo]:
-    """Every shard of every duty."""
+    """Return the lease of every shard of every duty."""
     return [
         ShardInfo(Duty(row["duty"]), row["shard"], row["incarnation"], row["name"], row["epoch"], row["lease_until"])
         for row in await connection.fetch(sql("shard_leases"))

@@ -1,7 +1,8 @@
-"""What this machine remembers about database clusters: the system identifier and the highest timeline of each.
+"""The state file about database clusters: the system identifier and the highest timeline of each.
 
-One small JSON file, shared by all processes of the machine that use the same state directory. A server that returns from
-an earlier timeline is recognised after a restart, even while the server with the later timeline is away.
+One small JSON file, shared by all processes of the machine that use the same state directory. With it, a process
+recognises a server that returns on an earlier timeline even after a restart, and while the server with the later
+timeline is away.
 """
 
 import fcntl
@@ -22,14 +23,14 @@ FILE = "databases.json"
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A cluster by its system identifier, and the highest timeline that was seen of it."""
+    """A cluster by its system identifier, and its highest timeline seen."""
 
     system: str
     timeline: int
 
 
 def state_dir(environ: Mapping[str, str]) -> Path:
-    """Return the directory of the state file: HORAI_STATE_DIR, for root /var/lib/horai-state, otherwise below the home."""
+    """Return the directory of the state file: HORAI_STATE_DIR, for root /var/lib/horai-state, else below the home."""
     if named := environ.get(ENVIRONMENT):
         return Path(named)
     if os.geteuid() == 0:
@@ -49,7 +50,7 @@ class Sightings:
         return self.directory / FILE
 
     def recall(self, place: str) -> Sighting | None:
-        """Return what was seen at a place, with the highest timeline that any place has shown of that cluster."""
+        """Return the cluster last seen at a place, with the highest timeline of that cluster at any place."""
         found = _read(self.file)
         here = found.get(place)
         if here is None:
@@ -57,11 +58,14 @@ class Sightings:
         return Sighting(here.system, _highest(found, here.system))
 
     def timeline_of(self, system: str) -> int:
-        """Return the highest timeline of a cluster; 0 when it was never seen."""
+        """Return the highest timeline of a cluster; 0 if it was never seen."""
         return _highest(_read(self.file), system)
 
     def note(self, place: str, seen: Sighting) -> None:
-        """Keep a sighting. The timeline of a cluster never goes down. Without a writable directory only a warning is left."""
+        """Store a sighting.
+
+        The timeline of a cluster never decreases. Without a writable directory, only log a warning.
+        """
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (self.directory / f"{FILE}.lock").open("w") as lock:
@@ -83,7 +87,7 @@ def _highest(found: Mapping[str, Sighting], system: str) -> int:
 
 
 def _read(file: Path) -> dict[str, Sighting]:
-    """Return the entries that can be read; a damaged file must not keep a process from starting."""
+    """Return the entries of the file; none if it is damaged, because that must not prevent a start."""
     try:
         kept = json.loads(file.read_text("utf-8"))
         return {str(place): Sighting(str(each["system"]), int(each["timeline"])) for place, each in kept.items()}

@@ -1,4 +1,4 @@
-"""The secrets that sign a tenant's calls."""
+"""The secrets that sign a tenant's calls: functions over the statements of sql/signing_secrets.sql."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ class SigningSecret:
 
 
 async def list_signing_secrets(connection: Connection, tenant_id: int) -> list[SigningSecret]:
-    """Read the tenant's secrets in force, the newest first."""
+    """Return the tenant's secrets in force, newest first."""
     return [SigningSecret(**row) for row in await connection.fetch(sql("list_signing_secrets"), tenant_id)]
 
 
@@ -31,14 +31,14 @@ async def lock_signing_secrets(connection: Connection, tenant_id: int) -> None:
 
 
 async def rotate_signing_secret(connection: Connection, tenant_id: int, overlap: timedelta) -> None:
-    """Insert a new secret; retire the others after `overlap`, and delete those that have ended."""
+    """Insert a new secret, retire the others after `overlap`, and delete those that have ended."""
     await connection.execute(sql("forget_signing_secrets"), tenant_id)
     await connection.execute(sql("retire_signing_secrets"), tenant_id, overlap)
     await connection.execute(sql("insert_signing_secret"), tenant_id)
 
 
 async def signing_secrets(connection: Connection) -> dict[str, tuple[str, ...]]:
-    """Read every tenant's secrets in force, the newest first."""
+    """Return every tenant's secrets in force, newest first."""
     return {row["tenant"]: tuple(row["secrets"]) for row in await connection.fetch(sql("signing_secrets"))}
 
 

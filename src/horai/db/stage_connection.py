@@ -1,4 +1,4 @@
-"""A loop's own connection, which comes back by itself after the database was away."""
+"""The connection of one loop, which reopens itself after the database was unavailable."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ from horai.db.pool import COMMAND_TIMEOUT, IDLE_TIMEOUT, LOOP_LOCK_TIMEOUT, Dedi
 
 
 class StageConnection:
-    """One dedicated connection, opened at first need and again after `drop`."""
+    """One dedicated connection, opened at first use and again after `drop`."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class StageConnection:
         self._connection: Dedicated | None = None
 
     async def get(self) -> Dedicated:
-        """The connection, alive as far as anybody knows."""
+        """Return the open connection; reconnect if it was closed."""
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(
                 self._url, self._application, self._command_timeout, self._lock_timeout, self._idle_timeout, self._plans
@@ -34,13 +34,13 @@ class StageConnection:
         return self._connection
 
     def drop(self) -> None:
-        """Cuts the connection at once: after an error nobody knows what it still has under way."""
+        """Terminate the connection at once: after an error it may still have a statement in progress."""
         if self._connection is not None:
             self._connection.terminate()
             self._connection = None
 
     async def close(self) -> None:
-        """Ends the connection, if there is one."""
+        """Close the connection, if it is open."""
         if self._connection is not None and not self._connection.is_closed():
             await close(self._connection)
         self._connection = None

@@ -1,4 +1,4 @@
-"""What waits for its time: one function per statement of sql/coming.sql."""
+"""Upcoming slots of jobs: one function per statement of sql/upcoming.sql."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -8,10 +8,10 @@ from horai.db.pool import Connection
 
 
 async def waiting_slot(connection: Connection, job_id: int) -> datetime | None:
-    """The fire time of the first slot of a job that has not begun; None when there is none."""
+    """Return the fire time of the first slot of a job that has not started, or None."""
     return await connection.fetchval(sql("waiting_slot"), job_id)
 
 
 async def next_slots(connection: Connection, job_ids: Collection[int]) -> dict[int, datetime]:
-    """The slot that the schedule of each job makes next; none of jobs that are paused, or follow no schedule."""
+    """Return the next slot that each job's schedule creates; jobs that are paused or have no schedule are absent."""
     return {row["id"]: row["fire_time"] for row in await connection.fetch(sql("next_slots"), list(job_ids))}

@@ -26,7 +26,7 @@ class DatabaseHost:
 
     @property
     def is_socket(self) -> bool:
-        """Whether the server is on this machine, behind a Unix socket."""
+        """Return whether the server is on this machine, behind a Unix socket."""
         return self.name.startswith("/")
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ def plain_url(url: str) -> str:
 
 
 def hosts_of(url: str, environ: Mapping[str, str]) -> tuple[DatabaseHost, ...]:
-    """Return the hosts in their order; none when neither the URL nor PGHOST names one and the driver's defaults apply."""
+    """Return the hosts in order; none if neither the URL nor PGHOST names one and the driver's defaults apply."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     listed = parts.netloc.rpartition("@")[2]

@@ -1,8 +1,8 @@
-"""Asks the database whether what must always hold does hold: one function, one statement of sql/verify.sql per question.
+"""Checks of the invariants in the database: one function, and one statement of sql/verify.sql per question.
 
-The numbers are those of docs/concepts/invariants.md; the S ones are the schema's own. Not asked here, because no row can tell: I6
-(effects are counted at the receiver), I16 and I17 (their tables are yet to come), and the slots of cron
-expressions in I7 (SQL cannot count them; `every` ones it can).
+The numbers are those of docs/concepts/invariants.md; those with S belong to the schema. Not checked here, because no
+row shows it: I6 (effects are counted at the receiver), I16 and I17 (their tables do not exist yet), and the slots of
+cron expressions in I7 (SQL cannot compute them; it can compute those of `every`).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ STATEMENT_TIMEOUT = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The answer to one question; `examples` are at most a few of the violations, in words."""
+    """The answer to one question. `examples` are up to `EXAMPLES` violations, in words."""
 
     invariant: str
     title: str
@@ -27,7 +27,7 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Whether no row speaks against it."""
+        """Return whether no row violates the invariant."""
         return self.violations == 0
 
 
@@ -40,37 +40,37 @@ class _Question:
 
 
 QUESTIONS = (
-    _Question("I1", "what is final is in history once", "verify_final_once"),
-    _Question("I1", "what is final is not live", "verify_final_or_live"),
-    _Question("I2", "an outcome is that of the row's own attempt and fence", "verify_outcome_fence"),
-    _Question("I3", "an instance fires when its last reschedule says", "verify_reschedule_kept"),
-    _Question("I3", "what was superseded has its successor", "verify_successor_made"),
+    _Question("I1", "a final instance is in history exactly once", "verify_final_once"),
+    _Question("I1", "a final instance is not live", "verify_final_or_live"),
+    _Question("I2", "an outcome has the attempt and fence of its row", "verify_outcome_fence"),
+    _Question("I3", "an instance has the time of its last reschedule", "verify_reschedule_kept"),
+    _Question("I3", "a superseded instance has its successor", "verify_successor_made"),
     _Question("I4", "a key has at most one live instance", "verify_one_live_per_key"),
-    _Question("I5", "nothing runs on a node that is gone", "verify_stuck_running", is_bounded=True),
-    _Question("I5", "nothing due is left waiting while a node is there", "verify_overdue", is_bounded=True),
-    _Question("I7", "a slot is made once", "verify_slot_once"),
-    _Question("I7", "no slot of a fixed rate is missing, but for those skipped", "verify_slots_dense"),
-    _Question("I8", "attempts and failures rise by one", "verify_attempts_rise"),
-    _Question("I9", "RUNNING and having an owner are the same", "verify_running_has_owner"),
+    _Question("I5", "no instance runs on a node that is gone", "verify_stuck_running", is_bounded=True),
+    _Question("I5", "no due instance is left waiting while a node is live", "verify_overdue", is_bounded=True),
+    _Question("I7", "a slot is created once", "verify_slot_once"),
+    _Question("I7", "no slot of a fixed rate is missing, except skipped ones", "verify_slots_dense"),
+    _Question("I8", "attempts and failures increase by one", "verify_attempts_rise"),
+    _Question("I9", "an instance has an owner exactly while it is RUNNING", "verify_running_has_owner"),
     _Question("I10", "a change of state has its event", "verify_change_told"),
     _Question("I11", "an instance's events are numbered without gaps", "verify_events_dense"),
-    _Question("I12", "nothing starts before it is due", "verify_never_early"),
-    _Question("I13", "what has left BLOCKED has its parents behind it", "verify_parents_done"),
+    _Question("I12", "no instance starts before it is due", "verify_never_early"),
+    _Question("I13", "an instance leaves BLOCKED only after its parents succeeded", "verify_parents_done"),
     _Question("I14", "no queue has taken more than its limit allows", "verify_queue_limit"),
-    _Question("I14", "what runs in a limited queue has a slot", "verify_running_has_slot", is_bounded=True),
-    _Question("I15", "what belongs to a job is of its tenant", "verify_one_tenant"),
-    _Question("S1", "DEAD and having a dead letter are the same", "verify_dead_has_letter"),
-    _Question("S2", "what is parked will be moved on", "verify_parked_for_a_reason"),
-    _Question("S3", "what waits is in a lane that there is", "verify_lane_known"),
-    _Question("S4", "no row has missed its day's partition", "verify_no_strays"),
+    _Question("I14", "a running instance of a limited queue has a slot", "verify_running_has_slot", is_bounded=True),
+    _Question("I15", "every row of a job belongs to its tenant", "verify_one_tenant"),
+    _Question("S1", "an instance has a dead letter exactly if it is DEAD", "verify_dead_has_letter"),
+    _Question("S2", "every parked instance will be moved", "verify_parked_for_a_reason"),
+    _Question("S3", "every waiting instance is in a lane that exists", "verify_lane_known"),
+    _Question("S4", "no row is outside the partition of its day", "verify_no_strays"),
     _Question("S5", "no slot is held by a node that is gone", "verify_slots_held", is_bounded=True),
 )
 
 
 async def verify(connection: Connection, bound: timedelta = BOUND) -> list[Finding]:
-    """Every question with its answer. Reads all there is, statement by statement; changes and locks nothing.
+    """Answer every question. Reads all rows, statement by statement; changes and locks nothing.
 
-    `bound` is how long due or lost work may wait while a node is there.
+    `bound` is the time that due or lost work may wait while a node is live.
     """
     return [await _ask(connection, question, bound) for question in QUESTIONS]
 

@@ -1,8 +1,8 @@
-"""Tells this process, and through the herald the others, that there is or will be something to do.
+"""Wakes: hints to this process, and through the notifier to the others, that there is or will be work.
 
-A wake is a hint, never a promise: the row is the truth and the sweep finds what no wake announced. Wakes are sent
-after the commit of what they announce, from the event loop's own thread. Whoever listens here is told at once and only
-takes note; the others hear a little later, or never.
+A wake is a hint, never a promise: the row is the truth, and the sweep finds work that no wake announced. Send a wake
+after the commit of the change that it announces, from the thread of the event loop. Listeners in this process are
+called at once and only record the wake; other processes receive it a little later, or never.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -34,9 +34,9 @@ PlainListener = Callable[[], None]
 
 
 def lane_wakes(woken: Iterable[Claimable]) -> Iterator[LaneWake]:
-    """One wake per (shard, lane) for its earliest due; one for the whole lane where many of its shards have something."""
+    """Yield one wake per (shard, lane) with its earliest due time; one for the whole lane above `ENTRIES` shards."""
     rows = list(woken)
-    if len(rows) == 1:  # most are, one for each request
+    if len(rows) == 1:  # the common case: one row per request
         yield LaneWake(rows[0].id % SHARDS, rows[0].lane, rows[0].due)
         return
     lanes: dict[int, dict[int, datetime]] = {}
@@ -52,7 +52,7 @@ def lane_wakes(woken: Iterable[Claimable]) -> Iterator[LaneWake]:
 
 
 class Wakeups:
-    """Passes each kind of wake to those who listen to it."""
+    """The bus that passes each kind of wake to its listeners."""
 
     def __init__(self) -> None:
         self._lanes: list[LaneListener] = []
@@ -66,109 +66,109 @@ class Wakeups:
         self._nodes: list[PlainListener] = []
         self._nameless = {MoveWaitingWake: self._relanes, CatchupWake: self._catchups, NodesWake: self._nodes}
         self._everything: list[PlainListener] = []
-        self._heralds: list[Callable[[Wake], None]] = []
+        self._notifiers: list[Callable[[Wake], None]] = []
 
     def listen(self, listener: LaneListener) -> None:
-        """From now on `listener` hears of every lane: (shard or None for any, lane, due)."""
+        """Call `listener` with (shard or None for any, lane, due) for every wake of a lane."""
         self._lanes.append(listener)
 
     def listen_to_schedules(self, listener: ScheduleListener) -> None:
-        """From now on `listener` hears of every new or woken schedule."""
+        """Call `listener` with (schedule id, fire time) for every new or woken schedule."""
         self._schedules.append(listener)
 
     def listen_to_outcomes(self, listener: OutcomeListener) -> None:
-        """From now on `listener` hears of every claim that was ended from outside: (instance id, fence)."""
+        """Call `listener` with (instance id, fence) for every claim that was ended from outside."""
         self._outcomes.append(listener)
 
     def listen_to_queues(self, listener: QueueListener) -> None:
-        """From now on `listener` hears of every queue that may let more through than before."""
+        """Call `listener` with the id of every queue that may admit more than before."""
         self._queues.append(listener)
 
     def listen_to_gates(self, listener: GateListener) -> None:
-        """From now on `listener` hears of jobs whose held slots may have to be decided on."""
+        """Call `listener` with the ids of jobs whose held slots may need a decision."""
         self._gates.append(listener)
 
     def listen_to_runs(self, listener: RunListener) -> None:
-        """From now on `listener` hears of instances whose end or replay a run of a workflow may wait for."""
+        """Call `listener` with the ids of instances whose end or replay a workflow run may wait for."""
         self._runs.append(listener)
 
     def listen_to_relanes(self, listener: PlainListener) -> None:
-        """From now on `listener` hears when rows have to be moved to other lanes."""
+        """Call `listener` when waiting rows have to be moved to other lanes."""
         self._relanes.append(listener)
 
     def listen_to_catchups(self, listener: PlainListener) -> None:
-        """From now on `listener` hears when a job has late slots to be made."""
+        """Call `listener` when a job has late slots to create."""
         self._catchups.append(listener)
 
     def listen_to_nodes(self, listener: PlainListener) -> None:
-        """From now on `listener` hears when a node comes or goes."""
+        """Call `listener` when a node starts or stops."""
         self._nodes.append(listener)
 
     def listen_to_everything(self, listener: PlainListener) -> None:
-        """From now on `listener` hears when wakes were lost or too many to name: lanes, schedules, queues, whatever."""
+        """Call `listener` when wakes were lost or too many to list: of lanes, schedules, queues or any other kind."""
         self._everything.append(listener)
 
-    def pass_on_to(self, herald: Callable[[Wake], None]) -> None:
-        """From now on `notifier` is told of what this process sends, not of what it hears from others."""
-        self._heralds.append(herald)
+    def pass_on_to(self, notifier: Callable[[Wake], None]) -> None:
+        """Call `notifier` with every wake that this process sends, not with those that it receives from others."""
+        self._notifiers.append(notifier)
 
     def announce(self, woken: Iterable[Claimable]) -> None:
-        """Tells of rows that became claimable."""
+        """Announce rows that became claimable."""
         for wake in lane_wakes(woken):
             self.send(wake)
 
     def wake(self, lane: int, due: datetime, shard: int | None = None) -> None:
-        """Tells of one lane, in any shard unless one is named."""
+        """Wake one lane, in any shard unless `shard` is given."""
         self.send(LaneWake(shard, lane, due))
 
     def wake_schedule(self, schedule_id: int, fire_time: datetime) -> None:
-        """Tells of a schedule's coming fire."""
+        """Announce the next fire time of a schedule."""
         self.send(ScheduleWake(schedule_id, fire_time))
 
     def claim_ended(self, instance_id: int, fence: int) -> None:
-        """Tells the holder of a claim that it was ended from outside."""
+        """Tell the node that holds a claim that it was ended from outside."""
         self.send(OutcomeWake(instance_id, fence))
 
     def queue_changed(self, queue_id: int) -> None:
-        """Tells that a queue has other limits, is paused or resumed, or has a free slot."""
+        """Announce that a queue has other limits, was paused or resumed, or has a free permit."""
         self.send(QueueWake(queue_id))
 
     def gates_asked(self, job_ids: Iterable[int]) -> None:
-        """Tells, in this process alone, that a run of these jobs has ended or a slot of theirs is held."""
+        """Announce, only in this process, that a run of these jobs has ended or one of their slots is held."""
         for listener in self._gates:
             listener(job_ids)
 
     def runs_asked(self, instance_ids: Iterable[int]) -> None:
-        """Tells, in this process alone, that these instances have ended, were replayed, or have started a run."""
+        """Announce, only in this process, that these instances have ended, were replayed, or have started a run."""
         for listener in self._runs:
             listener(instance_ids)
 
     def relane_asked(self) -> None:
-        """Tells that a job's rows have to be moved."""
+        """Announce that waiting rows of a job have to be moved."""
         self.send(MoveWaitingWake())
 
     def catchups_asked(self) -> None:
-        """Tells that a job has late slots: only who makes them has to look."""
+        """Announce that a job has late slots. Only the catch-up stage listens."""
         self.send(CatchupWake())
 
     def nodes_changed(self) -> None:
-        """Tells that a node has come or gone."""
+        """Announce that a node has started or stopped."""
         self.send(NodesWake())
 
     def rescan_all(self) -> None:
-        """Tells that anything may be there to do, in every process."""
+        """Make every process scan for all kinds of work."""
         self.send(EverywhereWake())
 
     def send(self, wake: Wake) -> None:
-        """Tell those who listen in this process, and through the herald the others."""
+        """Send a wake to the listeners of this process, and through the notifier to the others."""
         if isinstance(wake, LaneWake) and not wake.lane:
-            return  # the parking lane concerns nobody
+            return  # no process claims from the parking lane
         self.hear(wake)
-        for herald in self._heralds:
-            herald(wake)
+        for notifier in self._notifiers:
+            notifier(wake)
 
     def hear(self, wake: Wake) -> None:
-        """Tells those who listen in this process, and nobody else."""
+        """Send a wake only to the listeners of this process."""
         match wake:
             case LaneWake(shard, lane, due):
                 for listener in self._lanes:
@@ -196,7 +196,7 @@ def _call(listeners: Iterable[PlainListener]) -> None:
 
 
 class HeldWakeups(Wakeups):
-    """Keeps the wakes of a transaction until `release`, which sends them after its commit."""
+    """A bus that keeps the wakes of a transaction; `release` sends them after its commit."""
 
     def __init__(self, receiver: Wakeups) -> None:
         super().__init__()
@@ -204,21 +204,21 @@ class HeldWakeups(Wakeups):
         self._receiver = receiver
 
     def gates_asked(self, job_ids: Iterable[int]) -> None:
-        """Keep it, to be told after the commit."""
+        """Keep the announcement until `release`."""
         known = tuple(job_ids)
         self._held.append(lambda: self._receiver.gates_asked(known))
 
     def runs_asked(self, instance_ids: Iterable[int]) -> None:
-        """Keep it, to be told after the commit."""
+        """Keep the announcement until `release`."""
         known = tuple(instance_ids)
         self._held.append(lambda: self._receiver.runs_asked(known))
 
     def send(self, wake: Wake) -> None:
-        """Keep it, to be sent after the commit."""
+        """Keep the wake until `release`."""
         self._held.append(lambda: self._receiver.send(wake))
 
     def release(self) -> None:
-        """Send all that was kept, in its order."""
+        """Send all kept wakes, in order."""
         for tell in self._held:
             tell()
         self._held.clear()

@@ -1,4 +1,4 @@
-"""Watches the host in use when a database URL names several, and moves all connections when another one takes over."""
+"""A watch of the host in use for URLs with several hosts: moves all connections when another host takes over."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -14,15 +14,15 @@ from horai.db.route import Dedicated, Route, ServerUnfit, route_of
 log = structlog.get_logger(__name__)
 
 WATCH_EVERY, WATCH_LIMIT = 1.0, 1.5
-"""Seconds between two probes of the host in use, and for the answer to one."""
+"""Seconds between two probes of the host in use, and the time limit of one probe."""
 LOOK_AROUND_EVERY = 10
-"""Probes between two looks at the other hosts."""
+"""Probes of the host in use between two checks of the other hosts."""
 SETTINGS = {"application_name": "horai watch"}
 
 
 @asynccontextmanager
 async def watched(url: str) -> AsyncGenerator[None]:
-    """Probe the host in use, so that all connections leave it soon after it became silent or another was promoted.
+    """Probe the host in use, so that all connections leave it soon after it became silent or another host was promoted.
 
     A URL with one host is not probed: there is no other host to go to.
     """
@@ -39,7 +39,7 @@ async def watched(url: str) -> AsyncGenerator[None]:
 
 
 async def _watch(route: Route) -> None:
-    """Probe the host until cancelled; the watch outlives every error."""
+    """Probe the host until cancelled; continue after every error."""
     connection: Dedicated | None = None
     try:
         while True:
@@ -68,7 +68,7 @@ async def _probe(route: Route, connection: Dedicated) -> None:
 
 
 async def _look_around(route: Route) -> None:
-    """Move to a host that was promoted while the one in use goes on answering."""
+    """Move to a host that was promoted while the host in use still answers."""
     options: dict[str, Any] = {"server_settings": SETTINGS}
     for host in route.hosts:
         if host == route.trusted:

@@ -1,4 +1,4 @@
-"""Schedules that were computed by other zone rules: one function per statement of sql/rezone.sql."""
+"""Schedules that were computed with other zone rules: one function per statement of sql/zone_change.sql."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ from horai.time.zones import version
 
 @dataclass(frozen=True, slots=True)
 class StaleSchedule:
-    """A schedule held by whoever brings it to the rules of now; `mark` is None where nobody kept one."""
+    """A locked schedule that has to be recomputed with the current zone rules. `mark` is None if none was stored."""
 
     cursor: ScheduleCursor
     spec: Mapping[str, Any]
@@ -25,20 +25,20 @@ class StaleSchedule:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Where a cursor stands by the rules of now; None: it never fires again."""
+    """The next fire time of a cursor by the current zone rules; None: it never fires again."""
 
     cursor: ScheduleCursor
     next_fire: datetime | None
 
 
 async def stale_schedules(connection: Connection, behind: int, shards: Collection[int], limit: int) -> list[int]:
-    """The next ids of these shards whose coming slot was computed by other rules than ours, in order."""
+    """Return the next ids, in order, of these shards' schedules that were computed with other zone rules than ours."""
     rows = await connection.fetch(sql("stale_schedules"), behind, version(), list(shards), SHARDS, limit)
     return [row["id"] for row in rows]
 
 
 async def lock_stale_schedules(connection: Connection, ids: Sequence[int]) -> list[StaleSchedule]:
-    """Those of `ids` that are still stale and that nobody else works on, locked."""
+    """Lock and return those of `ids` that are still stale; skip schedules that another transaction has locked."""
     rows = await connection.fetch(sql("lock_stale_schedules"), list(ids), version())
     return [
         StaleSchedule(
@@ -51,7 +51,7 @@ async def lock_stale_schedules(connection: Connection, ids: Sequence[int]) -> li
 
 
 async def rezone_schedules(connection: Connection, moves: Sequence[Move]) -> set[int]:
-    """Moves cursors that still stand where they were seen, and notes our rules; their ids."""
+    """Move cursors that have not changed since they were read, and store our rules version; return their ids."""
     rows = await connection.fetch(
         sql("rezone_schedules"),
         [move.cursor.schedule_id for move in moves],

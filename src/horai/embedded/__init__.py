@@ -1,20 +1,22 @@
 """The embedded PostgreSQL: real PostgreSQL from a wheel, supervised by the Horai process that uses it.
 
-    errors       what can go wrong, each with a way out
-    settings     what the caller chooses, and the default place
+    errors       the errors, each with a hint
+    settings     the settings of the caller, and the default directory
     area         the files of one data directory
-    lock         one living supervisor per data directory
-    account      the user PostgreSQL runs as: never root
-    binaries     where the wheel has them, or a copy that this user can run
-    cluster      initdb, once; its version and owner
+    lock         the lock that allows one live supervisor per data directory
+    account      the user that PostgreSQL runs as: never root
+    binaries     the binaries of the wheel, or a copy that this user can run
+    cluster      the database cluster: initdb once, then checks of version and owner
     sockets      the private directory of the unix socket, and the URL
-    config       postgresql.conf and the command line
-    server_log   what the server says
-    postmaster   postmaster.pid: is it running, is it ours, stop it
+    config       postgresql.conf, pg_hba.conf and the command line
+    server_log   the log of the server
+    postmaster   postmaster.pid: checks if the server runs and is ours, and stops it
     supervisor   EmbeddedPostgres: start, stop, watch
+    visit        a running database for one task
 
-What happens when a part dies: the postmaster → `watch` starts it again; the supervisor by kill -9 → the postmaster goes
-on, and the next start stops it before it starts its own; the machine → crash recovery, as fsync is on.
+Recovery after a crash: if the postmaster dies, `watch` restarts it. If the supervisor dies by kill -9, the postmaster
+goes on, and the next start stops it before it starts its own. If the machine fails, PostgreSQL runs crash recovery, as
+fsync is on.
 """
 
 from horai.embedded.errors import (

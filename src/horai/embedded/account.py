@@ -1,4 +1,4 @@
-"""The user PostgreSQL runs as. It refuses root, so root lends it an unprivileged user that already exists."""
+"""The user that PostgreSQL runs as. PostgreSQL refuses root, so root runs it as an existing unprivileged user."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ NOT_EXECUTABLE = 126
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user, and the way to run programs as it."""
+    """A user, and methods that run programs as that user."""
 
     uid: int
     gid: int
@@ -24,12 +24,12 @@ class Account:
 
     @property
     def is_other(self) -> bool:
-        """Whether it is not the user this process runs as."""
+        """Return whether it is not the user of this process."""
         return self.uid != os.geteuid()
 
     @property
     def is_listed(self) -> bool:
-        """Whether the system knows a name for it; initdb insists."""
+        """Return whether the system has a name for the user id; initdb requires one."""
         try:
             pwd.getpwuid(self.uid)
         except KeyError:
@@ -37,7 +37,7 @@ class Account:
         return True
 
     def run(self, command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
-        """Run to the end, output captured; a program that cannot even be executed is an exit code as well."""
+        """Run a program to its end and capture its output. If it cannot be executed, return exit code 126."""
         try:
             return subprocess.run(  # noqa: S603 - the commands are ours
                 command,
@@ -58,7 +58,7 @@ class Account:
             return subprocess.CompletedProcess(command, NOT_EXECUTABLE, str(error))
 
     def spawn(self, command: Sequence[str | Path], output: IO[bytes]) -> subprocess.Popen[bytes]:
-        """Start in a session of its own, so that Ctrl-C at the terminal is for us alone."""
+        """Start a program in its own session, so that Ctrl-C in the terminal reaches only Horai."""
         return subprocess.Popen(  # noqa: S603 - the commands are ours
             command,
             stdin=subprocess.DEVNULL,
@@ -73,14 +73,15 @@ class Account:
         )
 
     def can_enter(self, directory: Path) -> bool:
-        """Whether it may go there. Tried, not computed: access lists and security modules have their say too."""
+        """Return whether the user can enter the directory. Tries it, because ACLs and security modules also decide."""
         return self.run(["/bin/sh", "-c", 'cd "$0"', directory]).returncode == 0
 
 
 def account_for(*directories: Path) -> Account:
-    """Ourselves; for root the first owner of these that is not root, else `postgres`, else `nobody`.
+    """Return the user to run PostgreSQL as: the current user, unless that is root.
 
-    So what belongs to a user goes on belonging to that user, and root trusts no directory of a third one.
+    For root, it is the first owner of `directories` that is not root, otherwise the first user of `PREFERRED` that
+    exists. So a user's data keeps its owner, and root trusts no directory of a third user.
     """
     if os.geteuid() != 0:
         return _by_uid(os.geteuid(), os.getegid())
@@ -94,7 +95,7 @@ def account_for(*directories: Path) -> Account:
             continue
         return Account(entry.pw_uid, entry.pw_gid, name)
     raise Unreachable(
-        "PostgreSQL does not run as root, and there is neither a user postgres nor nobody to run it as.",
+        "PostgreSQL does not run as root, and neither the user postgres nor the user nobody exists.",
         f"Run Horai as an ordinary user. {GIVE_URL}",
     )
 
@@ -108,6 +109,6 @@ def _by_uid(uid: int, gid: int) -> Account:
 
 
 def _environment() -> dict[str, str]:
-    """Nearly empty: what our environment holds, keys above all, is none of that user's business."""
+    """Return a nearly empty environment: ours may contain secrets that the other user must not see."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return {**kept, "LC_ALL": "C"}

@@ -1,15 +1,16 @@
 """The files of one data directory.
 
-    <data_dir>/           ours: 0700, or 0711 and root's when PostgreSQL runs as another user
-        horai.lock        held by the living supervisor, and the mark that the directory is Horai's
+    <data_dir>/           ours: 0700, or 0711 and owned by root if PostgreSQL runs as another user
+        horai.lock        locked by the live supervisor; marks the directory as Horai's
         postgresql.conf   written at each start
         pg_hba.conf       written at each start
         server.log
-        binaries-…/       a copy, only when PostgreSQL's user cannot run the wheel's
-        pgdata/           0700, PostgreSQL's
-        socket/           0700, PostgreSQL's
+        binaries-…/       a copy, only if PostgreSQL's user cannot run the binaries of the wheel
+        pgdata/           0700, owned by PostgreSQL's user
+        socket/           0700, owned by PostgreSQL's user
 
-Root never opens a file for writing where the unprivileged user may have planted a symlink: it removes and makes anew.
+Root never opens an existing file for writing where the unprivileged user may have placed a symlink: it removes the file
+and creates a new one.
 """
 
 import os
@@ -19,18 +20,18 @@ from pathlib import Path
 from horai.embedded.account import Account
 from horai.embedded.errors import GIVE_OTHER_DIRECTORY, DirectoryNotOurs, Unreachable
 
-HARMLESS = {"lost+found"}  # a fresh volume has it
+HARMLESS = {"lost+found"}  # a new volume contains it
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Where everything of one embedded server lies; `root` is absolute and has no symlinks."""
+    """The paths of one embedded server. `root` is absolute and has no symlinks."""
 
     root: Path
 
     @classmethod
     def at(cls, data_dir: Path) -> "Area":
-        """The area of this data directory, which need not exist."""
+        """Return the area of a data directory, which need not exist."""
         if "\n" in str(data_dir):
             raise DirectoryNotOurs(
                 f"The data directory {str(data_dir)!r} has a line break in its name: PostgreSQL cannot use it.",
@@ -63,12 +64,12 @@ class Area:
         return self.root / "socket"
 
     def make(self, account: Account) -> None:
-        """Make the directory when it is missing; refuse one that is not ours or that `account` cannot enter."""
+        """Create the directory if it is missing; refuse one that is not ours or that `account` cannot enter."""
         missing = [path for path in (self.root, *self.root.parents) if not path.exists()]
         self._refuse_what_cannot_be_entered(account, missing[-1].parent if missing else self.root)
         for path in reversed(missing):
             path.mkdir(exist_ok=True)
-            # Only what we made ourselves; by chmod, as root's umask may be 077.
+            # Only directories that we created; with chmod, because root's umask may be 077.
             path.chmod(0o711 if account.is_other else 0o700)
         self._refuse_what_others_can_change(account)
         self._refuse_what_is_not_ours()
@@ -86,7 +87,10 @@ class Area:
         )
 
     def _refuse_what_others_can_change(self, account: Account) -> None:
-        """Another user who may write here could replace the configuration or the data. One's own group may write."""
+        """Refuse a directory that another user could write to, and so replace configuration or data.
+
+        Our group may write.
+        """
         found = self.root.stat()
         if found.st_uid not in {0, os.geteuid(), account.uid}:
             raise DirectoryNotOurs(f"{self.root} belongs to another user.", GIVE_OTHER_DIRECTORY)
@@ -98,7 +102,7 @@ class Area:
 
     def _refuse_what_is_not_ours(self) -> None:
         try:
-            names = set(os.listdir(self.root)) - HARMLESS  # noqa: PTH208 - the names, nothing more
+            names = set(os.listdir(self.root)) - HARMLESS  # noqa: PTH208 - only the names are needed
         except PermissionError as error:
             raise DirectoryNotOurs(f"{self.root} belongs to another user.", GIVE_OTHER_DIRECTORY) from error
         if not names or self.lock.name in names:

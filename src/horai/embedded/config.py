@@ -1,4 +1,4 @@
-"""postgresql.conf, pg_hba.conf and the command line, written anew at each start."""
+"""postgresql.conf, pg_hba.conf and the command line. The files are rewritten at each start."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,23 +10,24 @@ from horai.embedded.settings import EmbeddedSettings
 TUNING = {
     "wal_level": "replica",
     "max_wal_size": "2GB",
-    # Used segments are kept and used again: making a new one holds every commit up for tens of milliseconds.
+    # Old WAL segments are recycled: creating a new one blocks every commit for tens of milliseconds.
     "min_wal_size": "512MB",
     "checkpoint_timeout": "15min",
     "random_page_cost": "1.1",
-    "autovacuum_naptime": "10s",  # hot rows live for seconds
+    "autovacuum_naptime": "10s",  # rows of the hot table live for seconds
     "jit": "off",
     # Parallel workers would take the cores of the hot loop, and shared memory that small containers lack.
     "max_parallel_workers_per_gather": "0",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "lc_messages": "C",
-    "search_path": "public",  # its role and Horai's schema share a name: what users create belongs elsewhere
+    # The role and Horai's schema have the same name; objects of users must not go into that schema.
+    "search_path": "public",
     "log_destination": "stderr",
     "logging_collector": "off",
     "log_line_prefix": "%m [%p] %a ",
     "log_min_duration_statement": "1s",
-    # Parameters, failing rows and quoted JSON hold payloads and secrets.
+    # Parameters, failing rows and quoted JSON contain payloads and secrets.
     "log_parameter_max_length": "0",
     "log_parameter_max_length_on_error": "0",
     "log_error_verbosity": "terse",
@@ -34,14 +35,17 @@ TUNING = {
 }
 
 ACCESS = """\
-# The socket's directory is 0700: whoever gets here is the owner or root. There are no host lines: no TCP.
+# The directory of the socket has mode 0700, so only its owner and root can connect. No host lines: no TCP.
 local all         all trust
 local replication all trust
 """
 
 
 def write_config(area: Area, settings: EmbeddedSettings) -> None:
-    """Write both files. initdb's own comes first: it knows which kind of shared memory works here."""
+    """Write both files.
+
+    The file of initdb is included first, because it has the kind of shared memory that works here.
+    """
     refused = sorted(settings.extra.keys() & _fixed(area, settings, area.sockets).keys())
     if refused:
         raise EmbeddedError(
@@ -61,7 +65,10 @@ def write_config(area: Area, settings: EmbeddedSettings) -> None:
 
 
 def server_command(binaries: Path, area: Area, settings: EmbeddedSettings, sockets: Path) -> list[str | Path]:
-    """The postmaster's command. What must hold stands here, as the command line beats every file and ALTER SYSTEM."""
+    """Return the command of the postmaster.
+
+    Fixed settings are in it: the command line overrides files and ALTER SYSTEM.
+    """
     command: list[str | Path] = [binaries / "postgres", "-D", area.cluster]
     for name, value in _fixed(area, settings, sockets).items():
         command += ["-c", f"{name}={value}"]
@@ -87,7 +94,7 @@ def _quoted(value: str) -> str:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write a file that was not there: a symlink in its place is removed, never followed."""
+    """Remove the file and write a new one: a symlink in its place is removed, never followed."""
     file.unlink(missing_ok=True)
     with file.open("x") as output:
         output.write(text)

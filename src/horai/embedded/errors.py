@@ -1,15 +1,15 @@
-"""What can go wrong with the embedded PostgreSQL.
+"""The errors of the embedded PostgreSQL.
 
     EmbeddedError
-    ├── NotShipped          no binaries for this platform, or they do not run here
-    ├── DirectoryInUse      another living Horai supervises this data directory
-    ├── DirectoryNotOurs    the directory holds something else, or belongs to another user
-    ├── OtherMajorVersion   the data was made by another PostgreSQL
-    ├── Unreachable         PostgreSQL's user cannot enter the directory
-    ├── StartFailed         initdb or the server gave up; the detail has its last words
-    └── NotRunning          a URL was asked of a server that is down
+    ├── NotShipped           no binaries for this platform, or they do not run here
+    ├── DirectoryInUse       another running Horai supervises this data directory
+    ├── DirectoryNotOurs     the directory contains something else, or belongs to another user
+    ├── OtherMajorVersion    the data was created by another major version of PostgreSQL
+    ├── Unreachable          PostgreSQL's user cannot enter the directory
+    ├── DatabaseStartFailed  initdb or the server failed; the detail has the last lines of the log
+    └── NotRunning           a URL was requested, but the server does not run
 
-All have one code: to a client of the API the database is away, the rest is for whoever starts Horai.
+All have one code: for a client of the API, the database is unavailable; the details are for the operator.
 """
 
 from horai.core.errors import HoraiError
@@ -19,7 +19,7 @@ GIVE_OTHER_DIRECTORY = "Give another --data-dir: a new or an empty directory."
 
 
 class EmbeddedError(HoraiError):
-    """The embedded PostgreSQL cannot do what was asked."""
+    """An operation of the embedded PostgreSQL failed."""
 
     code = "SCH_503_EMBEDDED_DATABASE"
     status = 503
@@ -31,15 +31,15 @@ class NotShipped(EmbeddedError):
 
 
 class DirectoryInUse(EmbeddedError):
-    """Another living Horai supervises this data directory."""
+    """Another running Horai supervises this data directory."""
 
 
 class DirectoryNotOurs(EmbeddedError):
-    """The directory holds something else, or belongs to another user: nothing in it was touched."""
+    """The directory contains something else, or belongs to another user. Nothing in it was changed."""
 
 
 class OtherMajorVersion(EmbeddedError):
-    """The data was made by another major version of PostgreSQL: nothing in it was touched."""
+    """The data was created by another major version of PostgreSQL. Nothing in it was changed."""
 
 
 class Unreachable(EmbeddedError):
@@ -47,7 +47,7 @@ class Unreachable(EmbeddedError):
 
 
 class DatabaseStartFailed(EmbeddedError):
-    """PostgreSQL gave up before it was ready."""
+    """initdb or the PostgreSQL server failed before the server was ready."""
 
 
 class NotRunning(EmbeddedError):

@@ -1,4 +1,4 @@
-"""One living supervisor per data directory."""
+"""The lock that allows one live supervisor per data directory."""
 
 import fcntl
 import os
@@ -8,9 +8,9 @@ from horai.embedded.errors import GIVE_OTHER_DIRECTORY, DirectoryInUse, Director
 
 
 class DirectoryLock:
-    """Held from `acquire` to `release`, or until this process dies in whatever way: the kernel lets go of it then.
+    """A lock that is held from `acquire` to `release`. If this process dies in any way, the kernel releases it.
 
-    The postmaster does not inherit it, so a lock that is free next to a living postmaster means: its supervisor died.
+    The postmaster does not inherit it, so a free lock beside a running postmaster means that its supervisor died.
     """
 
     def __init__(self, path: Path) -> None:
@@ -18,7 +18,7 @@ class DirectoryLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock or say who has it; taking it twice is taking it once."""
+        """Take the lock, or raise `DirectoryInUse` with the process id of its holder. A second call has no effect."""
         if self._descriptor is not None:
             return
         descriptor = self._open()
@@ -39,7 +39,7 @@ class DirectoryLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let go; the file stays, as the mark that the directory is Horai's."""
+        """Release the lock. The file stays and marks the directory as Horai's."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

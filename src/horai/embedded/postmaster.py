@@ -1,4 +1,4 @@
-"""postmaster.pid: is a server running there, is it really that server, and how to stop it."""
+"""postmaster.pid: functions that check whether a server runs in a data directory, and that stop it."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ PROC = Path("/proc/self")
 
 @dataclass(frozen=True, slots=True)
 class PidFile:
-    """What a postmaster wrote about itself; the parts after `pid` appear as it starts up."""
+    """The content of postmaster.pid. The parts after `pid` appear while the server starts."""
 
     pid: int
     port: int | None
@@ -32,7 +32,7 @@ class PidFile:
 
 
 def read_pid_file(cluster: Path) -> PidFile | None:
-    """None when there is none, or none of a postmaster."""
+    """Return the content of postmaster.pid, None if it is missing or was not written by a postmaster."""
     try:
         lines = (cluster / "postmaster.pid").read_text(errors="surrogateescape").split("\n")
     except FileNotFoundError:
@@ -49,11 +49,11 @@ def read_pid_file(cluster: Path) -> PidFile | None:
 
 
 def is_postmaster_of(pid: int, cluster: Path) -> bool:
-    """Whether the process lives and is a postgres of this cluster: a process id may be in use again by anybody."""
+    """Return whether the process runs and is a postgres of this cluster: another process may have got the same id."""
     if PROC.exists():
         process = PROC.with_name(str(pid))
         try:
-            # Every postgres works in its data directory; a zombie works nowhere.
+            # The working directory of every postgres is its data directory; a zombie has none.
             return (process / "comm").read_text().strip() == "postgres" and (process / "cwd").samefile(cluster)
         except OSError:
             return False
@@ -65,7 +65,7 @@ def is_postmaster_of(pid: int, cluster: Path) -> bool:
 async def stop_leftover(cluster: Path, within: timedelta) -> int | None:
     """Stop a postmaster whose supervisor died, and return its process id. The caller holds the lock of the area.
 
-    A postmaster.pid whose process is gone, or is now somebody else, is no obstacle.
+    A postmaster.pid whose process is gone, or whose id now belongs to another process, is no obstacle.
     """
     found = await asyncio.to_thread(read_pid_file, cluster)
     if found is None:
@@ -78,10 +78,10 @@ async def stop_leftover(cluster: Path, within: timedelta) -> int | None:
 
 
 def _mark_as_stale(pid_file: Path) -> None:
-    """Put our own process id in place of the dead one's, which may be in use again by anybody.
+    """Replace the process id of the dead postmaster, which another process may have got, with our own.
 
-    PostgreSQL takes the id of its parent for stale, and then still looks whether a backend of the old server lives.
-    Removing the file instead would take that last guard away.
+    PostgreSQL treats the id of its parent as stale, and then still checks whether a backend of the old server runs.
+    Removing the file instead would remove that last check.
     """
     owner = pid_file.lstat()
     rest = pid_file.read_text(errors="surrogateescape").partition("\n")[2]
@@ -94,7 +94,10 @@ def _mark_as_stale(pid_file: Path) -> None:
 
 
 async def shut_down(pid: int, is_gone: Callable[[], bool], within: timedelta) -> None:
-    """Fast shutdown: clients are cut, a checkpoint is written. If that takes too long, an immediate one: still safe."""
+    """Shut down fast: disconnect clients and write a checkpoint.
+
+    After `within`, shut down immediately, which is also safe.
+    """
     for how, patience in ((signal.SIGINT, within), (signal.SIGQUIT, IMMEDIATE_WITHIN)):
         with suppress(TimeoutError):
             async with asyncio.timeout(patience.total_seconds()):
@@ -103,7 +106,10 @@ async def shut_down(pid: int, is_gone: Callable[[], bool], within: timedelta) ->
 
 
 async def _signal_until(pid: int, how: signal.Signals, is_gone: Callable[[], bool]) -> None:
-    """Asks again every second: where Horai runs in the background, a server that has just begun ignores the first."""
+    """Send the signal every second until the process is gone.
+
+    If Horai runs in the background, a server that has just started ignores the first signal.
+    """
     for look in itertools.count():
         if is_gone():
             return
@@ -114,7 +120,7 @@ async def _signal_until(pid: int, how: signal.Signals, is_gone: Callable[[], boo
 
 
 def url_of(data_dir: Path) -> str:
-    """The URL of the embedded server that runs in this data directory; it is not started."""
+    """Return the URL of the embedded server that runs in this data directory. Does not start it."""
     area = Area.at(data_dir)
     try:
         found = read_pid_file(area.cluster)

@@ -1,4 +1,4 @@
-"""What the caller may choose about the embedded PostgreSQL."""
+"""The settings of the embedded PostgreSQL."""
 
 import os
 from collections.abc import Mapping
@@ -13,23 +13,23 @@ def _nothing() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSettings:
-    """One embedded server. `data_dir` is Horai's alone: it is made when missing, and must be empty or made by Horai."""
+    """One embedded server. Only Horai uses `data_dir`: created if missing, otherwise empty or created by Horai."""
 
     data_dir: Path
     port: int = 5432
-    """Only part of the socket's name: there is no TCP port."""
+    """Only part of the name of the socket: there is no TCP port."""
     shared_buffers: str = "128MB"
     max_connections: int = 100
     start_within: timedelta = timedelta(minutes=5)
-    """Generous: crash recovery replays up to 2 GB of WAL."""
+    """Long, because crash recovery replays up to 2 GB of WAL."""
     stop_within: timedelta = timedelta(seconds=30)
-    """For the fast shutdown with its checkpoint; after that, an immediate one, and recovery at the next start."""
+    """Limit of the fast shutdown with its checkpoint; then an immediate shutdown, and recovery at the next start."""
     extra: Mapping[str, str] = field(default_factory=_nothing)
-    """More of postgresql.conf, such as `log_statement`. What keeps data safe and private cannot be changed here."""
+    """More of postgresql.conf, such as `log_statement`. Settings that keep data safe and private cannot be changed."""
 
 
 def default_data_dir() -> Path:
-    """A directory that works for whoever runs us: for root not its home, which PostgreSQL's user cannot enter."""
+    """Return a directory that works for the current user. For root, not its home: PostgreSQL's user cannot enter it."""
     if os.geteuid() == 0:
         return Path("/var/lib/horai")
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"

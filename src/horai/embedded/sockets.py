@@ -1,6 +1,6 @@
 """The private directory of the unix socket, and the URL that leads there.
 
-Its mode is the access control: whoever may enter it is trusted, and nothing listens anywhere else.
+Its mode is the access control: every user that can enter it is trusted, and the server listens nowhere else.
 """
 
 import os
@@ -16,12 +16,15 @@ from horai.embedded.errors import GIVE_OTHER_DIRECTORY, DirectoryNotOurs
 SUPERUSER = "horai"
 DATABASE = "horai"
 LONGEST_PATH = 90
-"""Bytes. The kernels' limits are 104 and 108, and some clients build longer names."""
-SHORT_ROOT = Path("/tmp")  # noqa: S108 - sticky; our directory in it is 0700 and its owner is checked
+"""Bytes. The limits of the kernels are 104 and 108, and some clients build longer names."""
+SHORT_ROOT = Path("/tmp")  # noqa: S108 - sticky; our directory in it has mode 0700 and its owner is checked
 
 
 def choose_directory(area: Area, port: int) -> Path:
-    """Inside the area; where that is too long, or has the comma that clients read as a list, a short one."""
+    """Return the directory in the area, or a short one if its path is too long or has a comma.
+
+    Clients read a comma as a separator of hosts.
+    """
     if len(os.fsencode(_socket(area.sockets, port))) <= LONGEST_PATH and "," not in str(area.sockets):
         return area.sockets
     name = sha256(os.fsencode(area.root)).hexdigest()[:16]
@@ -29,7 +32,10 @@ def choose_directory(area: Area, port: int) -> Path:
 
 
 def prepare_directory(directory: Path, account: Account, port: int) -> None:
-    """Make it 0700 and `account`'s, without what a dead server left. One of a stranger, or a symlink, is refused."""
+    """Create the directory with mode 0700, owned by `account`, and remove the files of a dead server.
+
+    Raises `DirectoryNotOurs` for a symlink or a directory of another user.
+    """
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700)
     try:
@@ -46,19 +52,19 @@ def prepare_directory(directory: Path, account: Account, port: int) -> None:
         os.close(descriptor)
     socket = _socket(directory, port)
     for stale in (socket, socket.with_name(f"{socket.name}.lock")):
-        # A lock file of a dead server would stop the new one if its process id is in use again.
+        # The lock file of a dead server would block the new one if another process has got its id.
         stale.unlink(missing_ok=True)
 
 
 def forget_directory(directory: Path, area: Area) -> None:
-    """Leave nothing behind outside the area."""
+    """Remove the directory if it is outside the area."""
     if directory != area.sockets:
         with suppress(OSError):
             directory.rmdir()
 
 
 def url(directory: Path, port: int, database: str = DATABASE) -> str:
-    """As asyncpg and libpq read it."""
+    """Return the URL in the form that asyncpg and libpq read."""
     return f"postgresql://{SUPERUSER}@/{database}?host={quote(str(directory))}&port={port}"
 
 
@@ -68,6 +74,6 @@ def _socket(directory: Path, port: int) -> Path:
 
 def _not_ours(directory: Path) -> DirectoryNotOurs:
     return DirectoryNotOurs(
-        f"{directory}, the place for the database's socket, is a symlink or belongs to somebody else.",
-        f"Remove it. Or: {GIVE_OTHER_DIRECTORY} With a path under 60 bytes the socket lies inside.",
+        f"{directory}, the directory of the database socket, is a symlink or belongs to another user.",
+        f"Remove it. Or: {GIVE_OTHER_DIRECTORY} With a path under 60 bytes, the socket is inside it.",
     )

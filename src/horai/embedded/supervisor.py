@@ -1,4 +1,4 @@
-"""EmbeddedPostgres: start, stop, watch."""
+"""The supervisor of the embedded PostgreSQL: start, stop, watch."""
 
 import asyncio
 import subprocess
@@ -25,7 +25,7 @@ WATCH_EVERY = 0.2
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 10.0
 STEADY_AFTER = 30.0
-"""Seconds. A server that dies sooner than that after its start counts as one that fails to start."""
+"""Seconds. A server that dies earlier after its start counts as a failed start."""
 ANSWER_WITHIN = 30.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -33,20 +33,20 @@ Result = TypeVar("Result")
 
 
 def pause_before(restart: int) -> float:
-    """Seconds to wait before the `restart`-th restart in a row (1 for the first): 0.1, 0.2, 0.4, … at most 10."""
+    """Return the seconds to wait before restart number `restart` in a row (from 1): 0.1, 0.2, 0.4, … at most 10."""
     return min(FIRST_PAUSE * 2 ** min(restart - 1, 10), LONGEST_PAUSE)
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What a start found out once and each restart uses again."""
+    """The results of the first start that each restart reuses."""
 
     account: Account
     binaries: Path
 
 
 class EmbeddedPostgres:
-    """A PostgreSQL of our own, alive between `start` and `stop`, and kept alive while `watch` runs."""
+    """A PostgreSQL server that runs between `start` and `stop`, and is restarted while `watch` runs."""
 
     def __init__(self, settings: EmbeddedSettings) -> None:
         self._settings = settings
@@ -61,23 +61,26 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """For asyncpg and libpq, over the unix socket; the same at each start."""
+        """Return the URL for asyncpg and libpq, over the unix socket; it is the same at each start."""
         return sockets.url(self._sockets, self._settings.port)
 
     @property
     def log_path(self) -> Path:
-        """The file with what the server says."""
+        """Return the path of the server log."""
         return self._area.log
 
     @property
     def pid(self) -> int | None:
-        """The postmaster's process id, None while it does not live."""
+        """Return the process id of the postmaster, None while it does not run."""
         if self._process is None or self._process.poll() is not None:
             return None
         return self._process.pid
 
     async def start(self) -> None:
-        """Return when the server answers and has its database. Fails with nothing running and nothing locked."""
+        """Start the server; return when it answers and has its database.
+
+        After a failure, nothing runs and nothing is locked.
+        """
         async with self._turn:
             if self._is_wanted and self.pid is not None:
                 return
@@ -91,13 +94,16 @@ class EmbeddedPostgres:
             log.info("The embedded PostgreSQL is ready.", pid=self.pid, data_dir=str(self._area.root))
 
     async def stop(self) -> None:
-        """Shut down fast and clean, and let go of the data directory."""
+        """Shut down fast and clean, and release the data directory."""
         self._is_wanted = False
         async with self._turn:
             await self._end()
 
     async def watch(self) -> None:
-        """Run until cancelled. A postmaster that dies is started again, with a growing pause, for as long as it takes."""
+        """Restart the postmaster when it dies, until cancelled.
+
+        The pause between restarts grows; there is no limit of tries.
+        """
         restarts = 0
         while True:
             await asyncio.sleep(WATCH_EVERY)
@@ -120,10 +126,10 @@ class EmbeddedPostgres:
             if not self._is_wanted or self.pid is not None or self._installation is None:
                 return
             try:
-                # No initdb here: should the data have vanished, an empty database is the last thing to put in its place.
+                # No initdb here: if the data is missing, an empty database must not replace it.
                 check_cluster(self._area.cluster, self._installation.account)
                 await self._launch(self._installation)
-            except Exception as error:  # whatever it is, the watch goes on
+            except Exception as error:  # the watch continues after any error
                 log.exception("The embedded PostgreSQL did not start again.", error=str(error))
                 await self._end_process()
             else:
@@ -139,7 +145,7 @@ class EmbeddedPostgres:
             ) from error
 
     def _prepare(self) -> Installation:
-        """Everything that is done once: the directory, its lock, the binaries, the cluster."""
+        """Prepare the directory, its lock, the binaries and the cluster. Runs once per start, not per restart."""
         account = account_for(self._area.cluster, self._area.root)
         self._area.make(account)
         self._lock.acquire()
@@ -158,7 +164,7 @@ class EmbeddedPostgres:
         command = server_command(installation.binaries, area, settings, self._sockets)
         with server_log.open_log(area.log) as output:
             begin = output.tell()
-            # Not in a thread: a cancellation in between would leave a process nobody knows.
+            # Not in a thread: a cancellation in between would leave an unknown process.
             self._process = installation.account.spawn(command, output)
         await self._until_ready(self._process, begin)
         await self._ensure_database()
@@ -180,11 +186,11 @@ class EmbeddedPostgres:
         return found is not None and found.pid == process.pid and found.is_ready
 
     def _failed(self, what: str, begin: int) -> DatabaseStartFailed:
-        words = server_log.last_words(self._area.log, begin) or "(it said nothing)"
-        return DatabaseStartFailed(f"The embedded PostgreSQL {what}:\n{words}", f"Its whole log is {self._area.log}")
+        words = server_log.last_words(self._area.log, begin) or "(no output)"
+        return DatabaseStartFailed(f"The embedded PostgreSQL {what}:\n{words}", f"The full log is {self._area.log}")
 
     async def _ensure_database(self) -> None:
-        """Make the database when it is missing; asking for it also proves that the server answers."""
+        """Create the database if it is missing. The query also proves that the server answers."""
         try:
             connection = await asyncpg.connect(
                 sockets.url(self._sockets, self._settings.port, "postgres"),
@@ -217,16 +223,19 @@ class EmbeddedPostgres:
 
 
 def _now() -> float:
-    """Seconds that only go forward; for how long, never for when."""
+    """Return monotonic seconds, for durations only."""
     return asyncio.get_running_loop().time()
 
 
 async def _to_its_end(work: Callable[[], Result]) -> Result:
-    """Run in a thread. A cancellation waits for its end, so that nothing goes on behind the caller's back."""
+    """Run the work in a thread.
+
+    A cancellation waits for its end, so that no work continues after the caller has left.
+    """
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
-        _ = task.exception()  # seen: the cancellation is the news
+        _ = task.exception()  # retrieved, so that asyncio does not log it; the cancellation is raised
         raise

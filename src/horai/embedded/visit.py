@@ -1,4 +1,4 @@
-"""A database that runs, for as long as somebody needs it."""
+"""A running database for the duration of one task."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,12 +12,12 @@ from horai.embedded.supervisor import EmbeddedPostgres
 
 
 def directory_of(place: DatabaseLocation) -> Path:
-    """Where the embedded database of a place is."""
+    """Return the data directory of the embedded database of a location."""
     return place.data_dir or default_data_dir()
 
 
 def url_if_running(place: DatabaseLocation) -> str | None:
-    """The URL of a place's database; None when it is an embedded one that does not run."""
+    """Return the URL of a location's database; None if it is an embedded one that does not run."""
     if place.url is not None:
         return place.url
     try:
@@ -27,7 +27,7 @@ def url_if_running(place: DatabaseLocation) -> str | None:
 
 
 def require_url(place: DatabaseLocation) -> str:
-    """Return the URL of a place's database; raise `NoDatabase` if it is an embedded one that does not run."""
+    """Return the URL of a location's database; raise `NoDatabase` if it is an embedded one that does not run."""
     if (url := url_if_running(place)) is not None:
         return url
     raise NoDatabase(
@@ -38,7 +38,10 @@ def require_url(place: DatabaseLocation) -> str:
 
 @asynccontextmanager
 async def running(place: DatabaseLocation) -> AsyncGenerator[str]:
-    """The URL of a place's database: an embedded one that does not run is started, and stopped after."""
+    """Yield the URL of a location's database.
+
+    Starts an embedded database that does not run, and stops it afterwards.
+    """
     if (url := url_if_running(place)) is not None:
         yield url
         return

@@ -1,1 +1,1 @@
-"""The flow, one module per stage. A stage is its dependencies plus one `step`; `loop` owns looping and waiting."""
+"""The stages of the engine, one module each. A stage has its dependencies and one `step`; `loop` runs it and waits."""

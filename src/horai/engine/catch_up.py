@@ -1,8 +1,8 @@
-"""Makes late slots bit by bit, after a downtime or a pause.
+"""The catch-up: the stage that makes late slots in small portions, after a downtime or a pause.
 
-Each lane is given as many as it works off in a moment, so that fresh work beside them keeps its pace and the hot table
-stays small however long the downtime was. Slots that may not overlap are made one after the other: the next when the
-last has ended. What was made is in the table, how far each job has come too: a crash loses nothing and repeats nothing.
+Each lane gets as many late slots as it works off in a short time, so that fresh work in the lane keeps its pace and the
+hot table stays small, however long the downtime was. Slots that may not overlap are made one by one: the next when the
+last has ended. The slots made and the progress of each job are in the table: a crash loses nothing and repeats nothing.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ log = structlog.get_logger(__name__)
 PAGE = 1_000
 LOOK = timedelta(milliseconds=200)
 IDLE = timedelta(minutes=2)
-"""Whoever leaves late slots behind says so; this is for a word that was lost."""
+"""The poll interval for lost wakes. A stage that leaves late slots behind normally wakes the catch-up."""
 
 
 class CatchUp:
-    """The stage that catches up."""
+    """The stage that makes late slots."""
 
     name = "catch_up"
 
@@ -47,13 +47,13 @@ class CatchUp:
         self._after = 0
         self._portions: dict[int, CatchUpPace] = {}
         self._lanes: dict[int, set[int]] = {}
-        """The late slots of each lane that nobody has begun, as of the last look."""
+        """The late slots of each lane that had not begun at the last check."""
         self._gated: dict[int, int] = {}
-        """The late slot of each job that may not overlap and whose last one has not ended."""
+        """The late slot of each job that may not overlap and whose last slot has not ended."""
         self._unreadable: set[int] = set()
 
     async def step(self, now: datetime) -> datetime:
-        """Makes one portion for each lane that has worked off its last one."""
+        """Make one portion for each lane that has worked off its last one."""
         shards = self._keeper.shards(Duty.trigger)
         if not self._keeper.holds() or not shards:
             return now + self._settings.sweep
@@ -74,7 +74,7 @@ class CatchUp:
         return now + (self._settings.sweep if is_done else LOOK if is_last else timedelta(0))
 
     async def _look(self, connection: Dedicated) -> None:
-        """What of the slots made before is still there."""
+        """Keep only the made slots that still wait (per lane) or have not ended (of jobs that may not overlap)."""
         known = [i for ids in self._lanes.values() for i in ids] + [*self._gated.values()]
         left = await catch_ups.late_slots_left(connection, known) if known else {}
         self._lanes = {
@@ -83,7 +83,7 @@ class CatchUp:
         self._gated = {job: i for job, i in self._gated.items() if i in left}
 
     def _choose(self, page: Sequence[Catchup]) -> tuple[list[tuple[int, datetime]], list[tuple[int, datetime | None]]]:
-        """The slots to make now, job by job, and how far each has come then."""
+        """Return the slots to make now, as (job id, fire time), and the next time of each catch-up after that."""
         now = time.monotonic()
         shares = Counter(catchup.lane for catchup in page)
         room = {
@@ -100,7 +100,7 @@ class CatchUp:
             if share:
                 try:
                     chosen, next_time = _slots(catchup, share)
-                except ValueError as error:  # in a zone that our rules lack: the others do not wait for it
+                except ValueError as error:  # a zone that our rules lack: the others go on
                     self._leave(catchup, error)
                     continue
                 room[catchup.lane] -= len(chosen)
@@ -109,13 +109,13 @@ class CatchUp:
         return slots, steps
 
     def _leave(self, catchup: Catchup, error: ValueError) -> None:
-        """Said once: it is met again at every look."""
+        """Log an unreadable schedule once, although every step meets it again."""
         if catchup.id not in self._unreadable:
             self._unreadable.add(catchup.id)
             log.error("schedule cannot be read; its late slots wait", job=catchup.job_id, error=str(error))
 
     def _note(self, page: Sequence[Catchup], made: Sequence[LateSlot]) -> None:
-        """After the commit: remembers what was made, and tells whoever runs or decides on it."""
+        """Remember the slots made, and wake the claimers and the overlap gate. Call this after the commit."""
         lane_of = {catchup.job_id: catchup.lane for catchup in page}
         now = time.monotonic()
         for slot in made:
@@ -129,7 +129,7 @@ class CatchUp:
 
 
 def _slots(catchup: Catchup, most: int) -> tuple[list[datetime], datetime | None]:
-    """Up to so many of its next slots, and the one after them; None when there is none."""
+    """Return up to `most` next slots and the slot after them; None if there is none."""
     chosen: list[datetime] = []
     fire = next_from(catchup.schedule, catchup.next_time)
     while fire is not None and fire <= catchup.until_time:
@@ -142,5 +142,5 @@ def _slots(catchup: Catchup, most: int) -> tuple[list[datetime], datetime | None
 
 @lru_cache(maxsize=10_000)
 def _next_after(schedule: Schedule, after: datetime) -> datetime | None:
-    """Remembered: thousands of jobs catch up on the same slots."""
+    """Return the next fire. Cached, because thousands of jobs catch up on the same slots."""
     return next_after(schedule, after)

@@ -1,7 +1,7 @@
-"""Tells executors that a claim of theirs is over: it was cancelled, replaced or settled while it ran.
+"""The claim revoker: the stage that tells executors that a claim was cancelled, replaced or settled while it ran.
 
-A wake is not enough: anybody who may connect to the database may notify, and nobody's work is to be broken off by that.
-Only the row is believed. A wake that got lost is made up for by the sweeper.
+A wake alone does not end a claim: every client of the database may notify, and that must not break off running work.
+The stage trusts only the row. The sweeper makes up for a lost wake.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ EndListener = Callable[[int, int], None]
 
 
 class ClaimRevoker:
-    """The stage that tells. Without a wake of a claim in hand it asks nothing of the database."""
+    """The stage that revokes claims. It queries the database only after a wake for a claim in flight."""
 
     name = "claim_revoker"
 
@@ -32,17 +32,17 @@ class ClaimRevoker:
         self._heard: dict[tuple[int, int], None] = {}
 
     def listen(self, listener: EndListener) -> None:
-        """From now on `listener` is told (instance id, fence) of every claim in hand that is over, in the loop's thread."""
+        """Call `listener` with (instance id, fence) for each claim in flight that has ended, in the loop's thread."""
         self._listeners.append(listener)
 
     def hear(self, instance_id: int, fence: int) -> None:
-        """Takes note of a wake. What is not in hand here is not asked after."""
+        """Record a wake. Ignore it if the claim is not in flight here."""
         if self._holdings.find(instance_id, fence) is not None:
             self._heard[instance_id, fence] = None
             self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
-        """Asks the database about what it has heard of, and tells of what is over."""
+        """Check the recorded claims in the database and tell listeners about those that have ended."""
         heard = list(islice(self._heard, BATCH))
         held = [claim for one in heard if (claim := self._holdings.find(*one)) is not None]
         ended = await claims.ended_claims(await self.line.get(), held) if held else set[tuple[int, int]]()

@@ -1,4 +1,8 @@
-"""The chores: partitions ahead of time, rows that have to change lanes, keys nobody repeats any more, slow counts."""
+"""The janitor: the stage that does maintenance.
+
+It creates partitions ahead of time, moves waiting rows to other lanes, deletes expired idempotency keys, and runs slow
+counts.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +29,7 @@ MINUTES_KEPT = timedelta(days=2)
 
 
 class Janitor:
-    """The stage that tidies."""
+    """The stage that does maintenance."""
 
     name = "janitor"
 
@@ -47,7 +51,7 @@ class Janitor:
         self._hooks = hooks
 
     async def step(self, now: datetime) -> datetime:
-        """Moves rows of paused, resumed and deleted jobs; now and then the rest."""
+        """Move the rows of paused, resumed and deleted jobs. Do the other maintenance every five minutes."""
         connection = await self.line.get()
         is_waiting = await self._relane(connection)
         if now >= self._seldom_at:
@@ -56,7 +60,7 @@ class Janitor:
         return now + (timedelta(seconds=1) if is_waiting else OFTEN)
 
     async def _relane(self, connection: Dedicated) -> bool:
-        """Move the rows of each job once; whether there were such jobs."""
+        """Move the waiting rows of each marked job once. Return whether there were marked jobs."""
         after = 0
         while waiting := await jobs.jobs_to_move(connection, JOBS_AT_ONCE, after=after):
             for relane in waiting:
@@ -69,7 +73,7 @@ class Janitor:
         if strays := await nodes.strays(connection):
             log.error("rows in a default partition: their day had no partition of its own", rows=strays)
         while await idempotency.forget_keys(connection, self._settings.idempotency_keep, KEYS_AT_ONCE) == KEYS_AT_ONCE:
-            pass  # a short transaction each: no long lock, and no long list of dead rows at once
+            pass  # one short transaction each: no long lock, and few dead rows at once
         await idempotency.count_keys(connection)
         await minute_stats.forget_minutes(connection, MINUTES_KEPT)
         self._vitals.retry_backlog = await instance_queries.retry_backlog(connection)

@@ -1,10 +1,13 @@
-"""Keeps this node's lease and its shards: a thread and a connection of its own, so that a busy event loop misses no beat.
+"""The lease of this node and its shards.
 
-A beat is one statement that renews the node and all its shards, and brings back what there is to know of the others.
-From that follows what to take (free, or its owner was silent for a lease) and what to give back (another live node
-should own it), and whether live rows may be new, of which no wake was heard. The node trusts its leases for less time than the database does, counted from when the renewal was
-*sent*, and distrusts a shard before it gives it back: no two nodes trust one shard at the same moment. A node that has
-been fenced takes a new incarnation; what the old one held is rescued like anybody's.
+A thread with its own connection keeps the lease, so that a busy event loop delays no beat. A beat is one statement. It
+renews the node and all its shards, and returns the state of the other nodes. From the result the node decides which
+shards to take (free, or the owner has been silent for a lease) and which to give back (another live node should own
+them). The result also shows whether live rows may have been added without a wake.
+
+The node trusts its leases for less time than the database does, counted from when the renewal was *sent*, and stops
+trusting a shard before it gives it back: no two nodes trust one shard at the same moment. A fenced node takes a new
+incarnation; the claims of the old one are rescued like those of any other dead node.
 """
 
 import asyncio
@@ -33,18 +36,18 @@ log = structlog.get_logger(__name__)
 TRUST = 0.75
 """The share of the lease for which the node trusts it."""
 AFTER_EXPIRY = 0.005
-"""Seconds by which a beat comes after the end of another node's lease."""
+"""Seconds from the end of another node's lease to the beat that follows it."""
 SHORTEST_PAUSE = 0.05
-"""Seconds between two beats, however often others nudge: anybody who may connect to the database may notify."""
+"""Seconds between two beats at least, however many nudges arrive: every client of the database may notify."""
 PAUSE_AFTER_ERROR = 0.2
 CLOCK_TOLERANCE = timedelta(seconds=2)
-"""By how much the database's clock may go back without a report."""
+"""The database's clock may go back by this much without a report."""
 LONGEST_PAUSE = 2.7
-"""Seconds between two beats, however long the lease: rows that no wake announced are found by the next one."""
+"""Seconds between two beats at most, however long the lease: the next beat finds rows that no wake announced."""
 
 
 class NodeLease:
-    """The node's incarnation, its right to claim, and the shards that are its to look after."""
+    """The node's incarnation, its right to claim, and the shards that it owns."""
 
     def __init__(
         self,
@@ -56,25 +59,25 @@ class NodeLease:
         roles: frozenset[Role] = EVERY_ROLE,
     ) -> None:
         self.on_change: list[Callable[[], None]] = []
-        """Called in the event loop of `start` when the incarnation or any set of shards has changed."""
+        """Listeners called in the event loop of `start` when the incarnation or any set of shards has changed."""
         self.on_lost_node: list[Callable[[], None]] = []
-        """Called there when a beat saw a node that is expired, fenced or stopped, and not rescued yet."""
+        """Listeners called there when a beat saw a node that is expired, fenced or stopped, and not rescued yet."""
         self.on_news: list[Callable[[], None]] = []
-        """Called there when live rows may have been added or moved since the last beat, by any process."""
+        """Listeners called there when any process may have added or moved live rows since the last beat."""
         self._news = ChangeDetector()
         self._newest_known = newest_known()
         self._latest: datetime | None = None
-        """The latest time that the database has told, here or to the nodes before this one."""
-        self._line = StageConnection(url, "horai lease", lease / 3)  # an answer that takes longer is as good as none
+        """The latest time that the database has reported, to this node or to the nodes before it."""
+        self._line = StageConnection(url, "horai lease", lease / 3)  # a slower answer would come too late
         self._name = name
         self._lease = lease
         self._clock = clock
         self._vitals = vitals
         self._roles = roles
-        self._held: dict[Holding, int] = {}  # with its epoch
-        self._owned = _by_duty({})  # the same for other threads: replaced, never changed
+        self._held: dict[Holding, int] = {}  # values: epochs
+        self._owned = _by_duty({})  # for other threads: replaced, never changed in place
         self._doubts = 0
-        """How often somebody was told that the lease is not trusted; counted in the engine's thread alone."""
+        """The number of times that `holds` returned False; counted in the engine's thread only."""
         self._doubts_answered = 0
         self._is_draining = False
         self._is_stopping = False
@@ -83,20 +86,23 @@ class NodeLease:
         self._nudged = asyncio.Event()
         self._registered = asyncio.Event()
         self._handed_over = asyncio.Event()
-        self._thread = threading.Thread(target=self._work, name="horai-keeper", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="horai-lease", daemon=True)
 
     @property
     def incarnation(self) -> int:
-        """Changes when the node was fenced: claims remember the one they were made under."""
+        """Return the current incarnation.
+
+        It changes when the node was fenced; each claim records the one it was made under.
+        """
         return self._vitals.incarnation
 
     @property
     def trusted_until(self) -> float:
-        """The monotonic time until which the lease is trusted, as far as is known now."""
+        """Return the monotonic time until which the lease is trusted, as known now."""
         return self._vitals.trusted_until
 
     def holds(self) -> bool:
-        """Whether this node may claim. Whoever is told that it may not hears when it may, by `on_change`."""
+        """Return whether this node may claim. After a False, `on_change` reports when it may claim again."""
         if self._is_trusted():
             return True
         self._doubts += 1
@@ -106,11 +112,11 @@ class NodeLease:
         return not self._is_stopping and self._vitals.holds_lease(time.monotonic())
 
     def shards(self, duty: Duty) -> frozenset[int]:
-        """The shards of a duty that are this node's to look after now; none while its lease is not trusted."""
+        """Return the shards of a duty that this node owns now; none while its lease is not trusted or it drains."""
         return self._owned[duty] if self.holds() and not self._is_draining else frozenset()
 
     async def start(self) -> None:
-        """Returns when the node is registered, its lease is being kept, and it has taken what is free and its own."""
+        """Register the node. Return when its lease is kept and it has taken the free shards that it should own."""
         self._engine_loop = asyncio.get_running_loop()
         self._thread.start()
         try:
@@ -121,10 +127,10 @@ class NodeLease:
             raise
 
     async def hand_over(self) -> None:
-        """Gives every shard back and keeps the node's own lease: for a node that finishes what it has begun.
+        """Give every shard back but keep the node's own lease, so that the node can finish its running calls.
 
-        Returns when the others may take them; when the database does not answer, as soon as the lease is not trusted
-        any more: then they run out by themselves.
+        Return when other nodes may take the shards. If the database does not answer, return as soon as the lease is no
+        longer trusted: the shards then expire.
         """
         self._is_draining = True
         self.nudge()
@@ -133,14 +139,14 @@ class NodeLease:
                 await self._handed_over.wait()
 
     async def stop(self) -> None:
-        """Gives lease and shards back: the node claims nothing from here on."""
+        """Give the lease and the shards back. The node claims nothing from here on."""
         self._is_stopping = True
         self.nudge()
         await asyncio.to_thread(self._thread.join)
         self._vitals.trusted_until = 0.0
 
     def nudge(self) -> None:
-        """Asks for a beat now, from any thread: another node has come or gone."""
+        """Request a beat now, because another node has joined or left. Any thread may call this."""
         _call_in(self._own_loop, [self._nudged.set])
 
     def _work(self) -> None:
@@ -159,7 +165,7 @@ class NodeLease:
         await self._resign()
 
     async def _pause(self, seconds: float) -> None:
-        """Until the next beat is due, or somebody nudges, which counts again only after the shortest pause."""
+        """Wait until the next beat is due or a nudge arrives. Nudges within the shortest pause do not end it early."""
         begun = time.monotonic()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -170,7 +176,7 @@ class NodeLease:
             await asyncio.sleep(soonest)
 
     async def _beat(self) -> float:
-        """Renews, rebalances, tells; the seconds until the next one."""
+        """Renew the lease, rebalance shards and call listeners. Return the seconds until the next beat."""
         sent, is_draining = time.monotonic(), self._is_draining
         renewal = await self._renew(is_draining)
         if renewal is None:
@@ -184,7 +190,7 @@ class NodeLease:
         try:
             await self._rebalance(renewal, sent, is_draining)
         finally:
-            doubts = self._doubts  # a lease that lapsed after our look and before its renewal, seen by others alone
+            doubts = self._doubts  # counts a lapse between our check and the renewal, which only other threads saw
             if self._held != was_held or not was_trusted or doubts != self._doubts_answered:
                 self._doubts_answered = doubts
                 self._tell(self.on_change)
@@ -198,7 +204,7 @@ class NodeLease:
         return pause if expiry is None else min(pause, expiry + AFTER_EXPIRY)
 
     def _compare(self, renewal: Renewal) -> None:
-        """Note for health whether the database has a newer schema than this version knows, and a clock that was set back."""
+        """Report in health a schema newer than this version knows, and a database clock that was set back."""
         is_newer = renewal.schema_number > self._newest_known
         if is_newer and not self._vitals.unknown_schema:
             log.error("the database has a newer schema than this version knows", migration=renewal.schema_number)
@@ -217,7 +223,7 @@ class NodeLease:
         return await nodes.renew_node(connection, self.incarnation, self._lease, told, is_draining=is_draining)
 
     async def _register(self) -> None:
-        """A new incarnation, which holds nothing yet."""
+        """Take a new incarnation, which holds no shard yet."""
         self._vitals.trusted_until = 0.0
         self._hold({})
         if self.incarnation:
@@ -229,7 +235,10 @@ class NodeLease:
         self._latest = max(filter(None, (self._latest, latest)), default=None)
 
     async def _rebalance(self, renewal: Renewal, sent: float, is_draining: bool) -> None:
-        """Trusts what was renewed, but for what has to go; gives that back, then takes what is free and its own."""
+        """Trust the renewed shards except those to give back, give those back, then take free shards.
+
+        Take only the free shards that this node should own.
+        """
         me = Peer(self.incarnation, self._roles, is_draining=is_draining)
         moves = rebalance(me.incarnation, (me, *renewal.others), renewal.leases)
         going = {(lease.duty, lease.shard) for lease in moves.give}
@@ -265,7 +274,7 @@ def _by_duty(held: Iterable[Holding]) -> dict[Duty, frozenset[int]]:
 
 
 def _call_in(loop: asyncio.AbstractEventLoop | None, listeners: Iterable[Callable[[], None]]) -> None:
-    """Calls them in another thread's loop; one that is not there yet, or any more, needs to hear nothing."""
+    """Call the listeners in another thread's loop. Skip them if that loop has not started or has ended."""
     if loop is None:
         return
     with suppress(RuntimeError):

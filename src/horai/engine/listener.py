@@ -1,10 +1,11 @@
-"""Hears what other processes have made ready.
+"""The listener: the stage that hears wakes of other processes.
 
-LISTEN can fail without a word: a pooler that hands the connection to somebody else, a network that forgets it. So it
-is proven again and again: the keeper's heartbeat says its incarnation on the channel, and whoever has not heard its own
-for too long does not listen, whatever the connection looks like. Until it does again, claimers sweep often.
+LISTEN can fail silently: a pooler gives the connection to another client, or the network drops it. So the listener
+proves it again and again: the lease's heartbeat sends the node's incarnation on the channel. A process that has not
+heard its own heartbeat for too long does not count as listening, even if its connection looks fine. Until it hears one
+again, claimers sweep often.
 
-Anybody who may connect to the database may notify: what is heard is a hint, read strictly, and never passed on.
+Every client of the database may notify: a notification is only a hint, is parsed strictly, and is never passed on.
 """
 
 import asyncio
@@ -25,9 +26,9 @@ log = structlog.get_logger(__name__)
 
 
 class Listener:
-    """The stage that hears. It asks nothing of the database but LISTEN, once per connection.
+    """The stage that hears. It sends the database only LISTEN, once per connection.
 
-    `incarnation` tells whose heartbeat is ours, `patience` how long to do without hearing it.
+    `incarnation` returns the incarnation whose heartbeat is ours; `patience` is how long to go without hearing it.
     """
 
     name = "listener"
@@ -54,11 +55,11 @@ class Listener:
 
     @property
     def is_listening(self) -> bool:
-        """Whether a wake of another process would be heard, as far as the last heartbeat tells."""
+        """Return whether this process would hear a wake of another one, according to the last heartbeat."""
         return self._is_proven and self._connection is not None and not self._connection.is_closed()
 
     async def step(self, now: datetime) -> datetime:
-        """Sees to it that the line listens, and cuts one that has been silent for too long."""
+        """Listen on the current connection, and drop a connection that has been silent for too long."""
         connection = await self.line.get()
         if connection is not self._connection or self._proven_at is None:
             self._is_proven = self._was_beat_heard = False
@@ -70,13 +71,13 @@ class Listener:
         self._proven_at = min(self._proven_at, now)  # a clock that was set back must not lengthen the patience
         if now < self._proven_at + self._patience:
             return self._proven_at + self._patience
-        log.warning("the own heartbeat was not heard: listening again", patience=str(self._patience))
+        log.warning("own heartbeat not heard; reconnecting", patience=str(self._patience))
         self._is_proven = False
         self.line.drop()
         return now
 
     async def _attach(self, connection: Dedicated) -> None:
-        """Listens, then has everybody look once: what was sent before reached nobody here."""
+        """Start to listen, then wake all stages once: earlier notifications did not reach this process."""
         await listen(connection, self._hear)
         connection.add_termination_listener(self._ended)
         self._connection = connection

@@ -1,7 +1,7 @@
-"""The one runner of all stages: it owns looping, waiting, errors and the sign of life.
+"""The runner of all stages: it owns looping, waiting, error handling and the heartbeat of each stage.
 
-A stage is its dependencies plus one `step(now)` that returns when it wants to be called again, by the database's
-clock. Its signal has room for one: many wakes before a step are one step, and a wake during a step is one more.
+A stage has its dependencies and one `step(now)`, which returns the time of its next call by the database's clock. Its
+signal holds one wake: many wakes before a step cause one step, and a wake during a step causes one more.
 """
 
 import asyncio
@@ -24,19 +24,22 @@ PATIENCE = timedelta(seconds=30)
 
 
 class Stage(Protocol):
-    """A part of the flow."""
+    """A part of the engine that the runner steps repeatedly."""
 
     name: str
     signal: asyncio.Event
     line: StageConnection
 
     async def step(self, now: datetime) -> datetime:
-        """Does what is due and says when the next look is."""
+        """Do the work that is due and return when to step again."""
         ...
 
 
 async def run(stage: Stage, clock: DatabaseClock, vitals: EngineHealth) -> None:
-    """Steps a stage until cancelled. An error is logged, the connection dropped, and the step tried again soon."""
+    """Step a stage until it is cancelled.
+
+    On an error, log it, drop the stage's connection and retry with exponential back-off, 0.1 s to 3 s.
+    """
     failures = 0
     while True:
         stage.signal.clear()
@@ -55,7 +58,7 @@ async def run(stage: Stage, clock: DatabaseClock, vitals: EngineHealth) -> None:
 
 
 async def wait_until(signal: asyncio.Event, clock: DatabaseClock, until: datetime) -> None:
-    """Waits for the signal or the moment; no sleep is longer than a second without a look at the clock."""
+    """Wait for the signal or until the given time. Read the clock again at least once a second."""
     while not signal.is_set():
         left = (until - clock.now()).total_seconds()
         if left <= 0:

@@ -1,7 +1,7 @@
-"""Writes down what this process did in each minute, for the charts of all.
+"""The stage that writes this process's counts per minute, for the charts of the whole cluster.
 
-A statement every ten seconds while there is something new, none otherwise. What a crash takes away is ten seconds of a
-statistic.
+It sends one statement every ten seconds while there is something new, and none otherwise. A crash loses at most ten
+seconds of a statistic.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ OFTEN = timedelta(seconds=10)
 
 
 class MinuteStats:
-    """The stage that keeps the minutes."""
+    """The stage that writes counts per minute."""
 
     name = "minute_stats"
 
@@ -30,7 +30,7 @@ class MinuteStats:
         self._written = NOTHING
 
     async def step(self, now: datetime) -> datetime:
-        """Writes what the minute has come to, if that is more than what is written; then goes on to the next."""
+        """Write the counts of the minute if they have grown, then start the next minute if it has begun."""
         await self.flush()
         if minute_of(now) != self._minute:
             self._before = self._before.and_(self._written)
@@ -38,7 +38,7 @@ class MinuteStats:
         return min(now + OFTEN, minute_of(now) + MINUTE)
 
     async def flush(self) -> None:
-        """Writes what has not been written."""
+        """Write the counts that are not written yet."""
         tally = totals_of(self._vitals).since(self._before)
         if tally != self._written:
             await write_minute(await self.line.get(), self._minute, self._node, tally)

@@ -1,8 +1,9 @@
-"""Passes this process's wakes on to the other processes.
+"""The notifier: the stage that sends this process's wakes to the other processes.
 
-Whoever wakes only leaves a note: nobody waits for the database here. The first note after a calm is sent at once, the
-next ones together at the end of an interval. What could not be sent is sent again: a line that has lain idle may have been
-cut long ago, and the others would find the rows by a sweep only. With the database away the notes become few and broad.
+A caller only adds a wake to a batch and never waits for the database. The first wake after a quiet period is sent at
+once, later ones together at the end of an interval. A failed send is repeated: an idle connection may have been cut
+long ago, and without the wakes only a sweep of the other processes would find the rows. While the database is away,
+wakes are merged into fewer and broader ones.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ IDLE = timedelta(minutes=1)
 
 
 class Notifier:
-    """The stage that sends. A wake costs it one statement at most; a calm none."""
+    """The stage that sends wakes. A wake costs at most one statement; a quiet period costs none."""
 
     name = "notifier"
 
@@ -36,17 +37,17 @@ class Notifier:
 
     @property
     def backend_pid(self) -> int | None:
-        """Who our notifications come from, as listeners see it; None before the first."""
+        """Return the backend pid that listeners see as the sender of our notifications; None before the first."""
         return self._backend_pid
 
     def tell(self, wake: Wake) -> None:
-        """Leaves a note. Only the first of an interval rouses the loop: the others leave with it."""
+        """Add a wake to the batch. Only the first wake of an interval signals the loop; the others are sent with it."""
         if self._bundle.is_empty:
             self.signal.set()
         self._bundle.add(wake)
 
     async def step(self, now: datetime) -> datetime:
-        """Sends what is noted, when its time has come."""
+        """Send the batch when its interval is over."""
         if self._bundle.is_empty:
             return now + IDLE
         ready_at = self._debounce.ready_at(now)
@@ -57,12 +58,15 @@ class Notifier:
         return now + IDLE if self._bundle.is_empty else self._debounce.ready_at(now)
 
     async def flush(self) -> None:
-        """Sends what is noted without waiting for its time, once the loop has ended: what is left behind is for others."""
+        """Send the batch without waiting for its interval. Call this once the loop has ended.
+
+        Other processes need these wakes to find the rows that this one leaves.
+        """
         try:
             while not self._bundle.is_empty:
                 await self._send()
         except Exception as error:
-            log.warning("the last wakes were not sent; sweeps find what they were for", error=repr(error))
+            log.warning("final wakes not sent; sweeps will find their rows", error=repr(error))
 
     async def _send(self) -> None:
         taken = self._bundle.take()
@@ -71,7 +75,7 @@ class Notifier:
             self._backend_pid = connection.get_server_pid()
             await notify(connection, to_text(taken))
         except BaseException:
-            for wake in taken:  # whether it was heard, nobody knows: twice does no harm
+            for wake in taken:  # it may have been heard: sending it twice does no harm
                 self._bundle.add(wake)
             raise
         self.sent += 1

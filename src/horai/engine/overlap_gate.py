@@ -1,7 +1,8 @@
-"""Decides on slots that wait for their job to be done with the one before.
+"""The overlap gate: the stage that decides on slots that wait for the previous run of their job.
 
-It is asked whenever a run of such a job ends here, or a slot is made for it. What it could not decide, because somebody
-held the job or the run goes on elsewhere, it looks at again; a sweep finds what nobody asked about.
+It runs when a run of such a job ends here, or when a slot is made for such a job. It retries jobs that it could not
+decide, because another transaction held the job or the run continues on another node. A sweep finds jobs for which no
+wake arrived.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ WAITING_PAUSE = timedelta(seconds=1)
 
 
 class OverlapGate:
-    """The stage that lets slots go."""
+    """The stage that releases waiting slots."""
 
     name = "overlap_gate"
 
@@ -42,18 +43,18 @@ class OverlapGate:
         self._is_sweep_due = False
 
     def ask(self, job_ids: Iterable[int]) -> None:
-        """A run of these jobs has ended, or a slot of theirs is held."""
+        """Request a decision: a run of these jobs has ended, or one of their slots is held."""
         self._asked.update(job_ids)
         if self._asked:
             self.signal.set()
 
     def rescan_all(self) -> None:
-        """Rows were moved, or wakes missed: whatever is stuck is found."""
+        """Request a sweep for stuck jobs: rows were moved, or wakes were missed."""
         self._is_sweep_due = True
         self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
-        """Decides on whatever was asked about, or is due for another look."""
+        """Decide on the requested jobs and on those due for another check."""
         shards = self._keeper.shards(Duty.trigger)
         if now >= self._sweep_at or self._is_sweep_due:
             self._is_sweep_due = False
@@ -73,7 +74,7 @@ class OverlapGate:
         return min(self._sweep_at, self._look_at if self._waiting else self._sweep_at)
 
     async def _open(self, connection: Dedicated, job_ids: set[int]) -> set[int]:
-        """Those that somebody else held."""
+        """Decide on these jobs. Return those that another transaction held."""
         try:
             opened = await open_gates(connection, job_ids)
         except BaseException:
@@ -91,7 +92,7 @@ class OverlapGate:
             self._wakeups.runs_asked([claim.instance_id for claim in opened.ended])
 
     async def _sweep(self, connection: Dedicated, shards: frozenset[int]) -> None:
-        """Where no job has a gate, nobody looks at instances."""
+        """Request decisions for stuck jobs. If no job has a gate, read no instances."""
         if not await overlap.has_gates(connection):
             return
         after = 0

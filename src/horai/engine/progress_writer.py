@@ -1,7 +1,7 @@
-"""Writes down what functions say of their work, a batch at a time.
+"""The progress writer: the stage that stores progress and log lines of functions, in batches.
 
-Whoever has something to say only leaves a note, from whatever thread, and waits for nothing; neither does the settlement
-of its attempt. With the database away notes are kept as long as there is room for them, and written when it is back.
+A function only adds a note, from any thread, and waits for nothing; neither does the settlement of its attempt. While
+the database is away, notes are kept as long as there is room, and written when it is back.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ log = structlog.get_logger(__name__)
 
 IDLE = timedelta(minutes=1)
 PAUSE = timedelta(milliseconds=200)
-"""From one batch to the next: of the steps that an attempt reports meanwhile, the last is written."""
+"""The pause between batches: of the progress values that an attempt reports meanwhile, only the last is written."""
 BATCH = 1_000
 
 
 class ProgressWriter:
-    """The stage that keeps notes. Without any it asks nothing of the database."""
+    """The stage that writes notes. Without notes it sends nothing to the database."""
 
     name = "progress_writer"
 
@@ -36,7 +36,7 @@ class ProgressWriter:
         self.signal = asyncio.Event()
         self._clock = clock
         self._notebook = ProgressNotes()
-        self._lock = threading.RLock()  # garbage that says something while it is collected may come in between
+        self._lock = threading.RLock()  # a finalizer may add a note during garbage collection
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_roused = False
         self._rests_until = datetime.min.replace(tzinfo=UTC)
@@ -45,22 +45,25 @@ class ProgressWriter:
 
     @property
     def dropped(self) -> int:
-        """Notes that there was no room for, or that the database refused."""
+        """Return how many notes were dropped because there was no room or the database refused them."""
         return self._notebook.dropped + self._refused
 
     def note(self, call: Call, progress: float | None, message: str | None) -> None:
-        """Leaves a note: how far this attempt has come (from 0 to 1), a line of its log, or both. From any thread, at once."""
+        """Add a note: the progress of this attempt (0 to 1), a line of its log, or both.
+
+        Any thread may call this. It does not block.
+        """
         at = self._clock.now()
         with self._lock:
             self._notebook.add(call, at, progress, message)
             if self._is_roused or self._loop is None:
                 return
             self._is_roused, loop = True, self._loop
-        with suppress(RuntimeError):  # the loop is closed: nobody writes any more
+        with suppress(RuntimeError):  # the loop is closed: notes are no longer written
             loop.call_soon_threadsafe(self.signal.set)
 
     async def step(self, now: datetime) -> datetime:
-        """Writes what waits, unless it has just done so."""
+        """Write the waiting notes, unless the last batch was less than a pause ago."""
         self._loop = asyncio.get_running_loop()
         self._rests_until = min(self._rests_until, now + PAUSE)  # a clock that was set back must not lengthen it
         if now < self._rests_until:
@@ -71,7 +74,7 @@ class ProgressWriter:
         return now + IDLE
 
     async def flush(self) -> None:
-        """Writes what waits now; what could not be written waits on."""
+        """Write the waiting notes now. Notes that could not be written keep waiting."""
         self._say_what_was_dropped()
         while batch := self._take():
             try:
@@ -89,7 +92,7 @@ class ProgressWriter:
             return self._notebook.take(BATCH)
 
     async def _write(self, batch: list[ProgressNote]) -> None:
-        """One that the database refuses does not fail the others."""
+        """Write a batch. A note that the database refuses does not fail the others."""
         try:
             await notes.insert_notes(await self.line.get(), batch)
         except asyncpg.DataError as error:
@@ -98,10 +101,10 @@ class ProgressWriter:
                     await self._write([note])
             else:
                 self._refused += 1
-                log.error("a note cannot be stored", instance=batch[0].instance_id, error=repr(error))
+                log.error("the database refused a progress note", instance=batch[0].instance_id, error=repr(error))
 
     def _say_what_was_dropped(self) -> None:
         dropped = self._notebook.dropped
         if dropped > self._told_dropped:
-            log.warning("more notes than can wait were left", dropped=dropped - self._told_dropped)
+            log.warning("progress notes dropped: the buffer is full", dropped=dropped - self._told_dropped)
             self._told_dropped = dropped

@@ -1,11 +1,12 @@
-"""Gives back what dead nodes held.
+"""The rescuer: the stage that settles the instances of dead nodes.
 
-A node whose lease ran out is fenced first, so that it claims nothing more; then each of its RUNNING rows becomes FAIL
-with one more loss. A loss is not a failure of the instance, which may only have run beside the cause. After two losses a
-worker runs the instance alone in a process, and the death of that process is a failure (decision 0026).
+The rescuer first fences a node whose lease has expired, so that it claims nothing more; then each of its RUNNING rows
+becomes FAIL with one more loss. A loss is not a failure of the instance, which may only have run beside the cause.
+After two losses a worker runs the instance alone in a process, and the death of that process is a failure (decision
+0026).
 
-Every node fences; what a dead one held is given back by the node that owns the trigger's shard of its incarnation.
-Nobody asks on the off chance: the keeper's beats tell when a node was lost, and the sweep is there for what they miss.
+Every node fences. The node that owns the trigger shard of a dead node's incarnation rescues its rows. The stage does
+not poll: the beats of the lease report a lost node, and a sweep covers missed reports.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ PAGE = 500
 
 
 class Rescuer:
-    """The stage that settles what was lost with its node."""
+    """The stage that settles instances whose node was lost."""
 
     name = "rescuer"
 
@@ -48,7 +49,7 @@ class Rescuer:
         self._jobs = JobCache()
 
     async def step(self, now: datetime) -> datetime:
-        """Fences who missed the lease, and passes once over what each dead node of our shards held."""
+        """Fence nodes with an expired lease, and pass once over the rows of each dead node of our shards."""
         connection = await self.line.get()
         patience = self._settings.idle_in_transaction
         for incarnation in await nodes.fence_expired_nodes(connection, self._keeper.incarnation, patience):
@@ -67,7 +68,7 @@ class Rescuer:
         return now + pause
 
     async def _rescue(self, connection: Dedicated, incarnation: int) -> bool:
-        """Whether all was given back; a row somebody holds leaves the rest for the next step."""
+        """Settle the node's rows. Return whether all were settled; locked rows wait for the next step."""
         after, rescued, seen = 0, 0, 0
         while page := await claims.running_of_node(connection, incarnation, after, PAGE):
             known = await self._jobs.get(connection, (row.held.job_id for row in page))
@@ -82,7 +83,7 @@ class Rescuer:
             seen += len(page)
             after = page[-1].held.id
         if rescued:
-            log.warning("rescued what a lost node held", incarnation=incarnation, instances=rescued)
+            log.warning("rescued instances of a lost node", incarnation=incarnation, instances=rescued)
         return rescued == seen
 
 

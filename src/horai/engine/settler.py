@@ -1,8 +1,9 @@
-"""Writes what attempts came to, in batches.
+"""The settler: the stage that writes the outcomes of attempts, in batches.
 
-An outcome is kept until the database has taken it: through lost connections, lost answers to COMMIT, a row somebody
-holds, or a row whose text the database refuses. An outcome whose row has moved on is kept as a late result. Successes,
-which most are, go as one statement of their own; what that could not settle goes with the rest, one transaction a batch.
+An outcome is kept until the database has stored it: through lost connections, lost answers to COMMIT, rows that another
+transaction has locked, and rows whose text the database refuses. An outcome whose row has moved on is stored as a late
+result. Plain successes, which are most outcomes, go in one statement of their own; the rest goes in one transaction per
+batch.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ UNSTORABLE = "OUTCOME_UNSTORABLE"
 IDLE = timedelta(seconds=60)
 LOCKED_PAUSE = timedelta(milliseconds=50)
 LOCK_TIMEOUT = timedelta(milliseconds=20)
-"""Of the settler's connection: how long its first try may wait for a row that somebody holds."""
+"""The lock timeout of the settler's connection: how long its first try may wait for a locked row."""
 
 HELD_UP = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
 NO_FAULT_OF_A_ROW = (
@@ -42,13 +43,14 @@ NO_FAULT_OF_A_ROW = (
     asyncpg.PostgresSystemError,
     asyncpg.InvalidTransactionStateError,
 )
-"""The database cannot write for now (a full disk, a stand-by, a cancelled statement): what was to be written is fine."""
+"""Errors that no row has caused: the database cannot write now (full disk, stand-by, cancelled statement)."""
 
 
 class Settlement(NamedTuple):
-    """A decision on a claim. `is_quiet`: its row may be gone in good order (an awaited outcome came another way).
+    """A decision on a claim.
 
-    `origin` names a failed attempt in the log; None for any other.
+    `is_quiet`: the row may be gone without an error, because an awaited outcome arrived in another way. `origin` names
+    a failed attempt in the log; None for any other.
     """
 
     held: Claim
@@ -59,13 +61,13 @@ class Settlement(NamedTuple):
 
 @dataclass(slots=True)
 class Inbox:
-    """The outcomes that wait to be written, and whom to tell of them."""
+    """The outcomes that wait to be written, and the signals of the settlers."""
 
     signals: list[asyncio.Event]
     waiting: list[Settlement] = field(default_factory=list[Settlement])
 
     def put(self, settlements: Iterable[Settlement], batch: int) -> None:
-        """More of them. The first settler is told at once, the others when there is a batch for them."""
+        """Add outcomes. Signal the first settler at once, and the others when a full batch waits."""
         self.waiting += settlements
         self.signals[0].set()
         if len(self.waiting) >= batch:
@@ -73,7 +75,10 @@ class Inbox:
                 signal.set()
 
     def take(self, limit: int) -> list[Settlement]:
-        """The longest waiting, one of each instance: two claims of one instance are told apart by their fences alone."""
+        """Return the outcomes that have waited longest, at most one per instance.
+
+        Two claims of one instance differ only in their fences.
+        """
         first, others = self.waiting[:limit], self.waiting[limit:]
         chosen = {settlement.held.id: settlement for settlement in reversed(first)}
         if len(chosen) < len(first):
@@ -99,9 +104,9 @@ class Settler:
         self.line = line
         self.signal = asyncio.Event()
         self.gated = gated
-        """The jobs whose gates are to be told when a run has ended."""
+        """The jobs whose overlap gates must be told when a run has ended."""
         self.chained: Collection[int] = ()
-        """The jobs that are in workflows, whose runs are to be told as well."""
+        """The jobs that belong to workflows, whose runs must be told as well."""
         self._holdings = holdings
         self._wakeups = wakeups
         self._vitals = vitals
@@ -110,7 +115,10 @@ class Settler:
         self._warmed: Dedicated | None = None
 
     def mate(self, line: StageConnection) -> "Settler":
-        """A second one, on a line of its own, that shares the work: one writes while the other's answer is read."""
+        """Return a second settler that shares the inbox, on its own connection.
+
+        One settler writes while the other reads its answer.
+        """
         mate = Settler(line, self._holdings, self._wakeups, self._vitals, self._settings, self.gated)
         mate.chained = self.chained
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
@@ -119,13 +127,13 @@ class Settler:
         return mate
 
     def submit(self, *settlements: Settlement) -> None:
-        """Take outcomes over; they will be written, however long that takes."""
+        """Accept outcomes. They will be written, however long that takes."""
         if settlements:
             self._holdings.worked([s.held for s in settlements if not isinstance(s.decision, Release)])
             self._inbox.put(settlements, self._settings.settle_batch)
 
     async def step(self, now: datetime) -> datetime:
-        """Writes one batch. What somebody else has locked goes to the back and is tried again soon."""
+        """Write one batch. Outcomes whose rows are locked go to the back and are retried after 50 ms."""
         inbox = self._inbox
         if 0 < len(inbox.waiting) < self._settings.settle_batch:
             await asyncio.sleep(self._settings.settle_wait.total_seconds())
@@ -137,7 +145,7 @@ class Settler:
         try:
             locked = await self._write(await self.line.get(), batch)
         finally:
-            inbox.waiting += locked  # after an error, the whole batch: what was written of it will be recognised
+            inbox.waiting += locked  # after an error, the whole batch: outcomes already written are recognised later
             self._vitals.unsettled = len(inbox.waiting)
         if self.gated:
             self._wakeups.gates_asked({s.held.job_id for s in batch if s.held.job_id in self.gated})
@@ -149,13 +157,13 @@ class Settler:
         return now
 
     async def _warm(self, connection: Dedicated) -> None:
-        """Prepare and plan the common statement while the first claim is under way, so that no outcome waits for it."""
+        """Prepare and plan the common statement during the first claim, so that no outcome waits for it."""
         if self._warmed is not connection:
             await claims.finish_if_running(connection, 0, [])
             self._warmed = connection
 
     async def _write(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
-        """Settles a batch and returns what is locked; a row that the database refuses does not fail the others."""
+        """Settle a batch and return the locked outcomes. A row that the database refuses does not fail the others."""
         left = list(batch)
         try:
             left = await self._finish(connection, batch)
@@ -168,18 +176,21 @@ class Settler:
             if len(batch) == 1:
                 log.error("an outcome cannot be stored", instance=batch[0].held.id, error=repr(error))
                 return await self._settle(connection, [_unstorable(batch[0], error)])
-            log.warning("a row failed its batch; settling singly", rows=len(batch), error=repr(error))
+            log.warning("a row failed its batch; settling the rows one by one", rows=len(batch), error=repr(error))
         return [locked for settlement in batch for locked in await self._write(connection, [settlement])]
 
     async def _write_around(self, connection: Dedicated, batch: list[Settlement]) -> list[Settlement]:
-        """Somebody holds slots (their queue is being changed) or a whole table: the others go on, these come again."""
+        """Settle the outcomes without a permit, and return the others for a later try.
+
+        Another transaction holds permits (their queue is being changed) or a whole table.
+        """
         seated = [settlement for settlement in batch if settlement.held.has_slot]
         if not seated or len(seated) == len(batch):
             return batch
         return seated + await self._write(connection, [s for s in batch if not s.held.has_slot])
 
     async def _finish(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
-        """The plain successes of one node as one statement; whatever that leaves."""
+        """Write the plain successes of one node in one statement. Return the remaining outcomes."""
         node = batch[0].held.node
         plain = [
             (held, decision)
@@ -199,7 +210,7 @@ class Settler:
         return [settlement for settlement in batch if settlement.held.id not in done]
 
     async def _settle(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
-        """One transaction: the decisions, what came too late for its row, and the slots of calls that have ended."""
+        """Write the decisions, the late results and the freed permits of ended calls in one transaction."""
         if not batch:
             return []
         async with connection.transaction():
@@ -213,7 +224,7 @@ class Settler:
         self._vitals.late_results += len(kept)
         self._note([settlement for settlement in batch if settlement.held.id in applied.ids])
         _log_failures([s for s in batch if s.held.id in applied.ids], is_late=False)
-        # Gone, and not kept as late: this very outcome was written before, and the answer to its COMMIT was lost.
+        # Gone, and not kept as late: this outcome was written before, and the answer to its COMMIT was lost.
         _log_failures([s for s in gone if s.held.id not in kept and not s.is_quiet], is_late=False)
         _log_failures([s for s in gone if s.held.id in kept], is_late=True)
         self._holdings.drop([s.held for s in batch if s.held.id not in still])
@@ -236,7 +247,7 @@ class Settler:
 
 
 async def _free_slots(connection: Dedicated, ended: Sequence[Claim]) -> set[int]:
-    """Whatever has become of their rows: the calls have ended."""
+    """Free the permits of ended calls, in any state of their rows. Return the queues that may have room again."""
     freed: set[int] = set()
     for node in {held.node for held in ended}:
         freed |= await queues.free_slots(connection, [(h.id, h.fence) for h in ended if h.node == node], node)
@@ -244,7 +255,7 @@ async def _free_slots(connection: Dedicated, ended: Sequence[Claim]) -> set[int]
 
 
 def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
-    message = f"The database refused what the attempt came to: {type(error).__name__}."
+    message = f"The database refused the outcome of the attempt: {type(error).__name__}."
     return Settlement(settlement.held, Bury(UNSTORABLE, message, ("unrecoverable",)), origin=settlement.origin)
 
 

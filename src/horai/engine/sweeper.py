@@ -1,12 +1,14 @@
-"""Looks behind the claimer's cursors, for what no timer and no wake tells.
+"""The sweeper: the stage that looks for rows behind the claimer's cursors that no timer and no wake announces.
 
-A straggler pass over the last seconds runs every second while there is work, a sweep over everything every half minute,
-every second while this process hears no wakes of others. When a beat says that rows may be new, a look ahead asks every
-place for its next due time: so a row without a wake starts on time as well. All of them only look, on a connection of their own and in slices:
-what they find they tell the dispatcher. The sweep also finds rows that run for this node and that it does not hold (the
-answer to a claim was lost, or a call was cut off) and gives them back, and the other way round: claims in hand whose rows
-have moved on, of which no wake was heard. And it reads the lanes and their limits anew. As it is at the table anyway, it
-takes the gauges of the minute: nobody else comes by while nothing happens.
+A straggler pass over the last seconds runs every second while there is work. A sweep over everything runs every half
+minute, or every second while this process hears no wakes of other processes. When a beat says that rows may be new, a
+look ahead asks every scan for its next due time, so that a row without a wake starts on time as well.
+
+All of them only read, on the sweeper's own connection and in slices, and report their findings to the dispatcher. The
+sweep also gives back rows that run for this node but are not in flight here (the answer to a claim was lost, or a call
+was cut off). Conversely, it reports claims in flight whose rows have moved on without a wake. It reads the lanes and
+their limits again. As it reads the table anyway, it also takes the gauges of the minute: no other stage would while the
+process is idle.
 """
 
 import asyncio
@@ -29,15 +31,15 @@ from horai.engine.settler import Settlement, Settler
 SLICE = 1_000
 PAGE = 100
 REST = 9
-"""A pass is followed by a rest of so many times its length: looking never takes more than a tenth of a core."""
+"""A pass is followed by a rest of this many times its length: passes take at most a tenth of a core."""
 LOOK_REST = 4
-"""The same for looks ahead, which come with a beat at most: no more than a fifth of a core."""
+"""The same for looks ahead, at most one per beat: they take at most a fifth of a core."""
 QUIET_GAUGE = 5 * MINUTE
-"""How long the gauges of a process may stay as they are in which nothing begins."""
+"""The interval between gauges while this process starts no attempt."""
 
 
 class Sweeper:
-    """The stage that looks again."""
+    """The stage that looks for missed rows."""
 
     name = "sweeper"
 
@@ -57,19 +59,19 @@ class Sweeper:
         self._settler = settler
         self._wakeups = wakeups
         self._is_listening = is_listening
-        self._swept_at = bench.clock.now()  # the dispatcher begins with a look at everything
+        self._swept_at = bench.clock.now()  # the dispatcher starts with a full scan
         self._rests_until = 0.0
         self._has_news = False
         self._gauged: datetime | None = None
         self._started_by_then = 0
 
     def hear_news(self) -> None:
-        """Look ahead as soon as the last look allows it: live rows may have been added or moved."""
+        """Look ahead as soon as the last pass allows it: live rows may have been added or moved."""
         self._has_news = True
         self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
-        """Whichever pass is due. Looking whether one is costs nothing, so it does so every second."""
+        """Run the pass that is due. The check costs nothing, so it runs every second."""
         if self._bench.keeper.holds() and not self._dispatcher.is_draining:
             begun = time.monotonic()
             period = self._settings.sweep if self._is_listening() else self._settings.straggler
@@ -90,8 +92,8 @@ class Sweeper:
         return now + self._settings.straggler
 
     async def _look_ahead(self, connection: Dedicated) -> None:
-        """Tell the dispatcher what each place has next. A place in line needs no telling."""
-        self._has_news = False  # before the look: what is added during it is looked for again
+        """Tell the dispatcher the next due time of each scan. Skip scans that are already queued."""
+        self._has_news = False  # before reading: rows added meanwhile cause another look
         try:
             self._dispatcher.learn(await jobs.lanes(connection))
             lanes = self._bench.lanes
@@ -105,7 +107,7 @@ class Sweeper:
             raise
 
     async def _look_for_stragglers(self, since: datetime) -> None:
-        """Passes over what is in line anyway: a sweep looks there."""
+        """Check the scans that are not queued; a sweep checks the queued ones too."""
         places = [place for place in self._bench.lanes.places() if not self._dispatcher.is_ready(place)]
         try:
             await self._pass(await self.line.get(), places, since, None, 1)
@@ -114,7 +116,7 @@ class Sweeper:
             raise
 
     async def _sweep(self, connection: Dedicated) -> None:
-        """Looks at every place, in line or not: one that never runs dry would keep what lies behind its cursor for ever."""
+        """Check every scan, queued or not: a scan that never runs dry would never reach rows behind its cursor."""
         self._dispatcher.learn(await jobs.lanes(connection))
         lanes = self._bench.lanes
         await self._pass(connection, [*lanes.places()], START, self._bench.keeper.incarnation, PAGE)
@@ -135,7 +137,7 @@ class Sweeper:
                 scans = self._tell(found, page)
 
     def _tell(self, found: Sequence[LeftBehind], page: int) -> list[Position]:
-        """Wakes the places where something lies unclaimed; where else the look has to go on."""
+        """Wake the scans that have an unclaimed row. Return the positions from which to continue."""
         ends: dict[Scan, list[LeftBehind]] = {}
         for row in found:
             ends.setdefault(Scan(row.shard, row.lane), []).append(row)
@@ -149,14 +151,17 @@ class Sweeper:
         return further
 
     def _give_back(self, answered: Sequence[LeftBehind], known: frozenset[tuple[int, int]]) -> None:
-        """What runs here of claims whose answer is here, and was not in hand before the look: nobody will ever settle it."""
+        """Release rows that run here, whose claim was answered, but that were not in flight before the read.
+
+        No executor will settle them.
+        """
         for row in answered:
             if (row.held.id, row.held.fence) not in known:
                 self._settler.submit(Settlement(row.held._replace(has_slot=True), Release()))
                 self._bench.vitals.released_claims += 1
 
     async def _tell_ended(self, connection: Dedicated, before: datetime) -> None:
-        """Claims in hand since `before` that are over: whoever still works on them is told, in this process alone."""
+        """Tell this process's executors about claims that are in flight since `before` but have ended."""
         holdings = self._bench.holdings
         known = [held for claim in holdings.known() if (held := holdings.find(*claim)) is not None]
         lasting = [held for held in known if held.claimed_at is not None and held.claimed_at <= before]
@@ -165,7 +170,10 @@ class Sweeper:
                 self._wakeups.hear(OutcomeWake(*claim))
 
     async def _take_gauges(self, connection: Dedicated, minute: datetime) -> None:
-        """Once a minute, however often it sweeps, and seldom while nothing begins here: then little changes, and others look."""
+        """Take the gauges once a minute, or every five minutes while this process starts nothing.
+
+        In a quiet process little changes, and other processes take gauges too.
+        """
         started = self._bench.vitals.started
         pause = MINUTE if started != self._started_by_then else QUIET_GAUGE
         if self._gauged is None or minute >= self._gauged + pause:
@@ -173,11 +181,14 @@ class Sweeper:
             self._gauged, self._started_by_then = minute, started
 
     async def _free_slots(self, connection: Dedicated) -> None:
-        """Slots of ours whose calls have ended. A call that began before its queue had a limit does not know of its own."""
+        """Free permits of this node whose calls have ended.
+
+        A call that began before its queue had a limit does not know its permit.
+        """
         claimer, holdings, node = self._bench.claimer, self._bench.holdings, self._bench.keeper.incarnation
         answered = claimer.answered
         taken = [(i, fence) for _, i, fence in await queues.held_slots(connection, node)]
-        if answered != claimer.begun:  # a claim is under way whose slots we cannot know yet
+        if answered != claimer.begun:  # a claim is under way and its permits are not known yet
             return
         held = {call: holdings.find(*call) for call in taken}
         if adrift := [call for call, claim in held.items() if claim is None]:

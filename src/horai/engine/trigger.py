@@ -1,14 +1,15 @@
-"""Makes the slots of schedules at their time.
+"""The trigger: the stage that makes the slots of schedules at their fire times.
 
-A fire is computed once per distinct schedule and made for all its jobs by one INSERT … SELECT per chunk, in the
-transaction that moves the schedule's cursor: a slot is made once, or the cursor has not moved. The wheel holds the
-fires of the coming minute; it is a cache of the index on `fire_time`, refilled before it runs out.
+The trigger computes a fire once per distinct schedule and makes it for all jobs of the schedule with one INSERT …
+SELECT per chunk, in the transaction that moves the schedule's cursor: either the slot is made once, or the cursor has
+not moved. The wheel holds the fires of the coming minute. It is a cache of the index on `fire_time` and is refilled
+before it runs out.
 
-A schedule that is late goes on at its first slot that is not: of the late ones, one is made on the way, more are left to
-the catcher, and what the misfire policy leaves out is kept as a range.
+A late schedule continues at its first slot that is not late. Of the late slots, the trigger makes a single one itself
+and leaves several to the catch-up; slots that the misfire policy leaves out are recorded as a range.
 
-A node looks after the schedules of its shards. That spares the others the same work and nothing else: two triggers on
-one schedule are kept apart by the lock on its row and by its cursor.
+A node handles the schedules of its shards. The shards only save other nodes the same work: the lock on the schedule's
+row and its cursor keep two triggers on one schedule apart.
 """
 
 import asyncio
@@ -62,18 +63,18 @@ class Trigger:
         self._rezoning = ZoneChange()
 
     def wake(self, schedule_id: int, fire_time: datetime) -> None:
-        """A schedule is new, or awake again; another node's is nothing to us."""
+        """Add a schedule that is new or active again to the wheel. Ignore schedules of other nodes' shards."""
         if schedule_id % SHARDS in self._shards:
             self._wheel.put(schedule_id, to_millis(fire_time))
             self.signal.set()
 
     def reload(self) -> None:
-        """Other shards are ours, or wakes may have been missed: what the wheel holds is told anew by the table."""
+        """Reload the wheel from the table: the shards have changed, or wakes may have been missed."""
         self._is_stale = True
         self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
-        """Makes every slot of our shards that is due."""
+        """Make every due slot of the node's shards."""
         if not self._keeper.holds():
             return now + NOT_TRUSTED_PAUSE
         shards = self._keeper.shards(Duty.trigger)
@@ -100,7 +101,7 @@ class Trigger:
         return min(self._fill_at, next_fire, self._rezoning.next_at or self._fill_at)
 
     def _start_over(self, shards: frozenset[int], now: datetime) -> None:
-        """Forgets every fire; the filling that follows brings the past and the horizon of these shards."""
+        """Clear the wheel. The next fill loads overdue fires and those within the horizon for these shards."""
         self._is_stale = False
         self._shards = shards
         self._wheel = Wheel(TICK, to_millis(now))
@@ -114,8 +115,10 @@ class Trigger:
         self._fill_at = now + self._settings.horizon / 2
 
     async def _fire_readable(self, connection: Dedicated, ids: Sequence[int], now: datetime) -> None:
-        """All at once, or one by one when one of them says nothing here, such as one in a zone that our rules lack: the
-        others do not wait for it, and it is tried again with the next filling.
+        """Fire all schedules together, or one by one if one of them cannot be read here.
+
+        A schedule cannot be read if, for example, our rules lack its zone. The others do not wait for it; it is retried
+        with the next fill.
         """
         try:
             await self._fire(connection, ids, now)
@@ -127,7 +130,10 @@ class Trigger:
                 await self._fire_readable(connection, [schedule_id], now)
 
     async def _fire(self, connection: Dedicated, ids: Sequence[int], now: datetime) -> None:
-        """One transaction: lock, make, advance. A slot by other zone rules is computed anew, and looked at again."""
+        """Lock the schedules, make their slots and advance their cursors in one transaction.
+
+        If a slot was computed by other zone rules, recompute it and check it again.
+        """
         async with connection.transaction():
             held = await schedules.lock_schedules(connection, ids)
             stale = [row.cursor.schedule_id for row in held if row.is_stale and not row.cursor.last_job]
@@ -145,11 +151,11 @@ class Trigger:
         self._follow_up(locked, steps, made.values())
         if any(way.plan.made is not None for way in ways.values()):
             self._wakeups.catchups_asked()
-        if len(held) < len(ids):  # somebody holds the others, or they sleep: the next filling tells
+        if len(held) < len(ids):  # the others are locked or inactive: the next fill shows which
             self._fill_at = min(self._fill_at, now + HELD_PAUSE)
 
     def _advance(self, way: "_Way", made: MadeSlots | None) -> Step:
-        """The cursor's next place: further jobs of this slot, the next slot, or asleep when nobody follows it."""
+        """Return the cursor's step: more jobs of this slot, the next slot, or none if no job follows the schedule."""
         cursor, schedule, now = way.row.cursor, way.row.rhythm.schedule, way.row.now
         if way.slot is None:
             return Step(cursor, schedule, way.plan.goes_on_at, now)
@@ -165,7 +171,7 @@ class Trigger:
         steps: Sequence[Step],
         made: Iterable[MadeSlots],
     ) -> None:
-        """After the commit: the wheel learns the coming fires, the lanes what has become due."""
+        """Put the coming fires into the wheel and wake the lanes of the new slots. Call this after the commit."""
         coming = {schedule_id: row.cursor.fire_time + TICK for schedule_id, row in locked.items() if not row.is_due}
         for step in steps:
             if step.next_fire is not None:
@@ -182,7 +188,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What is done about a schedule that is due: one slot is made, or it only goes on, and late ones are left behind."""
+    """The plan for a due schedule: make one slot or only move the cursor, and leave other late slots behind."""
 
     row: LockedSchedule
     plan: CatchUpPlan
@@ -190,18 +196,18 @@ class _Way:
 
     @property
     def slot_cursor(self) -> ScheduleCursor | None:
-        """The slot to make, and the last job it was made for."""
+        """Return the slot to make, with the last job it was made for."""
         cursor = self.row.cursor
         return None if self.slot is None else ScheduleCursor(cursor.schedule_id, self.slot, cursor.last_job)
 
     @property
     def is_deferred(self) -> bool:
-        """Whether late slots are left to the catcher."""
+        """Return whether late slots are left to the catch-up."""
         return self.slot is None and self.plan.made is not None
 
 
 def _way(row: LockedSchedule) -> _Way:
-    """A slot that was begun is finished, however late."""
+    """Return the plan for a due schedule. A slot that was begun is finished, however late it is."""
     cursor = row.cursor
     if cursor.last_job:
         return _Way(row, CatchUpPlan(cursor.fire_time), cursor.fire_time)
@@ -212,14 +218,14 @@ def _way(row: LockedSchedule) -> _Way:
 
 
 def _following(row: LockedSchedule, slot: datetime) -> datetime | None:
-    """The slot behind one that was made; behind one that was begun by other zone rules, the next on the wall."""
+    """Return the slot after `slot`. If other zone rules began `slot`, return the next one by local time."""
     if row.is_stale and row.mark is not None:
         return next_undone(row.rhythm.schedule, row.mark)
     return next_after(row.rhythm.schedule, slot)
 
 
 async def _leave_behind(connection: Dedicated, way: _Way) -> None:
-    """Late slots that are not made here: deferred, or kept as skipped."""
+    """Defer the late slots that are not made here, or record them as skipped."""
     schedule_id, plan = way.row.cursor.schedule_id, way.plan
     if way.is_deferred and plan.made is not None:
         await catch_ups.defer_slots(connection, schedule_id, plan.made.first, plan.made.last)
@@ -233,7 +239,10 @@ async def _leave_behind(connection: Dedicated, way: _Way) -> None:
 
 
 async def _defer_last_slots(connection: Dedicated, way: _Way, last: datetime) -> None:
-    """Jobs that ended among the late slots: the policy speaks of those that they had, not of the schedule's last."""
+    """Defer late slots of jobs that ended among them.
+
+    For these jobs the policy applies to the slots that they had, not to the schedule's last one.
+    """
     cursor, rhythm = way.row.cursor, way.row.rhythm
     for job in await catch_ups.ended_meanwhile(connection, cursor.schedule_id, cursor.fire_time, last):
         first = next_from(rhythm.schedule, job.first)

@@ -1,9 +1,9 @@
-"""Brings the schedules of a node's shards to the zone rules that the node computes by.
+"""Recomputation of the schedules of a node's shards by the zone rules of this node.
 
-Rules change with the package `tzdata`, so with the start of a process; and nodes of one cluster may differ for the
-time of a deployment. Whoever takes shards therefore looks for cursors that were computed by other rules, and the
-trigger does not make a slot of one before it has been computed anew. Nodes that do this at once, or in turns with
-different rules, are harmless: a cursor is guarded as in the trigger, and by its mark no slot comes twice.
+Rules change with the package `tzdata`, and so only with the start of a process; the nodes of a cluster may differ
+during a deployment. A node that takes shards therefore looks for cursors that were computed by other rules. The trigger
+does not make a slot of such a cursor before it is recomputed. It is harmless if several nodes do this at once, or in
+turns with different rules: a cursor is guarded as in the trigger, and its mark prevents a repeated slot.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,26 +22,26 @@ log = structlog.get_logger(__name__)
 
 BATCH = 500
 HELD_PAUSE = timedelta(seconds=1)
-"""How long after a pass that met locked rows the next one comes."""
+"""The pause after a pass that met locked rows."""
 
 
 class ZoneChange:
-    """A pass over the schedules of some shards, one batch a step: a table of millions keeps no fire waiting."""
+    """A pass over the schedules of some shards, one batch per step: a table of millions delays no fire."""
 
     def __init__(self) -> None:
         self.next_at: datetime | None = None
-        """When it wants its next step; None when every schedule is computed by our rules."""
+        """The time of the next step; None when every schedule is computed by this node's rules."""
         self._behind = 0
         self._is_anything_held = False
         self._moved = 0
 
     def begin(self, now: datetime) -> None:
-        """Shards have been taken: looks at all of their schedules."""
+        """Start a pass over all schedules: shards have been taken."""
         self.next_at = now
         self._behind, self._is_anything_held, self._moved = 0, False, 0
 
     async def step(self, connection: Dedicated, shards: Collection[int], now: datetime) -> dict[int, datetime]:
-        """One batch, where it is time for one: the schedules that have moved, and where they stand."""
+        """Recompute one batch if it is due. Return the next fire of each schedule that has moved."""
         if self.next_at is None or now < self.next_at:
             return {}
         ids = await zone_change.stale_schedules(connection, self._behind, shards, BATCH)
@@ -68,24 +68,29 @@ class ZoneChange:
 
 
 async def rezone_now(connection: Dedicated, ids: Sequence[int]) -> dict[int, datetime]:
-    """For schedules that the caller holds in its transaction: where they stand by our rules, those that ever fire."""
+    """Recompute schedules that the caller has locked. Return the next fire of each one that fires again."""
     return _places(await _move(connection, await zone_change.lock_stale_schedules(connection, ids)))
 
 
 async def _move(connection: Dedicated, stale: Sequence[StaleSchedule]) -> list[Move]:
-    """Writes where each stands; those that were written."""
+    """Write the recomputed cursors. Return those that were written."""
     moves = [move for each in stale if (move := _recomputed(each)) is not None]
     done = await zone_change.rezone_schedules(connection, moves) if moves else set[int]()
     return [move for move in moves if move.cursor.schedule_id in done]
 
 
 def _recomputed(stale: StaleSchedule) -> Move | None:
-    """None for a schedule that says nothing here, such as one in a zone that these rules lack: it is left as it is."""
+    """Return the recomputed cursor, or None for a schedule that cannot be read here, which stays as it is.
+
+    A schedule cannot be read if, for example, these rules lack its zone.
+    """
     try:
         schedule = Rhythm.from_spec(stale.spec).schedule
         return Move(stale.cursor, recomputed(schedule, stale.cursor.fire_time, stale.mark))
     except ValueError as error:
-        log.warning("schedule not computed anew", schedule=stale.cursor.schedule_id, error=str(error), tzdata=version())
+        log.warning(
+            "schedule could not be recomputed", schedule=stale.cursor.schedule_id, error=str(error), tzdata=version()
+        )
         return None
 
 

@@ -1,4 +1,4 @@
-"""Feature: describe what a capability adds to the kernel."""
+"""The `Feature` record: what a capability adds to the kernel."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,14 +12,14 @@ from horai.text.phrase import Phrasebook
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Describe what a capability adds to the kernel. Every field but the name is optional.
+    """A description of what a capability adds to the kernel. Every field but the name is optional.
 
-    Modules are named and imported by the process that needs them: a worker imports no routes, a client no stages.
+    Modules are given by name. Each process imports only those it needs: a worker imports no routes, a client no stages.
     """
 
     name: str
     routes: tuple[str, ...] = ()
-    """Modules with a `router`; a function `prepare(app)`, if there is one, adds what their requests share."""
+    """Modules with a `router`. An optional function `prepare(app)` adds the state that their requests share."""
     stage: str | None = None
     """A module with `stages(parts: StageParts) -> list[Stage]`."""
     executor: str | None = None
@@ -39,7 +39,7 @@ def stages_of(features: Sequence[Feature], parts: Any) -> list[Any]:
 
 @asynccontextmanager
 async def executors_of(features: Sequence[Feature], parts: Any) -> AsyncGenerator[Mapping[str, Any]]:
-    """Open the executors of all features, by handler."""
+    """Open the executors of all features and yield them by handler."""
     async with AsyncExitStack() as stack:
         modules = [each.module(each.executor) for each in features if each.executor is not None]
         yield {module.HANDLER: await stack.enter_async_context(module.executor(parts)) for module in modules}

@@ -1,4 +1,4 @@
-"""What the kernel hands to a feature that builds its stages or its executor."""
+"""The parts that the kernel passes to a feature that builds its stages or its executor."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from horai.operations.job_hooks import JobHooks
 
 
 class OpenLine(Protocol):
-    """Create the connection of a stage."""
+    """A function that creates the connection of a stage."""
 
     def __call__(
         self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT
@@ -26,7 +26,7 @@ class OpenLine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StageParts:
-    """What a stage of a feature is made of."""
+    """The parts from which a feature builds its stages."""
 
     line: OpenLine
     lease: NodeLease
@@ -39,7 +39,7 @@ class StageParts:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorParts:
-    """What an executor of a feature is made of."""
+    """The parts from which a feature builds its executor."""
 
     pool: Pool
     wakeups: Wakeups

@@ -1,4 +1,4 @@
-"""Every phrasebook: the sentences that a translation has to cover."""
+"""All phrasebooks: the sentences that a translation must cover."""
 
 from collections.abc import Iterator
 
@@ -28,6 +28,6 @@ BOOKS: tuple[type[Phrasebook], ...] = (
 
 
 def every_phrase() -> Iterator[Phrasebook]:
-    """Each sentence once."""
+    """Yield each sentence once."""
     for book in BOOKS:
         yield from book

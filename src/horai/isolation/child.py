@@ -1,4 +1,4 @@
-"""One child as the worker sees it: it is given a call, and it answers, dies or is killed."""
+"""One child as the worker sees it: it gets a call, and it answers, dies or is killed."""
 
 import asyncio
 import socket
@@ -36,38 +36,38 @@ log = structlog.get_logger(__name__)
 
 IMPORT_WITHIN = 120.0
 BEGIN_WITHIN = 30.0
-"""Seconds. An idle child that has not begun by then is stuck in something that an earlier function left running."""
+"""Seconds. An idle child that has not begun by then is stuck in work that an earlier function left running."""
 LEAVE_WITHIN = 2.0
 DIE_WITHIN = 5.0
-"""Seconds. What the kernel does not let go of, such as a read from a dead file server, is not waited for any longer."""
+"""Seconds to wait for a killed process. The kernel can hold it longer, such as in a read from a dead file server."""
 LINGER = 1.0
-"""Seconds that the end of the process may come after the end of its connection, or the other way round."""
+"""Seconds allowed between the end of the process and the end of its connection, in either order."""
 
 
 class ChildStartFailed(Exception):
-    """The child cannot run anything, and is dead; the text says why."""
+    """The child could not be started, and is dead. The text gives the reason."""
 
 
 class NeverBegun(Exception):
-    """The child was found dead or stuck, and is dead now; nothing was done of what it was given."""
+    """The child was dead or stuck, and is dead now. It has not begun its call."""
 
 
 class Child:
-    """A process that runs one call at a time. One that did not answer a call itself is dead when the outcome is known."""
+    """A process that runs one call at a time. If it did not answer a call itself, it is dead when `run` returns."""
 
     def __init__(self, life: Lifeline, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._life = life
         self._reader = reader
         self._writer = writer
         self.is_busy = False
-        """It has been given a call and has not answered; so it stays when it dies of it."""
+        """True while the child has an unanswered call. Stays True if the child dies during the call."""
         self.runs = 0
         self.ended = life.ended
         self.ended.add_done_callback(self._hang_up)
 
     @classmethod
     async def start(cls, app: str, environment: Mapping[str, str], warden: Warden) -> Self:
-        """A process that begins to import the app; `ChildStartFailed` when the system does not give one."""
+        """Start a process that imports the app. Raises `ChildStartFailed` if the system cannot start one."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -84,11 +84,11 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Of the process, and of its group."""
+        """The id of the process and of its group."""
         return self._life.pid
 
     async def ready(self) -> None:
-        """Returns when the app is imported; raises `ChildStartFailed` when it cannot be."""
+        """Wait until the app is imported. Raises `ChildStartFailed` if the import fails or takes too long."""
         try:
             async with asyncio.timeout(IMPORT_WITHIN):
                 said = await heard(self._reader)
@@ -105,7 +105,7 @@ class Child:
             raise ChildStartFailed(said.reason if isinstance(said, Unfit) else f"The process {GIBBERISH}.")
 
     async def run(self, call: Call, handler: str, notes: Notes | None) -> Outcome:
-        """What the call came to, its timeout counted from when the function begins. Cancelled, it kills the child."""
+        """Run the call and return its outcome. The timeout starts with the function. Cancellation kills the child."""
         self.is_busy = True
         try:
             await self._begin(call, handler)
@@ -124,16 +124,16 @@ class Child:
         return outcome
 
     def claim_over(self, instance_id: int, fence: int) -> None:
-        """Tells the function; what it does about it is its own business."""
+        """Tell the function that its claim is over. The function decides how to react."""
         self._say(ClaimOver(instance_id, fence))
 
     def kill(self) -> None:
-        """Ends it and all that it has started, whatever it does; nothing more is heard of it."""
+        """Kill the process and its whole group, and close the connection."""
         self._life.kill()
         self._writer.transport.abort()
 
     async def leave(self) -> None:
-        """Lets an idle one end by itself; returns when it is dead."""
+        """Ask an idle child to end, and wait until it is dead. It is killed after `LEAVE_WITHIN` seconds."""
         self._say(Leave())
         await self._end(LEAVE_WITHIN)
 
@@ -160,12 +160,12 @@ class Child:
                     raise Hangup(GIBBERISH)
 
     async def _fate(self, hangup: Hangup) -> str:
-        """How it came to its end. One that hangs up and lives on is not waited for."""
+        """Return how the process ended. If it closed the connection but lives on, kill it after `LINGER` seconds."""
         status = await self._end(LINGER)
         return f"{hangup} and was killed" if status is None else f"ended with {describe(status)}"
 
     async def _end(self, patience: float = 0) -> int | None:
-        """Kills it unless it ends by itself within so many seconds; what it then ended with. It is dead afterwards."""
+        """Kill the process unless it ends by itself within `patience` seconds; return its status if it did."""
         try:
             await asyncio.wait({self.ended}, timeout=patience)
             status = self.ended.result() if self.ended.done() else None
@@ -173,7 +173,7 @@ class Child:
             self.kill()
         await asyncio.wait({self.ended}, timeout=DIE_WITHIN)
         if not self.ended.done():
-            log.error("a process does not end, although it was killed", pid=self.pid)
+            log.error("a killed process does not end", pid=self.pid)
         return status
 
     def _say(self, message: Message) -> None:
@@ -181,7 +181,11 @@ class Child:
             self._writer.write(pack(message))
 
     def _hang_up(self, _ended: "asyncio.Future[int]") -> None:
-        """What was said before the end is still heard; who else might hold the other end of the socket is not."""
+        """Close the connection after the process has ended.
+
+        Messages that the process sent before are still read, for `LINGER` seconds. Another process that holds the other
+        end of the socket is not heard.
+        """
         abort = self._writer.transport.abort
         if self.is_busy:
             asyncio.get_running_loop().call_later(LINGER, abort)

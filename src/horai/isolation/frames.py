@@ -1,4 +1,4 @@
-"""What a worker and its child say to each other: messages with their length before them, and nothing executable."""
+"""The messages between a worker and its child: each has a length prefix, and none is executable."""
 
 from asyncio import IncompleteReadError, StreamReader
 from typing import IO, Any, get_args
@@ -10,10 +10,10 @@ from horai.core.outcome import Outcome
 
 PREFIX = 4
 FRAME_LIMIT = 16 * 1024 * 1024
-"""Bytes. Far above any payload: what claims to be longer is no message of ours."""
+"""Bytes. Far above any payload: a longer frame is not a message of Horai."""
 
 GONE = "closed its connection"
-GIBBERISH = "said what cannot be understood"
+GIBBERISH = "sent a message that cannot be decoded"
 
 _OUTCOMES = {kind.__name__: kind for kind in get_args(Outcome)}
 
@@ -29,59 +29,59 @@ class Unfit(msgspec.Struct, frozen=True, tag=True):
 
 
 class Begin(msgspec.Struct, frozen=True, tag=True):
-    """Worker: run this. A call, but for its target, which is the handler."""
+    """Worker: run this call. Its target is left out: it is the handler."""
 
     handler: str
     fields: dict[str, Any]
 
 
 class Begun(msgspec.Struct, frozen=True, tag=True):
-    """Child: the function begins now. Before this word, nothing was done."""
+    """Child: the function begins now. Before this message, no part of the call has run."""
 
 
 class NoteFrame(msgspec.Struct, frozen=True, tag=True):
-    """Child: what the function tells of itself."""
+    """Child: progress or a message of the function."""
 
     progress: float | None
     message: str | None
 
 
 class CallEnded(msgspec.Struct, frozen=True, tag=True):
-    """Child: what the function came to, by the name of the outcome."""
+    """Child: the outcome of the function; `verb` is the name of its type."""
 
     verb: str
     fields: dict[str, Any]
 
 
 class ClaimOver(msgspec.Struct, frozen=True, tag=True):
-    """Worker: nobody waits for this attempt any more."""
+    """Worker: the claim of this attempt is over."""
 
     instance_id: int
     fence: int
 
 
 class Leave(msgspec.Struct, frozen=True, tag=True):
-    """Worker: end, in your own time."""
+    """Worker: end after the current work."""
 
 
 Message = Ready | Unfit | Begin | Begun | NoteFrame | CallEnded | ClaimOver | Leave
 
 
 class Hangup(Exception):
-    """The other side is gone, or says what cannot be understood."""
+    """The other side closed the connection, or sent a message that cannot be decoded."""
 
 
 _decoder = msgspec.msgpack.Decoder(Message)
 
 
 def pack(message: Message) -> bytes:
-    """The message as it is sent."""
+    """Return the message as bytes, with its length prefix."""
     body = msgspec.msgpack.encode(message)
     return len(body).to_bytes(PREFIX, "big") + body
 
 
 async def heard(stream: StreamReader) -> Message:
-    """The next message; `Hangup` when there is none."""
+    """Return the next message. Raises `Hangup` if the connection ends first."""
     try:
         return _unpack(await stream.readexactly(_size(await stream.readexactly(PREFIX))))
     except (IncompleteReadError, OSError) as error:
@@ -89,7 +89,7 @@ async def heard(stream: StreamReader) -> Message:
 
 
 def read(stream: IO[bytes]) -> Message:
-    """The next message, waited for; `Hangup` when there is none."""
+    """Return the next message; block until it arrives. Raises `Hangup` if the connection ends first."""
     size = _size(stream.read(PREFIX))
     body = stream.read(size)
     if len(body) < size:
@@ -113,23 +113,23 @@ def _unpack(body: bytes) -> Message:
 
 
 def begin(call: Call, handler: str) -> Begin:
-    """The call for the child. It has no deadline there: the worker watches the clock. Nor secrets: they are for HTTP."""
+    """Return the call for the child: without the timeout, which the worker enforces, and secrets, which HTTP needs."""
     return Begin(handler, call._asdict() | {"target": None, "timeout": None, "secrets": ()})
 
 
 def call_of(message: Begin) -> Call:
-    """The call that `begin` was given."""
+    """Return the call that `begin` packed."""
     fields: dict[str, Any] = {**message.fields, "target": WorkerTarget(message.handler), "secrets": ()}
     return Call(**fields)
 
 
 def ended(outcome: Outcome) -> CallEnded:
-    """The outcome for the worker."""
+    """Return the message that carries the outcome to the worker."""
     return CallEnded(type(outcome).__name__, msgspec.to_builtins(outcome))
 
 
 def outcome_of(message: CallEnded) -> Outcome:
-    """The outcome that `ended` was given; `Hangup` for what is none."""
+    """Return the outcome that `ended` packed. Raises `Hangup` if the message is not an outcome."""
     try:
         return msgspec.convert(message.fields, _OUTCOMES[message.verb])
     except (KeyError, msgspec.ValidationError) as error:

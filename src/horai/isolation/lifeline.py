@@ -1,4 +1,4 @@
-"""The process of a child: how it is started, how its whole group is ended, and how it came to its end."""
+"""The process of a child: its start, the end of its whole group, and its exit status."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from horai.i
 
 
 class Lifeline:
-    """A running process that leads its own session. A thread waits for its end, kills what it left, and tells."""
+    """A process that leads its own session. A thread waits for its end, kills its group and sets `ended`."""
 
     def __init__(self, app: str, end: socket.socket, environment: Mapping[str, str], warden: Warden) -> None:
         self._warden = warden
@@ -25,7 +25,7 @@ class Lifeline:
         self._is_over = False
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[int] = self._loop.create_future()
-        """Its exit code, or minus the signal that killed it, once its group is killed."""
+        """The exit code, or minus the signal that killed the process. Set after its group is killed."""
         self._process = subprocess.Popen(  # noqa: S603 - ourselves, with the app that the worker was given
             [sys.executable, "-c", PROGRAM, str(end.fileno()), app, json.dumps(sys.path)],
             env={**os.environ, **environment},
@@ -43,13 +43,13 @@ class Lifeline:
             threading.Thread(target=self._attend, name=f"horai-child-{self.pid}", daemon=True).start()
 
     def kill(self) -> None:
-        """SIGKILL for all of its group, at once; nothing when it has ended."""
+        """Send SIGKILL to the whole group. Do nothing if the process has ended."""
         with self._lock:
             if not self._is_over:
                 _kill(self.pid)
 
     def _attend(self) -> None:
-        """The group is killed while its leader is not yet waited for: until then the number is nobody else's."""
+        """Wait for the end of the process, kill its group, then reap it: until then its number is not reused."""
         if hasattr(os, "waitid"):
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
@@ -60,7 +60,7 @@ class Lifeline:
             self._is_over = True
         self._warden.forget(self.pid)
         status = self._process.wait()
-        with suppress(RuntimeError):  # the loop has ended, and so has everyone who would want to know
+        with suppress(RuntimeError):  # the loop has ended, and with it every waiter
             self._loop.call_soon_threadsafe(self._tell, status)
 
     def _tell(self, status: int) -> None:
@@ -69,15 +69,15 @@ class Lifeline:
 
 
 def describe(status: int) -> str:
-    """How a process ended, in words: `exit code 3`, `signal 11 (SIGSEGV)`."""
+    """Return how a process ended, in words: `exit code 3`, `signal 11 (SIGSEGV)`."""
     if status >= 0:
         return f"exit code {status}"
     number = -status
     name = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
-    hint = ": killed, perhaps for want of memory" if number == signal.SIGKILL else ""
+    hint = ": killed, perhaps because memory ran out" if number == signal.SIGKILL else ""
     return f"signal {number} ({name}){hint}"
 
 
 def _kill(group: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # a zombie alone is no group on some systems
+    with suppress(ProcessLookupError, PermissionError):  # on some systems a zombie alone is not a group
         os.killpg(group, signal.SIGKILL)

@@ -1,9 +1,9 @@
-"""The process that kills what a killed worker leaves behind.
+"""The process that kills the process groups that a killed worker leaves behind.
 
-A worker that is killed cannot clean up, and a child whose interpreter is busy in foreign code does not notice that its
-socket has ended; nor does what the child has started. So one small process, which runs nobody's code, knows the process
-groups of all children and reads from a pipe that ends with the worker. This file is also its program: it needs nothing but
-the standard library.
+A worker that is killed cannot clean up. A child whose interpreter is busy in foreign code does not notice that its
+socket has ended, and neither do the processes that the child has started. So one small process, which runs no
+application code, knows the process groups of all children and reads from a pipe that ends with the worker. This file is
+also its program: it needs only the standard library.
 """
 
 import os
@@ -16,7 +16,7 @@ from contextlib import suppress
 
 
 class Warden:
-    """Watches process groups from a process of its own; from any thread. It is started when there is one to watch."""
+    """The worker's side of the orphan killer, usable from any thread. It starts the process with the first group."""
 
     def __init__(self) -> None:
         self._groups: set[int] = set()
@@ -24,20 +24,20 @@ class Warden:
         self._lock = threading.Lock()
 
     def watch(self, group: int) -> None:
-        """The group dies with this process from now on. OSError when that cannot be promised."""
+        """Watch a group: from now on it dies with this process. Raises OSError if that cannot be guaranteed."""
         with self._lock:
             self._groups.add(group)
             if not self._tell(f"+{group}\n"):
                 self._start()
 
     def forget(self, group: int) -> None:
-        """The group is dead. To be told before its leader is waited for, as the number may then be anybody's."""
+        """Stop watching a dead group. Call this before its leader is reaped: after that, its number may be reused."""
         with self._lock:
             self._groups.discard(group)
             self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """Ends the process, which kills what is still watched."""
+        """End the process, which kills the groups that are still watched."""
         with self._lock:
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.close()
@@ -51,12 +51,12 @@ class Warden:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             cwd="/",
-            start_new_session=True,  # Ctrl-C at the terminal, and signals to the worker's group, are not for it
+            start_new_session=True,  # Ctrl-C at the terminal and signals to the worker's group must not reach it
         )
         self._tell("".join(f"+{group}\n" for group in self._groups))
 
     def _tell(self, line: str) -> bool:
-        """Whether there is a warden that hears it."""
+        """Write a line to the process; return whether one runs that reads it."""
         if self._process is None or self._process.stdin is None:
             return False
         try:
@@ -69,7 +69,7 @@ class Warden:
 
 
 def keep_watch(lines: Iterable[str]) -> None:
-    """Returns when the worker is gone and all that it left is killed."""
+    """Read groups until the worker is gone, then kill every group that is left."""
     groups: set[int] = set()
     for line in lines:
         number = int(line[1:])

@@ -1,15 +1,15 @@
-"""When a call that finds no room should come again: when those before it are done, as far as that can be foreseen.
+"""The delay after which a call that finds no room tries again: the estimated time until the calls before it are done.
 
-To send all away for the same time would leave the processes idle until then, and full again a moment later. Pure: `now`
-is a monotonic time in seconds.
+If all calls got the same delay, the processes would be idle until then, and full again a moment later. Pure: `now` is a
+monotonic time in seconds.
 """
 
 from datetime import timedelta
 
 FIRST_GUESS = 0.01
-"""Seconds that a call lasts, before any has ended. Soon corrected, by those that end and by those that do not."""
+"""Seconds that a call is assumed to last before any has ended. Calls that end, or run longer, soon correct it."""
 WEIGHT = 0.1
-"""Of the last call, in what calls are taken to last."""
+"""The weight of the last call in the average duration."""
 SHORTEST = 0.02
 DOUBLINGS = 6
 LONGEST = 60.0
@@ -25,26 +25,27 @@ class RoomOutlook:
         self._begun_at = 0.0
         self._away = 0
         self.present = 0
-        """Calls that run or stand in line."""
+        """Calls that run or wait in line."""
 
     def arrived(self) -> None:
-        """A call has come. When it is alone, those that were sent away are not: others have taken them."""
+        """Count a call that arrives. If it is alone, others have taken the calls that were sent away: forget them."""
         self._away = max(self._away - 1, 0) if self.present else 0
 
     def begun(self, now: float) -> None:
-        """A function has begun."""
+        """Record that a function has begun."""
         self._begun_at = now
 
     def ended(self, now: float, begun_at: float) -> None:
-        """A function has ended."""
+        """Record that a function has ended, and update the average duration."""
         self._ended += 1
         self._lasting += max(WEIGHT, 1 / self._ended) * (now - begun_at - self._lasting)
 
     def turn(self, now: float, ahead: int, attempt: int = 1, *, is_delayed: bool = False) -> timedelta:
-        """How long the call that has just come is sent away, behind `ahead` in line and all that are away already.
+        """Return the delay of a call that has just arrived, behind `ahead` in line and all calls that were sent away.
 
-        When even the latest to begin runs for longer than calls do, they take longer than they did; unless it is known
-        what delays them for once. One that has come often is not sent away for a moment only, whatever is foreseen.
+        If the call that began last already runs longer than the average, its running time is used instead, unless
+        `is_delayed` says that calls are delayed for a known reason. The shortest delay doubles with each `attempt`, so
+        that a call that arrives often is not sent away for a moment only.
         """
         lasting = self._lasting if is_delayed else max(self._lasting, now - self._begun_at)
         seconds = (ahead + self._away + 1) * lasting / self._places

@@ -1,4 +1,4 @@
-"""The children of a worker: who gets one, when another is started, and when one has done its share."""
+"""The children of a worker: their assignment to calls, the start of new ones, and their replacement."""
 
 import asyncio
 import traceback
@@ -26,7 +26,7 @@ LONGEST_PAUSE = timedelta(seconds=30)
 
 
 def pause_after(failures: int) -> timedelta:
-    """How long no child is started after so many failed starts in a row: 0.5 s, 1 s, 2 s, … at most 30 s."""
+    """Return the pause in which no child is started after failed starts in a row: 0.5 s, 1 s, 2 s, … at most 30 s."""
     return min(FIRST_PAUSE * 2 ** min(failures - 1, 10), LONGEST_PAUSE)
 
 
@@ -42,11 +42,11 @@ class _Attempt:
 
 
 class IsolatedFunctions:
-    """Runs functions of `app` ("module:app") in at most `processes` processes, which are started when they are needed.
+    """Runs functions of `app` ("module:app") in at most `processes` processes, each started when it is needed.
 
-    It is the executor of every isolated job. At most `waiting` calls stand in line and the others go back: what is slow
-    here does not fill the worker. A process is replaced after `max_runs` calls.
-    `environment` is added to the worker's own; `is_held` tells whether a claim is still this worker's.
+    It is the executor of every isolated job. At most `waiting` calls wait in line and the others go back, so that slow
+    isolated calls do not fill the worker. A process is replaced after `max_runs` calls.
+    `environment` is added to the worker's own; `is_held` returns whether a claim is still this worker's.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class IsolatedFunctions:
         self._no_start_until = 0.0
         self._is_closed = False
         self.notes: Notes | None = None
-        """Who is told what functions tell of themselves."""
+        """The receiver of the functions' progress and messages."""
 
     async def run(self, call: Call) -> Outcome:
-        """What the call came to; never raises but for cancellation, which kills the process that runs it."""
+        """Run the call and return its outcome. Raises only if cancelled, which kills the process that runs the call."""
         if not isinstance(call.target, WorkerTarget):
             return FailedUnrecoverable("INVALID_TARGET", "the job is called over HTTP, not run by workers")
         handler = call.target.handler
@@ -89,7 +89,7 @@ class IsolatedFunctions:
         self._attempts[call.instance_id, call.fence] = attempt
         try:
             return await self._in_turn(attempt)
-        except Exception as error:  # where only: its text, and the variables of its frames, could hold the payload
+        except Exception as error:  # log only the place: the text and the frames' variables could hold the payload
             name, where = type(error).__name__, "".join(traceback.format_tb(error.__traceback__))
             log.error("an isolated call failed unexpectedly", instance=call.instance_id, error=name, traceback=where)
             return FailedRetryable("EXECUTOR_ERROR", f"Horai failed to make the call ({name}); its log says where")
@@ -97,19 +97,19 @@ class IsolatedFunctions:
             del self._attempts[call.instance_id, call.fence]
 
     def claim_over(self, instance_id: int, fence: int) -> None:
-        """Tells the function of a cancelled or replaced instance; one that has not begun will not."""
+        """Tell the function of a cancelled or replaced instance. A function that has not begun will not begin."""
         if (attempt := self._attempts.get((instance_id, fence))) is not None:
             attempt.is_over = True
             if attempt.child is not None:
                 attempt.child.claim_over(instance_id, fence)
 
     async def close(self) -> None:
-        """Ends all processes, idle ones by themselves and others killed; returns when nothing of them is left."""
+        """End all processes and wait until none is left. Idle ones end by themselves; the others are killed."""
         self._is_closed = True
         self._bulkhead.close()
         for child in self._children.difference(self._idle):
             child.kill()
-        for _ in range(self._processes):  # with every place taken, nobody runs or starts anything any more
+        for _ in range(self._processes):  # with every place taken, no call runs and no process starts
             await self._places.acquire()
         self._idle.clear()
         await asyncio.gather(*(child.leave() for child in self._children), *self._leaving)
@@ -118,7 +118,11 @@ class IsolatedFunctions:
             self._places.release()
 
     async def _in_turn(self, attempt: _Attempt) -> Outcome:
-        """All handlers share the line, and each may have as many under way as there are processes: so they take turns."""
+        """Run the attempt when its handler's turn comes.
+
+        All handlers share one line, and each may have as many calls under way as there are processes: so they take
+        turns.
+        """
         outlook, handler = attempt.outlook, attempt.handler
         outlook.arrived()
         if outlook.present >= self._processes and self._bulkhead.waiting >= self._waiting:
@@ -137,7 +141,7 @@ class IsolatedFunctions:
             outlook.present -= 1
 
     async def _in_some_child(self, attempt: _Attempt) -> Outcome:
-        """Runs it in an idle child; in a fresh one when there is none, or those there were are found dead."""
+        """Run the attempt in an idle child, or in a new one if there is none or the idle ones turn out to be dead."""
         while self._idle and self._is_wanted(attempt):
             with suppress(NeverBegun):
                 return await self._in_child(self._idle.pop(), attempt)
@@ -156,7 +160,7 @@ class IsolatedFunctions:
             return self._start_failed(str(error))
 
     def _is_wanted(self, attempt: _Attempt) -> bool:
-        """Asked before each begin: it has stood in line, or waited for an import, and much may have happened."""
+        """Return whether the attempt may still begin. Checked after each wait in line or for an import."""
         return not self._is_closed and not attempt.is_over and self._is_held(attempt.call)
 
     async def _in_child(self, child: Child, attempt: _Attempt) -> Outcome:
@@ -199,17 +203,17 @@ class IsolatedFunctions:
     def _forget(self, child: Child) -> None:
         self._children.discard(child)
         if child in self._idle:
-            log.warning("an idle process of functions has ended", pid=child.pid, status=child.ended.result())
+            log.warning("an idle process for isolated functions has ended", pid=child.pid, status=child.ended.result())
             self._idle.remove(child)
 
     def _start_failed(self, reason: str) -> Outcome:
-        """The instance that asked for the process is told why there is none; those that ask too soon after it go back."""
+        """Fail the attempt that needed the process, with the reason. Attempts that need one in the pause go back."""
         if self._is_closed:
             return NotSent()
         self._failures += 1
         pause = pause_after(self._failures)
         self._no_start_until = _now() + pause.total_seconds()
-        log.error("a process of functions cannot be started", app=self._app, reason=reason, pause=str(pause))
+        log.error("a process for isolated functions cannot be started", app=self._app, reason=reason, pause=str(pause))
         return FailedRetryable(PROCESS_DIED, clean_text(reason))
 
 

@@ -1,4 +1,4 @@
-"""What the child says to its worker, from any thread: answers, and what a function tells of itself, in moderation."""
+"""The messages of a child to its worker, from any thread: answers, and rate-limited notes of the function."""
 
 import asyncio
 import os
@@ -11,10 +11,10 @@ from horai.core.calls import Call
 from horai.isolation.frames import CallEnded, Message, NoteFrame, pack
 
 PAUSE = 0.05
-"""Seconds between two reports of progress alone. The last one always arrives."""
+"""Seconds between two reports of progress without a message. The last one always arrives."""
 MESSAGE_LIMIT = 4_096
 MESSAGES_LIMIT = 2_000
-"""Of one attempt. The worker keeps fewer: what is beyond would only keep it busy."""
+"""Messages of one attempt. The worker keeps fewer: more would only keep it busy."""
 
 
 class LogLine:
@@ -28,19 +28,19 @@ class LogLine:
         self.is_cut = False
 
     def send(self, message: Message) -> None:
-        """Waits for the worker where it is slow to listen."""
+        """Send a message. Blocks while the worker is slow to read."""
         with self._lock:
             self._connection.sendall(pack(message))
 
     def cut(self) -> None:
-        """In a copy of the process: whatever it says is not heard."""
+        """Close the socket in a forked copy of the process, which must not send messages."""
         self.is_cut = True
         with suppress(OSError):
             os.close(self._connection.detach())
 
 
 class Reports:
-    """The notes of the attempt under way. Messages go at once: the last words before a crash are worth most."""
+    """The notes of the running attempt. Messages are sent at once: the last ones before a crash matter most."""
 
     def __init__(self, line: LogLine, loop: asyncio.AbstractEventLoop) -> None:
         self._line = line
@@ -52,20 +52,20 @@ class Reports:
         self._latest: float | None = None
 
     def begin(self, call: Call) -> None:
-        """Notes of this attempt pass, and of no other: what an earlier function left running may still write some."""
+        """Accept notes of this attempt only: code that an earlier function left running may still write some."""
         with self._lock:
             self._call, self._messages, self._told_at, self._latest = call, 0, 0.0, None
 
     def end(self, answer: CallEnded) -> None:
-        """The answer comes after all notes."""
+        """Send the answer, after all notes."""
         with self._lock:
             self._flush()
             self._call = None
             self._line.send(answer)
 
     def note(self, call: Call, progress: float | None, message: str | None) -> None:
-        """Leaves a note."""
-        if self._line.is_cut:  # the lock was copied too, perhaps while somebody held it
+        """Send a note of the running attempt. Notes of other attempts are dropped."""
+        if self._line.is_cut:  # the fork copied the lock too, perhaps while another thread held it
             return
         with self._lock:
             if self._call is not call:
@@ -96,5 +96,5 @@ class Reports:
 
 
 def writable(message: str) -> str:
-    """What of it can be sent: text, not too long, without half a surrogate pair."""
+    """Return the text that can be sent: at most `MESSAGE_LIMIT` characters, without lone surrogates."""
     return str(message)[:MESSAGE_LIMIT].encode("utf-8", "replace").decode()

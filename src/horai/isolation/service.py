@@ -1,7 +1,7 @@
-"""What runs in the child: it imports the app, then serves one call after the other until it is told to leave.
+"""The program of the child: it imports the app, then serves calls one by one until the worker tells it to leave.
 
-The functions have stdout, stderr and the main loop to themselves. The worker is heard by a thread, so that it is heard
-while a function blocks the loop; when it is gone, there is nobody to work for, and the process group ends.
+The functions have stdout, stderr and the main loop to themselves. A thread reads the worker's messages, so that they
+arrive while a function blocks the loop. When the worker is gone, the thread kills the process group.
 """
 
 import asyncio
@@ -48,14 +48,14 @@ OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
 def main() -> None:
-    """The life of a child. Its arguments are the number of its socket, and the app."""
+    """Run a child. Its arguments are the file descriptor of its socket, and the app."""
     line = LogLine(socket.socket(fileno=int(sys.argv[1])))
-    os.register_at_fork(after_in_child=line.cut)  # a copy that a function makes of this process has no say
+    os.register_at_fork(after_in_child=line.cut)  # a copy forked by a function must not send messages
     faulthandler.enable()
-    with suppress(AttributeError):  # where there is no stdout
-        cast("io.TextIOWrapper", sys.stdout).reconfigure(line_buffering=True)  # it must not be lost with the process
+    with suppress(AttributeError):  # if there is no stdout
+        cast("io.TextIOWrapper", sys.stdout).reconfigure(line_buffering=True)  # keep the output if the process dies
     with suppress(OSError):
-        OOM_SCORE.write_text("1000")  # when memory runs out, this process goes first, and not the worker
+        OOM_SCORE.write_text("1000")  # when memory runs out, the kernel kills this process before the worker
     with asyncio.Runner() as runner:
         service = Service(line, runner.get_loop())
         service.start()
@@ -69,17 +69,17 @@ def main() -> None:
 
 
 def load(name: str) -> Horai:
-    """The application called `module:name`."""
+    """Import and return the application called `module:name`."""
     module, _, path = name.partition(":")
     django.set_up()
     found = reduce(getattr, path.split("."), importlib.import_module(module))
     if not isinstance(found, Horai):
-        raise TypeError(f"{name} is no Horai application")
+        raise TypeError(f"{name} is not a Horai application")
     return found
 
 
 class Service:
-    """Hears the worker and runs what it asks for."""
+    """Reads the worker's messages and runs the calls that it sends."""
 
     def __init__(self, line: LogLine, loop: asyncio.AbstractEventLoop) -> None:
         self._line = line
@@ -90,17 +90,17 @@ class Service:
         self._over = (0, 0)
 
     def start(self) -> None:
-        """From now on the process ends with its worker."""
+        """Start the thread that reads messages. From now on the process ends with its worker."""
         threading.Thread(target=self._listen, name="horai-worker", daemon=True).start()
 
     async def serve(self, app: Horai) -> None:
-        """Returns when it is told to leave."""
+        """Serve calls until the worker sends `Leave`."""
         self._line.send(Ready())
         while (asked := await self._calls.get()) is not None:
             call = call_of(asked)
             self._reports.begin(call)
             self._line.send(Begun())
-            self._loop.call_soon(self._claim_over)  # it may have been told before there was an instance to tell
+            self._loop.call_soon(self._claim_over)  # the message may have arrived before the instance existed
             self._reports.end(ended(await self._outcome(app.jobs.get(asked.handler), call)))
         with suppress(Exception):
             await app.close()

@@ -1,1 +1,1 @@
-"""What users may ask for, each in one transaction: the same verbs for REST, the SDK and SQL."""
+"""The operations that users may request, each in one transaction: the same verbs for REST, the SDK and SQL."""

@@ -1,7 +1,7 @@
-"""Cancels of keys, with a version as puts have one: out of order they end the same.
+"""Cancels of keys with a version, like puts: they give the same result in any order.
 
-What a cancel ends bears the cancel's version from then on. Where there is nothing to end yet, the cancel leaves an instance
-that was cancelled at birth: a put that is older, and arrives later, then finds a newer version in the key's past.
+A cancelled instance keeps the cancel's version. If there is nothing to cancel yet, the cancel leaves an instance that
+was cancelled at birth: an older put that arrives later then finds a newer version in the key's history.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ ROUNDS = 100
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """One wish: this key no more."""
+    """A request to cancel one key."""
 
     key: str
     version: int | None = None
@@ -29,7 +29,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class CancelResult:
-    """What became of a cancel: whether it ended or kept away anything, which instance that is, and whom to tell."""
+    """The result of a cancel: whether it ended or prevented an instance, which one, and the wakes to publish."""
 
     took_effect: bool
     instance_id: int | None
@@ -38,7 +38,7 @@ class CancelResult:
 
 
 async def cancel_all(connection: Connection, place: InsertTarget, cancels: Sequence[Cancel]) -> dict[str, CancelResult]:
-    """Decides every cancel in the caller's transaction, by key; each key occurs once."""
+    """Decide every cancel in the caller's transaction. Return the results by key; each key occurs once."""
     done: dict[str, CancelResult] = {}
     waiting = list(cancels)
     for _ in range(ROUNDS):
@@ -48,7 +48,7 @@ async def cancel_all(connection: Connection, place: InsertTarget, cancels: Seque
         done |= await _end(connection, [(live[cancel.key], cancel) for cancel in waiting if cancel.key in live])
         done |= await _keep_away(connection, place, [cancel for cancel in waiting if cancel.key not in live])
         waiting = [cancel for cancel in waiting if cancel.key not in done]
-    raise RuntimeError(f"keys of job {place.job_id} kept changing under {ROUNDS} looks")
+    raise RuntimeError(f"keys of job {place.job_id} kept changing during {ROUNDS} rounds")
 
 
 async def _end(connection: Connection, found: Sequence[tuple[LiveOfKey, Cancel]]) -> dict[str, CancelResult]:
@@ -67,7 +67,10 @@ async def _end(connection: Connection, found: Sequence[tuple[LiveOfKey, Cancel]]
 
 
 async def _keep_away(connection: Connection, place: InsertTarget, cancels: Sequence[Cancel]) -> dict[str, CancelResult]:
-    """Without a version there is nothing to keep away; a key that was taken meanwhile is absent, and decided again."""
+    """Leave cancelled instances for keys without a live one. A cancel without a version has nothing to prevent.
+
+    A key that was taken meanwhile is missing from the result and is decided again.
+    """
     done = {one.key: CancelResult(False, None) for one in cancels if one.version is None}
     versions = {one.key: one.version for one in cancels if one.version is not None}
     if not versions:

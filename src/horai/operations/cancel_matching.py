@@ -1,7 +1,7 @@
-"""Cancels every live instance that matches, in portions, each a transaction of its own.
+"""Bulk cancel of live instances that match a filter, in pages, each in its own transaction.
 
-A crash in between leaves the rest as it was; the same request again cancels what is left. A portion that somebody holds a row
-of is not waited for: its instances are taken one by one, and what is held then stays.
+A crash in between leaves the rest unchanged; the same request again cancels the rest. If a row of the page is locked,
+retry row by row; rows still locked are skipped.
 """
 
 import time
@@ -22,7 +22,7 @@ PORTION = 500
 
 @dataclass(slots=True)
 class CancelSummary:
-    """What came of it. `held`: somebody was at work on them; `more`: there are others that may match."""
+    """The result of a bulk cancel. `held`: locked by another transaction; `more`: further instances may match."""
 
     matched: int = 0
     cancelled: int = 0
@@ -31,9 +31,9 @@ class CancelSummary:
 
 
 async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry_run: bool = False) -> CancelSummary:
-    """Cancels what matches, the newest fire time first, at most `limit`; a dry run counts and writes nothing.
+    """Cancel matching instances, the newest fire time first, at most `limit`. A dry run counts and writes nothing.
 
-    What has begun meanwhile is left alone unless RUNNING is among the states.
+    Instances that have started meanwhile are left alone unless RUNNING is among the states.
     """
     swept, before, ends_at = CancelSummary(), LAST, time.monotonic() + scope.longest
     while True:
@@ -52,7 +52,7 @@ async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry
 
 
 async def page_before(scope: Scope, only: InstanceFilter, before: Position, size: int) -> InstancePage:
-    """The next of those that match, newest fire time first."""
+    """Return the next page of matching instances, newest fire time first."""
     async with acquire(scope.pool) as connection:
         return await instance_lists.list_instances(connection, scope.tenant_id, PageStart(before), size, only)
 

@@ -1,5 +1,7 @@
-"""The slots that a schedule passed without one of its jobs, which was paused, or followed another schedule of the same
-calendar until now: what becomes of them is the job's misfire policy's to say, as after a downtime.
+"""The slots that a schedule passed without one of its jobs.
+
+The job was paused, or followed another schedule of the same calendar until now. The job's misfire policy decides about
+these slots, as after a downtime.
 """
 
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ _MOMENT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class PassedSlots:
-    """A job's slots from `since` on that its schedule will not make: those before `cursor`, which it goes on with."""
+    """A job's slots from `since` on that its schedule will not make: those before `cursor`, where it continues."""
 
     job_id: int
     rhythm: Rhythm
@@ -29,18 +31,21 @@ class PassedSlots:
 
     @property
     def until(self) -> datetime:
-        """The first instant whose slot the schedule makes. A slot that is half made has passed the job or not."""
+        """Return the first instant whose slot the schedule makes for the job.
+
+        A partly made slot has passed the jobs with ids up to the cursor's `last_job`.
+        """
         is_passed = 0 < self.job_id <= self.cursor.last_job
         return self.cursor.fire_time + _MOMENT if is_passed else self.cursor.fire_time
 
 
 def reason_of(cause: Cause, policy: Policy) -> str:
-    """Why slots were left out, in one word for the store."""
+    """Return the code stored as the reason for which slots were skipped."""
     return f"{cause}_{policy.upper()}"
 
 
 async def make_up_for(connection: Connection, passed: PassedSlots, now: datetime, cause: Cause) -> bool:
-    """Leaves out or defers what a schedule passed without the job, by its policy; whether something is to be made."""
+    """Skip or defer the passed slots by the job's misfire policy. Return whether slots were deferred."""
     schedule, misfire = passed.rhythm.schedule, passed.rhythm.misfire
     first = next_from(schedule, passed.since)
     if first is None or first >= passed.until:
@@ -61,7 +66,10 @@ async def make_up_for(connection: Connection, passed: PassedSlots, now: datetime
 
 
 def _plan(passed: PassedSlots, first: datetime, last: datetime, now: datetime) -> CatchUpPlan:
-    """While the schedule itself is late, the one slot of `once` is among those that it still has before it."""
+    """Return the plan for the passed slots.
+
+    While the schedule itself is late, the one slot of `once` is among those that the schedule still has to make.
+    """
     misfire = passed.rhythm.misfire
     if misfire.policy is Policy.once and passed.cursor.fire_time < now - misfire.after:
         return CatchUpPlan(None, None, Stretch(first, last))

@@ -1,9 +1,9 @@
 """Jobs that an application's code declares, applied when it starts.
 
-The code says what a job is, an operator whether it runs: a pause, a resume and their note stay as they are, everything
-else follows the code. Every process of an application declares the same jobs, often many processes at once, and mostly
-nothing has changed: then nothing is written. Each job is written in a transaction of its own, so that a start never
-holds up the trigger; one that is cut short is finished by the next.
+The code defines the job, and the operator decides whether it runs: a pause, a resume and their note stay as they are,
+everything else follows the code. Every process of an application declares the same jobs, often many processes at once,
+and usually nothing has changed: then nothing is written. Each job is written in its own transaction, so that a start
+never holds up the trigger; the next start finishes one that was cut short.
 """
 
 import json
@@ -33,9 +33,9 @@ SECOND_REFUSED = "a job belongs to the first application that declares it"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredJob:
-    """A job as code writes it: its document, with `payloadSchema` where there is one, and its payload as JSON text.
+    """A job as code declares it: its document, with `payloadSchema` if there is one, and its payload as JSON text.
 
-    `status` in it counts when the job is made, never after.
+    `status` in the document applies only when the job is created.
     """
 
     document: Mapping[str, Any]
@@ -44,7 +44,7 @@ class DeclaredJob:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredChanges:
-    """What became of an application's jobs, by name. Those `removed` from the code are there still, untouched."""
+    """The result for an application's jobs, by name. Jobs `removed` from the code still exist, unchanged."""
 
     created: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class DeclaredChanges:
     removed: tuple[str, ...] = ()
 
     def __add__(self, more: "DeclaredChanges") -> "DeclaredChanges":
-        """What became of both."""
+        """Return both results as one."""
         return DeclaredChanges(
             self.created + more.created,
             self.changed + more.changed,
@@ -65,7 +65,7 @@ class DeclaredChanges:
 class Owner:
     """The application that declares jobs. An application without a name owns none of them.
 
-    `formerly` are names that it had before: it takes over the jobs that it declared under them.
+    `formerly` are its previous names: it takes over the jobs that it declared under them.
     """
 
     name: str | None
@@ -94,7 +94,7 @@ class _Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _DesiredJob:
-    """A declared job without a fault. `document` is what will be stored, to the letter."""
+    """A valid declared job. `document` is exactly the document to store."""
 
     owner: "Owner"
     definition: Definition
@@ -107,10 +107,11 @@ class _DesiredJob:
 
 
 async def declare(scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob]) -> DeclaredChanges:
-    """Makes the jobs what the code says; `Invalid` names every fault of every job, and then nothing was written.
+    """Create and change jobs to match the code.
 
-    A job that was deleted is made again: what the code declares is there. One made by hand is taken over when its
-    target is this worker handler. Another application's is not, unless the owner had that name before.
+    Raise `Invalid` with every error of every job, before anything is written. A deleted job is created again, because
+    the code declares it. A job made by hand is taken over if its target is this worker handler. A job of another
+    application is not, unless the owner had that name before.
     """
     owner = owner_of(app)
     wishes = _checked(owner, declared)
@@ -123,7 +124,7 @@ async def declare(scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob
 
 
 async def compare(scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob]) -> DeclaredChanges:
-    """What `declare` would do, without doing it."""
+    """Return the changes that `declare` would make, without making them."""
     owner = owner_of(app)
     wishes = _checked(owner, declared)
     stored, removed = await _look(scope, owner, wishes)
@@ -141,7 +142,7 @@ def _applied(fates: Mapping[str, _Fate], removed: Iterable[str]) -> DeclaredChan
 
 
 def _checked(owner: Owner, declared: Sequence[DeclaredJob]) -> list[_DesiredJob]:
-    """In the order of their names, in which every process writes them."""
+    """Return the valid jobs ordered by name, the order in which every process writes them."""
     if owner.name is not None and (not 0 < len(owner.name) <= NAME_LIMIT or not owner.name.isprintable()):
         raise Invalid.field("application", f"its name is not 1 to {NAME_LIMIT} printable characters")
     wishes: dict[str, _DesiredJob] = {}
@@ -176,7 +177,7 @@ def _wish(owner: Owner, declared: DeclaredJob) -> _DesiredJob:
 
 
 async def _look(scope: Scope, owner: Owner, wishes: Sequence[_DesiredJob]) -> tuple[dict[str, JobRow], list[str]]:
-    """The jobs of these names, and the names of those that the code no longer has; `Invalid` for what cannot be."""
+    """Return the stored jobs by name and the names no longer in the code. Raise `Invalid` on conflicts."""
     names = [wish.name for wish in wishes]
     async with acquire(scope.pool) as connection:
         stored = await jobs.jobs_by_name(connection, scope.tenant_id, names)
@@ -194,7 +195,7 @@ def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
 
 
 def _conflicts(job: JobRow, wish: _DesiredJob) -> list[FieldError]:
-    """Why a job that is there cannot become what is wished."""
+    """Return the errors that keep a stored job from becoming the declared one."""
     owner = job.document.get("declaredBy")
     if not wish.owner.may_declare(owner):
         return [FieldError(job.name, f"is declared by the application {owner!r}, and {SECOND_REFUSED}")]
@@ -221,18 +222,18 @@ def _fate(job: JobRow | None, wish: _DesiredJob) -> _Fate:
 
 
 def _differing(job: JobRow, wish: _DesiredJob) -> list[str]:
-    """The fields in which a stored job is not what is wished; whether it is paused is none of them."""
+    """Return the fields in which the stored job differs from the declared one. The pause status is not compared."""
     fields = sorted({*job.document, *wish.document})
     differing = [field for field in fields if job.document.get(field) != wish.document.get(field)]
     return differing if job.payload == wish.payload else [*differing, "payload"]
 
 
 async def _apply(scope: Scope, wish: _DesiredJob) -> _Fate:
-    """Whoever comes second finds the job as it should be, and writes nothing."""
+    """Write the job. If another process was first, compare again: then usually nothing is written."""
     for left in reversed(range(TRIES)):
         try:
             return await retrying(lambda: _write(scope, wish))
-        except Duplicate:  # another process made it a moment ago: now there is something to compare with
+        except Duplicate:  # another process created it a moment ago: compare with its row
             if left == 0:
                 raise
     raise AssertionError("there is at least one try")

@@ -1,4 +1,4 @@
-"""Instances without a key, by the name of their job: the shortest way in."""
+"""Instances without a key, created by the name of their job: the shortest way to insert one."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,10 @@ from horai.operations.scope import Scope, job_not_found
 
 
 async def enqueue_within(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Claimable]:
-    """One statement for all items, durable when it returns unless a transaction is open. The caller wakes."""
+    """Insert all items in one statement. The caller publishes the wakes.
+
+    The rows are durable when this returns, unless the caller has a transaction open.
+    """
     if len(items) == 1:
         one = await instances.enqueue_one(connection, tenant_id, job, items[0])
         made = [] if one is None else [one]
@@ -29,7 +32,7 @@ async def enqueue_within(connection: Connection, tenant_id: int, job: str, items
 async def enqueue_many(
     scope: Scope, job: str, at: datetime | None, payloads: Iterable[Sequence[str | None]]
 ) -> list[int]:
-    """Instances for batch after batch of payloads, all or none. The next batch is made ready while one is written."""
+    """Insert batch after batch of payloads, all or none. Prepare the next batch while one is written."""
     made: list[MadeInstance | None] = []
     async with transaction(scope.pool) as connection:
         writing: asyncio.Task[MadeInstance | None] | None = None
@@ -38,7 +41,7 @@ async def enqueue_many(
                 if writing is not None:
                     made.append(await writing)
                 writing = asyncio.create_task(instances.enqueue_many(connection, scope.tenant_id, job, at, batch))
-                await asyncio.sleep(0)  # it is under way when the next batch is asked for
+                await asyncio.sleep(0)  # start it before the next batch is prepared
         finally:
             if writing is not None:
                 made.append(await writing)
@@ -51,7 +54,7 @@ async def enqueue_many(
 
 
 async def enqueue_once(scope: Scope, job: str, item: Unkeyed, once: Once) -> tuple[int, bool]:
-    """An instance per idempotency key: its id, and whether this call made it."""
+    """Insert one instance per idempotency key. Return its id, and whether this call created it."""
     woken: list[Claimable] = []
     async with transaction(scope.pool) as connection:
         request = request_keys.request_key(scope, f"enqueue:{job}", once)

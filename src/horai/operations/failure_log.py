@@ -1,9 +1,11 @@
-"""Log failed attempts and dead letters: a warning for each attempt that will be retried, an error for each dead letter.
+"""The log of failed attempts and dead letters: a warning per attempt that will be retried, an error per dead letter.
 
-A line names the job, the instance, the attempt and the trace: the instance's idempotency key, which is the same for all of
-its attempts and is sent to HTTP targets as `Idempotency-Key`. It carries the code and the first line of the message, and a
-function's traceback; no payload, no header, no URL and no body of an answer. A flood is bounded: in one second a process
-writes at most 10 lines per job and 100 in all, for warnings and for errors each, and then one line with the number left out.
+A line names the job, the instance, the attempt and the trace: the instance's idempotency key, which is the same for all
+of its attempts and is sent to HTTP targets as `Idempotency-Key`. It carries the code and the first line of the message,
+and a function's traceback; no payload, no header, no URL and no body of an answer.
+
+The volume is bounded: in one second a process writes at most 10 lines per job and 100 in all, for warnings and for
+errors each, and then one line with the number of lines left out.
 """
 
 import asyncio
@@ -25,11 +27,11 @@ WINDOW = 1.0
 LINES_PER_JOB = 10
 LINES = 100
 JOBS_NAMED = 10
-"""Of the jobs whose lines were left out."""
+"""At most this many of the jobs whose lines were left out are named."""
 
 
 class Origin(NamedTuple):
-    """Where a failure comes from, as the log names it."""
+    """The source of a failure, as the log names it."""
 
     tenant: str
     job: str
@@ -38,7 +40,7 @@ class Origin(NamedTuple):
 
 
 class FailureLog:
-    """Writes the lines of one process."""
+    """The failure lines of one process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -47,7 +49,7 @@ class FailureLog:
         self._left_out: Counter[str] = Counter()
 
     def note(self, origin: Origin, held: Claim, decision: RetryAt | Bury, *, is_late: bool = False) -> None:
-        """Write the line of one failed attempt. `is_late`: its instance has moved on, so the decision does not hold."""
+        """Write the line of one failed attempt. `is_late`: its instance has moved on, so the decision has no effect."""
         is_dead = isinstance(decision, Bury) and not is_late
         if not self._has_room(is_dead, origin):
             return
@@ -82,13 +84,13 @@ class FailureLog:
         return True
 
     def _begin(self) -> None:
-        """Begin a window. A timer ends it: the last lines left out are counted even if no failure follows."""
+        """Begin a window. A timer ends it, so that the last lines left out are counted even if no failure follows."""
         self._written.clear()
         self._ends_at = self._clock() + WINDOW
         asyncio.get_running_loop().call_later(WINDOW, self.flush)
 
     def flush(self) -> None:
-        """Write how many lines were left out since the last such line; nothing without any."""
+        """Write how many lines were left out since the last such line. Write nothing if there were none."""
         if self._left_out:
             jobs = [job for job, _ in self._left_out.most_common(JOBS_NAMED)]
             log.warning("failures left out of the log", suppressed=self._left_out.total(), jobs=jobs)
@@ -96,7 +98,7 @@ class FailureLog:
 
 
 failures = FailureLog()
-"""The one of this process: the bound is on what the process writes."""
+"""The failure log of this process: the bound applies to the whole process."""
 
 
 def trace_of(row: RunningRow) -> str:

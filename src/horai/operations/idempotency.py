@@ -1,8 +1,8 @@
 """A write with an Idempotency-Key: its key, its effect and its answer are one transaction.
 
-The transaction begins with the first statement of the request, and takes the key before anything else. All that the request
-does from then on happens within it: its own transactions become savepoints, and its wakes wait for the commit. So a crash, a
-lost connection or a lost answer to COMMIT leaves all three or none of them, and a repeat finds out which.
+The transaction begins with the first statement of the request, and takes the key first. The rest of the request happens
+within it: its own transactions become savepoints, and its wakes wait for the commit. So a crash, a lost connection or a
+lost answer to COMMIT leaves all three or none of them, and a repeat finds out which.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -22,7 +22,7 @@ from horai.operations.scope import Scope
 from horai.text import Hint, Refused
 
 LONGEST = 2.0
-"""Seconds after which a keyed request stops to take further portions: its locks are held until its end."""
+"""Seconds after which a keyed request takes no further pages: its locks are held until its end."""
 
 
 class RepeatedRequest(Exception):
@@ -34,9 +34,10 @@ class RepeatedRequest(Exception):
 
 
 class Keyed:
-    """The one transaction of a request. On leaving, it is committed, or rolled back if an exception passes by.
+    """The one transaction of a request. It commits on exit, or rolls back after an exception.
 
-    `sent` is called with the first statement: by then the request has been read. None: it writes nothing and needs no key.
+    `sent` is called with the first statement, when the request has been read. It returns None if the request writes
+    nothing and needs no key.
     """
 
     def __init__(self, verb: str, sent: Callable[[], Once | None]) -> None:
@@ -47,7 +48,7 @@ class Keyed:
         self._wakeups: HeldWakeups | None = None
 
     def bind(self, scope: Scope) -> Scope:
-        """The scope of the caller, all of whose statements go into this transaction."""
+        """Return a copy of the caller's scope whose statements all run in this transaction."""
         self._wakeups = HeldWakeups(scope.wakeups)
         lender = _Lender(scope, self)
         return replace(scope, pool=lender.as_pool(), wakeups=self._wakeups, longest=min(LONGEST, scope.longest))
@@ -63,7 +64,7 @@ class Keyed:
             self._wakeups.release()
 
     async def connection(self, scope: Scope) -> "Connection | None":
-        """The connection of the transaction, which is begun if it was not; None for a request that writes nothing."""
+        """Return the transaction's connection, and begin it if needed. Return None if the request writes nothing."""
         if self._open is None and (once := self._sent()) is not None:
             self._open = await self._begin(scope, request_keys.request_key(scope, self._verb, once))
         return None if self._open is None else self._open[0]
@@ -75,14 +76,14 @@ class Keyed:
         return connection, request
 
     async def keep(self, answer: KeptAnswer) -> None:
-        """Store the answer with the key; nothing to do for a request that has taken none."""
+        """Store the answer with the key. Do nothing if the request has taken no key."""
         if self._open is not None:
             connection, request = self._open
             await idempotency.keep_answer(connection, request, answer)
 
 
 class _Lender(Lender):
-    """Stands in for the pool of a scope."""
+    """A stand-in for the pool of a scope that lends the connection of the transaction."""
 
     def __init__(self, scope: Scope, keyed: Keyed) -> None:
         self._scope = scope

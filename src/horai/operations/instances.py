@@ -25,7 +25,7 @@ from horai.text import Hint, Refused, Wrong
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One of a batch: with a key it follows the rules of put, without one it is a new instance; no time means now."""
+    """An item of a batch. With a key it follows the rules of put, without one it is new. No time means now."""
 
     at: datetime | None
     payload: str | None
@@ -33,7 +33,7 @@ class Item:
 
 
 async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[PutDecision, InstanceRow]:
-    """Creates or reschedules the instance of a key."""
+    """Create or reschedule the instance of a key."""
 
     async def attempt() -> PutResult:
         async with transaction(scope.pool) as connection:
@@ -46,7 +46,7 @@ async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[PutDecis
 
 
 async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> list[PutResult]:
-    """All items or none, answered in their order."""
+    """Insert all items or none. Return the results in the order of the items."""
 
     async def attempt() -> list[PutResult]:
         async with transaction(scope.pool) as connection:
@@ -59,7 +59,7 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
 
 
 def publish_wakes(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> None:
-    """After the commit: whoever may claim what was made, and whoever holds what was superseded."""
+    """Wake the claimers of new rows and the holders of superseded claims. Call this after the commit."""
     scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
     for answer in answers:
         if answer.ended:
@@ -79,7 +79,7 @@ def _inserted(woken: Claimable) -> PutResult:
 
 
 async def trigger(scope: Scope, reference: str, payload: str | None, once: Once) -> InstanceRow:
-    """Runs the job now, once per key; refused while nobody would run it."""
+    """Run the job now, once per idempotency key. Raise `DispatcherDown` if no live node or worker can run it."""
     made: Claimable | None = None
     row: InstanceRow | None = None
     async with transaction(scope.pool) as connection:
@@ -97,7 +97,7 @@ async def trigger(scope: Scope, reference: str, payload: str | None, once: Once)
 
 
 async def _runs(connection: Connection, job: JobRow, payload: str | None) -> JobRow:
-    """What is run when a job is: of a refresh job that is a tick, which loads what is due by now."""
+    """Return the job to run. For a refresh job that is its tick job, which loads the entities that are due."""
     ticks = None if job.document.get("refresh") is None else await jobs.ticks_of(connection, job.id)
     if ticks is None:
         return job
@@ -107,7 +107,10 @@ async def _runs(connection: Connection, job: JobRow, payload: str | None) -> Job
 
 
 async def _require_dispatcher(connection: Connection, job: JobRow) -> None:
-    """A function may wait for its worker as long as anybody is there at all; HTTP, and what is Horai's own, needs a node."""
+    """Raise `DispatcherDown` if no process can run the job.
+
+    A function may wait for its worker as long as any node or worker is live; HTTP and built-in jobs need a node.
+    """
     needs_node = job.document["target"]["type"] == "http" or is_builtin(job.document)
     able = {Role.executor} if needs_node else {Role.executor, Role.worker}
     if not any(able.intersection(node.roles) for node in await nodes.live_nodes(connection)):
@@ -119,7 +122,7 @@ async def _require_dispatcher(connection: Connection, job: JobRow) -> None:
 
 
 async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
-    """Cancels the live instance of a key. What it has sent stays sent."""
+    """Cancel the live instance of a key. Requests that it has already sent are not undone."""
     async with transaction(scope.pool) as connection:
         job = await require_job(connection, scope, reference)
         live = (await instances.live_of_keys(connection, job.id, [key])).get(key)
@@ -134,7 +137,7 @@ async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
 
 
 async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
-    """Cancels a live instance; cancelling it again changes nothing, a finished one cannot be cancelled."""
+    """Cancel a live instance. A second cancel changes nothing; a finished instance raises `AlreadyFinal`."""
     async with transaction(scope.pool) as connection:
         await read_one(connection, scope, instance_id)
         cancelled = await instances.cancel_live(connection, [instance_id], CancelReason.USER, running=True)
@@ -149,7 +152,7 @@ async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
 
 
 def tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
-    """After the commit: whoever runs them, and the workflows they were in."""
+    """Tell the holders of the claims and the workflows of the instances. Call this after the commit."""
     for row in cancelled:
         if row.fence is not None:
             scope.wakeups.claim_ended(row.id, row.fence)
@@ -157,13 +160,13 @@ def tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
 
 
 async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:
-    """One instance of this tenant."""
+    """Return one instance of this tenant."""
     async with acquire(scope.pool, Plans.KEPT) as connection:
         return await read_one(connection, scope, instance_id)
 
 
 async def read_one(connection: Connection, scope: Scope, instance_id: int) -> InstanceRow:
-    """One instance of this tenant, over a connection at hand."""
+    """Return one instance of this tenant, using the caller's connection."""
     instance = await instance_queries.instance_by_id(connection, scope.tenant_id, instance_id)
     if instance is None:
         raise NotFound(Refused.NO_INSTANCE(instance=instance_id), Hint.LISTED_AT(path="/api/v1/instances"))
@@ -183,5 +186,5 @@ def _place_of(job: JobRow) -> InsertTarget:
 
 
 async def find_place(connection: Connection, scope: Scope, reference: str) -> InsertTarget:
-    """Where new instances of a job go; the job is held until the caller's transaction ends."""
+    """Return where new instances of a job go. The job stays locked until the caller's transaction ends."""
     return _place_of(await _share(connection, scope, reference))

@@ -1,4 +1,4 @@
-"""JobHooks: what a feature adds to the life of a job, called by the kernel's operations."""
+"""The hooks that a feature adds to the life of a job, called by the kernel's operations."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from horai.db.pool import Connection
 
 @dataclass(frozen=True, slots=True)
 class JobHooks:
-    """Describe what a feature adds to the life of a job. Each hook runs inside the transaction of the operation."""
+    """The hooks of one feature. Each hook runs inside the transaction of the operation."""
 
     may_delete: Callable[[Connection, JobRow], Awaitable[None]] | None = None
     """Raise `Conflict` if the feature still needs the job."""
@@ -18,10 +18,10 @@ class JobHooks:
     """Return the lane of waiting instances that the feature has made for the job, or None if it has made none."""
 
     clear: Callable[[Connection, int, int], Awaitable[int]] | None = None
-    """Delete rows of the feature that belong to a deleted job, at most so many. Return how many were deleted."""
+    """Delete rows of the feature that belong to a deleted job, up to a limit. Return how many were deleted."""
 
     is_clear: Callable[[Connection, int], Awaitable[bool]] | None = None
     """Return whether no row is left for `clear`."""
 
     replaced: Callable[[Connection, Collection[int]], Awaitable[None]] | None = None
-    """Give up the work that these dead instances began: other instances do it again."""
+    """Give up the work that these dead instances began: other instances repeat it."""

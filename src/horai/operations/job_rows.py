@@ -1,4 +1,4 @@
-"""A definition becomes the row of a job, with the slots that follow from it; all in the caller's transaction."""
+"""The row of a job and its slots, written from a definition in the caller's transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class JobDocument:
 async def fresh(
     connection: Connection, tenant_id: int, definition: Definition, written: JobDocument, now: datetime
 ) -> tuple[JobWrite, JoinedSlots]:
-    """What a new job is written as, with the schedule that it follows itself."""
+    """Return the row of a new job and the schedule that it joined."""
     job_schedule.require_a_slot(definition.timing, now)
     joined = await job_schedule.join(connection, definition.own_timing, now)
     write = JobWrite(
@@ -45,7 +45,10 @@ async def fresh(
 async def rewrite(
     connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
 ) -> tuple[JobRow, JoinedSlots]:
-    """Another definition for a job that the caller holds; what it was before decides which of its slots go on."""
+    """Write another definition for a job that the caller has locked.
+
+    The previous definition decides which of the job's slots continue.
+    """
     definition = jobs.definition_of(document)
     now = await nodes.database_time(connection)
     joined, active_from = await job_schedule.rejoin(connection, job, definition, now)
@@ -65,7 +68,7 @@ async def rewrite(
 
 
 def as_is(job: JobRow) -> JobWrite:
-    """What a job is written as that stays what it is."""
+    """Return the row that leaves the job unchanged."""
     return JobWrite(
         job.status,
         job.schedule_id,
@@ -80,6 +83,6 @@ def as_is(job: JobRow) -> JobWrite:
 
 
 async def withdraw(connection: Connection, job: JobRow, reason: str) -> None:
-    """A job is none any more; what waits of it is to be moved after the commit. The secrets of its target are wiped."""
+    """Delete a job and wipe the secrets of its target. The caller moves its waiting rows after the commit."""
     await jobs.delete_job(connection, job.id, {**job.document, "target": shown_target(job.document["target"])})
     await deferred.give_up_catchups(connection, job.id, reason)

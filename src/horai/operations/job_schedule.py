@@ -1,4 +1,4 @@
-"""Which slots a job has when it is written, changed, held or let go on: each is made, to be made, or skipped with a reason."""
+"""The slots of a job that is created, changed, paused or resumed: each is made, deferred, or skipped with a reason."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,19 +24,19 @@ _MOMENT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class JoinedSlots:
-    """A job's schedule, held against the trigger until commit. `is_behind`: late slots of the job are to be made."""
+    """A job's schedule, locked against the trigger until commit. `is_behind`: late slots of the job must be made."""
 
     cursor: ScheduleCursor | None = None
     is_behind: bool = False
 
     @property
     def schedule_id(self) -> int | None:
-        """None when the job follows none."""
+        """Return the id of the schedule, or None if the job follows none."""
         return None if self.cursor is None else self.cursor.schedule_id
 
 
 def announce(scope: Scope, joined: JoinedSlots, woken: list[Claimable]) -> None:
-    """Wakes whoever waits for the new instances, for the schedule's coming fire, and for late slots."""
+    """Wake the claimers of the new instances, the trigger of the schedule, and the catch-up if slots are late."""
     scope.wakeups.announce(woken)
     if joined.cursor is not None:
         scope.wakeups.wake_schedule(joined.cursor.schedule_id, joined.cursor.fire_time)
@@ -45,7 +45,7 @@ def announce(scope: Scope, joined: JoinedSlots, woken: list[Claimable]) -> None:
 
 
 async def join(connection: Connection, timing: Timing, now: datetime) -> JoinedSlots:
-    """The schedule that a job with this timing follows, held until commit: made where it is the first."""
+    """Lock the schedule of a job with this timing until commit, and create it if it is new."""
     next_fire = None if timing.rhythm is None else next_after(timing.rhythm.schedule, now)
     if timing.rhythm is None or next_fire is None:
         return JoinedSlots()
@@ -53,7 +53,7 @@ async def join(connection: Connection, timing: Timing, now: datetime) -> JoinedS
 
 
 def require_a_slot(timing: Timing, now: datetime) -> None:
-    """A schedule that is written has something before it; one that is there may have come to its end."""
+    """Raise `Invalid` if a newly written schedule has no fire ahead. A stored one may have reached its end."""
     if timing.schedule is None or timing.next_after(now) is not None:
         return
     if next_after(timing.schedule, now) is None:
@@ -64,7 +64,7 @@ def require_a_slot(timing: Timing, now: datetime) -> None:
 async def rejoin(
     connection: Connection, job: JobRow, definition: Definition, now: datetime
 ) -> tuple[JoinedSlots, datetime]:
-    """The schedule of a job that is written anew, and from when on its slots count; each of them is accounted for."""
+    """Return the schedule of a changed job, and the time from which its slots count. Account for each slot."""
     before, timing = jobs.definition_of(job.document).own_timing, definition.own_timing
     if before != timing:
         require_a_slot(timing, now)
@@ -83,8 +83,8 @@ async def rejoin(
 async def _change_over(
     connection: Connection, job: JobRow, timing: Timing, left: ScheduleCursor, joined: JoinedSlots, now: datetime
 ) -> tuple[JoinedSlots, datetime]:
-    """From one schedule to another of the same calendar, whose cursors may differ: no slot twice, and none lost."""
-    assert joined.cursor is not None  # noqa: S101 — the caller asked
+    """Move the job to another schedule of the same calendar. Their cursors may differ: repeat and lose no slot."""
+    assert joined.cursor is not None  # noqa: S101 — the caller checked it
     assert timing.rhythm is not None  # noqa: S101
     since = _not_made(job, left)
     passed = PassedSlots(job.id, timing.rhythm, max(since, job.active_from + _MOMENT), joined.cursor)
@@ -95,7 +95,7 @@ async def _change_over(
 async def make_up_for_pause(
     connection: Connection, job: JobRow, timing: Timing, joined: JoinedSlots, now: datetime
 ) -> JoinedSlots:
-    """The slots of a pause that ends: by the misfire policy, as after a downtime."""
+    """Apply the misfire policy to the slots of a pause that ends, as after a downtime."""
     if joined.cursor is None or timing.rhythm is None:
         return joined
     since = max(job.missed_from or job.active_from, job.active_from + _MOMENT)
@@ -104,7 +104,10 @@ async def make_up_for_pause(
 
 
 def decided_until(job: JobRow, joined: JoinedSlots) -> datetime:
-    """From when on its slots count: a schedule that it went over to during a pause may be behind the one that it left."""
+    """Return the time from which the job's slots count.
+
+    A schedule that the job joined during a pause may be behind the one that it left.
+    """
     if job.missed_from is None or joined.cursor is None or joined.cursor.fire_time >= job.missed_from:
         return job.active_from
     return max(job.active_from, job.missed_from - _MOMENT)
@@ -115,12 +118,15 @@ def _resumes(job: JobRow, definition: Definition) -> bool:
 
 
 def missed_from(job: JobRow, cursor: ScheduleCursor | None) -> datetime | None:
-    """From when on a job that is paused misses slots: its schedule, held until commit, may itself be behind."""
+    """Return the time from which a paused job misses slots. Its schedule, locked until commit, may itself be late."""
     if job.status is JobStatus.PAUSED:
         return job.missed_from
     return None if cursor is None else _not_made(job, cursor)
 
 
 def _not_made(job: JobRow, cursor: ScheduleCursor) -> datetime:
-    """The first instant whose slot a schedule has not made for the job; a slot half made has passed it or not."""
+    """Return the first instant whose slot a schedule has not made for the job.
+
+    A partly made slot has passed the jobs with ids up to the cursor's `last_job`.
+    """
     return cursor.fire_time + _MOMENT if 0 < job.id <= cursor.last_job else cursor.fire_time

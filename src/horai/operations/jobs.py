@@ -1,7 +1,7 @@
-"""Creating, changing, pausing, resuming and deleting jobs. What code declares comes through declarations.py.
+"""Operations that create, change, pause, resume and delete jobs. Jobs that code declares go through declarations.py.
 
-Whatever changes when a job fires accounts for each of its slots (slots.py); a refresh job takes the one that makes its
-ticks along (tick_jobs.py).
+An operation that changes when a job fires accounts for each of its slots (job_schedule.py); a refresh job takes its
+tick job along (tick_job.py).
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from horai.text import Hint, Refused
 
 
 async def create_job(scope: Scope, written: JobDocument, once: Once | None = None) -> JobRow:
-    """A new job, with its one instance when it has `at` or `delay`. Durable when it returns."""
+    """Create a job, with its one instance if it has `at` or `delay`. It is durable when this returns."""
     refuse_builtin(written.document)
     definition = checked(written.document)
     if target := written.document.get("target"):
@@ -48,7 +48,10 @@ async def create_job(scope: Scope, written: JobDocument, once: Once | None = Non
 async def add_job(
     connection: Connection, scope: Scope, definition: Definition, written: JobDocument
 ) -> tuple[JobRow, JoinedSlots, list[Claimable]]:
-    """A new job in the caller's transaction; `Duplicate` when its name is taken. Announce it after the commit."""
+    """Create a job in the caller's transaction. Raise `Duplicate` if its name is taken.
+
+    Announce it after the commit.
+    """
     now = await nodes.database_time(connection)
     write, joined = await job_rows.fresh(connection, scope.tenant_id, definition, written, now)
     job = await jobs.insert_job(connection, scope.tenant_id, definition.name, write)
@@ -63,7 +66,7 @@ async def add_job(
 async def _first_instances(
     connection: Connection, job: JobRow, definition: Definition, now: datetime
 ) -> list[Claimable]:
-    """The one instance of `at` and `delay`, and the first of a job that counts from the end of its runs."""
+    """Insert the one instance of `at` or `delay`, or the first one of a job that counts from the end of its runs."""
     if definition.timing.after_finish is not None:
         return (await overlap.open_gates(connection, [job.id])).woken
     at = definition.at if definition.delay is None else now + definition.delay
@@ -81,7 +84,7 @@ async def _name_taken(connection: Connection, scope: Scope, name: str) -> Duplic
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """What a PATCH brings: fields to merge (None takes one away), and a new payload where `sets_payload`."""
+    """The content of a PATCH: fields to merge (None removes one), and a new payload if `sets_payload`."""
 
     fields: Mapping[str, Any]
     payload: str | None = None
@@ -90,7 +93,7 @@ class JobChange:
 
 
 async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
-    """Merges fields into the definition; whoever asked with an old version changes nothing."""
+    """Merge fields into the definition. Raise `PreconditionFailed` if the job's version is not `if_version`."""
     async with transaction(scope.pool) as connection:
         job = await hold_job(connection, scope, reference, change.if_version)
         payload = change.payload if change.sets_payload else job.payload
@@ -112,9 +115,9 @@ async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
 async def rewrite_job(
     connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
 ) -> tuple[JobRow, JoinedSlots]:
-    """Writes another definition for a job that the caller holds; `document` is whole, its status included.
+    """Write another definition for a job that the caller has locked. `document` is complete, including its status.
 
-    Under the same calendar its slots go on where they were; under another one they begin now.
+    Under the same calendar its slots continue where they were; under another one they begin now.
     """
     changed, joined = await job_rows.rewrite(connection, job, document, payload)
     ticked = await tick_job.follow_change(connection, changed)
@@ -122,7 +125,10 @@ async def rewrite_job(
 
 
 async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
-    """No more slots, and what waits is held; what runs is left to finish. Pausing twice changes only the note."""
+    """Pause the job: make no slots and hold waiting instances. Running instances finish.
+
+    A second pause changes only the note.
+    """
     async with transaction(scope.pool) as connection:
         job = await hold_job(connection, scope, reference)
         paused = await pause_held(connection, job, note)
@@ -134,7 +140,7 @@ async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
 
 
 async def pause_held(connection: Connection, job: JobRow, note: str | None) -> JobRow:
-    """Pause a job that the caller holds, in its transaction."""
+    """Pause a job that the caller has locked, in its transaction."""
     cursor = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
     write = replace(
         job_rows.as_is(job), status=JobStatus.PAUSED, note=note, missed_from=job_schedule.missed_from(job, cursor)
@@ -143,7 +149,7 @@ async def pause_held(connection: Connection, job: JobRow, note: str | None) -> J
 
 
 async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
-    """What was held goes on; the slots of the pause follow the misfire policy, as after a downtime."""
+    """Resume the job: release held instances. Slots of the pause follow the misfire policy, as after a downtime."""
     async with transaction(scope.pool) as connection:
         job = await hold_job(connection, scope, reference)
         now = await nodes.database_time(connection)
@@ -159,7 +165,7 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
 async def resume_held(
     connection: Connection, job: JobRow, note: str | None, now: datetime
 ) -> tuple[JobRow, JoinedSlots]:
-    """Resume a job that the caller holds, in its transaction; announce it after the commit."""
+    """Resume a job that the caller has locked, in its transaction. Announce it after the commit."""
     write, joined = job_rows.as_is(job), JoinedSlots()
     if job.status is JobStatus.PAUSED:
         joined = await job_schedule.join(connection, write.timing, now)
@@ -169,7 +175,7 @@ async def resume_held(
 
 
 async def delete_job(scope: Scope, reference: str, if_version: int | None = None) -> None:
-    """Takes the job away: what waits is cancelled, what runs finishes, history stays."""
+    """Delete the job: cancel waiting instances; running ones finish, and history stays."""
     async with transaction(scope.pool) as connection:
         job = await hold_job(connection, scope, reference, if_version)
         await _require_unused(connection, scope, job)
@@ -180,7 +186,7 @@ async def delete_job(scope: Scope, reference: str, if_version: int | None = None
 
 
 async def remove_job(connection: Connection, job: JobRow) -> None:
-    """The same for a job that the caller holds, in its transaction: what waits is to be moved after the commit."""
+    """Delete a job that the caller has locked, in its transaction. Move its waiting rows after the commit."""
     await job_rows.withdraw(connection, job, "JOB_DELETED")
     await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_DELETED", {"name": job.name})
 

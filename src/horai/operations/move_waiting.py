@@ -1,8 +1,8 @@
-"""Moves a job's waiting instances to where the job now wants them; a deleted job's entities go with them.
+"""The move of a job's waiting instances to the lane that the job now uses; a deleted job's entities go with them.
 
-A pause, a resume, another queue or a deletion only marks the job: the rows follow in batches, in short transactions
-that can be broken off anywhere and taken up again by the engine. Until then the dispatcher refuses what it claims of
-a paused or deleted job.
+A pause, a resume, another queue or a deletion only marks the job. The rows follow in batches, in short transactions
+that can stop anywhere and are continued by the engine. Until then the dispatcher refuses the rows of a paused or
+deleted job that it claims.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
 
 
 async def move_waiting_batch(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> list[Claimable]:
-    """Moves or cancels up to `BATCH` × `BATCHES_AT_ONCE` rows, and marks the job when none is left."""
+    """Move or cancel up to `BATCH` × `BATCHES_AT_ONCE` rows, and mark the job when none is left."""
     woken: list[Claimable] = []
     await _relane(connection, relane, hooks, woken)
     return woken
@@ -65,7 +65,7 @@ async def _relane(
 
 
 async def _lanes(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> WaitingLanes:
-    """Return where the rows of a job belong. Rows that a feature has made may have a lane of their own."""
+    """Return the lanes of a job's waiting rows. Rows that a feature has made may have a lane of their own."""
     if relane.lane != 0:
         for hook in hooks:
             if (
@@ -91,7 +91,7 @@ async def _is_gone(connection: Connection, relane: WaitingMove, hooks: Sequence[
 
 
 async def _mark_if(is_done: bool, connection: Connection, relane: WaitingMove) -> bool:
-    """Mark the job as moved. A row that another transaction locked was passed over: then the next round moves it."""
+    """Mark the job as moved if it is done. A row locked by another transaction was skipped: the next round moves it."""
     if is_done:
         await jobs.mark_moved(connection, relane)
     return is_done

@@ -1,7 +1,7 @@
-"""An outcome reported from outside: a target that answered 202 tells later what came of it.
+"""Outcomes reported from outside: a target that answered 202 reports the result later.
 
-The fence is the caller's right to speak: it is the number the target was called with. An old one changes nothing and
-is kept as a late result.
+The fence authorizes the caller: it is the number that the target was called with. An old fence changes nothing, and its
+outcome is kept as a late result.
 """
 
 import random
@@ -22,7 +22,7 @@ from horai.text import Hint, Refused
 
 
 async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Outcome) -> InstanceRow:
-    """Settles the running attempt with this fence; `StaleOutcome` when it has lost its say."""
+    """Settle the running attempt with this fence. Raise `StaleOutcome` if the fence may no longer settle it."""
     async with transaction(scope.pool) as connection:
         held = await claims.running_by_fence(connection, scope.tenant_id, instance_id, fence)
         applied, decision = (SettledRows(), None) if held is None else await _settle(connection, held, outcome)
@@ -38,7 +38,7 @@ async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Ou
 
 
 def _is_repeated(instance: InstanceRow, fence: int, outcome: Outcome) -> bool:
-    """Whether this very report has been heard: its first answer was lost, and it is told the same again."""
+    """Return whether the same report was accepted before: its first answer was lost, so it gets the same one again."""
     match outcome:
         case Succeeded():
             return instance.fence == fence and instance.state is State.SUCCESS
@@ -80,7 +80,7 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
 
 
 def late_result(held: Claim, outcome: Outcome) -> LateResult:
-    """An outcome in the words of an attempt row."""
+    """Return an outcome as the row of a late attempt."""
     match outcome:
         case FailedRetryable(code, message) | FailedUnrecoverable(code, message):
             return LateResult(held, "FAIL", code, message)

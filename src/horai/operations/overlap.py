@@ -1,8 +1,8 @@
-"""Decides on slots that wait for their job: of jobs that do not allow overlap, or that count from the end of a run.
+"""Decisions on slots that wait: of jobs that do not allow overlap, or that count from the end of a run.
 
-The job's row is the gate. Whoever decides holds it, without waiting for it, reads what the job has under way in a later
-statement, and writes the verdict in the same transaction: two deciders never see one job at once, and a run that ends
-meanwhile asks for another decision.
+The job's row is the gate. A decider locks it without waiting, reads the job's instances in a later statement, and
+writes the decision in the same transaction: two deciders never see one job at once, and a run that ends meanwhile asks
+for another decision.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,9 +19,7 @@ from horai.time.overlap import OverlapDecision, Row, decide
 
 @dataclass(slots=True)
 class OpenedGates:
-    """What came of it: rows that may be claimed, claims that were ended, jobs that somebody else held, and jobs whose
-    slots still wait.
-    """
+    """The result: rows to claim, claims that ended, jobs that another transaction held, and jobs with waiting slots."""
 
     woken: list[Claimable] = field(default_factory=list[Claimable])
     ended: list[OutcomeWake] = field(default_factory=list[OutcomeWake])
@@ -30,7 +28,7 @@ class OpenedGates:
 
 
 async def open_gates(connection: Connection, job_ids: Collection[int]) -> OpenedGates:
-    """Decides on what these jobs hold back; a job without a gate is none of ours. Announce it after the commit."""
+    """Decide on the held slots of these jobs, and ignore jobs without a gate. Announce the result after the commit."""
     opened = OpenedGates()
     async with connection.transaction():
         held = await overlap.lock_gates(connection, job_ids)
@@ -63,7 +61,7 @@ def _waits(rows: Sequence[Row], verdict: OverlapDecision) -> bool:
 async def _follow_ends(
     connection: Connection, held: Sequence[Gate], rows: Mapping[int, Sequence[Row]], opened: OpenedGates
 ) -> None:
-    """The slot after the last one, for jobs that have none under way."""
+    """Make the slot after the last one, for jobs that have none under way."""
     idle = [gate for gate in held if not any(row.is_slot for row in rows.get(gate.job_id, ()))]
     if not idle:
         return

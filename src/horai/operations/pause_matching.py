@@ -1,7 +1,7 @@
-"""Pause or resume all jobs that match, in portions of `PORTION`, each in a transaction of its own.
+"""Bulk pause and resume of jobs that match a filter, in pages of `PORTION`, each in its own transaction.
 
-A crash in between leaves the rest as it was; the same request again changes the jobs that are left. A portion of which another
-transaction holds a job is not waited for: its jobs are changed one by one, and those that are still held stay as they are.
+A crash in between leaves the rest unchanged; the same request again changes the remaining jobs. If a job of the page is
+locked, its jobs are changed one by one; jobs still locked are skipped.
 """
 
 import time
@@ -19,12 +19,12 @@ from horai.operations.jobs import pause_held, resume_held
 from horai.operations.scope import Scope, job_not_found
 
 PORTION = 50
-"""Jobs of one transaction. Their schedules do not fire until it commits."""
+"""Jobs per transaction. Their schedules do not fire until it commits."""
 
 
 @dataclass(slots=True)
 class PauseSummary:
-    """`held`: another transaction was changing these jobs; `more`: further jobs may match."""
+    """The result of a bulk change. `held`: locked by another transaction; `more`: further jobs may match."""
 
     matched: int = 0
     changed: int = 0
@@ -42,24 +42,24 @@ class Verb:
 
     @property
     def other(self) -> JobStatus:
-        """The status of the jobs to change."""
+        """Return the status of the jobs to change."""
         return JobStatus.ACTIVE if self.status is JobStatus.PAUSED else JobStatus.PAUSED
 
 
 def pausing(note: str | None) -> Verb:
-    """Pause."""
+    """Return the verb that pauses."""
     return Verb(JobStatus.PAUSED, "JOB_PAUSED", note)
 
 
 def resuming(note: str | None) -> Verb:
-    """Resume."""
+    """Return the verb that resumes."""
     return Verb(JobStatus.ACTIVE, "JOB_RESUMED", note)
 
 
 async def change_matching(
     scope: Scope, verb: Verb, only: JobFilter, limit: int, *, dry_run: bool = False
 ) -> PauseSummary:
-    """Pause or resume the jobs that match and are not yet so, oldest first, at most `limit`; a dry run counts them."""
+    """Change matching jobs that have the other status, oldest first, at most `limit`. A dry run only counts them."""
     await _require_names(scope, only)
     wanted, result = replace(only, status=verb.other), PauseSummary()
     after, ends_at = 0, time.monotonic() + scope.longest
@@ -114,7 +114,7 @@ async def _portion(scope: Scope, verb: Verb, ids: Sequence[int]) -> int:
 
 
 async def _write(connection: Connection, verb: Verb, held: Sequence[JobRow]) -> list[JoinedSlots]:
-    """Write the jobs by schedule, so that two requests wait for schedules in the same order."""
+    """Write the jobs in the order of their schedules, so that two requests wait for schedules in the same order."""
     ordered = sorted(held, key=lambda job: (job.schedule_id or 0, job.id))
     if verb.status is JobStatus.PAUSED:
         for job in ordered:

@@ -1,7 +1,8 @@
 """`put`: create or reschedule the instance of a key, by the rules of seed 000.
 
-All keys of a call are decided under one lock each: what can be moved is moved, what runs is cancelled and replaced,
-what succeeded is left alone. A row that changed between look and write matches nothing, and its key is decided again.
+Each key of a call is decided under one lock: an instance that can be moved is moved, a running one is cancelled and
+replaced, a succeeded one is left alone. A row that changed between read and write matches nothing, and its key is
+decided again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,34 +21,34 @@ ROUNDS = 100
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """One wish: this key, at this time."""
+    """A request to run one key at one time."""
 
     key: str
     at: datetime
     payload: str | None = None
     intent: PutOptions = field(default_factory=PutOptions)
     needs_payload: bool = False
-    """The put may move a live instance, which has its payload, but not create one without."""
+    """The put may move a live instance, which has a payload, but not create one without a payload."""
 
     @property
     def wish(self) -> NewInstance:
-        """As the store takes it."""
+        """Return the put as the row to insert."""
         return NewInstance(self.key, self.at, self.payload, self.intent.version)
 
 
 @dataclass(frozen=True, slots=True)
 class PutResult:
-    """What became of a wish, and of which instance."""
+    """The decision on a put and the instance it concerns."""
 
     verdict: PutDecision
     instance_id: int
     woken: Claimable | None = None
     ended: OutcomeWake | None = None
-    """The claim that was superseded: its holder is to be told after the commit."""
+    """The superseded claim. Its holder must be told after the commit."""
 
 
 async def put_all(connection: Connection, place: InsertTarget, wishes: Sequence[Put]) -> list[PutResult]:
-    """Decides every wish in the caller's transaction; the same key twice is decided twice, in order."""
+    """Decide every put in the caller's transaction. If a key occurs twice, its puts are decided in order."""
     answers: dict[int, PutResult] = {}
     waiting: list[int] = list(range(len(wishes)))
     for _ in range(ROUNDS + len(wishes)):
@@ -57,7 +58,7 @@ async def put_all(connection: Connection, place: InsertTarget, wishes: Sequence[
         decided = await _decide(connection, place, [wishes[index] for index in first_of_key.values()])
         answers |= {first_of_key[key]: answer for key, answer in decided.items()}
         waiting = [index for index in waiting if index not in answers]
-    raise RuntimeError(f"keys of job {place.job_id} kept changing under {ROUNDS} looks")
+    raise RuntimeError(f"keys of job {place.job_id} kept changing during {ROUNDS} rounds")
 
 
 async def _decide(connection: Connection, place: InsertTarget, puts: Sequence[Put]) -> dict[str, PutResult]:
@@ -91,14 +92,17 @@ async def _move(connection: Connection, moves: Sequence[tuple[LiveOfKey, NewInst
 async def _replace(
     connection: Connection, place: InsertTarget, moves: Sequence[tuple[LiveOfKey, NewInstance]]
 ) -> dict[str, PutResult]:
-    """Cancels what runs and inserts its successor, which continues the fence: to a receiver it grows along the unit."""
+    """Cancel running instances and insert their successors.
+
+    A successor continues the fence: for a receiver, the fence of a key only grows.
+    """
     if not moves:
         return {}
     cancelled = await instances.supersede_running(connection, moves)
     successors = [_successor(row, wish) for row, wish in moves if row.id in cancelled]
     made = await instances.insert_keyed(connection, place, successors)
     if len(made) < len(successors):
-        raise RuntimeError("a key was taken while its superseded instance was held")
+        raise RuntimeError("a key was taken while its superseded instance was locked")
     ended = {wish.key: OutcomeWake(row.id, row.fence) for row, wish in moves}
     return {key: PutResult(PutDecision.SUPERSEDED, woken.id, woken, ended[key]) for key, woken in made.items()}
 
@@ -110,7 +114,7 @@ def _successor(row: LiveOfKey, wish: NewInstance) -> NewInstance:
 
 
 async def _insert_fresh(connection: Connection, place: InsertTarget, puts: Sequence[Put]) -> dict[str, PutResult]:
-    """Inserts first and looks into history after: with the key taken, whatever finished before is visible there."""
+    """Insert first and read the history after: with the key taken, all instances that finished before are visible."""
     if not puts:
         return {}
     made = await instances.insert_keyed(connection, place, [put.wish for put in puts])
@@ -131,7 +135,7 @@ async def _insert_fresh(connection: Connection, place: InsertTarget, puts: Seque
 
 
 async def _pasts(connection: Connection, place: InsertTarget, puts: Sequence[Put]) -> dict[str, KeyPast]:
-    """What history knows of keys; which puts repeat their last instances is asked only where versions are equal."""
+    """Return the history of the keys. Check for repeated puts only if the versions are equal."""
     pasts = dict(await instances.past_of_keys(connection, place.job_id, [put.key for put in puts]))
     equal = [put.wish for put in puts if put.intent.version is not None and _version(pasts, put) == put.intent.version]
     for key in await instances.repeated_keys(connection, place.job_id, equal) if equal else ():
@@ -147,5 +151,5 @@ def _fresh_answer(put: Put, made: Claimable, known: KeyPast) -> PutResult:
     if decide_past(known.past, put.intent) is PutDecision.IGNORED and known.last is not None:
         return PutResult(PutDecision.IGNORED, known.last)
     if put.needs_payload and put.payload is None:
-        raise PayloadMissing  # the caller's transaction takes the row back
+        raise PayloadMissing  # the caller's transaction rolls the row back
     return PutResult(PutDecision.INSERTED, made.id, made)

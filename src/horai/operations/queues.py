@@ -1,4 +1,4 @@
-"""Reading and setting queues."""
+"""Operations that read and set queues."""
 
 from horai.core.errors import NotFound
 from horai.core.queue import QueueSettings, checked_name
@@ -10,7 +10,7 @@ from horai.text import Hint, Refused
 
 
 async def read_queue(scope: Scope, name: str) -> QueueRow:
-    """A queue that was set, or that a job is in or has been in."""
+    """Return a queue that was set, or that a job uses or has used."""
     async with acquire(scope.pool) as connection:
         queue = None if "\x00" in name else await queues.find_queue(connection, scope.tenant_id, name)
     if queue is None:
@@ -19,7 +19,7 @@ async def read_queue(scope: Scope, name: str) -> QueueRow:
 
 
 async def set_queue(scope: Scope, name: str, settings: QueueSettings, if_version: int | None = None) -> QueueRow:
-    """Sets all that a queue allows. No claim that is under way, and none that comes, takes more than the new limit."""
+    """Set all limits of a queue. No claim, under way or later, takes more than the new limit."""
     checked_name(name)
 
     async def attempt() -> QueueRow:
@@ -55,7 +55,7 @@ async def _lock(connection: Connection, scope: Scope, name: str, if_version: int
 
 
 def event_of(queue: QueueRow) -> dict[str, object]:
-    """What the event of a change tells."""
+    """Return the data of the event for a changed queue."""
     return {
         "name": queue.name,
         "priority": (queue.settings.priority_in_force).name,

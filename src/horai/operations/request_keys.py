@@ -1,4 +1,4 @@
-"""Requests that must take effect once: the first of a key stands, the others learn what it made."""
+"""Requests that must take effect once: the first request of a key applies, and repeats learn its result."""
 
 import hashlib
 from dataclasses import dataclass
@@ -25,22 +25,22 @@ class Once:
 
 
 def check_request_key(key: str) -> str:
-    """An `Idempotency-Key` as it may be stored; `Invalid` otherwise."""
+    """Return a valid `Idempotency-Key`; raise `Invalid` otherwise."""
     if not 0 < len(key) <= KEY_LIMIT or not key.isprintable() or not key.isascii():
         raise Invalid.field("Idempotency-Key", Wrong.PRINTABLE(most=KEY_LIMIT))
     return key
 
 
 def request_key(scope: Scope, verb: str, once: Once) -> RequestKey:
-    """The stored form of a key; the same key may be used once for each verb and object."""
+    """Return the stored form of a key. The same key may be used once for each verb and object."""
     check_request_key(once.key)
     return RequestKey(scope.tenant_id, verb, once.key, hashlib.sha256(once.body).digest())
 
 
 async def take(connection: Connection, request: RequestKey | None) -> bool:
-    """Whether to go on: True for the first request of its key, and for one that brought none.
+    """Return whether to continue: True for the first request of its key, and for a request without a key.
 
-    Waits for a first request that is in flight, no longer than the connection's lock_timeout, then raises `Conflict`.
+    If the first request is in flight, wait for it, at most the connection's lock_timeout, then raise `Conflict`.
     """
     if request is None:
         return True
@@ -63,13 +63,13 @@ def _too_many_keys() -> RetryLimited:
 
 
 async def bind(connection: Connection, request: RequestKey | None, job_id: int, instance_id: int | None) -> None:
-    """Remembers what the first request made."""
+    """Store what the first request created."""
     if request is not None:
         await idempotency.bind_key(connection, request, job_id, instance_id)
 
 
 def another_body(request: RequestKey) -> Invalid:
-    """What a request is told that uses the key of one that asked for something else."""
+    """Return the error for a key that was used before with another body."""
     return Invalid(
         Refused.KEY_OTHER_BODY(key=request.key),
         Hint.NEW_KEY(),
@@ -77,7 +77,7 @@ def another_body(request: RequestKey) -> Invalid:
 
 
 async def duplicate_of(pool: Pool, request: RequestKey) -> Duplicate | Invalid:
-    """What a repeated request is told: what the first one made, or that it asked for something else."""
+    """Return the error for a repeated request: what the first one created, or that its body was different."""
     async with acquire(pool, Plans.KEPT) as connection:
         first = await idempotency.key_holder(connection, request)
         if first is not None and first.digest != request.digest:

@@ -1,4 +1,4 @@
-"""Who asks, with what at hand, and having read what."""
+"""The scope of a request: its tenant, the resources to serve it, and checks of the versions that it has read."""
 
 from dataclasses import dataclass
 
@@ -16,22 +16,22 @@ LONGEST = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A caller's tenant, and the means to serve it."""
+    """A caller's tenant, and the resources to serve it."""
 
     pool: Pool
     wakeups: Wakeups
     tenant_id: int
     tenant: str
     hooks: tuple[JobHooks, ...]
-    """What features add to the operations on jobs."""
+    """The hooks that features add to the operations on jobs."""
     longest: float = LONGEST
-    """Seconds after which work that is done in portions stops and says that there is more."""
+    """Seconds after which work that is done in pages stops and reports that there is more."""
     sources: frozenset[str] = frozenset()
     """Names of the databases that the operator allows reconcilers to read."""
 
 
 async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:
-    """The tenant's job by id or name; `NotFound` otherwise, also for another tenant's."""
+    """Return the tenant's job by id or name. Raise `NotFound` otherwise, also for another tenant's job."""
     job = None if "\x00" in reference else await jobs.find_job(connection, scope.tenant_id, reference)
     if job is None:
         raise job_not_found(reference)
@@ -39,7 +39,7 @@ async def require_job(connection: Connection, scope: Scope, reference: str) -> J
 
 
 async def hold_job(connection: Connection, scope: Scope, reference: str, if_version: int | None = None) -> JobRow:
-    """The same, held alone for a change of it; whoever has seen another version than `if_version` may not."""
+    """Lock the job for update. Raises `PreconditionFailed` if its version is not `if_version`."""
     found = await require_job(connection, scope, reference)
     job = await jobs.lock_job(connection, found.id)
     if job is None:
@@ -51,12 +51,12 @@ async def hold_job(connection: Connection, scope: Scope, reference: str, if_vers
 
 
 def job_not_found(reference: str) -> NotFound:
-    """One answer for a job that never was, is gone, or is somebody else's."""
+    """Return the same error for a job that never existed, was deleted, or belongs to another tenant."""
     return NotFound(Refused.NO_JOB(name=reference[:128]), Hint.LISTED_AT(path="/api/v1/jobs"))
 
 
 def require_version(what: str, version: int, if_version: int | None) -> None:
-    """`PreconditionFailed` for whoever has read another version of it; None has read none, and does not mind."""
+    """Raise `PreconditionFailed` if the caller has read another version. None skips the check."""
     if if_version is not None and version != if_version:
         raise PreconditionFailed(
             Refused.OTHER_VERSION(what=what, version=version, read=if_version),

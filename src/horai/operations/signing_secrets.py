@@ -1,4 +1,4 @@
-"""Show and rotate the secret that signs a tenant's calls."""
+"""Operations that show and rotate the secret that signs a tenant's calls."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,13 +18,13 @@ MOST_IN_FORCE = 8
 
 
 async def list_secrets(scope: Scope) -> Sequence[SigningSecret]:
-    """The tenant's secrets in force, the newest first."""
+    """Return the tenant's secrets in force, newest first."""
     async with acquire(scope.pool) as connection:
         return await signing_secrets.list_signing_secrets(connection, scope.tenant_id)
 
 
 async def rotate(scope: Scope, expire_old: str | None) -> Sequence[SigningSecret]:
-    """Create a new secret. The others keep signing beside it until `expire_old` (24 h) is over."""
+    """Create a new secret. The others keep signing beside it for `expire_old` (default 24 h)."""
     overlap = _overlap(expire_old)
     async with transaction(scope.pool) as connection:
         await signing_secrets.lock_signing_secrets(connection, scope.tenant_id)

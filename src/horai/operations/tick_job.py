@@ -1,4 +1,4 @@
-"""The job beside a refresh job that makes its ticks: it is made, changed, moved and withdrawn with it, and by nobody else."""
+"""The tick job of a refresh job: it is created, changed, moved and withdrawn only together with the refresh job."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from horai.operations.scope import Scope
 
 
 async def add_ticks(connection: Connection, job: JobRow, now: datetime) -> JoinedSlots:
-    """The job beside a refresh job that follows its schedule: its instances are the ticks."""
+    """Create the tick job that follows the schedule of a refresh job: its instances are the ticks."""
     document = ticks_document({**job.document, "status": job.status.name})
     definition = jobs.definition_of(document)
     write, joined = await job_rows.fresh(connection, job.tenant_id, definition, JobDocument(document, None), now)
@@ -22,7 +22,7 @@ async def add_ticks(connection: Connection, job: JobRow, now: datetime) -> Joine
 
 
 async def follow_change(connection: Connection, job: JobRow) -> JoinedSlots | None:
-    """A job was written anew: what makes its ticks is changed, made or withdrawn with it. None where it has no ticks."""
+    """Change, create or withdraw the tick job of a changed job. Return None if the job has no ticks."""
     ticks = await jobs.lock_ticks(connection, job.id)
     if job.document.get("refresh") is None:
         if ticks is not None:
@@ -35,5 +35,5 @@ async def follow_change(connection: Connection, job: JobRow) -> JoinedSlots | No
 
 
 async def move_both(scope: Scope, job: JobRow, ticks: JobRow | None) -> None:
-    """After the commit: what waits of a job, and of its ticks where it has any, goes where it belongs now."""
+    """Move the waiting rows of a job, and of its tick job if it has one. Call this after the commit."""
     await move_waiting.move_waiting_now(scope, [each.id for each in (job, ticks) if each is not None])

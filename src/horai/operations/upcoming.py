@@ -1,4 +1,4 @@
-"""When jobs fire next, for lists: read from their schedules' cursors, not reckoned anew for each."""
+"""Next fire times of jobs, for lists: read from the cursors of their schedules instead of computed for each job."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -11,14 +11,20 @@ _MOMENT = timedelta(microseconds=1)
 
 
 async def next_fire_times(connection: Connection, jobs: Sequence[JobRow]) -> dict[int, datetime]:
-    """The next fire time of each job by its id; those that are paused, have no schedule, or are at its end have none."""
+    """Return the next fire time of each job by its id.
+
+    Jobs that are paused, have no schedule, or are at the end of it are left out.
+    """
     slots = await next_slots(connection, [job.id for job in jobs])
     fires = {job.id: _fire(job, slots[job.id]) for job in jobs if job.id in slots}
     return {job_id: fire for job_id, fire in fires.items() if fire is not None}
 
 
 def _fire(job: JobRow, slot: datetime) -> datetime | None:
-    """The cursor is shared with other jobs: what it comes to next may be before this one begins, or behind its end."""
+    """Return the job's next fire time, or None after its end.
+
+    The cursor is shared with other jobs: its next slot may be before this job begins, or after its end.
+    """
     timing = definition_of(job.document).timing
     if slot <= job.active_from or (timing.start_at is not None and slot < timing.start_at):
         return timing.next_after(max(slot - _MOMENT, job.active_from))

@@ -1,4 +1,4 @@
-"""Horai: the jobs of an application, and what it is connected to."""
+"""Horai: the jobs and workflows of an application, and its connection to the database."""
 
 import asyncio
 import os
@@ -38,10 +38,10 @@ class Unnamed(Invalid):
 
 
 class Horai:
-    """An application: its jobs by name, and one connection to the database per event loop, opened at first need.
+    """An application: its jobs by name, and one client of the database per event loop, opened on first use.
 
-    Without a `database_url` it is HORAI_DATABASE_URL's, or the embedded database of a running `horai up` in `data_dir`
-    (HORAI_DATA_DIR, or the default place). It never starts a database.
+    Without a `database_url`, it uses the database of HORAI_DATABASE_URL, or the embedded database of a running `horai
+    up` in `data_dir` (HORAI_DATA_DIR, or the default directory). It never starts a database.
 
     `name` is the owner of the jobs that the code declares: no other application on the same database can declare them.
     An application without a name only adds instances of jobs that exist; `horai up --app` on its embedded database runs
@@ -72,17 +72,17 @@ class Horai:
 
     @property
     def jobs(self) -> Mapping[str, Job[Any]]:
-        """Its jobs by name."""
+        """The application's jobs by name."""
         return MappingProxyType(self._jobs)
 
     @property
     def workflows(self) -> Mapping[str, Workflow]:
-        """Its workflows by name."""
+        """The application's workflows by name."""
         return MappingProxyType(self._workflows)
 
     @property
     def place(self) -> DatabaseLocation:
-        """The database it works on."""
+        """The location of the application's database."""
         return choose_database(self._database_url, self._data_dir, os.environ)
 
     @overload
@@ -92,9 +92,9 @@ class Horai:
     @overload
     def job(self, /, **options: Unpack[Options]) -> "_Decorator": ...
     def job(self, function: Callable[..., Any] | None = None, /, **options: Unpack[Options]) -> Any:
-        """Declares a job: `@app.job` or `@app.job(cron="0 9 * * *", timezone="Asia/Shanghai")`.
+        """Declare a job: `@app.job` or `@app.job(cron="0 9 * * *", timezone="Asia/Shanghai")`.
 
-        The function takes nothing, the `Instance`, or (by its annotation) the payload; async or not.
+        The function takes no argument, the `Instance`, or (by its annotation) the payload. It may be async or not.
         """
         if function is None:
             return partial(self._declare, options)
@@ -111,20 +111,20 @@ class Horai:
         return job
 
     def workflow(self, name: str, /, nodes: Sequence[Node], **options: Unpack[Options]) -> Workflow:
-        """Declares a workflow: `app.workflow("nightly", [Node(load), Node(report, after=[load])], cron="0 2 * * *")`.
+        """Declare a workflow: `app.workflow("nightly", [Node(load), Node(report, after=[load])], cron="0 2 * * *")`.
 
-        A node begins once all it comes after have succeeded, with what they returned as `parents` in its payload.
+        A node begins when all nodes in its `after` have succeeded. Its payload has their results as `parents`.
         """
         if name in self._jobs or name in self._workflows:
-            raise Invalid(f"The name {name!r} is declared twice in {self.title}.", "Name one of them otherwise.")
+            raise Invalid(f"The name {name!r} is declared twice in {self.title}.", "Give one of them another name.")
         made = self._workflows[name] = Workflow(self, name, nodes, options)
         return made
 
     def reconcile(self, *, job: Verbs[Any], **options: Unpack[Options]) -> "Callable[[Source], Job[Any]]":
-        """Declares a reconciler: `@app.reconcile(every="5m", job=publish)` over a function that yields `Wanted(key, at)`.
+        """Declare a reconciler: `@app.reconcile(every="5m", job=publish)` on a function that yields `Wanted(key, at)`.
 
-        What the business wants and `publish` has no instance of, live or ended, is created. The function takes nothing; async
-        or not, it yields what is wanted, or returns it.
+        The reconciler creates an instance of `publish` for each wanted key that has none, live or ended. The function
+        takes no argument; async or not, it yields the `Wanted` objects or returns them.
         """
 
         def declare(function: Source) -> Job[Any]:
@@ -138,11 +138,11 @@ class Horai:
         return declare
 
     async def _client_now(self) -> Client:
-        """Asked when it is needed: a test harness lends another."""
+        """Return the current client. Looked up at each call, because a test harness replaces it."""
         return await self.client()
 
     async def client(self) -> Client:
-        """What this event loop is connected with, opened at first need."""
+        """Return the client of this event loop; open it on first use."""
         loop = asyncio.get_running_loop()
         opening = self._clients.get(loop)
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
@@ -150,7 +150,7 @@ class Horai:
         return await asyncio.shield(opening)
 
     async def ended(self, instance_id: int) -> EndedInstance:
-        """Returns when the instance is final."""
+        """Wait until the instance is final and return it."""
         return await (await self.client()).ended(instance_id)
 
     async def standing(self, instance_id: int) -> str:
@@ -158,7 +158,7 @@ class Horai:
         return await (await self.client()).standing(instance_id)
 
     async def declare(self) -> DeclaredChanges:
-        """Makes the jobs in the database what the code says; an operator's pause survives."""
+        """Update the jobs in the database to match the code. An operator's pause is kept."""
         return await self.declare_to((await self.client()).scope)
 
     async def declare_to(self, scope: Scope, *, may_be_unnamed: bool = False) -> DeclaredChanges:
@@ -178,12 +178,12 @@ class Horai:
             raise Unnamed(UNNAMED, NAME_IT)
 
     async def compare_to(self, scope: Scope) -> DeclaredChanges:
-        """What `declare_to` would do, without doing it."""
+        """Return the changes that `declare_to` would make, without making them."""
         applied = await declarations.compare(scope, self._owner, self.declared())
         return applied + await compare_workflows(scope, self._owner, self.declared_workflows(), self._jobs)
 
     async def declare_missing(self, job: Verbs[Any]) -> bool:
-        """Declare a job that the database does not have; return False if it has it. Other jobs are left as they are.
+        """Declare a job that the database does not have; return False if it has it. Other jobs do not change.
 
         Raises `Unnamed` if the job is missing and the application has no name to own it.
         """
@@ -196,21 +196,21 @@ class Horai:
         return True
 
     def declared(self) -> list[DeclaredJob]:
-        """Its jobs, as they are declared."""
+        """Return the application's jobs as they are declared."""
         return [_declared(job) for job in self._jobs.values()]
 
     def declared_workflows(self) -> list[WrittenWorkflow]:
-        """Its workflows, as they are declared."""
+        """Return the application's workflows as they are declared."""
         return [workflow.written for workflow in self._workflows.values()]
 
     async def close(self) -> None:
-        """Lets go of what this event loop is connected with."""
+        """Close the client of this event loop."""
         opening = self._clients.pop(asyncio.get_running_loop(), None)
         if opening is not None:
             await (await opening).close()
 
     def close_sync(self) -> None:
-        """Lets go of what the verbs without `await` are connected with."""
+        """Close the client of the methods without `await`."""
         PORTAL.run(self.close())
 
     async def __aenter__(self) -> Self:
@@ -224,7 +224,7 @@ class Horai:
 
 
 class _Decorator(Protocol):
-    """What `@app.job(…)` is applied with."""
+    """The decorator that `@app.job(…)` returns."""
 
     @overload
     def __call__(self, function: Callable[..., Awaitable[R]], /) -> Job[R]: ...

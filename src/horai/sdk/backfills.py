@@ -1,4 +1,4 @@
-"""`job.backfill(…)`: slots of the past, and what is known of them while they run."""
+"""`job.backfill(…)`: run past slots and follow their progress."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 
 @dataclass(frozen=True, slots=True)
 class BackfillPlan:
-    """What a backfill would run, to the slot, as things are now: `total` of the `slots` of its range."""
+    """The exact result of a dry run at this moment: `total` of the `slots` in the range would run."""
 
     slots: int
     total: int
@@ -30,9 +30,9 @@ class BackfillPlan:
 
 @dataclass(frozen=True, slots=True)
 class BackfillProgress:
-    """How far a backfill is. `total` slots were to be run, `made` of them are, and `running` of these have not ended.
+    """The progress of a backfill: of `total` slots to run, `made` are created, and `running` of these have not ended.
 
-    `rate_per_second` is its pace of late, `eta` when it will be done at that; None where it cannot be told.
+    `rate_per_second` is the recent rate and `eta` the expected end at that rate; each is None when it is not known.
     """
 
     status: BackfillStatus
@@ -48,11 +48,11 @@ class BackfillProgress:
     rate_per_second: float | None
     eta: datetime | None
     is_over: bool
-    """Nothing is left to be made, and nothing of it is under way."""
+    """True when no slot is left to create and no instance of the backfill is under way."""
 
 
 class Backfill:
-    """One backfill, as whoever asked for it sees it. `total`: how many slots it was to run."""
+    """A handle of one backfill. `total` is the number of slots to run."""
 
     __slots__ = ("_scope", "id", "job", "total")
 
@@ -66,25 +66,26 @@ class Backfill:
         return f"<Backfill {self.id} of {self.job!r}>"
 
     async def progress(self) -> BackfillProgress:
-        """How far it is now."""
+        """Return the current progress."""
         return _shown(await backfills.read_backfill(self._scope, int(self.id)))
 
     async def pause(self, note: str | None = None) -> BackfillProgress:
-        """No further slots; those that were made go on."""
+        """Pause the backfill: create no further slots. Instances that exist continue."""
         return _shown(await backfills.pause_backfill(self._scope, int(self.id), note))
 
     async def resume(self, note: str | None = None) -> BackfillProgress:
-        """Goes on where it stopped."""
+        """Resume the backfill where it stopped."""
         return _shown(await backfills.resume_backfill(self._scope, int(self.id), note))
 
     async def cancel(self, note: str | None = None) -> BackfillProgress:
-        """No further slots, and those that wait are cancelled; what runs finishes."""
+        """Cancel the backfill: create no further slots and cancel waiting instances. Running ones finish."""
         return _shown(await backfills.cancel_backfill(self._scope, int(self.id), note))
 
     async def wait(self, timeout: float | str | timedelta | None = None) -> BackfillProgress:
-        """Wait until the backfill has ended and return its progress. Raises TimeoutError with its progress after `timeout`.
+        """Wait until the backfill has ended and return its progress.
 
-        Slots that failed are counted, not raised. One that is paused is waited for.
+        Raises TimeoutError with its progress after `timeout`. Failed slots are counted, not raised. A paused backfill
+        has not ended.
         """
         pause, patience, progress = FIRST_PAUSE, None if timeout is None else seconds_of(timeout), None
         deadline = asyncio.timeout(None if patience is None else patience.total_seconds())
@@ -107,17 +108,17 @@ class Backfill:
 
 
 def wish_of(given: Mapping[str, Any]) -> BackfillRequest:
-    """What the arguments ask for, under the names that REST gives them; `Invalid` names what is wrong."""
+    """Return the request that the arguments describe, under their REST names. Raises `Invalid` with the wrong field."""
     for name in ("from", "to"):
         if (instant := given.get(name)) is not None and instant.tzinfo is None:
             raise Invalid.field(name, "has no UTC offset", "Write datetime(…, tzinfo=UTC).")
     if given["mode"] not in Mode.__members__:
-        raise Invalid.field("mode", f"{given['mode']!r} is no mode", f"Known: {', '.join(Mode.__members__)}.")
+        raise Invalid.field("mode", f"{given['mode']!r} is not a mode", f"Known: {', '.join(Mode.__members__)}.")
     return checked({name: value for name, value in given.items() if value is not None})
 
 
 def plan_of(survey: Survey) -> BackfillPlan:
-    """What a dry run answers."""
+    """Return the plan that a dry run answers."""
     return BackfillPlan(survey.slots, survey.total, survey.first, survey.last)
 
 

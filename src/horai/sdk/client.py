@@ -1,4 +1,4 @@
-"""What a process that adds instances holds: connections, the wakes it sends, and who waits for results."""
+"""The client of a process that adds instances: its connections, the wakes it sends, and the waits for results."""
 
 import asyncio
 import time
@@ -36,12 +36,12 @@ When = datetime | timedelta | None
 
 CONNECTIONS = 10
 CLOCK_TRUSTED_FOR = 60.0
-"""Seconds for which the database's time is told without asking it."""
+"""Seconds for which the client tells the database's time without asking the database."""
 TENANT = "default"
 
 
 class NotMigrated(HoraiError):
-    """The database is not there yet, or of an older version."""
+    """The database has no Horai schema yet, or one of an older version."""
 
     code = "SCH_503_NOT_MIGRATED"
     status = 503
@@ -49,7 +49,7 @@ class NotMigrated(HoraiError):
 
 
 class Client:
-    """The means of one event loop to add instances. Made by `open_client`, ended by `close`."""
+    """The client of one event loop. `open_client` opens it, `close` closes it."""
 
     def __init__(
         self, stack: AsyncExitStack, scope: Scope, clock: DatabaseClock, inserts: EnqueueBatcher, results: Results
@@ -62,27 +62,30 @@ class Client:
         self._results = results
 
     async def enqueue(self, job: str, when: When, payload: str | None) -> int:
-        """The id of one new instance; callers at the same time share a statement."""
+        """Add one instance and return its id. Concurrent callers share a statement."""
         return await self._inserts.add(job, await self._moment(when), payload)
 
     async def enqueue_many(self, job: str, when: When, payloads: Iterable[Sequence[str | None]]) -> list[int]:
-        """All of them or none, batch after batch: their ids, in their order."""
+        """Add all instances or none, batch after batch; return their ids in order."""
         return await enqueues.enqueue_many(self.scope, job, await self._moment(when), payloads)
 
     async def enqueue_once(self, job: str, when: When, payload: str | None, once: Once) -> tuple[int, bool]:
-        """An instance per idempotency key: its id, and whether this call made it."""
+        """Add one instance per idempotency key; return its id and whether this call created it."""
         return await enqueues.enqueue_once(self.scope, job, (await self._moment(when), payload), once)
 
     async def put(
         self, job: str, key: str, when: When, payload: str | None, intent: PutOptions, needs_payload: bool
     ) -> tuple[PutDecision, int]:
-        """Put a key; return the decision and the instance. Raises `PayloadMissing` if a new instance would lack its payload."""
+        """Put a key; return the decision and the instance id.
+
+        Raises `PayloadMissing` if a new instance would lack its payload.
+        """
         put = Put(check_key(key), await self._moment(when) or await self.now(), payload, intent, needs_payload)
         verdict, instance = await instances.put_instance(self.scope, job, put)
         return verdict, instance.id
 
     async def cancel(self, job: str, key: str) -> bool:
-        """Cancels the live instance of a key; False when it has none."""
+        """Cancel the live instance of a key. Return False if it has none."""
         try:
             await instances.cancel_by_key(self.scope, job, check_key(key))
         except NotFound:
@@ -90,7 +93,7 @@ class Client:
         return True
 
     async def trigger(self, job: str, payload: str | None, once: Once) -> tuple[int, bool]:
-        """An instance now, per idempotency key: its id, and whether this call made it."""
+        """Run the job now, once per idempotency key; return the instance id and whether this call created it."""
         try:
             return (await instances.trigger(self.scope, job, payload, once)).id, True
         except Duplicate as first:
@@ -99,19 +102,19 @@ class Client:
             return int(made), False
 
     async def add_entities(self, job: str, items: Mapping[str, str | None]) -> int:
-        """Adds entities with their payloads; how many are new."""
+        """Add entities with their payloads; return how many are new."""
         return await refreshes.add_entities(self.scope, job, items)
 
     async def remove_entity(self, job: str, key: str) -> bool:
-        """Takes an entity away; whether it was one."""
+        """Remove an entity; return whether it existed."""
         return await refreshes.remove_entity(self.scope, job, key)
 
     async def _moment(self, when: When) -> datetime | None:
-        """A delay counts from now, by the database's clock."""
+        """Return the time of an instance. A delay counts from now, by the database's clock."""
         return await self.now() + when if isinstance(when, timedelta) else when
 
     async def now(self) -> datetime:
-        """The database's time, asked for again when the last answer is old."""
+        """Return the database's time. Asks the database again if the last answer is older than `CLOCK_TRUSTED_FOR`."""
         if time.monotonic() > self._asked_at + CLOCK_TRUSTED_FOR:
             async with acquire(self.scope.pool, Plans.KEPT) as connection:
                 self._clock.observe(await nodes.database_time(connection))
@@ -119,7 +122,7 @@ class Client:
         return self._clock.now()
 
     async def ended(self, instance_id: int) -> EndedInstance:
-        """Returns when the instance is final."""
+        """Wait until the instance is final and return it."""
         return await self._results.of(instance_id)
 
     async def standing(self, instance_id: int) -> str:
@@ -133,12 +136,12 @@ class Client:
         return f"it is {row.state.name} in attempt {row.attempt}"
 
     async def close(self) -> None:
-        """Sends the last wakes and lets everything go."""
+        """Send the last wakes and close all connections."""
         await self._stack.aclose()
 
 
 async def open_client(place: DatabaseLocation) -> Client:
-    """Open a client of the database of a place. Raises `NoDatabase` at once if none is named and none runs."""
+    """Open a client of the database. Raises `NoDatabase` at once if none is named and none runs."""
     async with AsyncExitStack() as stack:
         url = require_url(place)
         await _require_migrated(url)
@@ -166,7 +169,7 @@ async def _require_migrated(url: str) -> None:
 
 
 async def tenant_id(pool: Pool) -> int:
-    """The tenant that everybody is who shows no key."""
+    """Return the id of the default tenant, which callers without an API key use."""
     async with acquire(pool) as connection:
         found = await jobs.tenant_id(connection, TENANT)
     if found is None:
@@ -175,17 +178,17 @@ async def tenant_id(pool: Pool) -> int:
 
 
 async def _send_wakes(stack: AsyncExitStack, url: str, wakeups: Wakeups) -> DatabaseClock:
-    """A herald that tells the other processes, until the stack is left; the clock it goes by."""
-    herald, clock = Notifier(StageConnection(url, "horai notifier")), DatabaseClock()
-    clock.observe(await nodes.database_time(await herald.line.get()))
-    wakeups.pass_on_to(herald.tell)
-    sending = asyncio.create_task(loop.run(herald, clock, EngineHealth()), name="horai notifier")
+    """Run a notifier that sends wakes to other processes until the stack is closed; return its clock."""
+    notifier, clock = Notifier(StageConnection(url, "horai notifier")), DatabaseClock()
+    clock.observe(await nodes.database_time(await notifier.line.get()))
+    wakeups.pass_on_to(notifier.tell)
+    sending = asyncio.create_task(loop.run(notifier, clock, EngineHealth()), name="horai notifier")
 
     async def end() -> None:
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-        await herald.flush()
-        await herald.line.close()
+        await notifier.flush()
+        await notifier.line.close()
 
     stack.push_async_callback(end)
     return clock

@@ -1,8 +1,8 @@
-"""Which library reads a type: msgspec wherever it means the same by it, pydantic for the rest.
+"""The library that reads a type: msgspec if both libraries give the type the same meaning, otherwise pydantic.
 
-msgspec is an order of magnitude faster, but passes over what it does not know: pydantic's constraints in `Annotated`,
-validators of pydantic's dataclasses, fields that `__init__` does not take. Those types are found here, however deep.
-Nothing of pydantic is imported for it.
+msgspec is an order of magnitude faster, but ignores constructs that it does not know: pydantic's constraints in
+`Annotated`, validators of pydantic's dataclasses, fields that `__init__` does not take. This module finds those types
+at any depth, without importing pydantic.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ _FIELDS = ("__dataclass_fields__", "__struct_fields__", "__required_keys__", "__
 
 
 def is_pydantics(annotation: object) -> bool:
-    """Whether only pydantic reads all of this type; NameError for a part of it that cannot be resolved."""
+    """Return whether only pydantic reads all of this type. Raises NameError if a part of it cannot be resolved."""
     waiting, seen = [annotation], list[object]()
     while waiting:
         part = waiting.pop()
@@ -58,7 +58,7 @@ def _has_fields(part: type[Any]) -> bool:
 
 
 def _parts(part: object) -> list[Any]:
-    """What a type is made of, one level down."""
+    """Return the types that a type is made of, one level down."""
     for name in ("__supertype__", "__value__"):  # NewType and the `type` statement
         if hasattr(part, name):
             return [getattr(part, name)]

@@ -1,7 +1,7 @@
-"""How the values of one type become JSON text that the database keeps, and come back checked.
+"""Codecs: the values of one type as JSON text for the database, and back, validated.
 
-What is accepted here can be read there: a value is encoded, and its text is read back by the very reader that the
-worker uses, before it is stored.
+Every stored text can be read by the worker: before a value is stored, its text is read back with the same reader that
+the worker uses.
 """
 
 import re
@@ -19,14 +19,14 @@ T = TypeVar("T")
 FAULTS_SHOWN = 10
 _PLACE = re.compile(r"(?P<message>.*?)(?: - at (?P<key>`key` in )?`\$(?P<place>[^`]*)`)?", re.DOTALL)
 _QUOTED = re.compile(r"(Invalid (?:enum )?value) .*", re.DOTALL)
-"""Where msgspec repeats what it was given: no message carries a part of a payload."""
+"""Messages in which msgspec repeats its input. The input is cut off: no message contains a part of a payload."""
 _LONG_NUMBER = re.compile(rb"\d{%d}" % (NUMBER_LIMIT + 1))
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
-"""What an encoder raises for a value that is no JSON."""
+"""The errors that an encoder raises for a value that is not JSON."""
 
 
 class Misfit(ValueError):
-    """Why a text or a value is none of a type: every place, as `.items[2].price`, with its reason."""
+    """A text or a value that does not fit a type: every wrong place, such as `.items[2].price`, with its reason."""
 
     def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{place}: {reason}" for place, reason in faults))
@@ -34,22 +34,22 @@ class Misfit(ValueError):
 
 
 class PayloadMismatch(ValueError):
-    """A payload that is not of the type that the function wants; says where and why, never what it was."""
+    """A payload that does not fit the function's type. The text says where and why, but never shows the payload."""
 
 
 class Codec(NamedTuple):
-    """One type's writer and reader. `plain` gives a value as the dicts, lists and scalars that its text says."""
+    """The writer and reader of one type. `plain` returns a value as the dicts, lists and scalars of its JSON text."""
 
     write: Callable[[Any], bytes]
     read: Callable[[str], Any]
     plain: Callable[[Any], Any]
     misfits: Callable[[Exception], Misfit]
     errors: tuple[type[Exception], ...]
-    """What `read` raises for a text that does not fit."""
+    """The errors that `read` raises for a text that does not fit."""
 
 
 class Shape(Generic[T]):
-    """A type's way to JSON text and back. `schema` is its JSON schema, None for untyped JSON."""
+    """The conversion of a type to JSON text and back. `schema` is its JSON schema, None for untyped JSON."""
 
     __slots__ = ("_absent", "_codec", "_default", "_errors", "_field", "_has_default", "_read", "schema")
 
@@ -64,13 +64,16 @@ class Shape(Generic[T]):
         self._has_default = schema is None
 
     def or_else(self, default: object) -> "Shape[T]":
-        """The same, with what stands for no payload."""
+        """Return a copy with a default for a missing payload."""
         shape = Shape[T](self._codec, self.schema, self._field)
         shape._default, shape._has_default = default, True
         return shape
 
     def encode(self, value: object) -> str | None:
-        """JSON text of the type; `Invalid` says at which field it is none. None stays None: the job's own payload."""
+        """Return the value as JSON text. Raises `Invalid` with the fields that do not fit, and `TooLarge`.
+
+        None stays None: the job's own payload is used.
+        """
         if value is None:
             return None
         try:
@@ -104,9 +107,9 @@ class Shape(Generic[T]):
         return text
 
     def decode(self, text: str | None) -> T:
-        """The value of a stored text; `PayloadMismatch` says where it does not fit.
+        """Return the value of a stored text. Raises `PayloadMismatch` with the places that do not fit.
 
-        No payload is the parameter's default; or else None, or the type made of nothing, where the type allows it.
+        No payload gives the parameter's default; without a default, None or the value of `{}`, if the type accepts it.
         """
         if text is None or text == "null":
             return self._without()
@@ -129,11 +132,11 @@ class Shape(Generic[T]):
                 continue
             self._absent = text
             return value
-        raise PayloadMismatch(f"{self._field}: there is none")
+        raise PayloadMismatch(f"{self._field}: is missing")
 
 
 def json_text(value: object, codec: Codec) -> bytes:
-    """The JSON text of a value, such as PostgreSQL and every reader of ours takes; `Misfit` otherwise."""
+    """Return the JSON text of a value. Raises `Misfit` if PostgreSQL or a reader of Horai would not accept it."""
     try:
         text = codec.write(value)
     except Misfit:
@@ -162,14 +165,14 @@ def _unwritable(value: object, codec: Codec, error: Exception) -> Misfit:
 
 
 def _reason(error: Exception) -> str:
-    """Why a value cannot be written; what it was is not repeated."""
+    """Return why a value cannot be written, without the value."""
     if isinstance(error, UnicodeError):
         return "a string contains a lone surrogate"
     return str(error)[:200] or type(error).__name__
 
 
 def misfits_of_msgspec(error: Exception) -> Misfit:
-    """The one fault that msgspec reports, in our words."""
+    """Convert the one error that msgspec reports to a `Misfit`."""
     found = _PLACE.fullmatch(str(error))
     assert found is not None  # noqa: S101 — every text has a message
     message = _QUOTED.sub(r"\1", found["message"])
@@ -177,8 +180,8 @@ def misfits_of_msgspec(error: Exception) -> Misfit:
 
 
 def _jsonable(value: object) -> object:
-    """What msgspec does not know: models of pydantic, paths, addresses."""
-    import pydantic_core  # noqa: PLC0415 — slow to import, and most applications need none of it
+    """Convert values that msgspec does not know: models of pydantic, paths, addresses."""
+    import pydantic_core  # noqa: PLC0415 — slow to import, and most applications do not need it
 
     return pydantic_core.to_jsonable_python(value)
 
@@ -191,7 +194,7 @@ def _plain(value: object) -> Any:
 
 
 def codec_of_msgspec(annotation: Any) -> Codec:
-    """For whatever msgspec reads; TypeError for what it does not."""
+    """Return the codec of a type that msgspec reads. Raises TypeError for other types."""
     read = msgspec.json.Decoder(annotation).decode
     return Codec(_write, read, _plain, misfits_of_msgspec, (msgspec.MsgspecError, UnicodeError))
 
@@ -200,14 +203,16 @@ UNTYPED = codec_of_msgspec(Any)
 
 
 def codec_of_pydantic(annotation: Any) -> tuple[Codec, Callable[[], Mapping[str, Any]]]:
-    """For whatever pydantic reads, and what makes its schema; pydantic's own error for what it does not.
+    """Return the codec of a type that pydantic reads, and a function that makes its schema.
+
+    Raises pydantic's own error for other types.
 
     Fields are written by their aliases, as the schema has them, and read by alias or name.
     """
     import pydantic  # noqa: PLC0415 — as above
 
     adapter = pydantic.TypeAdapter(annotation)
-    adapter.rebuild()  # a name that cannot be resolved is told now, not by the first payload
+    adapter.rebuild()  # raises for an unresolved name now, not with the first payload
 
     def write(value: object) -> bytes:
         return adapter.dump_json(checked(value), by_alias=True, round_trip=True, warnings="none")

@@ -1,4 +1,4 @@
-"""What the arguments of `@app.job` come to: the job's document, checked at once."""
+"""The declaration of a job: its document, made from the arguments of `@app.job` and validated at once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ AS_WRITTEN = ("cron", "dialect", "every_from", "timezone", "overlap", "queue", "
 DURATIONS = ("every", "jitter", "misfire_after", "timeout")
 INSTANTS = ("anchor", "start_at", "end_at")
 LISTS = ("calendar", "tags")
-"""Options by how they become fields of the document."""
+"""Options, grouped by how they become fields of the document."""
 MOST_AT_ONCE = 4000
-"""The largest `concurrency` of a job, as of a worker."""
+"""The largest `concurrency` of a job; a worker has the same limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often and how patiently a failing instance is tried again; what is not said is the default.
+    """The retry policy of a job: the number of retries and the delays between them. None stands for the default.
 
-    `max_lost` limits the attempts that are lost because their worker died (20). They do not count as failures.
+    `max_lost` limits the attempts that are lost because their worker died (default 20). They do not count as failures.
     """
 
     max: int = 5
@@ -42,9 +42,9 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Misfire:
-    """What becomes of slots that nobody made in time: of `all` of them only the newest `max_catchup`.
+    """The policy for slots that were not created in time. `all` creates only the newest `max_catchup` of them.
 
-    None from further back than `window`.
+    Slots older than `window` are not created.
     """
 
     policy: Literal["skip", "once", "all"] = "once"
@@ -54,9 +54,9 @@ class Misfire:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """A job with entities: each runs again when its last run ended a `window` before the job's tick.
+    """The refresh policy of a job with entities. An entity is due if its last run ended a `window` before the tick.
 
-    `limit` of them are loaded at a time; with `run_on_add` a new one runs at once.
+    The job loads `limit` entities at a time. With `run_on_add`, a new entity runs at once.
     """
 
     window: Duration
@@ -65,7 +65,7 @@ class Refresh:
 
 
 class Options(TypedDict, total=False):
-    """What a job may say of itself. At most one of cron and every; what stands between them and payload is about these."""
+    """The options of a job. At most one of `cron` and `every`; the options from there to `payload` apply to these."""
 
     name: str
     cron: str
@@ -101,16 +101,17 @@ def payload_missing(job: str) -> Invalid:
 
 
 ELSEWHERE = {
-    "max_concurrency": 'A queue limits how many run at once: queue="mail", and `horai queues set mail --max-concurrency 5`.',
+    "max_concurrency": 'A queue limits how many run at once: queue="mail", and '
+    "`horai queues set mail --max-concurrency 5`.",
     "rate_limit": 'A queue limits how many start: queue="mail", and `horai queues set mail --rate 10/s`.',
     "rate": 'A queue limits how many start: queue="mail", and `horai queues set mail --rate 10/s`.',
     "max_retries": 'Write retry=5, or retry=Retry(max=5, base="1s").',
 }
-"""Where to say what other libraries say in an option that Horai does not have."""
+"""Hints for options of other libraries that Horai does not have."""
 
 
 def refuse_unknown(where: str, options: Mapping[str, Any]) -> None:
-    """Raise TypeError for the first option that does not exist, with the one that was probably meant."""
+    """Raise TypeError for the first option that does not exist, with the option that was probably meant."""
     known = Options.__optional_keys__
     for option in options:
         if option not in known:
@@ -123,7 +124,7 @@ def refuse_unknown(where: str, options: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A job as its code declares it. `payload` is JSON text; `result` is the shape of what the function returns."""
+    """A job as its code declares it. `payload` is JSON text; `result` is the shape of the function's result."""
 
     name: str
     document: Mapping[str, Any]
@@ -133,7 +134,7 @@ class Declaration:
     result: Shape[Any]
     isolation: Literal["process"] | None
     concurrency: int | None = None
-    """How many of its calls run at once in one worker process; None: as many as its share allows."""
+    """The number of calls that run at once in one worker process; None: as many as the job's share allows."""
 
     @property
     def needs_payload(self) -> bool:
@@ -141,14 +142,14 @@ class Declaration:
         return self.payload is None and self.signature.shape.is_required
 
     def encode(self, payload: object) -> str | None:
-        """Return the payload of a new instance as JSON text; `Invalid` if it does not fit, or is missing."""
+        """Return the payload of a new instance as JSON text; raise `Invalid` if it does not fit or is missing."""
         if payload is None and self.needs_payload:
             raise payload_missing(self.name)
         return self.signature.shape.encode(payload)
 
 
 def declaration_of(function: Callable[..., Any], options: Options) -> Declaration:
-    """What a function and its options declare; `Invalid` names the job and every wrong field."""
+    """Return the declaration of a function with its options. Raises `Invalid` with the job and every wrong field."""
     refuse_unknown("@app.job", options)
     name = options.get("name") or function.__name__
     try:
@@ -173,7 +174,7 @@ def _document(name: str, options: Options, signature: Signature) -> dict[str, An
 
 
 def fields_of(options: Options) -> dict[str, Any]:
-    """The fields of a document that options come to: all but the name, the target and the payload."""
+    """Return the fields of the document that the options set: all except the name, the target and the payload."""
     written: Mapping[str, Any] = {option: value for option, value in options.items() if value is not None}
     document = {_public(option): written[option] for option in AS_WRITTEN if option in written}
     document |= {_public(option): _duration(written[option]) for option in DURATIONS if option in written}
@@ -197,7 +198,7 @@ def fields_of(options: Options) -> dict[str, Any]:
 
 
 def _concurrency(options: Options) -> int | None:
-    """The option of this name, checked."""
+    """Return the `concurrency` option. Raises `Invalid` if it is out of range or combined with isolation."""
     given: Any = options.get("concurrency")
     if given is None:
         return None
@@ -221,7 +222,7 @@ def _mapping(option: str, value: object, example: str) -> dict[str, Any]:
 
 
 def _public(option: str) -> str:
-    """What an option is called in documents: start_at is startAt."""
+    """Return the name of an option in documents: start_at is startAt."""
     first, *others = option.split("_")
     return first + "".join(map(str.capitalize, others))
 
@@ -232,13 +233,13 @@ def _duration(value: Duration) -> str:
 
 def _list(option: str, values: Sequence[str]) -> list[str]:
     if isinstance(values, str):
-        raise Invalid.field(option, "is one text", f"Write a list of them: {option}=[{values!r}].")
+        raise Invalid.field(option, "must be a list, not a string", f"Write {option}=[{values!r}].")
     return list(values)
 
 
 def _instant(option: str, value: object) -> datetime:
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise Invalid.field(option, "is no datetime with a UTC offset", "Write datetime(…, tzinfo=UTC).")
+        raise Invalid.field(option, "must be a datetime with a UTC offset", "Write datetime(…, tzinfo=UTC).")
     return value.astimezone(UTC)
 
 
@@ -252,7 +253,7 @@ def _misfire(misfire: Misfire) -> dict[str, Any]:
 
 
 def _retry(retry: object) -> dict[str, Any]:
-    """Return the field of a policy; a whole number is the largest number of retries."""
+    """Return the document field of a retry policy. A whole number is the largest number of retries."""
     if isinstance(retry, int) and not isinstance(retry, bool):
         retry = Retry(max=retry)
     if not isinstance(retry, Retry):

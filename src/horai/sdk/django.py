@@ -1,7 +1,7 @@
-"""Applications that use Django: its registry is set up before they are imported, and lost connections are replaced.
+"""Support for applications that use Django: its setup before their import, and fresh connections around each call.
 
-Django closes the connections of a thread that failed or are too old at the beginning and the end of each request. A worker
-serves no requests: it does the same around each call of a function.
+At the beginning and the end of each request, Django closes a thread's connections that failed or are too old. A worker
+serves no requests, so it does the same around each call of a function.
 """
 
 import os
@@ -25,16 +25,16 @@ def uses_django() -> bool:
 def set_up() -> None:
     """Call `django.setup()` in an application with Django. Models can be imported after it."""
     if uses_django():
-        import django  # noqa: PLC0415 — only where it is used
+        import django  # noqa: PLC0415 — only if it is used
 
         cast("Any", django).setup()
 
 
 def with_fresh_connections(function: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
-    """Return the function such that each call closes Django's unusable connections before and after it.
+    """Wrap the function so that each call closes Django's unusable connections before and after it.
 
-    A function that is not async uses the connections of its own thread. An async one uses, through `sync_to_async`, those
-    of the thread that asgiref shares. Without Django, the function is returned as it is.
+    A function that is not async uses the connections of its own thread. An async one uses, through `sync_to_async`,
+    those of the thread that asgiref shares. Without Django, return the function unchanged.
     """
     if not uses_django():
         return function
@@ -70,7 +70,7 @@ def _async(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[A
 
 
 def _close_unusable() -> None:
-    """An error here is logged: the outcome of the function's call stands."""
+    """Close the unusable connections. An error is only logged: it must not change the outcome of the call."""
     from django import db  # noqa: PLC0415
 
     try:

@@ -1,8 +1,8 @@
-"""`conn=`: a question asked in the caller's own transaction, over whatever connection they have.
+"""`conn=`: queries in the caller's own transaction, over any supported connection.
 
-asyncpg, psycopg, SQLAlchemy and Django are told apart by type; no driver is imported that is not loaded already. Each
-question stands in a savepoint: a refused one does not end the caller's transaction, and without a transaction there is
-nothing to set one in, which is refused too.
+asyncpg, psycopg, SQLAlchemy and Django are distinguished by type; no driver is imported that is not loaded already.
+Each query runs in a savepoint, so that an error does not end the caller's transaction. Without an open transaction
+there can be no savepoint, and the query is refused.
 """
 
 import re
@@ -25,19 +25,19 @@ KNOWN = "asyncpg, psycopg, SQLAlchemy (connections and sessions), django.db.conn
 
 
 def is_sync(conn: object) -> bool:
-    """Whether this connection blocks; `Invalid` for what is none that we know."""
+    """Return whether this connection blocks. Raises `Invalid` if it is not a supported connection."""
     return _kind_of(conn).is_sync
 
 
 async def fetch(conn: object, question: Query[T]) -> T:
-    """The answer of the caller's transaction, which stays theirs to commit; a connection that blocks, blocks."""
+    """Run a query in the caller's transaction, which the caller commits. A blocking connection blocks the thread."""
     run = _kind_of(conn).run
     try:
         await run(conn, caller_transaction.SAVEPOINT, ())
         answer = question.read(await run(conn, question.statement, question.arguments))
         await run(conn, caller_transaction.RELEASE, ())
-    except BaseException as error:  # cancelled, too: the caller's transaction may go on
-        with suppress(Exception):  # no transaction, or no connection any more: there is nothing to return to
+    except BaseException as error:  # cancellation too: the caller's transaction may continue
+        with suppress(Exception):  # without a transaction or connection there is no savepoint to return to
             await run(conn, caller_transaction.RETURN, ())
             await run(conn, caller_transaction.RELEASE, ())
         if (refusal := _refusal(error)) is not None:
@@ -47,18 +47,18 @@ async def fetch(conn: object, question: Query[T]) -> T:
 
 
 def fetch_now(conn: object, question: Query[T]) -> T:
-    """The same without `await`, over a connection that blocks."""
+    """Run a query without `await`, over a blocking connection."""
     if not is_sync(conn):
         raise Invalid(
             f"{_name_of(conn)} is an asynchronous connection, and this call cannot wait for it.",
-            "Use the asynchronous verb (`await job.put(…, conn=conn)`), or pass a connection that blocks.",
+            "Use the asynchronous method (`await job.put(…, conn=conn)`), or pass a blocking connection.",
         )
     asked = fetch(conn, question)
     try:
-        asked.send(None)  # all it does happens here: nothing it awaits ever waits
+        asked.send(None)  # runs to the end: with a blocking connection, no await suspends
     except StopIteration as end:
         return end.value
-    raise AssertionError("a connection that blocks has waited")
+    raise AssertionError("a blocking connection suspended the coroutine")
 
 
 async def _asyncpg(conn: Any, statement: str, arguments: _Arguments) -> list[Row]:
@@ -66,7 +66,7 @@ async def _asyncpg(conn: Any, statement: str, arguments: _Arguments) -> list[Row
 
 
 async def _psycopg(conn: Any, statement: str, arguments: _Arguments) -> list[Row]:
-    """With a cursor of our own making: the connection may have been given other kinds of cursors and rows."""
+    """Run a statement with a plain cursor: the connection may be configured for other kinds of cursors and rows."""
     psycopg: Any = sys.modules["psycopg"]
     with psycopg.Cursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
         cursor.execute(_with_names(statement, r"%(a\1)s"), _named(arguments))
@@ -122,7 +122,7 @@ def _rows(result: Any) -> list[Row]:
 
 
 class _Kind(NamedTuple):
-    """A class of connections, by where it is defined, and how a statement is run over one."""
+    """A class of connections: the module that defines it, and the function that runs a statement over it."""
 
     module: str
     name: str
@@ -151,7 +151,7 @@ def _kind_of(conn: object) -> _Kind:
         known = getattr(sys.modules.get(kind.module), kind.name, None)
         if known is not None and isinstance(conn, known):
             return kind
-    raise Invalid.field("conn", f"is no connection but {_name_of(conn)}", f"Known: {KNOWN}.")
+    raise Invalid.field("conn", f"must be a database connection, not {_name_of(conn)}", f"Known: {KNOWN}.")
 
 
 def _name_of(conn: object) -> str:
@@ -159,7 +159,7 @@ def _name_of(conn: object) -> str:
 
 
 class _Answered(NamedTuple):
-    """What PostgreSQL said, in whatever the driver wrapped it."""
+    """The error that PostgreSQL reported, independent of the driver."""
 
     code: str
     message: str
@@ -168,7 +168,7 @@ class _Answered(NamedTuple):
 
 
 def _said(error: BaseException) -> _Answered | None:
-    """The innermost error of the chain that has an SQLSTATE: SQLAlchemy and Django wrap the driver's."""
+    """Return the innermost error of the chain that has an SQLSTATE: SQLAlchemy and Django wrap the driver's error."""
     found: _Answered | None = None
     inner: Any = error
     while inner is not None:
@@ -192,7 +192,7 @@ _NO_FUNCTION = frozenset({"42883", "3F000"})
 
 
 def _refusal(error: BaseException) -> HoraiError | None:
-    """What the caller is told in our words; None for what is a matter between them and their database."""
+    """Return the Horai error to raise; None for errors that concern only the caller and its database."""
     said = _said(error)
     if said is None:
         return None
@@ -208,11 +208,11 @@ def _refusal(error: BaseException) -> HoraiError | None:
     if said.code == _NO_PERMISSION:
         return Forbidden(
             f"The connection's role may not do this: {said.message}.",
-            "The owner of the schema calls horai.grant_client('<role>') to let it: docs/guides/sql.md.",
+            "The owner of the schema calls horai.grant_client('<role>') to allow it: docs/guides/sql.md.",
         )
     if said.code in _NO_FUNCTION:
         return Invalid(
-            f"The connection's database has no Horai of this version: {said.message}.",
-            "conn= is a connection to the database that Horai lives in; `horai migrate` brings it to this version.",
+            f"The connection's database does not have this version of Horai: {said.message}.",
+            "conn= must be a connection to Horai's database; `horai migrate` upgrades it to this version.",
         )
     return None

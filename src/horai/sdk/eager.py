@@ -1,7 +1,7 @@
 """Run a coroutine at once, up to its first wait.
 
-Most functions of a fast worker never wait. Such a call needs no slot, no deadline and no entry in the list of running calls:
-nothing else of the event loop can run before it has ended.
+Most functions of a fast worker never wait. Such a call needs no place, no deadline and no entry in the list of running
+calls: nothing else in the event loop can run before it has ended.
 """
 
 from collections.abc import Awaitable, Coroutine, Generator
@@ -10,7 +10,7 @@ from typing import Any, cast
 
 
 class Waiting(Exception):
-    """The coroutine waits for something; `rest` goes on with it."""
+    """The coroutine waits; awaiting `rest` continues it."""
 
     def __init__(self, rest: Awaitable[Any]) -> None:
         super().__init__()
@@ -20,8 +20,8 @@ class Waiting(Exception):
 def first_step(called: Awaitable[Any]) -> Any:
     """Return the result of a coroutine that ends without a wait. Raises `Waiting` at its first wait.
 
-    The rest must be awaited by the task that made this step: the coroutine may have asked which task runs it.
-    An awaitable of any other kind cannot be stepped: it is the rest as a whole.
+    The task that made this step must await the rest: the coroutine may have asked which task runs it. An awaitable of
+    any other kind cannot be stepped: all of it is the rest.
     """
     if not isinstance(called, CoroutineType):
         raise Waiting(called)
@@ -35,7 +35,7 @@ def first_step(called: Awaitable[Any]) -> Any:
 
 @coroutine
 def _resumed(called: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
-    """Pass what a started coroutine waits for to the event loop, and back what it is sent, until it ends."""
+    """Continue a started coroutine to its end: pass its waits to the event loop, and the answers back to it."""
     while True:
         thrown: BaseException | None = None
         sent: Any = None

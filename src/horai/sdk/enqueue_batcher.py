@@ -1,7 +1,7 @@
-"""Many callers' instances in one statement.
+"""The instances of many callers in one statement.
 
-Whoever comes while nothing is under way is served at once; whoever comes meanwhile goes with the next statement, all of
-them together. So a lone caller waits for one round trip, and a thousand at once cost a few.
+A caller that arrives while no statement is under way is served at once. Callers that arrive during a statement share
+the next one. So a lone caller waits for one round trip, and a thousand callers at once cost a few.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class _Insert:
 
 
 class EnqueueBatcher:
-    """The instances without a key that this process adds, on a connection of their own."""
+    """Adds the instances without a key of this process, on a connection of its own."""
 
     def __init__(self, line: StageConnection, wakeups: Wakeups, tenant_id: int) -> None:
         self._line = line
@@ -43,7 +43,7 @@ class EnqueueBatcher:
         self._is_busy = False
 
     async def add(self, job: str, at: datetime | None, payload: str | None) -> int:
-        """The id of a new instance, durable when it returns."""
+        """Add an instance and return its id. The instance is durable when this returns."""
         if not self._is_busy:
             return await self._add_alone(job, (at, payload))
         wish = _Insert(at, payload)
@@ -51,7 +51,7 @@ class EnqueueBatcher:
         return await wish.made
 
     async def _add_alone(self, job: str, item: Unkeyed) -> int:
-        """Nothing is under way: one statement, and then those who have come meanwhile."""
+        """Add one instance while no statement is under way, then start writing those that arrived meanwhile."""
         self._is_busy = True
         try:
             (made,) = await self._insert(job, [item])
@@ -62,7 +62,7 @@ class EnqueueBatcher:
         return made.id
 
     async def _write_all(self) -> None:
-        """Job after job, in turn."""
+        """Write the waiting instances, up to `AT_ONCE` of one job per statement, job after job in turn."""
         try:
             while self._waiting:
                 job, wishes = next(iter(self._waiting.items()))
@@ -94,7 +94,7 @@ class EnqueueBatcher:
     async def _insert(self, job: str, items: Sequence[Unkeyed]) -> list[Claimable]:
         try:
             return await enqueue_within(await self._line.get(), self._tenant_id, job, items)
-        except GONE as error:  # whether it was done, nobody knows: whoever asks again may do it twice
+        except GONE as error:  # the outcome is unknown: a caller that retries may add it twice
             self._line.drop()
             raise unavailable(error) from error
         except asyncpg.PostgresError as error:
@@ -104,7 +104,7 @@ class EnqueueBatcher:
             raise
 
     async def close(self) -> None:
-        """Returns when all that was asked for is written."""
+        """Wait until all instances are written, then close the connection."""
         if self._writing is not None:
             with suppress(Exception):
                 await self._writing
@@ -118,7 +118,7 @@ NOT_A_ROW = (
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.OperatorInterventionError,
 )
-"""No row is to blame for these: nobody's wish is taken apart for them."""
+"""Errors that no single row causes: the batch is not retried row by row."""
 
 
 def _refuse(wish: _Insert, error: Exception) -> None:

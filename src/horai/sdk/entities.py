@@ -1,4 +1,4 @@
-"""The entities of a refresh job: what it comes back to again and again."""
+"""The entities of a refresh job: the items that it runs for again and again."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -17,18 +17,18 @@ Means: TypeAlias = Client | CallersTransaction
 
 
 class Served(Protocol):
-    """The job they belong to."""
+    """The job that the entities belong to."""
 
     name: str
     declaration: Declaration
 
     async def served(self, conn: Any, serve: Callable[[Means], Awaitable[Any]]) -> Any:
-        """What the database answers: over the caller's connection, or else over one of ours."""
+        """Return the answer of the database, over the caller's connection if given, otherwise over the client's."""
         ...
 
 
 class Entities:
-    """What can be done with the entities of one job; each is known by its key, which its instances have."""
+    """The entities of one job. Each is identified by its key, which is also the key of its instances."""
 
     def __init__(self, job: Served) -> None:
         if job.declaration.document.get("refresh") is None:
@@ -36,11 +36,17 @@ class Entities:
         self._job = job
 
     async def add(self, key: str, payload: object = None, *, conn: Any = None) -> bool:
-        """Adds an entity, or changes its payload; whether it is new. Without a payload its runs get the job's own."""
+        """Add an entity, or change its payload; return whether it is new.
+
+        Without a payload, its runs get the job's own.
+        """
         return await self.add_many({key: payload}, conn=conn) == 1
 
     async def add_many(self, items: Mapping[str, object] | Iterable[str], *, conn: Any = None) -> int:
-        """Adds many, with their payloads where it is a mapping; how many are new. Each ten thousand are one transaction."""
+        """Add many entities, with payloads if `items` is a mapping; return how many are new.
+
+        Each 10,000 entities are one transaction.
+        """
         encode = self._job.declaration.encode
         given = _pairs(items)
         added = 0
@@ -50,7 +56,7 @@ class Entities:
         return added
 
     async def remove(self, key: str, *, conn: Any = None) -> bool:
-        """Takes an entity away: what waits is cancelled, what runs finishes. Whether it was one."""
+        """Remove an entity; return whether it existed. Its waiting instance is cancelled, a running one finishes."""
         return await self._job.served(conn, lambda means: means.remove_entity(self._job.name, check_key(key)))
 
 

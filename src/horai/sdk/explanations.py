@@ -10,10 +10,11 @@ from horai.operations.scope import Scope
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What became of an instant in the life of a job.
+    """The explanation of one instant of a job: why it fired, waits, was held or skipped, or is not a slot.
 
     `local` is the same instant by the clock of the job's zone; `previous` and `next` are the slots around it; `skip` is
-    the range of slots with which it was left out. `also` is the other occurrence of a time that the clock showed twice.
+    the range of slots that was skipped together with it. `also` is the other occurrence of a time that the clock showed
+    twice.
     """
 
     at: datetime
@@ -28,7 +29,7 @@ class Explanation:
 
 
 async def explanation(scope: Scope, job: str, at: datetime | str) -> Explanation:
-    """The explanation of an instant, or without an offset of a time by the clock of the job's zone."""
+    """Explain an instant; without an offset, `at` is a time by the clock of the job's zone."""
     return _shown(await explain_slot(scope, job, at))
 
 

@@ -1,7 +1,7 @@
-"""The executor of functions: async ones in the event loop, others in threads, at most so many at once.
+"""The executor of functions: async ones in the event loop, others in threads, up to the worker's concurrency.
 
-Whatever a function does (raise, exit, hang, block) is an outcome of its own attempt. What cannot be stopped, such as a
-thread that outstays its timeout, keeps its place until it ends, and nothing else waits for it.
+If a function raises, exits, hangs or blocks, that is an outcome of its own attempt only. A function that cannot be
+stopped, such as a thread that exceeds its timeout, keeps its place until it ends; no other call waits for it.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 class Crew:
-    """What the functions of a process share: places, threads, and where their notes go."""
+    """The resources that the functions of a process share: places, threads, and the receiver of their notes."""
 
     def __init__(
         self,
@@ -37,24 +37,27 @@ class Crew:
     ) -> None:
         self._shares = shares or Shares(concurrency)
         self.may_begin = self._shares.may_begin
-        """Tells whether a handler has a place; a call that ends without a wait takes none."""
+        """Returns whether a handler may take a place. A call that ends without a wait takes none."""
         self._is_held = is_held
         self._lines: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
         self.left: Callable[[], None] = lambda: None
-        """Called when a thread that has outlasted its claim gives its place back."""
+        """Called when a thread that ran longer than its claim gives its place back."""
         self._running: dict[tuple[int, int], Instance[Any]] = {}
         self.threads = Threads(concurrency)
         self.notes = notes
 
     def enter(self, handler: str) -> bool:
-        """Takes a place, which `leave` gives back; False when there is none, and `turn` waits for one."""
+        """Take a place, which `leave` gives back. Return False if none is free; `turn` then waits for one."""
         if self._shares.may_begin(handler):
             self._shares.begin(handler)
             return True
         return False
 
     async def turn(self, handler: str, call: Call, instance: Instance[Any]) -> bool:
-        """Waits for a place, first come, first served within a handler; False, and no place, when the claim is not ours any more."""
+        """Wait for a place, first come, first served within a handler.
+
+        Return False, without a place, if the claim is no longer this worker's.
+        """
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lines[handler].append(turn)
         try:
@@ -62,7 +65,7 @@ class Crew:
         except asyncio.CancelledError:
             self.end(call)
             if turn.done() and not turn.cancelled():
-                self.leave(handler)  # given and cancelled in the same moment: pass it on
+                self.leave(handler)  # the place was given and the task cancelled in the same moment: pass it on
             raise
         is_ours = self._is_held(call) and not instance.is_cancelled
         if not is_ours:
@@ -71,7 +74,7 @@ class Crew:
         return is_ours
 
     def leave(self, handler: str) -> None:
-        """Gives a place back: to the handlers that wait and may begin, of these to the one that runs least."""
+        """Give a place back. Of the waiting handlers that may begin, the one that runs least gets it."""
         self._shares.end(handler)
         while self._lines and (waiting := [name for name in self._lines if self._shares.may_begin(name)]):
             first = min(waiting, key=self._shares.running)
@@ -84,25 +87,25 @@ class Crew:
                 turn.set_result(None)
 
     def begin(self, call: Call, instance: Instance[Any]) -> None:
-        """Add an attempt that is under way, or waits for a place."""
+        """Record an attempt that is under way or waits for a place."""
         self._running[call.instance_id, call.fence] = instance
 
     def end(self, call: Call) -> None:
-        """It is not any more."""
+        """Remove an attempt that is no longer under way."""
         self._running.pop((call.instance_id, call.fence), None)
 
     def claim_over(self, instance_id: int, fence: int) -> None:
-        """Tells a running function that it was cancelled or replaced; what it does about that is its own business."""
+        """Tell a running function that it was cancelled or replaced. The function decides how to react."""
         if (instance := self._running.get((instance_id, fence))) is not None:
             instance.end()
 
     def close(self) -> None:
-        """Nothing runs any more, but for threads that cannot be stopped."""
+        """End the threads. Those that still run a function cannot be stopped."""
         self.threads.close()
 
 
 class _Functions:
-    """How the attempts of one job begin."""
+    """The common part of both executors: the function of one job and its arguments."""
 
     def __init__(self, function: Callable[..., Any], signature: Signature, crew: Crew, handler: str) -> None:
         self._function = function
@@ -113,7 +116,7 @@ class _Functions:
         self._is_typed = signature.shape.schema is not None
 
     def _arguments(self, instance: Instance[Any]) -> tuple[Any, ...]:
-        """What the function is given. A payload that does not fit its type is found before it begins."""
+        """Return the arguments of the function. Raises before it begins if the payload does not fit its type."""
         if self._form is Form.nothing:
             return ()
         if self._form is Form.payload:
@@ -124,12 +127,12 @@ class _Functions:
 
 
 class AsyncFunction(_Functions):
-    """Makes the attempts of an async function, in the event loop."""
+    """Runs the attempts of an async function, in the event loop."""
 
     def run(self, call: Call) -> Outcome | Awaitable[Outcome]:
-        """Begin an attempt: the outcome when the function ends without a wait, or an awaitable of it.
+        """Begin an attempt. Return its outcome if the function ends without a wait, otherwise an awaitable of it.
 
-        The calling task has to await it at once. It raises nothing but cancellation.
+        The calling task must await it at once. It raises only if cancelled.
         """
         crew = self._crew
         instance = Instance(call, self._decode, crew.notes)
@@ -149,7 +152,7 @@ class AsyncFunction(_Functions):
             return outcome_of_error(error)
 
     async def _in_turn(self, call: Call, instance: Instance[Any]) -> Outcome:
-        """Wait for a place first."""
+        """Wait for a place, then run the attempt."""
         self._crew.begin(call, instance)
         if not self._crew.enter(self._handler) and not await self._crew.turn(self._handler, call, instance):
             return NotSent()
@@ -186,10 +189,10 @@ class AsyncFunction(_Functions):
 
 
 class ThreadedFunction(_Functions):
-    """Makes the attempts of a function that is not async, in threads."""
+    """Runs the attempts of a function that is not async, in threads."""
 
     async def run(self, call: Call) -> Outcome:
-        """What the function's end makes of the attempt; never raises but for cancellation."""
+        """Run an attempt and return its outcome. Raises only if cancelled."""
         crew, instance = self._crew, Instance(call, self._decode, self._crew.notes)
         crew.begin(call, instance)
         if not crew.enter(self._handler) and not await crew.turn(self._handler, call, instance):
@@ -204,7 +207,7 @@ class ThreadedFunction(_Functions):
         except TimeoutError as error:
             if ended.done() or call.timeout is None:
                 return outcome_of_error(error)  # the function's own
-            log.warning("a function goes on beyond its timeout", job=call.job, instance=call.instance_id)
+            log.warning("a function runs beyond its timeout", job=call.job, instance=call.instance_id)
             return timed_out(call.timeout)
         except BaseException as error:
             return outcome_of_error(error)
@@ -217,22 +220,22 @@ class ThreadedFunction(_Functions):
 def executor_of(
     function: Callable[..., Any], signature: Signature, crew: Crew, handler: str = ""
 ) -> AsyncFunction | ThreadedFunction:
-    """What makes the attempts of a function, whose places are counted under its `handler`."""
+    """Return the executor of a function. Its places are counted under `handler`."""
     return (AsyncFunction if signature.is_async else ThreadedFunction)(function, signature, crew, handler)
 
 
 def _is_being_cancelled() -> bool:
-    """Whether it is this task that somebody cancels, and not something that the function waited for."""
+    """Return whether this task is being cancelled, and not an awaitable that the function waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _when_ended(ended: "asyncio.Future[Any]", crew: Crew, handler: str) -> None:
-    """A thread keeps its place until it ends, whoever waits for it."""
+    """Give the place of a thread back when the thread ends, even if its caller no longer waits."""
 
     def left(future: "asyncio.Future[Any]") -> None:
         if not future.cancelled():
-            future.exception()  # read, so that nobody is told that it was not
+            future.exception()  # read it, so that asyncio does not log it as never retrieved
         crew.leave(handler)
 
     if ended.done():

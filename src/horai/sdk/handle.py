@@ -1,4 +1,4 @@
-"""What adding an instance answers: which one it is, and later what it came to."""
+"""The handle of an added instance: its id, and later its result."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,11 +16,11 @@ from horai.sdk.payloads import Shape
 R = TypeVar("R")
 
 STATE_WITHIN = 1.0
-"""Seconds that the message of a time-out may wait for the state of the instance."""
+"""Seconds that the message of a timeout may wait for the state of the instance."""
 
 
 class InstanceFailed(HoraiError):
-    """The instance is DEAD: unrecoverable, or its retries are used up. `error_code` says what the last attempt came to."""
+    """The instance is DEAD: unrecoverable, or its retries are used up. `error_code` is that of the last attempt."""
 
     code = "SCH_424_INSTANCE_FAILED"
     status = 424
@@ -29,13 +29,13 @@ class InstanceFailed(HoraiError):
     def __init__(self, job: str, ended: EndedInstance) -> None:
         super().__init__(
             f"The instance {ended.id} of {job!r} is dead: {ended.error_code}: {ended.error_msg}",
-            f"horai instances show {ended.id} tells of every attempt.",
+            f"horai instances show {ended.id} shows every attempt.",
         )
         self.error_code = ended.error_code
 
 
 class InstanceCancelled(HoraiError):
-    """The instance was cancelled before it came to anything; `reason` says why."""
+    """The instance was cancelled before it ended; `reason` says why."""
 
     code = "SCH_424_INSTANCE_CANCELLED"
     status = 424
@@ -47,10 +47,10 @@ class InstanceCancelled(HoraiError):
 
 
 class Awaiting(Protocol):
-    """Tells what instances come to."""
+    """Waits for the end of instances."""
 
     async def ended(self, instance_id: int) -> EndedInstance:
-        """Returns when the instance is final."""
+        """Wait until the instance is final and return it."""
         ...
 
     async def standing(self, instance_id: int) -> str:
@@ -59,7 +59,7 @@ class Awaiting(Protocol):
 
 
 class Handles(Sequence["Handle[R]"]):
-    """The handles of many instances, each made when it is looked at."""
+    """The handles of many instances, each created on access."""
 
     __slots__ = ("_handle", "_ids")
 
@@ -84,10 +84,10 @@ class Handles(Sequence["Handle[R]"]):
 
 
 class Handle(Generic[R]):
-    """One instance, as whoever added it sees it.
+    """One instance, as the caller that added it sees it.
 
-    `decision` is what became of a put. `duplicate`: it was there before, by its idempotency key or because its key has
-    already succeeded; nothing was added.
+    `decision` is the result of a put. `duplicate` is True if nothing was added: the instance existed before, by its
+    idempotency key or because its key has already succeeded.
     """
 
     __slots__ = ("_awaiting", "_shape", "decision", "duplicate", "id", "job")
@@ -111,10 +111,10 @@ class Handle(Generic[R]):
         return f"<Handle {self.id} of {self.job!r} {self.decision}>"
 
     async def result(self, timeout: float | str | timedelta | None = None) -> R:
-        """What the function returned, once it has. TimeoutError, with the state of the instance, after `timeout`.
+        """Wait for the function and return its result.
 
-        Raises InstanceFailed when the instance is dead, InstanceCancelled when it was cancelled. Inside a transaction
-        that is not committed nothing runs: commit first.
+        Raises InstanceFailed if the instance is dead, InstanceCancelled if it was cancelled, and TimeoutError with its
+        state after `timeout`. An instance that was added in a transaction runs only after the commit: commit first.
         """
         patience = None if timeout is None else seconds_of(timeout)
         deadline = asyncio.timeout(None if patience is None else patience.total_seconds())

@@ -1,4 +1,4 @@
-"""What a function is given: one attempt at one instance."""
+"""The argument of a function: one attempt at one instance."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,10 +12,10 @@ P = TypeVar("P")
 
 
 class Notes(Protocol):
-    """Takes what an attempt tells of itself, from any thread and at once."""
+    """Takes the progress and the messages of an attempt, from any thread and without blocking."""
 
     def note(self, call: Call, progress: float | None, message: str | None) -> None:
-        """Leaves a note."""
+        """Add a note to the attempt."""
         ...
 
 
@@ -41,22 +41,22 @@ class Instance(Generic[P]):
 
     @property
     def id(self) -> str:
-        """As REST shows it."""
+        """The instance id, as REST shows it."""
         return str(self._call.instance_id)
 
     @property
     def job(self) -> str:
-        """The job's name."""
+        """The name of the job."""
         return self._call.job
 
     @property
     def key(self) -> str | None:
-        """The business key it was put under."""
+        """The business key of the put; None for an instance without one."""
         return self._call.key
 
     @property
     def payload(self) -> P:
-        """What it was added with, or else the job's own payload; of the annotated type, checked."""
+        """The payload of the instance, or else the job's own; validated as the annotated type."""
         try:
             return self._payload
         except AttributeError:
@@ -65,27 +65,27 @@ class Instance(Generic[P]):
 
     @property
     def fire_time(self) -> datetime:
-        """The slot of its schedule, or the time it was asked for."""
+        """The slot of the schedule, or the time that the caller asked for."""
         return self._call.fire_time
 
     @property
     def execute_time(self) -> datetime:
-        """When this attempt was wanted: later than the fire time for a retry."""
+        """The time at which this attempt was due: for a retry, later than the fire time."""
         return self._call.execute_time
 
     @property
     def attempt(self) -> int:
-        """1 for the first."""
+        """The number of the attempt; 1 for the first."""
         return self._call.attempt
 
     @property
     def fence(self) -> int:
-        """Grows with every attempt at this instance."""
+        """The fencing token, which grows with every attempt at this instance."""
         return self._call.fence
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this instance."""
+        """A key that is the same for every attempt at this instance."""
         return self._call.idempotency_key
 
     @property
@@ -94,29 +94,29 @@ class Instance(Generic[P]):
         return self._call.unit
 
     def progress(self, fraction: float, message: str | None = None) -> None:
-        """How far it has come, from 0 to 1; shown with this attempt."""
+        """Report progress from 0 to 1, shown with this attempt. Raises ValueError outside this range."""
         if not isfinite(fraction) or not 0 <= fraction <= 1:
             raise ValueError(f"{fraction!r} is not between 0 and 1")
         if self._notes is not None:
             self._notes.note(self._call, float(fraction), message)
 
     def log(self, message: str) -> None:
-        """A line shown with this attempt."""
+        """Add a log line, shown with this attempt."""
         if self._notes is not None:
             self._notes.note(self._call, None, message)
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody cancelled or replaced it, or its time is over: what it comes to counts no more."""
+        """Return whether the instance was cancelled or replaced, or its time is over. Its outcome no longer counts."""
         return self._is_over
 
     def raise_if_cancelled(self) -> None:
-        """A place where the function may stop: raises `Cancelled` once it is cancelled."""
+        """Raise `Cancelled` if the instance is cancelled. Call this where the function may stop."""
         if self._is_over:
             raise Cancelled(f"The instance {self.id} of {self.job!r} was cancelled.")
 
     async def cancelled(self) -> None:
-        """Returns when it is cancelled."""
+        """Wait until the instance is cancelled."""
         if self._ended is None:
             self._ended = (asyncio.get_running_loop(), asyncio.Event())
         if self._is_over:
@@ -124,7 +124,7 @@ class Instance(Generic[P]):
         await self._ended[1].wait()
 
     def end(self) -> None:
-        """Tells the function that nobody waits for it any more; from any thread."""
+        """Tell the function that its outcome no longer counts; from any thread."""
         self._is_over = True
         if self._ended is not None:
             loop, event = self._ended

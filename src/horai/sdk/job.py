@@ -1,4 +1,4 @@
-"""A job: what `@app.job` makes of a function."""
+"""Job: the result of `@app.job` on a function."""
 
 from collections.abc import Callable
 from functools import update_wrapper
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class Job(Verbs[R]):
-    """A function with a name, a schedule and policies. Calling it runs the function, here and now, and nothing else."""
+    """A function with a name, a schedule and policies. Calling it only runs the function, here and now."""
 
     def __init__(self, home: Home, function: Callable[..., Any], declaration: Declaration) -> None:
         super().__init__(home, declaration)
@@ -29,11 +29,11 @@ class Job(Verbs[R]):
 
     @property
     def sync(self) -> SyncVerbs[R]:
-        """The same verbs without `await`."""
+        """The same methods without `await`."""
         return SyncVerbs(self)
 
     def executor(self, crew: Crew) -> AsyncFunction | ThreadedFunction:
-        """What makes its attempts, in this process."""
+        """Return the executor that runs the job's attempts in this process."""
         signature = self.declaration.signature
         function = with_fresh_connections(self._function, is_async=signature.is_async)
         return executor_of(function, signature, crew, self.name)

@@ -1,4 +1,4 @@
-"""What can be done with a job from anywhere: add instances of it, move them, cancel them, run it now, ask when it fires."""
+"""The methods of a job: add, move and cancel instances, run it now, list its upcoming fires, explain, backfill."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -32,19 +32,19 @@ BATCH, BATCH_SIZE = 2_000, 8 * 1024 * 1024
 
 
 class Home(Awaiting, Protocol):
-    """The application a job belongs to."""
+    """The application that a job belongs to."""
 
     async def client(self) -> Client:
-        """What this event loop is connected with."""
+        """Return the client of this event loop."""
         ...
 
     async def declare_missing(self, job: "Verbs[Any]") -> bool:
-        """Makes a job known to the database that does not know it; False when it does."""
+        """Declare a job that the database does not have; return False if it has it."""
         ...
 
 
 class Verbs(Generic[R]):
-    """The verbs of one job. `R` is what its function returns."""
+    """The methods of one job. `R` is the type of its function's result."""
 
     def __init__(self, home: Home, declaration: Declaration) -> None:
         self.home = home
@@ -53,7 +53,7 @@ class Verbs(Generic[R]):
 
     @property
     def entities(self) -> Entities:
-        """What a refresh job comes back to; `Invalid` for a job that is none."""
+        """The entities of a refresh job. Raises `Invalid` for other jobs."""
         return Entities(self)
 
     async def enqueue(
@@ -65,15 +65,17 @@ class Verbs(Generic[R]):
         idempotency_key: str | None = None,
         conn: Any = None,
     ) -> Handle[R]:
-        """A new instance: now, at a time, or after a delay. Without a payload it has the job's own.
+        """Add an instance: now, at a time, or after a delay. Without a payload it has the job's own.
 
-        With an `idempotency_key` the first call makes it; the others get the same handle, `duplicate`.
+        With an `idempotency_key` the first call creates it; later calls get the same instance, with `duplicate` set.
         """
         when, text = _when(at, delay), self.declaration.encode(payload)
         if idempotency_key is None:
             return self._handle(await self.served(conn, lambda means: means.enqueue(self.name, when, text)))
         if conn is not None:
-            raise Invalid.field("idempotency_key", "stands beside conn", "In a transaction of your own, put a key.")
+            raise Invalid.field(
+                "idempotency_key", "cannot be combined with conn", "In your own transaction, use put with a key."
+            )
         once = Once(idempotency_key, json.dumps([str(when), text]).encode())
         made, is_new = await self._asked(lambda client: client.enqueue_once(self.name, when, text, once))
         return self._handle(made, PutDecision.INSERTED if is_new else PutDecision.IGNORED)
@@ -86,13 +88,13 @@ class Verbs(Generic[R]):
         delay: Duration | None = None,
         conn: Any = None,
     ) -> Handles[R]:
-        """New instances, one per payload: all of them or none, in their order. The quickest way to add many."""
+        """Add one instance per payload: all of them or none, in order. This is the fastest way to add many."""
         when, given = _when(at, delay), list(payloads)
         made = await self.served(conn, lambda means: means.enqueue_many(self.name, when, self._batches(given)))
         return Handles(made, self._handle)
 
     def _batches(self, payloads: Sequence[object]) -> Iterator[list[str | None]]:
-        """As many as one statement takes, by number and by size: large payloads come a few at a time."""
+        """Split the payloads into statements by number and size: large payloads go a few at a time."""
         encode, batch, size = self.declaration.encode, list[str | None](), 0
         for payload in payloads:
             text = encode(payload)
@@ -115,10 +117,10 @@ class Verbs(Generic[R]):
         again: bool = False,
         conn: Any = None,
     ) -> Handle[R]:
-        """Creates or reschedules the instance of a business key; the handle's `decision` says which.
+        """Create or reschedule the instance of a business key; the handle's `decision` says which.
 
-        A `version` lower than the last accepted one is ignored, and so is an equal one with the same time and payload;
-        `again` runs a key once more that has succeeded. Without a payload, a live instance keeps its own.
+        A `version` lower than the last accepted one is ignored, and so is an equal one with the same time and payload.
+        `again` runs a key that has succeeded once more. Without a payload, a live instance keeps its own.
         """
         when, intent = _when(at, delay), PutOptions(version, again)
         text = self.declaration.signature.shape.encode(payload)
@@ -130,13 +132,13 @@ class Verbs(Generic[R]):
         return self._handle(made, verdict)
 
     async def cancel(self, key: str, *, conn: Any = None) -> bool:
-        """Cancels the live instance of a key; False when it has none. What it has done stays done."""
+        """Cancel the live instance of a key. Return False if it has none. Work already done is not undone."""
         return await self.served(conn, lambda means: means.cancel(self.name, key))
 
     async def trigger(self, payload: object = None, *, idempotency_key: str | None = None) -> Handle[R]:
-        """Runs the job now, refused while nobody would run it; once per key, when there is one.
+        """Run the job now, once per key if one is given. Refused while no worker would run it.
 
-        Of a refresh job that is a tick: it loads what is due by now, and its result says how many that were.
+        For a refresh job this is a tick: it loads the entities that are due now, and its result says how many.
         """
         is_tick = self.declaration.document.get("refresh") is not None  # a tick takes no payload
         text = None if is_tick and payload is None else self.declaration.encode(payload)
@@ -148,9 +150,9 @@ class Verbs(Generic[R]):
         return self._handle(made, verdict)
 
     async def next(self, count: int = 10, *, after: datetime | None = None) -> list[Fire]:
-        """Its coming fires, as it is declared here: the first is strictly after `after`, or else after now.
+        """Return the upcoming fires of the job as declared here: the first is strictly after `after` (default: now).
 
-        Now is the database's to say; with `after`, no database is asked. What an operator has paused is not known here.
+        Now is the database's time; with `after`, no database is asked. A pause by an operator is not considered.
         """
         if not 1 <= count <= MOST_FIRES:
             raise Invalid.field("count", f"is not between 1 and {MOST_FIRES}")
@@ -159,9 +161,9 @@ class Verbs(Generic[R]):
         return upcoming_fires(self.declaration.timing, _with_offset("after", after), count)
 
     async def explain(self, at: datetime | str) -> Explanation:
-        """Why a slot fired, waits, was held or skipped, or why there is none.
+        """Explain why a slot fired, waits, was held or skipped, or why there is none.
 
-        `at` is an instant, or without an offset a time by the clock of the job's zone, which may come twice or never.
+        `at` is an instant, or without an offset a time by the clock of the job's zone, which may occur twice or never.
         """
         return await self._asked(lambda client: explanation(client.scope, self.name, at))
 
@@ -194,10 +196,10 @@ class Verbs(Generic[R]):
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Backfill | BackfillPlan:
-        """Runs slots of its past, those from `from_` on and before `to` (now), beside its work of now.
+        """Run past slots of the job, from `from_` to before `to` (default: now), beside its current work.
 
-        `missing` runs those that were never made, `failed` those whose last run is dead, `all` every one; a dry run only
-        counts them. With an `idempotency_key` a repeated call gets the first backfill.
+        `missing` runs the slots that were never created, `failed` those whose last run is dead, `all` every slot; a dry
+        run only counts them. With an `idempotency_key`, a repeated call gets the first backfill.
         """
         given = {"from": from_, "to": to, "mode": mode, "rate": rate, "maxConcurrency": max_concurrency}
         wish = wish_of(given)
@@ -210,12 +212,12 @@ class Verbs(Generic[R]):
         return Backfill(client.scope, made)
 
     async def served(self, conn: Any, serve: Callable[[Client | CallersTransaction], Awaitable[T]]) -> T:
-        """What the database answers: over the caller's connection, or else over one of ours."""
+        """Return the answer of the database, over the caller's connection if given, otherwise over the client's."""
         if conn is None:
             return await self._asked(serve)
         means = CallersTransaction(conn)
         if is_sync(conn):
-            return await serve(means)  # waits for nothing: it may have no event loop to wait in
+            return await serve(means)  # never suspends: there may be no event loop
         return await self._declared(lambda: serve(means))
 
     async def _asked(self, serve: Callable[[Client], Awaitable[T]]) -> T:
@@ -223,7 +225,7 @@ class Verbs(Generic[R]):
         return await self._declared(lambda: serve(client))
 
     async def _declared(self, serve: Callable[[], Awaitable[T]]) -> T:
-        """A job that the database does not know yet is declared first: its code is here."""
+        """Run `serve`; if the database does not have the job yet, declare the job and run `serve` again."""
         try:
             return await serve()
         except NotFound:
@@ -236,9 +238,9 @@ class Verbs(Generic[R]):
 
 
 def _when(at: datetime | None, delay: Duration | None) -> datetime | timedelta | None:
-    """When it is wanted; None for now. A delay counts from now by the database's clock."""
+    """Return the time or the delay of an instance; None for now. A delay counts from now by the database's clock."""
     if at is not None and delay is not None:
-        raise Invalid.field("delay", "stands beside at", "Give one of the two.")
+        raise Invalid.field("delay", "cannot be combined with at", "Pass only one of them.")
     if at is not None:
         return _with_offset("at", at)
     return None if delay is None else seconds_of(delay)

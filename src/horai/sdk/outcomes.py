@@ -1,9 +1,9 @@
-"""What a function's end makes of its attempt: exactly the three verbs of completion, and one for later.
+"""The outcome of an attempt, by how its function ends: exactly the three completion verbs, and one for later.
 
 returning              markSuccess, with the value as the result
-raising                markFailRetryable: tried again by the job's retry policy, then a dead letter
+raising                markFailRetryable: retried by the job's retry policy, then a dead letter
 raising Unrecoverable  markFailUnrecoverable: a dead letter at once
-raising RetryLater     no completion: later, and not counted as a failure
+raising RetryLater     no completion: runs later, and does not count as a failure
 """
 
 import traceback
@@ -27,13 +27,13 @@ from horai.time.durations import format_duration, parse_duration
 
 CODE_LIMIT = 128
 TRACEBACK_LIMIT = 32_000
-"""Characters of a traceback that the log is given: the last ones, which hold the error itself."""
+"""Characters of a traceback that are logged: the last ones, which contain the error itself."""
 
 
 class Unrecoverable(Exception):
-    """Trying again would not help: the instance becomes a dead letter at once, to be found by `tags` of your own.
+    """A retry would not help: the instance becomes a dead letter at once. `tags` are your own, to find it by.
 
-    At most 10, each of up to 64 characters without spaces and commas; what is none is left out, and said in the letter.
+    At most 10 tags, each of up to 64 characters without spaces and commas; others are left out, and the letter says so.
     """
 
     def __init__(self, *message: object, tags: Iterable[str] = ()) -> None:
@@ -42,15 +42,15 @@ class Unrecoverable(Exception):
 
 
 class RetryLater(Exception):
-    """Not now: run again after `delay` (seconds, "10m", or a timedelta); no failure is counted."""
+    """Not now: run again after `delay` (seconds, "10m", or a timedelta). This does not count as a failure."""
 
     def __init__(self, delay: float | str | timedelta, message: str = "") -> None:
         self.delay = seconds_of(delay)
-        super().__init__(message or f"later, in {self.delay.total_seconds():g} s")
+        super().__init__(message or f"retry in {self.delay.total_seconds():g} s")
 
 
 def seconds_of(duration: float | str | timedelta) -> timedelta:
-    """A duration as any of our verbs takes it: seconds, text such as "10m", or a timedelta. ValueError below zero."""
+    """Return a duration, given as seconds, text such as "10m", or a timedelta. Raises ValueError if it is negative."""
     match duration:
         case timedelta():
             found = duration
@@ -64,7 +64,7 @@ def seconds_of(duration: float | str | timedelta) -> timedelta:
 
 
 def outcome_of_value(value: object) -> Outcome:
-    """A function has returned."""
+    """Return the outcome of a function that returned `value`."""
     if value is None:
         return SUCCESS
     try:
@@ -76,7 +76,7 @@ def outcome_of_value(value: object) -> Outcome:
 
 
 def outcome_of_error(error: BaseException) -> Outcome:
-    """A function has raised."""
+    """Return the outcome of a function that raised `error`."""
     match error:
         case RetryLater():
             return Postponed(error.delay)
@@ -95,7 +95,7 @@ def _unrecoverable(error: Unrecoverable) -> FailedUnrecoverable:
 
 
 def timed_out(timeout: timedelta) -> Outcome:
-    """A function took longer than its job allows."""
+    """Return the outcome of a function that took longer than its job allows."""
     return FailedRetryable(TIMEOUT, f"The function did not end within {format_duration(timeout)}.")
 
 
@@ -104,7 +104,7 @@ def _code(error: BaseException) -> str:
 
 
 def _message(error: BaseException) -> str:
-    """What it says, and where it was raised; as much of the way there as fits."""
+    """Return the text of the error and the innermost frames of its traceback, as many as fit in `MESSAGE_LIMIT`."""
     said = "".join(traceback.format_exception_only(error)).strip()
     frames = traceback.extract_tb(error.__traceback__)[1:] or traceback.extract_tb(error.__traceback__)
     way = "".join(traceback.format_list(frames))

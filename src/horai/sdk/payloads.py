@@ -1,4 +1,4 @@
-"""What a function takes and gives: its form, its payload's shape, its result as JSON text."""
+"""The signature of a function: its form, the shape of its payload, and its result as JSON text."""
 
 import inspect
 import typing
@@ -35,11 +35,11 @@ _TAKES = "A function takes nothing, the instance, or its payload: def f(), def f
 
 
 class ResultInvalid(ValueError):
-    """What a function returned cannot be kept as its result."""
+    """The returned value cannot be stored as a result."""
 
 
 class Form(Enum):
-    """What a function wants to be given."""
+    """The kind of argument that a function takes."""
 
     nothing = auto()
     instance = auto()
@@ -47,7 +47,7 @@ class Form(Enum):
 
 
 class Signature(NamedTuple):
-    """How a function is called. `shape` is its payload's, also where the instance carries it."""
+    """The signature of a function. `shape` is that of its payload, also if the instance carries it."""
 
     form: Form
     shape: Shape[Any]
@@ -55,17 +55,17 @@ class Signature(NamedTuple):
 
 
 def shape_of(annotation: object, field: str = "payload") -> Shape[Any]:
-    """How values of a type are written and read; `Invalid` for a type that JSON cannot be read as."""
+    """Return the shape of a type. Raises `Invalid` for a type that cannot be read from JSON."""
     if any(annotation is anything for anything in _ANYTHING) or isinstance(annotation, TypeVar):
         return Shape(UNTYPED, None, field)
     try:
         return _typed_shape(annotation, field)
-    except Exception as error:  # whatever the type's own hooks raise
+    except Exception as error:  # the type's own hooks may raise any error
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise Invalid.field(
             field,
             f"{_shown(annotation)} cannot be read from JSON: {reason}",
-            "Use a dataclass, a pydantic model, a msgspec Struct, or what they are made of.",
+            "Use a dataclass, a pydantic model, a msgspec Struct, or the types they are made of.",
         ) from error
 
 
@@ -73,7 +73,7 @@ def _typed_shape(annotation: Any, field: str) -> Shape[Any]:
     if not is_pydantics(annotation):
         try:
             codec = codec_of_msgspec(annotation)
-        except TypeError:  # such as a union of two dataclasses, which pydantic tells apart
+        except TypeError:  # such as a union of two dataclasses, which pydantic can distinguish
             pass
         else:
             return Shape(codec, _published(lambda: msgspec.json.schema(annotation)), field)
@@ -82,10 +82,10 @@ def _typed_shape(annotation: Any, field: str) -> Shape[Any]:
 
 
 def _published(describe: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The schema as plain JSON; one that says nothing, where there is none for the type."""
+    """Return the schema as plain JSON; an empty one if the type has none."""
     try:
         return msgspec.json.decode(json_text(describe(), UNTYPED))
-    except Exception:  # a type that can be read but not described, or only in words that are no JSON
+    except Exception:  # a type that can be read but not described, or not described in JSON
         return {}
 
 
@@ -94,7 +94,7 @@ def _shown(annotation: object) -> str:
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
-    """How a function is called; `Invalid` says why one cannot be a job's."""
+    """Return the signature of a function. Raises `Invalid` with the reason if it cannot be the function of a job."""
     _refuse_oddities(function)
     parameters = list(_parameters(function).values())
     is_async = any(map(inspect.iscoroutinefunction, (function, _called(function))))
@@ -135,7 +135,7 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, Parameter]:
 
 
 def result_shape_of(function: Callable[..., Any]) -> Shape[Any]:
-    """How a function's result is read; untyped where its annotation says nothing that can be read from JSON."""
+    """Return the shape of a function's result; untyped if its annotation is not a type that can be read from JSON."""
     try:
         returns = inspect.signature(function).return_annotation
         return shape_of(_resolved(function, "return", returns), "result")
@@ -144,7 +144,7 @@ def result_shape_of(function: Callable[..., Any]) -> Shape[Any]:
 
 
 def _resolved(function: Callable[..., Any], name: str, annotation: object) -> object:
-    """An annotation whose texts have become types, by the names of the function's own module."""
+    """Return the annotation with its strings resolved to types, by the names of the function's own module."""
     if annotation is Parameter.empty:
         return annotation
     bearer = SimpleNamespace(__annotations__={name: annotation})
@@ -166,7 +166,7 @@ def _module_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _called(function: Any) -> Any:
-    """What runs when it is called: a function itself, or the method that an object is called by."""
+    """Return the routine that a call runs: the function itself, or the `__call__` method of an object."""
     return function if inspect.isroutine(function) else type(function).__call__
 
 
@@ -175,14 +175,14 @@ def _name(function: object) -> str:
 
 
 def encode_result(value: object) -> str | None:
-    """A function's result as JSON text; `ResultInvalid` when it is none, or too large to be kept."""
+    """Return a function's result as JSON text. Raises `ResultInvalid` if it is not JSON, or too large to be stored."""
     if value is None:
         return None
     try:
         text = json_text(value, UNTYPED)
     except Misfit as misfit:
         (place, reason), *_ = misfit.faults
-        raise ResultInvalid(f"result{place} is no JSON: {reason}") from None
+        raise ResultInvalid(f"result{place} is not JSON: {reason}") from None
     if len(text) > RESULT_LIMIT:
         raise ResultInvalid(f"its result is larger than {RESULT_LIMIT} bytes")
     return text.decode()

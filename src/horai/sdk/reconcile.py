@@ -1,4 +1,4 @@
-"""`@app.reconcile`: a function that says what the business wants, held against the instances of a job."""
+"""`@app.reconcile`: compare the instances that a function wants with the instances of a job."""
 
 import asyncio
 import inspect
@@ -26,12 +26,12 @@ PAGE = 1_000
 ERROR_SHOWN = 500
 
 Source = Callable[[], Any]
-"""A function without arguments: a generator, async or not, or one that returns what it would yield."""
+"""A function without arguments: a generator, async or not, or a function that returns an iterable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The business wants this key of the job to be run at this time; without a payload, with the job's own."""
+    """A key of the job that the business wants to run at this time. Without a payload, it runs with the job's own."""
 
     key: str
     at: datetime
@@ -42,10 +42,13 @@ class Wanted:
 def comparison_of(
     client: Callable[[], Awaitable[Client]], function: Source, target: Verbs[Any]
 ) -> Callable[[Instance[Any]], Awaitable[dict[str, Any] | None]]:
-    """A job's function that compares what `function` yields with the instances of `target`; its result is the report."""
+    """Return a job's function that compares the rows of `function` with the instances of `target`.
+
+    Its result is the report.
+    """
     if inspect.signature(function).parameters:
         raise Invalid.field(
-            function.__name__, "takes something", "A source of a reconciler takes nothing: def wanted(): …"
+            function.__name__, "takes arguments", "A source of a reconciler takes no arguments: def wanted(): …"
         )
 
     async def compare(instance: Instance[Any]) -> dict[str, Any] | None:
@@ -65,7 +68,10 @@ def comparison_of(
 
 
 async def bind_declared(scope: Scope, targets: Mapping[str, Verbs[Any]]) -> None:
-    """Makes the jobs of these names reconcilers, which REST shows; one whose target is not there yet is left to its first run."""
+    """Register the jobs of these names as reconcilers, which REST shows.
+
+    A job whose target does not exist yet is registered by its first run.
+    """
     for name, target in targets.items():
         async with transaction(scope.pool) as connection:
             with suppress(NotFound):
@@ -77,12 +83,12 @@ async def _bind(connection: Connection, scope: Scope, name: str, target: Verbs[A
     watched = await require_job(connection, scope, target.name)
     await reconcilers.bind_reconciler(connection, scope.tenant_id, job.id, watched.id, {"type": "python"})
     reconciler = await reconcilers.reconciler_of_job(connection, job.id)
-    assert reconciler is not None  # noqa: S101 — it was bound a moment ago
+    assert reconciler is not None  # noqa: S101 — it was bound just before
     return reconciler
 
 
 async def _begin(scope: Scope, instance: Instance[Any], target: Verbs[Any]) -> Comparison:
-    """Bound again: its code may be newer than what the database was told last."""
+    """Begin a comparison. The reconciler is registered again: its code may be newer than its last registration."""
     async with transaction(scope.pool) as connection:
         reconciler = await _bind(connection, scope, instance.job, target)
     run = ReconcileRun(int(instance.id), instance.attempt, begins_anew=True)
@@ -99,7 +105,7 @@ async def _compare(comparison: Comparison, function: Source, target: Verbs[Any])
 
 
 async def _pages(function: Source) -> AsyncGenerator[list[Any]]:
-    """What a function yields, or returns, in pages; one that is not async does not hold up the loop."""
+    """Yield the rows of a function in pages. A function that is not async runs in a thread, off the event loop."""
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
     source: Any = function() if is_async else await asyncio.to_thread(function)
     if inspect.isawaitable(source):
@@ -120,7 +126,7 @@ async def _pages(function: Source) -> AsyncGenerator[list[Any]]:
 
 def _row(one: object, target: Verbs[Any]) -> Row:
     if not isinstance(one, Wanted):
-        return Faulty(None, f"is no Wanted but {type(one).__name__}")
+        return Faulty(None, f"must be a Wanted, not {type(one).__name__}")
     row = wanted_row(one.key, one.at, None, one.version)
     if isinstance(row, Faulty):
         return row

@@ -1,4 +1,4 @@
-"""Waiting for what instances come to: one question for all that are waited for, asked less often as time goes by."""
+"""Waiting for the results of instances: one query for all of them, repeated less often as time passes."""
 
 import asyncio
 from contextlib import suppress
@@ -17,7 +17,7 @@ ASKED_AT_ONCE = 1_000
 
 
 class Results:
-    """Who waits for which instance in this process."""
+    """The instances that callers in this process wait for."""
 
     def __init__(self, pool: Pool, tenant_id: int) -> None:
         self._pool = pool
@@ -27,7 +27,7 @@ class Results:
         self._is_new = asyncio.Event()
 
     async def of(self, instance_id: int) -> EndedInstance:
-        """Returns when the instance is final."""
+        """Wait until the instance is final and return it."""
         future: asyncio.Future[EndedInstance] = asyncio.get_running_loop().create_future()
         self._awaited.setdefault(instance_id, []).append(future)
         self._is_new.set()
@@ -54,7 +54,7 @@ class Results:
                         await self._is_new.wait()
                         self._is_new.clear()
                         pause = FIRST_PAUSE
-                        await asyncio.sleep(FIRST_PAUSE)  # whoever comes at the same time asks with us
+                        await asyncio.sleep(FIRST_PAUSE)  # callers that arrive at the same time share the query
                 pause = min(pause * 1.5, LONGEST_PAUSE)
                 await self._look()
         finally:
@@ -69,7 +69,7 @@ class Results:
                         connection, self._tenant_id, ids[first : first + ASKED_AT_ONCE]
                     ):
                         self._tell(ended)
-        except Exception as error:  # they go on waiting: each has its own patience
+        except Exception as error:  # the callers go on waiting: each has its own timeout
             log.warning("results could not be read", waiting=len(self._awaited), error=repr(error))
 
     def _tell(self, ended: EndedInstance) -> None:
@@ -78,7 +78,7 @@ class Results:
                 future.set_result(ended)
 
     async def close(self) -> None:
-        """Nobody is waited for any more."""
+        """Stop asking for results."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)

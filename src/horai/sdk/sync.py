@@ -1,7 +1,7 @@
-"""The same verbs without `await`, for code that has no event loop: `publish.sync.put("article:42", at=when)`.
+"""The methods of a job without `await`, for code that has no event loop: `publish.sync.put("article:42", at=when)`.
 
-They run in an event loop of their own, in a thread of their own. With the caller's own connection (`conn=`) they run
-where the caller is: it belongs to that thread.
+They run in an event loop of their own, in a thread of their own. With the caller's own connection (`conn=`) they run in
+the caller's thread, to which the connection belongs.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Q = ParamSpec("Q")
 
 
 class Portal:
-    """An event loop in a daemon thread, started at first need, and again in a process that was forked."""
+    """An event loop in a daemon thread, started on first use, and again in a forked process."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -36,7 +36,7 @@ class Portal:
         self._inherited: list[object] = []
 
     def run(self, errand: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine comes to, there."""
+        """Run the coroutine in the event loop and return its result."""
         with self._lock:
             if self._loop is None:
                 self._selector = selectors.DefaultSelector()
@@ -47,9 +47,9 @@ class Portal:
     def leave_to_parent(self) -> None:
         """Forget the loop after a fork: its thread and its connections are the parent's.
 
-        The child's copies of the descriptors become /dev/null. Closing the loop instead would unregister its sockets from
-        the epoll instance, which both processes share, and the parent would hear no more from its database. The objects
-        are kept, so that no destructor closes a descriptor that the child has given to another file.
+        The child's copies of the descriptors become /dev/null. Closing the loop instead would unregister its sockets
+        from the epoll instance, which both processes share, and the parent would no longer hear from its database. The
+        objects are kept, so that no destructor closes a descriptor that the child has given to another file.
         """
         loop, selector = self._loop, self._selector
         self._loop, self._selector, self._lock = None, None, threading.Lock()
@@ -73,7 +73,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class SyncHandle(Generic[R]):
-    """A handle whose result is waited for without `await`."""
+    """A handle that waits for its result without `await`."""
 
     __slots__ = ("_handle",)
 
@@ -85,21 +85,21 @@ class SyncHandle(Generic[R]):
 
     @property
     def id(self) -> str:
-        """The instance's id."""
+        """The id of the instance."""
         return self._handle.id
 
     @property
     def decision(self) -> PutDecision:
-        """What became of a put."""
+        """The result of a put."""
         return self._handle.decision
 
     @property
     def duplicate(self) -> bool:
-        """Whether it was there before, and nothing was added."""
+        """Return whether the instance existed before, and nothing was added."""
         return self._handle.duplicate
 
     def result(self, timeout: float | str | timedelta | None = None) -> R:
-        """What the function returned, once it has."""
+        """Wait for the function and return its result."""
         return PORTAL.run(self._handle.result(timeout))
 
 
@@ -113,7 +113,7 @@ def _blocking(
             return PORTAL.run(verb(job, *arguments, **named))
         if not is_sync(conn):
             raise Invalid.field(
-                "conn", "is asynchronous, and `.sync` does not wait for it", "Await the job's own verb."
+                "conn", "is asynchronous, and `.sync` cannot wait for it", "Await the job's own method."
             )
         try:
             return _here(verb(job, *arguments, **named))
@@ -126,12 +126,12 @@ def _blocking(
 
 
 def _here(errand: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine comes to that waits for nothing: with a synchronous connection, none does."""
+    """Return the result of a coroutine that never suspends, as is the case with a blocking connection."""
     try:
         errand.send(None)
     except StopIteration as end:
         return cast("T", end.value)
-    raise AssertionError("a connection that blocks has waited")
+    raise AssertionError("a blocking connection suspended the coroutine")
 
 
 def _handled(
@@ -147,7 +147,7 @@ def _handled(
 
 
 class SyncBackfill:
-    """A backfill that is looked at, changed and waited for without `await`."""
+    """A handle of a backfill without `await`."""
 
     __slots__ = ("_backfill",)
 
@@ -159,56 +159,56 @@ class SyncBackfill:
 
     @property
     def id(self) -> str:
-        """The backfill's id."""
+        """The id of the backfill."""
         return self._backfill.id
 
     @property
     def total(self) -> int:
-        """How many slots it was to run."""
+        """The number of slots to run."""
         return self._backfill.total
 
     def progress(self) -> BackfillProgress:
-        """How far it is now."""
+        """Return the current progress."""
         return PORTAL.run(self._backfill.progress())
 
     def pause(self, note: str | None = None) -> BackfillProgress:
-        """No further slots; those that were made go on."""
+        """Pause the backfill: create no further slots. Instances that exist continue."""
         return PORTAL.run(self._backfill.pause(note))
 
     def resume(self, note: str | None = None) -> BackfillProgress:
-        """Goes on where it stopped."""
+        """Resume the backfill where it stopped."""
         return PORTAL.run(self._backfill.resume(note))
 
     def cancel(self, note: str | None = None) -> BackfillProgress:
-        """No further slots, and those that wait are cancelled; what runs finishes."""
+        """Cancel the backfill: create no further slots and cancel waiting instances. Running ones finish."""
         return PORTAL.run(self._backfill.cancel(note))
 
     def wait(self, timeout: float | str | timedelta | None = None) -> BackfillProgress:
-        """What it came to, once nothing of it is under way."""
+        """Wait until the backfill has ended and return its progress."""
         return PORTAL.run(self._backfill.wait(timeout))
 
 
 class SyncEntities:
-    """A refresh job's entities without `await`."""
+    """The entities of a refresh job without `await`."""
 
     def __init__(self, job: Verbs[Any]) -> None:
         self.job = job
 
     def add(self, key: str, payload: object = None, *, conn: Any = None) -> bool:
-        """Adds an entity, or changes its payload; whether it is new."""
+        """Add an entity, or change its payload; return whether it is new."""
         return _add_entity(SyncVerbs(self.job), key, payload, conn=conn)
 
     def add_many(self, items: Mapping[str, object] | Iterable[str], *, conn: Any = None) -> int:
-        """Adds many, with their payloads where it is a mapping; how many are new."""
+        """Add many entities, with payloads if `items` is a mapping; return how many are new."""
         return _add_entities(SyncVerbs(self.job), items, conn=conn)
 
     def remove(self, key: str, *, conn: Any = None) -> bool:
-        """Takes an entity away; whether it was one."""
+        """Remove an entity; return whether it existed."""
         return _remove_entity(SyncVerbs(self.job), key, conn=conn)
 
 
 class SyncVerbs(Generic[R]):
-    """A job's verbs without `await`."""
+    """The methods of a job without `await`."""
 
     def __init__(self, job: Verbs[R]) -> None:
         self.job = job
@@ -238,18 +238,18 @@ class SyncVerbs(Generic[R]):
         self, from_: datetime, to: datetime | None = None, *, mode: ModeName = "missing", dry_run: Literal[True]
     ) -> BackfillPlan: ...
     def backfill(self, *arguments: Any, **named: Any) -> SyncBackfill | BackfillPlan:
-        """Runs slots of its past beside its work of now; a dry run only counts them."""
+        """Run past slots of the job beside its current work; a dry run only counts them."""
         verb = cast("Callable[..., Coroutine[Any, Any, Backfill | BackfillPlan]]", self.job.backfill)
         made = PORTAL.run(verb(*arguments, **named))
         return SyncBackfill(made) if isinstance(made, Backfill) else made
 
     @property
     def entities(self) -> SyncEntities:
-        """What a refresh job comes back to."""
+        """The entities of a refresh job."""
         return SyncEntities(self.job)
 
     def enqueue_many(self, *arguments: Any, **named: Any) -> list[SyncHandle[R]]:
-        """New instances, one per payload: all of them or none, in their order."""
+        """Add one instance per payload: all of them or none, in order."""
         return [SyncHandle(handle) for handle in _many(self, *arguments, **named)]
 
 

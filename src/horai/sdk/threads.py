@@ -1,4 +1,4 @@
-"""The threads of functions that are not async: started when needed, and none keeps the process from ending."""
+"""The threads of functions that are not async: started when needed. They do not keep the process from ending."""
 
 import asyncio
 import contextvars
@@ -13,17 +13,17 @@ _Errand = Callable[[], None]
 
 
 class Threads:
-    """Runs functions in at most `most` threads. A thread that hangs is lost to the others, no more."""
+    """Runs functions in at most `most` threads. A thread that hangs only reduces the number of usable threads."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._errands: SimpleQueue[_Errand | None] = SimpleQueue()
         self._started = 0
         self._busy = 0
-        """Errands given and not yet ended. Changed in the event loop only."""
+        """Functions submitted and not yet ended. Changed in the event loop only."""
 
     def run(self, function: Callable[[], T]) -> "asyncio.Future[T]":
-        """What `function` comes to. Cancelling the future does not stop the function."""
+        """Run `function` in a thread and return its future. Cancelling the future does not stop the function."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         context = contextvars.copy_context()
@@ -59,7 +59,7 @@ class Threads:
             errand()
 
     def close(self) -> None:
-        """Lets idle threads end; one at work ends after it, or with the process."""
+        """End idle threads. A thread that runs a function ends after it, or with the process."""
         for _ in range(self._started):
             self._errands.put(None)
 
@@ -74,4 +74,4 @@ def _tell(
     try:
         loop.call_soon_threadsafe(ended, future, value, error)
     except RuntimeError:
-        return  # the loop has ended: nobody asks any more
+        return  # the loop has ended, and with it every waiter

@@ -1,4 +1,4 @@
-"""The verbs of a client in the caller's own transaction: theirs to commit, and only then is anybody woken."""
+"""The methods of a client in the caller's own transaction. The caller commits; workers are woken only then."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -11,18 +11,18 @@ from horai.sdk.client import When
 
 
 class CallersTransaction:
-    """A connection of the caller's, whatever its driver, with a transaction open on it."""
+    """A connection of the caller with an open transaction, of any supported driver."""
 
     def __init__(self, conn: Any) -> None:
         self._conn = conn
 
     async def enqueue(self, job: str, when: When, payload: str | None) -> int:
-        """The id of one new instance."""
+        """Add one instance and return its id."""
         item = (await self._moment(when), payload)
         return (await drivers.fetch(self._conn, caller_transaction.enqueue(job, item))).instance_id
 
     async def enqueue_many(self, job: str, when: When, payloads: Iterable[Sequence[str | None]]) -> list[int]:
-        """All of them or none: their ids, in their order."""
+        """Add all instances or none; return their ids in order."""
         at, made = await self._moment(when), list[int]()
         items = [(at, payload) for batch in payloads for payload in batch]
         if items:
@@ -32,25 +32,28 @@ class CallersTransaction:
     async def put(
         self, job: str, key: str, when: When, payload: str | None, intent: PutOptions, needs_payload: bool
     ) -> tuple[PutDecision, int]:
-        """Put a key; return the decision and the instance. Raises `PayloadMissing` if a new instance would lack its payload."""
+        """Put a key; return the decision and the instance id.
+
+        Raises `PayloadMissing` if a new instance would lack its payload.
+        """
         wish = caller_transaction.put(job, check_key(key), await self._moment(when), payload, intent, needs_payload)
         answer = await drivers.fetch(self._conn, wish)
         return answer.verdict, answer.instance_id
 
     async def cancel(self, job: str, key: str) -> bool:
-        """Cancels the live instance of a key; False when it has none."""
+        """Cancel the live instance of a key. Return False if it has none."""
         return await drivers.fetch(self._conn, caller_transaction.cancel(job, check_key(key))) is not None
 
     async def add_entities(self, job: str, items: Mapping[str, str | None]) -> int:
-        """Adds entities with their payloads; how many are new."""
+        """Add entities with their payloads; return how many are new."""
         return await drivers.fetch(self._conn, caller_transaction.add_entities(job, items))
 
     async def remove_entity(self, job: str, key: str) -> bool:
-        """Takes an entity away; whether it was one."""
+        """Remove an entity; return whether it existed."""
         return await drivers.fetch(self._conn, caller_transaction.remove_entity(job, key))
 
     async def _moment(self, when: When) -> datetime | None:
-        """A delay counts from now, by the database's clock."""
+        """Return the time of an instance. A delay counts from now, by the database's clock."""
         if isinstance(when, timedelta):
             return await drivers.fetch(self._conn, caller_transaction.now()) + when
         return when

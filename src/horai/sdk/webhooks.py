@@ -1,4 +1,4 @@
-"""For receivers of HTTP calls: check that Horai sent a request."""
+"""The check, for receivers of HTTP calls, that Horai sent a request."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -18,8 +18,8 @@ def verify_webhook(
 ) -> bool:
     """Return whether a holder of `secret` signed this request, within `tolerance` before or after `now`.
 
-    `body` is the raw body as it arrived. With several secrets, a signature by one of them is enough. Raises ValueError if a
-    secret is not `whsec_` followed by base64; nothing in a request raises.
+    `body` is the raw body as it arrived. With several secrets, a signature by one of them is enough. Raises ValueError
+    if a secret is not `whsec_` followed by base64; nothing in a request raises.
     """
     secrets = [secret] if isinstance(secret, str) else list(secret)
     moment = now or datetime.now(UTC)

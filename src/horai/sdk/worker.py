@@ -1,4 +1,4 @@
-"""A process that runs an application's functions: it declares its jobs, and claims its lanes itself."""
+"""The worker: a process that runs an application's functions, declares its jobs and claims its lanes itself."""
 
 import asyncio
 import os
@@ -37,20 +37,21 @@ log = structlog.get_logger(__name__)
 
 CONCURRENCY = 100
 BATCH, IN_HAND = 2_000, 8_000
-"""Instances in one statement and in hand at most. Functions may be shorter than any HTTP call: larger batches than a
-node's fill the time in which commits are waited for."""
+"""The most instances in one statement and in flight. Functions can be shorter than any HTTP call: batches larger than a
+node's keep the worker busy while it waits for commits."""
 
 SUSPECTS = 2
-"""Instances at most that run alone at a time, each in a process that is started for its call and ends with it."""
+"""The most instances that run alone at a time, each in a process that is started for its call and ends with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """How a worker works: at most `concurrency` functions at once, of these `queues` (None: of any).
+    """The settings of a worker: it runs at most `concurrency` functions at once, from these `queues` (None: from all).
 
-    `isolated` is how many processes there are for functions that want one of their own, `reference` where these find the
-    application: `module:app`. Without it, an instance that was lost with its workers cannot run alone and runs beside others.
-    `may_be_unnamed` accepts an application without a name: no other one uses the database.
+    `isolated` is the number of processes for functions with `isolation="process"`; `reference` (`module:app`) is where
+    they find the application. Without it, an instance that was lost with its workers cannot run alone and runs beside
+    others.
+    `may_be_unnamed` accepts an application without a name: no other application uses the database.
     """
 
     concurrency: int = CONCURRENCY
@@ -63,7 +64,10 @@ class WorkerSettings:
 
 
 async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
-    """Works until `stop` is set, then lets what runs end within the grace. `ready` is told once it claims."""
+    """Run the worker until `stop` is set; running functions may then end within the grace period.
+
+    `ready` is called once the worker claims.
+    """
     if not app.jobs:
         raise Invalid(f"No job is declared in {app.title}.", "Declare one: @app.job.")
     if not settings.may_be_unnamed:
@@ -77,8 +81,8 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         scope = Scope(connections, wakeups, await tenant_id(connections), TENANT, JOB_HOOKS)
         report(await app.declare_to(scope, may_be_unnamed=settings.may_be_unnamed))
         engine = await stack.enter_async_context(working(url, app, settings, scope))
-        # Others heard nothing of what was declared: only now is there somebody who tells them. Even when nothing was: a start
-        # before this one may have been cut short in between.
+        # The other processes were not notified of the declared jobs: the notifier runs only from here on. Notify them
+        # even if nothing was declared: an earlier start may have been interrupted between the two steps.
         wakeups.rescan_all()
         ready(f"worker {settings.name} ({', '.join(app.jobs)})")
         await until_stopped(stop, engine)
@@ -88,7 +92,7 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
 async def working(
     url: str, app: Horai, settings: WorkerSettings, scope: Scope, vitals: EngineHealth | None = None
 ) -> AsyncGenerator[Engine]:
-    """An engine that runs the application's functions and nothing else."""
+    """Run an engine that runs only the application's functions."""
     told = vitals or EngineHealth()
 
     def is_held(call: Call) -> bool:
@@ -130,7 +134,7 @@ def _paced(settings: WorkerSettings) -> EngineSettings:
 
 
 def _shares(app: Horai, concurrency: int) -> Shares:
-    """The places of the functions that run in this process itself, and how many of them each may take."""
+    """Return the places of the functions that run in this process itself, with the limit of each function."""
     here = [job for job in app.jobs.values() if job.declaration.isolation is None]
     caps = {job.name: job.declaration.concurrency for job in here if job.declaration.concurrency is not None}
     return Shares(concurrency, (job.name for job in here), caps)
@@ -139,22 +143,22 @@ def _shares(app: Horai, concurrency: int) -> Shares:
 def _isolated(
     url: str, app: Horai, settings: WorkerSettings, is_held: Callable[[Call], bool]
 ) -> IsolatedFunctions | None:
-    """Processes for the functions that want one of their own; None when none does. They take half of the places at most."""
+    """Return the processes for isolated functions; None if there are none. They take at most half of the places."""
     wanting = [job.name for job in app.jobs.values() if _is_isolated(job)]
     if not wanting:
         return None
     if settings.reference is None:
         raise Invalid(
-            f"The job {wanting[0]!r} wants a process of its own, and nobody knows where that finds the application.",
-            "Run it by `horai worker module:app`.",
+            f"The job {wanting[0]!r} runs in its own process, which does not know where to find the application.",
+            "Start the worker with `horai worker module:app`.",
         )
     return _processes(url, settings, settings.reference, settings.isolated, is_held)
 
 
 def _alone(url: str, settings: WorkerSettings, is_held: Callable[[Call], bool]) -> IsolatedFunctions | None:
-    """Return the processes for instances that were lost with their workers: one call each, so a death has one culprit.
+    """Return the processes for instances that were lost with their workers: one call each, so a crash has one cause.
 
-    None when the application cannot be found by a name.
+    Return None if the application has no `module:app` reference.
     """
     if settings.reference is None:
         return None
@@ -179,7 +183,7 @@ def _executor(job: Job[Any], crew: Crew, isolated: IsolatedFunctions | None) -> 
 
 
 def report(applied: DeclaredChanges) -> None:
-    """Says what the start has changed."""
+    """Log the changes that the start made to jobs."""
     changes: dict[str, Any] = {"created": list(applied.created), "changed": list(applied.changed)}
     if any(changes.values()):
         log.info("Jobs declared.", **{verb: names for verb, names in changes.items() if names})

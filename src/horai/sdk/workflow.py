@@ -1,4 +1,4 @@
-"""A workflow: what `app.workflow` makes of jobs and the order they are to run in."""
+"""Workflow: the result of `app.workflow`, jobs with the order in which they run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Named = Verbs[Any] | str
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A job in a workflow, and which nodes it comes after: jobs, or names of nodes. It has its job's name unless it says."""
+    """A job in a workflow. `after` lists the nodes before it: jobs, or names of nodes. `name` defaults to the job's."""
 
     job: Named
     after: Sequence[Named] = ()
@@ -33,7 +33,7 @@ class Node:
 
 
 class Workflow:
-    """Jobs in the order of a graph, all for one fire time."""
+    """Jobs that run in the order of a graph, all for one fire time."""
 
     def __init__(self, home: Home, name: str, nodes: Sequence[Node], options: Options) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class Workflow:
         return f"<Workflow {self.name!r}>"
 
     async def trigger(self, payload: object = None, *, idempotency_key: str | None = None) -> int:
-        """Starts a run now, once per key; its id. The workflow must have been declared."""
+        """Start a run now, once per key; return its id. The workflow must have been declared."""
         scope = (await self._home.client()).scope
         text = shape_of(Any).encode(payload)
         once = Once(idempotency_key or str(uuid4()), (text or "null").encode())
@@ -52,7 +52,7 @@ class Workflow:
 
 
 def _written(name: str, nodes: Sequence[Node], options: Options) -> WrittenWorkflow:
-    """Checked at once; `Invalid` names the workflow and what is wrong with it."""
+    """Return the validated workflow. Raises `Invalid` with the workflow's name and the fault."""
     refuse_unknown("app.workflow", options)
     given: Mapping[str, Any] = options
     if strange := next((option for option in NOT_FOR_WORKFLOWS if given.get(option) is not None), None):

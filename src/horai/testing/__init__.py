@@ -1,18 +1,18 @@
-"""Tests of jobs: a real PostgreSQL, a virtual time, no waiting (docs/guides/testing.md).
+"""A test harness for jobs: a real PostgreSQL, a virtual time, no waiting (docs/guides/testing.md).
 
-harness       Harness: puts an application on a database of its own, in a time that stands still
-virtual_time  VirtualTime: moves that time; what ran; crashes and failures on request
-sync          the same for tests without an event loop
-journal       Fired: one attempt, and what came of it
+harness       Harness: gives an application its own database and a virtual time
+virtual_time  VirtualTime: moves that time, lists attempts, plans crashes and failures
+sync          SyncTime: the same without an event loop
+journal       Fired: one attempt and its outcome
 workplace     the product's stages, called step by step
-clients       what the application is connected with meanwhile
-mishaps       crashes and failures, and how they come about
-jobs, clock   what the stages know of jobs and of the time
-store         what is asked of the database (virtual_time.sql, outlook.sql)
+clients       the clients of the application during a test
+mishaps       planned crashes and failures
+jobs, clock   the job cache and the clock of the stages
+store         queries of the harness (virtual_time.sql, outlook.sql)
 server        the PostgreSQL of the process, and a database for each test (reuse.sql)
 plugin        the fixtures for pytest
 
-The names are imported when they are first used: pytest loads the plugin at every start.
+Names are imported when they are first used: pytest loads the plugin at every start.
 """
 
 from importlib import import_module

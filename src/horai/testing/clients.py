@@ -1,4 +1,4 @@
-"""What an application is connected with during a test: the test's database and the virtual time, in every event loop."""
+"""The clients of an application under test: they use the test's database and its virtual time, in every event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,36 +21,36 @@ from horai.sdk.results import Results
 
 
 class NotEnded(AssertionError):
-    """A result was asked for that is not there yet, and no time goes by while somebody waits for it."""
+    """The result of an instance that has not ended was awaited, and virtual time does not pass while a test waits."""
 
 
 class Drive(Protocol):
-    """Whoever makes things happen."""
+    """The part of `VirtualTime` that a client uses."""
 
     @property
     def now(self) -> datetime:
-        """The virtual time."""
+        """Return the virtual time."""
         ...
 
     @property
     def is_moving(self) -> bool:
-        """Whether it is at it."""
+        """Return whether the harness is running instances now."""
         ...
 
     async def drain(self) -> object:
-        """Runs what is due now."""
+        """Run the instances that are due now."""
         ...
 
 
 class VirtualClient(Client):
-    """A client that does not wait for what will never come by itself. `drive` is None in other loops than the test's."""
+    """A client that raises instead of waiting for virtual time to pass. `drive` is None outside the test's loop."""
 
     drive: Drive | None = None
 
     async def ended(self, instance_id: int) -> EndedInstance:
-        """What the instance has come to, after all that is due now; `NotEnded` when that is nothing yet.
+        """Run all due instances, then return how this one ended. Raises `NotEnded` if it has not.
 
-        A function that waits for another's result does wait: it runs because something is being driven on.
+        A function that awaits the result of another instance does wait, because the harness is running instances.
         """
         if self.drive is None or self.drive.is_moving:
             return await super().ended(instance_id)
@@ -60,12 +60,12 @@ class VirtualClient(Client):
             if found:
                 return found[0]
             row = await instance_queries.instance_by_id(connection, self.scope.tenant_id, instance_id)
-        state = f"is {row.state.name}, wanted for {row.execute_time.isoformat()}" if row else "is not there"
-        raise NotEnded(f"The instance {instance_id} {state}; it is {self.drive.now.isoformat()}: advance the time.")
+        state = f"is {row.state.name}, due at {row.execute_time.isoformat()}" if row else "does not exist"
+        raise NotEnded(f"The instance {instance_id} {state}; the time is {self.drive.now.isoformat()}: advance it.")
 
 
 class Clients:
-    """One client for each event loop that asks, all on one database; made and closed in their loops."""
+    """One client per event loop, all on one database. Each is opened and closed in its own loop."""
 
     def __init__(self, url: str, clock: DatabaseClock, wakeups: Wakeups, drive: Drive) -> None:
         self._url = url
@@ -76,7 +76,7 @@ class Clients:
         self._clients: dict[asyncio.AbstractEventLoop, asyncio.Task[VirtualClient]] = {}
 
     async def get(self) -> Client:
-        """That of the running loop."""
+        """Return the client of the running loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = asyncio.create_task(self._open(loop))
@@ -98,20 +98,20 @@ class Clients:
         raise AssertionError("unreachable")
 
     def _passing_on(self) -> Wakeups:
-        """Wakes of another loop's client, heard in the test's own."""
+        """Return wakeups that pass the wakes of another loop's client on to the test's loop."""
         hear: Callable[[Wake], None] = self._wakeups.hear
         wakeups = Wakeups()
         wakeups.pass_on_to(lambda wake: _call_in(self._home, hear, wake))
         return wakeups
 
     async def release(self) -> None:
-        """Closes that of the running loop; who asks again gets another."""
+        """Close the client of the running loop; the next `get` opens another."""
         opening = self._clients.pop(asyncio.get_running_loop(), None)
         if opening is not None:
             await _close(opening)
 
     async def close(self) -> None:
-        """Closes all of them, each where it was made."""
+        """Close all clients, each in its own loop."""
         for loop, opening in self._clients.items():
             if loop is self._home:
                 await _close(opening)
@@ -121,7 +121,7 @@ class Clients:
 
 
 async def _close(opening: "asyncio.Task[VirtualClient]") -> None:
-    with suppress(Exception):  # one that could not be opened
+    with suppress(Exception):  # a client that could not be opened
         await (await opening).close()
 
 

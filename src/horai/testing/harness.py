@@ -1,4 +1,4 @@
-"""Harness: an application under test, on a real PostgreSQL, in a time that only the test moves."""
+"""A harness for an application under test: a real PostgreSQL, and a time that only the test moves."""
 
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -18,11 +18,11 @@ from horai.testing.workplace import Workplace
 
 
 class Harness:
-    """While it is entered, the application has a database of its own, its jobs are declared there, and time stands still.
+    """A context in which the application has its own database, its jobs are declared there, and time stands still.
 
-    `async with Harness(app) as time` in an async test, `with Harness(app) as time` in any other. It begins at `start`
-    (a datetime with an offset, or ISO 8601 text), or else at the present moment. `patience` is real time: how long all
-    that is due at one moment may take.
+    Use `async with Harness(app) as time` in an async test, and `with Harness(app) as time` in any other. The time
+    begins at `start` (a datetime with an offset, or ISO 8601 text), or else at the real time. `patience` is the longest
+    real time that the work due at one moment may take.
     """
 
     def __init__(self, app: Horai, start: datetime | str | None = None, *, patience: Duration = 60) -> None:
@@ -33,7 +33,7 @@ class Harness:
 
     async def __aenter__(self) -> VirtualTime:
         if self._entered is not None:
-            raise RuntimeError("A harness is entered once at a time.")
+            raise RuntimeError("The harness is entered already.")
         async with AsyncExitStack() as stack:
             time = await stack.enter_async_context(self._time())
             self._entered = stack.pop_all()
@@ -73,10 +73,10 @@ class Harness:
 
 @contextmanager
 def _lent(app: Horai, clients: Clients) -> Generator[None]:
-    """Whoever asks the application for its client gets one of ours; its own are left alone."""
+    """Replace the clients of the application by those of the test; its own clients stay untouched."""
     own = vars(app)
     if "client" in own:
-        raise RuntimeError(f"A harness has been entered with {app.title} already.")
+        raise RuntimeError(f"Another harness with {app.title} is entered already.")
     own["client"], own["close"] = clients.get, clients.release  # found before the methods of its class
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the stages of a harness know of jobs: nothing that is a second old, and no dice."""
+"""The job cache of a harness: it keeps nothing, and retries have no jitter."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,10 +10,10 @@ from horai.engine.dispatch.job_cache import JobCache
 
 
 class FreshJobs(JobCache):
-    """Asks every time, as no real second passes in a test; and retries come when their back-off says, without jitter."""
+    """A job cache that reads every time, as no real second passes in a test. Retries have no jitter."""
 
     async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
-        """The jobs by id, as they are now."""
+        """Return the current jobs by id."""
         found = await JobCache().get(connection, job_ids)
         return {job_id: _without_jitter(job) for job_id, job in found.items()}
 

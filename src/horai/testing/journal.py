@@ -1,4 +1,4 @@
-"""What functions did in a test: one entry for each attempt, in the order in which they began."""
+"""The journal of a test: one entry for each attempt, in the order in which they began."""
 
 import json
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ RUNNING = "RUNNING"
 
 @dataclass(slots=True)
 class Fired:
-    """One attempt. `state` is what it made of its instance: SUCCESS, FAIL, DEAD, CANCELLED, INIT when it was put off.
+    """One attempt. `state` is the state of its instance afterwards: SUCCESS, FAIL, DEAD, CANCELLED, INIT if postponed.
 
-    While the attempt is under way, and after a crash until it is found out, it is RUNNING. `error` is the name of the
-    error (or NODE_LOST, TIMEOUT, …) and `message` what it said. `payload` and `result` are plain JSON values.
+    While the attempt runs, and after a crash until the rescuer finds it, the state is RUNNING. `error` is the name of
+    the error (or NODE_LOST, TIMEOUT, …) and `message` its text. `payload` and `result` are plain JSON values.
     """
 
     job: str
@@ -41,7 +41,7 @@ class Fired:
 
 
 class Journal:
-    """Notes every attempt as it begins, and looks up what came of it. `notes` is whoever keeps what functions say."""
+    """A record of every attempt and its outcome. `notes` is the progress writer that stores the notes of functions."""
 
     def __init__(self, clock: DatabaseClock, notes: Notes) -> None:
         self._clock = clock
@@ -53,7 +53,7 @@ class Journal:
         return len(self._entries)
 
     def begin(self, call: Call) -> None:
-        """An attempt is under way."""
+        """Record that an attempt begins."""
         entry = Fired(
             call.job,
             str(call.instance_id),
@@ -69,7 +69,7 @@ class Journal:
         self._running[call.instance_id, call.fence] = entry
 
     def note(self, call: Call, progress: float | None, message: str | None) -> None:
-        """What a function says of itself, from any thread: kept here, and where the product keeps it."""
+        """Record a progress note of a function, from any thread, here and in the product's progress writer."""
         if (entry := self._running.get((call.instance_id, call.fence))) is not None:
             if progress is not None:
                 entry.progress = progress
@@ -78,7 +78,7 @@ class Journal:
         self._notes.note(call, progress, message)
 
     async def look_up(self, connection: Connection) -> None:
-        """Asks what came of the attempts that were under way."""
+        """Read the outcomes of the running attempts."""
         if not self._running:
             return
         for row in await store.came_to(connection, [instance_id for instance_id, _ in self._running]):
@@ -88,15 +88,15 @@ class Journal:
                 _conclude(entry, row)
 
     def since(self, first: int) -> list[Fired]:
-        """The entries from the `first` on."""
+        """Return the entries from index `first` on."""
         return self._entries[first:]
 
     def of(self, job: str | None) -> list[Fired]:
-        """The attempts of a job, or of all."""
+        """Return the attempts of a job, or of all jobs."""
         return [entry for entry in self._entries if job in {None, entry.job}]
 
     def under_way(self) -> Sequence[Fired]:
-        """Attempts without an outcome."""
+        """Return the attempts without an outcome."""
         return list(self._running.values())
 
 

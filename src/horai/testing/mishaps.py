@@ -1,7 +1,7 @@
-"""Crashes and failures that a test asks for, and how they come about.
+"""Crashes and failures that a test plans.
 
-A worker that dies leaves its claims behind: nothing is written, and its lease runs out. Here it lets everything else that
-it has in hand come to its end first, so that a crash concerns the instance it was meant for and no other.
+A worker that dies leaves its claims behind: it writes nothing, and its lease expires. In a test, all other attempts in
+flight finish first, so that a crash affects only the planned instance.
 """
 
 from collections import defaultdict, deque
@@ -25,7 +25,7 @@ Moment = Literal["before", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """The worker dies before the function runs, or after it has run and before that is stored."""
+    """The worker dies before the function runs, or after it has run but before the outcome is stored."""
 
     when: Moment
 
@@ -38,23 +38,23 @@ class Failure:
 
 
 class Mishaps:
-    """What is to go wrong, by job, in order; and which claims have been lost by it."""
+    """The planned mishaps of each job, in order, and the claims that were lost by crashes."""
 
     def __init__(self) -> None:
         self._planned: defaultdict[str, deque[Crash | Failure]] = defaultdict(deque)
         self.lost: set[tuple[int, int]] = set()
 
     def plan(self, job: str, mishap: Crash | Failure, times: int) -> None:
-        """The next `times` attempts of the job go wrong, after those planned before."""
+        """Plan a mishap for the next `times` attempts of the job, after those planned before."""
         self._planned[job].extend([mishap] * times)
 
     def take(self, job: str) -> Crash | Failure | None:
-        """What goes wrong with the attempt that begins now."""
+        """Remove and return the mishap of the attempt that begins now, if one is planned."""
         return self._planned[job].popleft() if self._planned[job] else None
 
 
 class WatchedExecutor:
-    """Makes attempts as `inner` does, notes them, and lets go wrong what shall."""
+    """An executor that runs attempts by `inner`, records them, and applies planned mishaps."""
 
     def __init__(self, inner: Executor, journal: Journal, mishaps: Mishaps) -> None:
         self._inner = inner
@@ -62,7 +62,7 @@ class WatchedExecutor:
         self._mishaps = mishaps
 
     async def run(self, call: Call) -> Outcome | Accepted:
-        """What the attempt came to; that of a crash is never written."""
+        """Run the attempt and return its outcome. The outcome of a crash is never written."""
         self._journal.begin(call)
         mishap = self._mishaps.take(call.job)
         if isinstance(mishap, Failure):
@@ -73,7 +73,7 @@ class WatchedExecutor:
 
 
 class LosingSettler(Settler):
-    """Writes what attempts came to, but for those that were lost in a crash."""
+    """A settler that does not write the outcomes that were lost in a crash."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
--- What a harness asks of the tables. Made after the migrations.
+-- Queries of the harness. Created after the migrations.
 
--- What is due now, by kind, and in the row `next` when something will be: null when nothing ever will.
+-- Returns the work due now by kind, and in the row `next` the next due time: null if there is none.
 create function virtual_time.outlook() returns table (kind text, shard smallint, lane integer, at timestamptz, rows bigint)
 language sql volatile as $$
     with present as materialized (
@@ -59,7 +59,7 @@ language sql volatile as $$
     from present
 $$;
 
--- What has become of instances, live or final.
+-- Returns the current state of instances, live or final.
 create function virtual_time.came_to(ids bigint[])
 returns table (id bigint, fence bigint, state text, result json, error_code text, error_msg text)
 language sql volatile as $$

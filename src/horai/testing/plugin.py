@@ -1,4 +1,4 @@
-"""Fixtures for pytest, there wherever Horai is installed. Nothing of Horai is loaded before a test asks for one."""
+"""Fixtures for pytest, available where Horai is installed. The plugin imports Horai only when a test uses a fixture."""
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -9,12 +9,12 @@ import pytest
 
 @pytest.fixture(scope="session")
 def horai_server() -> Iterator[None]:
-    """The PostgreSQL of this test run, started at first need and gone at its end."""
+    """Stop the PostgreSQL of this test run at its end. The first harness starts it."""
     yield
     import_module("horai.testing.server").SERVER.stop()
 
 
 @pytest.fixture
 def horai_harness(horai_server: None) -> Callable[..., Any]:
-    """What puts an application into a harness, in `with` or in `async with`: `Harness`, with a server behind it."""
+    """Return the class `Harness`, for `with` or `async with`; the server behind it stops at the end of the test run."""
     return import_module("horai.testing.harness").Harness

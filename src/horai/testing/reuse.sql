@@ -1,5 +1,5 @@
--- Makes a used database as good as new, in a hundredth of the time that copying the template takes. Made after the
--- migrations, when the tables hold what every database begins with.
+-- Resets a used database, in a hundredth of the time that copying the template takes. Created after the migrations, when
+-- the tables hold the rows that every database begins with.
 
 create schema virtual_seed;
 
@@ -22,7 +22,7 @@ begin
     update virtual_seed."the newest object" set id = virtual_seed.newest_object();
 end $$;
 
--- Ids of objects only grow: whatever a test has made, of any kind, has a higher one than all that was there before.
+-- Ids of objects only grow: an object that a test has created, of any kind, has a higher id than all earlier objects.
 create function virtual_seed.newest_object() returns bigint language sql volatile as $$
     select greatest(
         (select max(oid::bigint) from pg_class where relpersistence <> 't'), (select max(oid::bigint) from pg_constraint),
@@ -31,7 +31,7 @@ create function virtual_seed.newest_object() returns bigint language sql volatil
         (select max(oid::bigint) from pg_namespace where nspname not like 'pg_temp%' and nspname not like 'pg_toast_temp%'))
 $$;
 
--- Whether it could be done: not where a test has made tables, functions or the like of its own.
+-- Returns false if the database cannot be reset, because a test has created tables, functions or other objects.
 create function virtual_seed.restore() returns boolean
 language plpgsql as $$
 declare
@@ -42,7 +42,7 @@ begin
         return false;
     end if;
     left_over := array(select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind = 'r');
-    for round in 1 .. 10 loop -- who refers to others has to go first: whoever is still referred to waits for the next round
+    for round in 1 .. 10 loop -- referencing rows must go first: tables that are still referenced wait for the next round
         for known in select unnest(left_over) as name loop
             begin
                 execute format('delete from horai.%I', known.name);
@@ -69,7 +69,7 @@ begin
     return left_over = '{}';
 end $$;
 
--- Whoever is still connected has no business here any more.
+-- Terminates all other connections to this database: the test has ended.
 create function virtual_seed.send_away() returns bigint language sql volatile as $$
     select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
 $$;

@@ -1,8 +1,8 @@
-"""The PostgreSQL that tests run on: one for the process, started at first need, with a new database for each test.
+"""The PostgreSQL of tests: one per process, started when first needed, with a separate database for each test.
 
-It is an embedded one in a temporary directory, or the server that HORAI_TEST_DATABASE_URL names, where the user may create
-databases. A database is a copy of a template that was migrated once, with the virtual time in it. Copying takes longer
-than most tests: a database whose test has made no objects of its own is emptied and used again.
+It is an embedded server in a temporary directory, or the server that HORAI_TEST_DATABASE_URL names, whose user must be
+allowed to create databases. A database is a copy of a template that was migrated once and has the virtual time. Copying
+takes longer than most tests, so a database is emptied and used again if its test has created no objects.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from horai.testing.store import script, show_virtual_time
 
 ENVIRONMENT = "HORAI_TEST_DATABASE_URL"
 SEARCH_PATH = "public, virtual_time, pg_catalog"
-"""What users make goes to `public`, as ever; the virtual time is found before the real one."""
+"""User objects go to `public`, as usual; the virtual time comes before the real one."""
 USES = 100
-"""How often a database is emptied before it is dropped: what was deleted still takes room."""
+"""Uses of a database before it is dropped: deleted rows still take space."""
 
 
 class Host:
-    """A running server and its template; all of it belongs to one event loop."""
+    """A running server and its template. All methods run in one event loop."""
 
     def __init__(self, url: str, postgres: EmbeddedPostgres | None = None) -> None:
         self._url = url
@@ -45,7 +45,7 @@ class Host:
         self._coming: deque[asyncio.Task[str | None]] = deque()
 
     async def start(self) -> None:
-        """Makes the template, and the server before, if it is ours."""
+        """Start the server if it is embedded, and create the template."""
         if self._postgres is not None:
             await self._postgres.start()
         self._admin = await asyncpg.connect(self._url)
@@ -61,11 +61,11 @@ class Host:
             await connection.close()
 
     def url_of(self, database: str) -> str:
-        """Another database of this server."""
+        """Return the URL of another database of this server."""
         return urlsplit(self._url)._replace(path=f"/{database}").geturl()
 
     async def take(self) -> str:
-        """A database that is new, or as good as new: its name."""
+        """Return the name of a new or emptied database."""
         name: str | None = None
         while self._coming and name is None:
             name = await self._coming.popleft()
@@ -78,12 +78,12 @@ class Host:
         await self._ask(
             f"create database {name} template {self._template}",
             f"alter database {name} set search_path = {SEARCH_PATH}",
-            f"alter database {name} set synchronous_commit = off",  # it need not outlive its test
+            f"alter database {name} set synchronous_commit = off",  # the data need not survive a crash
         )
         return name
 
     def give_back(self, name: str) -> None:
-        """Empties it, or drops it, when there is time."""
+        """Empty or drop the database in the background."""
         self._coming.append(asyncio.create_task(self._renewed(name)))
 
     async def _renewed(self, name: str) -> str | None:
@@ -93,7 +93,7 @@ class Host:
         return None
 
     async def _is_emptied(self, name: str) -> bool:
-        """Not where the test has made objects of its own, or keeps locks in spite of all."""
+        """Empty the database; return False if the test has created objects or still holds locks after 1 s."""
         try:
             connection: Dedicated = await asyncpg.connect(self.url_of(name), server_settings={"lock_timeout": "1s"})
             try:
@@ -107,11 +107,11 @@ class Host:
     async def _ask(self, *statements: str) -> None:
         async with self._asking:
             for statement in statements:
-                assert self._admin is not None  # noqa: S101 — `start` comes first
+                assert self._admin is not None  # noqa: S101 — `start` runs first
                 await self._admin.execute(statement)
 
     async def stop(self) -> None:
-        """Takes everything away that it has made."""
+        """Drop all databases that this host created, and stop the server if it is embedded."""
         kept = [name for name in await asyncio.gather(*self._coming, return_exceptions=True) if isinstance(name, str)]
         if self._postgres is None and self._admin is not None:
             await self._ask(*(f"drop database if exists {name} with (force)" for name in [*kept, self._template]))
@@ -122,7 +122,7 @@ class Host:
 
 
 class Server:
-    """Starts once, however many ask, from whatever thread or event loop; stops with the process at the latest."""
+    """A server that starts once for all threads and event loops, and stops with the process at the latest."""
 
     def __init__(self) -> None:
         self._portal = Portal()
@@ -131,7 +131,7 @@ class Server:
 
     @asynccontextmanager
     async def database(self) -> AsyncGenerator[str]:
-        """The URL of a database of one's own, gone afterwards."""
+        """Yield the URL of a database for the caller alone, and take it back afterwards."""
         name, url = await asyncio.to_thread(self._portal.run, self._take())
         try:
             yield url
@@ -139,7 +139,7 @@ class Server:
             await asyncio.to_thread(self._portal.run, self._give_back(name))
 
     def stop(self) -> None:
-        """Takes everything away; whoever asks next starts it anew."""
+        """Stop the server and remove its files. The next caller starts it again."""
         atexit.unregister(self.stop)
         self._portal.run(self._stop())
         if self._directory is not None:
@@ -147,12 +147,12 @@ class Server:
             self._directory = None
 
     def _host(self) -> Host:
-        """That of the environment, or one of our own, in a directory that goes with it."""
+        """Return the host of the environment variable, or an embedded one in a temporary directory."""
         if named := secret(ENVIRONMENT, os.environ):
             return Host(plain_url(named))
         self._directory = tempfile.TemporaryDirectory(prefix="horai-testing-", ignore_cleanup_errors=True)
         place = Path(self._directory.name)
-        place.chmod(0o755)  # for root, PostgreSQL runs as another user, who has to get there
+        place.chmod(0o755)  # under root, PostgreSQL runs as another user, who needs access
         settings = EmbeddedSettings(place / "server", extra={"autovacuum": "off"})
         postgres = EmbeddedPostgres(settings)
         return Host(postgres.url, postgres)

@@ -1,4 +1,4 @@
-"""What a harness asks of its database; the statements behind these calls stand in virtual_time.sql and outlook.sql."""
+"""Queries of a harness. Their SQL functions are in virtual_time.sql and outlook.sql."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from horai.db.pool import Connection
 
 
 class DuePlace(NamedTuple):
-    """A lane in a shard where something can be claimed, since when, and how much."""
+    """A lane of a shard with claimable rows: the earliest due time and the number of rows."""
 
     shard: int
     lane: int
@@ -20,21 +20,21 @@ class DuePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoreOutlook:
-    """What there is to do at this moment, and when there will be something next. Equal ones: nothing has happened."""
+    """The work due at this moment, and the next due time. Two equal outlooks mean that nothing has happened."""
 
     places: tuple[DuePlace, ...] = ()
     next_at: datetime | None = None
     chores: dict[str, int] = field(default_factory=dict[str, int])
-    """How much else is due: of `schedule`, `node`, `relane`, `catchup`, `gate`, `run`, and how far any `backfill` has come."""
+    """Counts of other due work: `schedule`, `node`, `relane`, `catchup`, `gate`, `run`; progress of `backfill`."""
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is due now."""
+        """Return whether nothing is due now."""
         return not self.places and not self.chores
 
 
 class CameTo(NamedTuple):
-    """What has become of an instance, by its last claim."""
+    """The state of an instance after its last claim."""
 
     id: int
     fence: int
@@ -45,23 +45,23 @@ class CameTo(NamedTuple):
 
 
 def script(name: str) -> str:
-    """The text of a file of ours."""
+    """Return the text of a file of this package."""
     return resources.files("horai.testing").joinpath(name).read_text("utf-8")
 
 
 async def show_virtual_time(connection: Connection) -> None:
-    """Lets the functions of the migrations go by the virtual time, and adds what a harness asks."""
+    """Make the functions of the migrations use the virtual time, and create the functions of outlook.sql."""
     await connection.execute("select virtual_time.show_to_functions_of('horai')")
     await connection.execute(script("outlook.sql"))
 
 
 async def move_to(connection: Connection, moment: datetime) -> None:
-    """The database's time from now on."""
+    """Set the time of the database."""
     await connection.execute("select virtual_time.move_to($1)", moment)
 
 
 async def outlook(connection: Connection) -> StoreOutlook:
-    """What is due, and what comes next."""
+    """Return the due work and the next due time."""
     rows = await connection.fetch("select kind, shard, lane, at, rows from virtual_time.outlook()")
     return StoreOutlook(
         tuple(sorted(DuePlace(*row) for kind, *row in rows if kind == "place")),
@@ -71,6 +71,6 @@ async def outlook(connection: Connection) -> StoreOutlook:
 
 
 async def came_to(connection: Connection, ids: Sequence[int]) -> list[CameTo]:
-    """What has become of these instances."""
+    """Return the current state of these instances."""
     rows = await connection.fetch("select * from virtual_time.came_to($1)", list(ids))
     return [CameTo(*row.values()) for row in rows]

@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class SyncTime:
-    """A `VirtualTime` whose verbs are not awaited; the application's are those of `job.sync`."""
+    """A `VirtualTime` whose methods are not awaited. Use `job.sync` for the application's jobs."""
 
     def __init__(self, time: VirtualTime) -> None:
         self._time = time
@@ -24,42 +24,42 @@ class SyncTime:
 
     @property
     def now(self) -> datetime:
-        """The moment that it is, in UTC."""
+        """Return the virtual time in UTC."""
         return self._time.now
 
     @property
     def database_url(self) -> str:
-        """Where the application's rows are."""
+        """Return the URL of the application's database."""
         return self._time.database_url
 
     def advance(self, duration: Duration) -> list[Fired]:
-        """Lets time go by; the attempts that were made meanwhile."""
+        """Advance the time by a duration. Return the attempts made meanwhile."""
         return PORTAL.run(self._time.advance(duration))
 
     def advance_to(self, moment: datetime | str) -> list[Fired]:
-        """The same until a moment, that included."""
+        """Advance the time to a moment, inclusive. Return the attempts made meanwhile."""
         return PORTAL.run(self._time.advance_to(moment))
 
     def drain(self) -> list[Fired]:
-        """Runs what is due now, until nothing is left."""
+        """Run all due instances until none is left."""
         return PORTAL.run(self._time.drain())
 
     def outage(self, duration: Duration) -> list[Fired]:
-        """Lets time go by while nothing works, and then work begin again."""
+        """Advance the time while no node runs, then start again."""
         return PORTAL.run(self._time.outage(duration))
 
     def run(self, job: Verbs[R], payload: object = None, *, within: Duration = timedelta(days=1)) -> R:
-        """Adds an instance for now and lets time go by until it has ended: what it returned."""
+        """Enqueue an instance for now, advance the time until it has ended, and return its result."""
         return PORTAL.run(self._time.run(job, payload, within=within))
 
     def fired(self, job: Verbs[Any] | str | None = None) -> list[Fired]:
-        """The attempts of a job, or of all of them."""
+        """Return the attempts of a job, or of all jobs."""
         return self._time.fired(job)
 
     def crash(self, job: Verbs[Any] | str, times: int = 1, when: Moment = "before") -> None:
-        """Lets the worker die at the next attempts of a job, before or after its function."""
+        """Make the worker die at the next attempts of a job, before or after its function."""
         self._time.crash(job, times, when)
 
     def fail(self, job: Verbs[Any] | str, error: Exception, times: int = 1) -> None:
-        """Lets the next attempts of a job raise `error`."""
+        """Make the next attempts of a job raise `error`."""
         self._time.fail(job, error, times)

@@ -1,4 +1,4 @@
-"""What a test holds in its hand: the time of its application, and what happened in it."""
+"""The virtual time of an application under test, and the attempts made in it."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,36 +17,36 @@ R = TypeVar("R")
 
 
 class VirtualTime:
-    """Stands still until it is moved. Then everything happens at its own moment, in order, before the call returns."""
+    """A time that stands still until the test moves it. Then all due work runs at its own moment, in order."""
 
     def __init__(self, workplace: Workplace, database_url: str) -> None:
         self._workplace = workplace
         self._is_moving = False
         self.database_url = database_url
-        """Where the application's rows are: for `conn=`, and for looking. There, `now()` is this time too."""
+        """The URL of the application's database, for `conn=` and for queries. There, `now()` is the virtual time."""
 
     def __repr__(self) -> str:
         return f"<VirtualTime {self.now.isoformat()}>"
 
     @property
     def now(self) -> datetime:
-        """The moment that it is, in UTC."""
+        """Return the virtual time in UTC."""
         return self._workplace.clock.now()
 
     @property
     def is_moving(self) -> bool:
-        """Whether something is being run."""
+        """Return whether the harness is running instances now."""
         return self._is_moving
 
     async def advance(self, duration: Duration) -> list[Fired]:
-        """Lets time go by: seconds, text such as "2h", or a timedelta. The attempts that were made meanwhile."""
+        """Advance the time by seconds, text such as "2h", or a timedelta. Return the attempts made meanwhile."""
         return await self.advance_to(self.now + seconds_of(duration))
 
     async def advance_to(self, moment: datetime | str) -> list[Fired]:
-        """The same until a moment, that included: a datetime with an offset, or ISO 8601 text."""
+        """Advance to a moment, inclusive: a datetime with an offset, or ISO 8601 text. Return the attempts made."""
         until = moment_of(moment)
         if until < self.now:
-            raise ValueError(f"{until.isoformat()} is over: it is {self.now.isoformat()}")
+            raise ValueError(f"{until.isoformat()} is in the past: the time is {self.now.isoformat()}")
         with self._moving() as fired:
             while (coming := await self._workplace.drain()) is not None and coming <= until:
                 await self._workplace.move_to(coming)
@@ -54,22 +54,22 @@ class VirtualTime:
         return fired
 
     async def drain(self) -> list[Fired]:
-        """Runs what is due now, and what that adds for now, until nothing is left. Time stands still."""
+        """Run all due instances, and those that they add for now, until none is left. The time stands still."""
         with self._moving() as fired:
             await self._workplace.drain()
         return fired
 
     async def outage(self, duration: Duration) -> list[Fired]:
-        """Lets time go by while nothing works, and then work begin again: misfire policies, late retries."""
+        """Advance the time while no node runs, then start again: for tests of misfire policies and late retries."""
         with self._moving() as fired:
             await self._workplace.move_to(self.now + seconds_of(duration))
             await self._workplace.drain()
         return fired
 
     async def run(self, job: Verbs[R], payload: object = None, *, within: Duration = timedelta(days=1)) -> R:
-        """Adds an instance for now and lets time go by until it has ended, retries included: what it returned.
+        """Enqueue an instance for now, advance the time until it has ended, retries included, and return its result.
 
-        Raises InstanceFailed when it is dead. What else is due on the way happens, too.
+        Raises `InstanceFailed` if it is dead. Other instances that become due meanwhile also run.
         """
         handle = await job.enqueue(payload)
         limit = self.now + seconds_of(within)
@@ -82,32 +82,34 @@ class VirtualTime:
         return await handle.result()
 
     def fired(self, job: Verbs[Any] | str | None = None) -> list[Fired]:
-        """The attempts of a job, or of all of them, in the order in which they began."""
+        """Return the attempts of a job, or of all jobs, in the order in which they began."""
         return self._workplace.journal.of(None if job is None else self._name_of(job))
 
     def crash(self, job: Verbs[Any] | str, times: int = 1, when: Moment = "before") -> None:
-        """Lets the worker die at the next `times` attempts of a job, each time.
+        """Make the worker die at each of the next `times` attempts of a job.
 
-        `before`: its function has not run. `after`: it has, and nobody knows. Its lease (8 s) runs out, the instance is
-        rescued and tried again: let time go by to see it.
+        `before`: its function has not run. `after`: it has run, but the outcome is not stored. After the lease (8 s)
+        has expired, the instance is rescued and tried again: advance the time to see it.
         """
         self._workplace.mishaps.plan(self._name_of(job), Crash(when), times)
 
     def fail(self, job: Verbs[Any] | str, error: Exception, times: int = 1) -> None:
-        """Lets the next `times` attempts of a job raise `error` in place of running the function."""
+        """Make the next `times` attempts of a job raise `error` instead of running the function."""
         self._workplace.mishaps.plan(self._name_of(job), Failure(error), times)
 
     def _name_of(self, job: Verbs[Any] | str) -> str:
         name = job if isinstance(job, str) else job.name
         if name not in self._workplace.job_names:
-            raise ValueError(f"{name!r} is no job of this application: {', '.join(sorted(self._workplace.job_names))}")
+            raise ValueError(
+                f"{name!r} is not a job of this application: {', '.join(sorted(self._workplace.job_names))}"
+            )
         return name
 
     @contextmanager
     def _moving(self) -> Generator[list[Fired]]:
-        """One at a time; the list has, at the end, the attempts that were made meanwhile."""
+        """Allow one move at a time. The yielded list has, at the end, the attempts made meanwhile."""
         if self._is_moving:
-            raise RuntimeError("The time is being moved already: a function cannot, nor two tasks at once.")
+            raise RuntimeError("The time is being moved already: functions cannot move it, nor can two tasks at once.")
         first, fired = len(self._workplace.journal), list[Fired]()
         self._is_moving = True
         try:

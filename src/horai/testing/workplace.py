@@ -1,7 +1,7 @@
 """The stages of a worker and of a scheduler on one database, called step by step: no loops, no leases, no waiting.
 
-They are those of the product, with its SQL. What is missing is what time does by itself: the clock stands still, and the
-database says what is due at each moment.
+They are the stages of the product, with its SQL. Only time does not pass by itself: the clock stands still, and the
+database reports the work that is due at each moment.
 """
 
 import asyncio
@@ -53,49 +53,49 @@ from horai.testing.store import StoreOutlook
 
 SETTINGS = EngineSettings(settle_wait=timedelta(0))
 LIFELONG = timedelta(days=36_500)
-"""The lease of a worker that nobody kills."""
+"""The lease of a worker that does not crash."""
 MICROSECOND = timedelta(microseconds=1)
 CONCURRENCY = 100
-"""Functions at once, as a worker has it."""
+"""Functions that run at once, the default of a worker."""
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 LOOK_AGAIN = 0.05
-"""Seconds after which a row that somebody holds is tried again."""
+"""Seconds before a row that another transaction has locked is tried again."""
 
 
 class Stuck(RuntimeError):
-    """What is due does not come to an end."""
+    """The work due at one moment did not end within `patience`."""
 
 
 @dataclass(slots=True)
 class LoneKeeper:
-    """The only node there is: every shard is its own, and its lease holds."""
+    """The lease of the only node: it holds every shard, and it never expires."""
 
     incarnation: int = 0
 
     @property
     def trusted_until(self) -> float:
-        """Always."""
+        """Return infinity: the lease never expires."""
         return math.inf
 
     def holds(self) -> bool:
-        """Always."""
+        """Return True: the lease never expires."""
         return True
 
     def shards(self, _duty: Duty) -> frozenset[int]:
-        """All of them."""
+        """Return all shards."""
         return frozenset(range(SHARDS))
 
 
 class FreshRescuer(Rescuer):
-    """One that knows jobs as they are now."""
+    """A rescuer that reads jobs without a cache."""
 
-    def __init__(self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups) -> None:
-        super().__init__(line, keeper, wakeups, SETTINGS)
+    def __init__(self, line: StageConnection, lease: NodeLease, wakeups: Wakeups) -> None:
+        super().__init__(line, lease, wakeups, SETTINGS)
         self._jobs = FreshJobs()
 
 
 class Workplace:
-    """Everything that makes instances run, at a moment that the test chooses. `patience`: real seconds for one moment."""
+    """All stages that run instances, at a moment that the test chooses. `patience`: real seconds for one moment."""
 
     def __init__(self, url: str, app: Horai, clock: VirtualClock, patience: float) -> None:
         self.clock = clock
@@ -104,49 +104,49 @@ class Workplace:
         self._patience = patience
         self._line = StageConnection(url, "horai test")
         self._payloads = StageConnection(url, "horai test payloads")
-        self._house, self._in_house = StageConnection(url, "horai test house"), asyncio.Lock()
-        self._scribe = ProgressWriter(self._line, clock)
-        self.journal = Journal(clock, self._scribe)
+        self._builtin_line, self._builtin_lock = StageConnection(url, "horai test built-in"), asyncio.Lock()
+        self._progress_writer = ProgressWriter(self._line, clock)
+        self.journal = Journal(clock, self._progress_writer)
         self._crew = Crew(CONCURRENCY, self.journal)
         self._node = LoneKeeper()
         self._holdings = InFlight(SETTINGS.in_flight, EngineHealth())
         self._settler = LosingSettler(self._line, self._holdings, self.wakeups, SETTINGS, self.mishaps.lost)
         self._stirred = self._settler.signal
         self._has_news = False
-        keeper = cast("NodeLease", self._node)
-        self._dispatcher = Dispatcher(self._line, self._bench(keeper, self._executors(app)))
-        self._trigger = Trigger(self._line, keeper, self.wakeups, SETTINGS, clock.now())
-        self._rescuer = FreshRescuer(self._line, keeper, self.wakeups)
+        lease = cast("NodeLease", self._node)
+        self._dispatcher = Dispatcher(self._line, self._bench(lease, self._executors(app)))
+        self._trigger = Trigger(self._line, lease, self.wakeups, SETTINGS, clock.now())
+        self._rescuer = FreshRescuer(self._line, lease, self.wakeups)
         self._janitor = Janitor(self._line, self.wakeups, EngineHealth(), SETTINGS, NEVER, JOB_HOOKS)
-        self._catcher = CatchUp(self._line, keeper, self.wakeups, SETTINGS)
-        self._backfiller = BackfillStage(self._line, keeper, self.wakeups, SETTINGS, JOB_HOOKS)
-        self._gatekeeper = OverlapGate(self._line, keeper, self.wakeups, SETTINGS, clock.now())
-        self._conductor = WorkflowStage(self._line, keeper, self.wakeups, SETTINGS, clock.now())
+        self._catch_up = CatchUp(self._line, lease, self.wakeups, SETTINGS)
+        self._backfiller = BackfillStage(self._line, lease, self.wakeups, SETTINGS, JOB_HOOKS)
+        self._overlap_gate = OverlapGate(self._line, lease, self.wakeups, SETTINGS, clock.now())
+        self._workflow_stage = WorkflowStage(self._line, lease, self.wakeups, SETTINGS, clock.now())
         self._listen()
 
     def _executors(self, app: Horai) -> Mapping[str, Executor]:
-        """All in this process, those that want a process of their own included, and what is Horai's own."""
+        """Return the executors of all functions, isolated ones too, in this process, and the built-in executors."""
         inner = {name: job.executor(self._crew) for name, job in app.jobs.items()}
         watched = {name: WatchedExecutor(executor, self.journal, self.mishaps) for name, executor in inner.items()}
-        house = {
+        builtin = {
             WORKFLOW_HANDLER: WorkflowExecutor(self._lent, self.wakeups),
             REFRESH_HANDLER: RefreshExecutor(self._lent, self.wakeups),
         }
-        return {**watched, **house}
+        return {**watched, **builtin}
 
     @asynccontextmanager
     async def _lent(self) -> AsyncGenerator[Connection]:
-        """For what is Horai's own to run, which has a connection of its own: one piece of it at a time."""
-        async with self._in_house:
-            yield await self._house.get()
+        """Yield the connection of the built-in executors; one of them uses it at a time."""
+        async with self._builtin_lock:
+            yield await self._builtin_line.get()
 
-    def _bench(self, keeper: NodeLease, executors: Mapping[str, Executor]) -> DispatcherParts:
-        clock, holdings, settler, book, vitals = self.clock, self._holdings, self._settler, FreshJobs(), EngineHealth()
-        attempts = Attempts(executors, settler, keeper, book, self._payloads, vitals)
-        lanes = Scans(attempts.handlers, clock.now())
-        claimer = Claimer(keeper, lanes, holdings, settler, clock, vitals)
-        handout = Admission(attempts, settler, holdings, book, self.wakeups)
-        return DispatcherParts(keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, SETTINGS)
+    def _bench(self, lease: NodeLease, executors: Mapping[str, Executor]) -> DispatcherParts:
+        clock, holdings, settler, cache, vitals = self.clock, self._holdings, self._settler, FreshJobs(), EngineHealth()
+        attempts = Attempts(executors, settler, lease, cache, self._payloads, vitals)
+        scans = Scans(attempts.handlers, clock.now())
+        claimer = Claimer(lease, scans, holdings, settler, clock, vitals)
+        admission = Admission(attempts, settler, holdings, cache, self.wakeups)
+        return DispatcherParts(lease, attempts, admission, claimer, scans, holdings, clock, vitals, SETTINGS)
 
     def _listen(self) -> None:
         self.wakeups.listen(self._wake)
@@ -162,18 +162,18 @@ class Workplace:
         self._stir()
 
     def _stir(self) -> None:
-        """While functions run, something new may be there to be claimed."""
+        """Note that new rows may be claimable while functions run."""
         self._has_news = True
         self._stirred.set()
 
     async def open(self) -> None:
-        """The time begins, and there is a worker."""
+        """Start the virtual time and register the worker."""
         connection = await self._line.get()
         await store.move_to(connection, self.clock.now())
         self._node.incarnation = await _register(connection)
 
     async def move_to(self, moment: datetime) -> None:
-        """It is `moment`; nothing has happened meanwhile."""
+        """Set the time to `moment` without running anything in between; remove expired idempotency keys."""
         self.clock.move_to(moment)
         connection = await self._line.get()
         await store.move_to(connection, moment)
@@ -181,16 +181,16 @@ class Workplace:
 
     @property
     def job_names(self) -> frozenset[str]:
-        """Whose functions are run here."""
+        """Return the names of the jobs whose functions run here, without built-in ones."""
         return frozenset(name for name in self._dispatcher.bench.attempts.handlers if not name.startswith(HOUSE))
 
     async def has_ended(self, instance_id: int) -> bool:
-        """Whether an instance is final."""
+        """Return whether an instance is final."""
         found = await store.came_to(await self._line.get(), [instance_id])
         return bool(found) and State[found[0].state] in FINAL
 
     async def drain(self) -> datetime | None:
-        """Does all that is due now and what comes of it; when something will be due next."""
+        """Run all work that is due now, including work that it adds. Return the next due time. Raises `Stuck`."""
         deadline = asyncio.timeout(self._patience)
         try:
             async with deadline:
@@ -199,20 +199,20 @@ class Workplace:
             if deadline.expired():
                 raise self._stuck() from None
             raise
-        timer = self._dispatcher.bench.lanes.next_at()  # of what its queue's rate holds back
+        timer = self._dispatcher.bench.lanes.next_at()  # of instances that the rate of their queue holds back
         coming = [at for at in (outlook.next_at, timer) if at is not None and at > self.clock.now()]
         return min(coming, default=None)
 
     def _stuck(self) -> Stuck:
         running = ", ".join(f"{fired.job} (attempt {fired.attempt})" for fired in self.journal.under_way())
         return Stuck(
-            f"At {self.clock.now().isoformat()} there was no end to it within {self._patience:g} s of real time"
+            f"At {self.clock.now().isoformat()} the due work did not end within {self._patience:g} s of real time"
             f"{f'; still running: {running}' if running else ''}. A function that sleeps or waits for an hour does so in"
             " real time; one that asks for RetryLater(0) again and again never ends."
         )
 
     async def _until_quiet(self, connection: Connection) -> StoreOutlook:
-        """What is due and stays so (its queue is paused or full, nobody runs its handler) does not keep it from ending."""
+        """Work until nothing is due or changes: rows of a paused or full queue, or without a handler, stay due."""
         last: StoreOutlook | None = None
         while True:
             outlook = await store.outlook(connection)
@@ -221,7 +221,7 @@ class Workplace:
             last = None if await self._serve(connection, outlook) else outlook
 
     async def _serve(self, connection: Connection, outlook: StoreOutlook) -> bool:
-        """Whether anything was claimed."""
+        """Run each stage that has due work; return whether the dispatcher claimed a row."""
         now = self.clock.now()
         if "node" in outlook.chores:
             await self._rescuer.step(now)
@@ -232,15 +232,15 @@ class Workplace:
             self._trigger.reload()
             await self._trigger.step(now)
         if "catchup" in outlook.chores:
-            await self._catcher.step(now)
+            await self._catch_up.step(now)
         if "backfill" in outlook.chores:
             await self._backfiller.step(now)
         if "gate" in outlook.chores:
-            self._gatekeeper.rescan_all()
-            await self._gatekeeper.step(now)
+            self._overlap_gate.rescan_all()
+            await self._overlap_gate.step(now)
         if "run" in outlook.chores:
-            self._conductor.rescan_all()
-            await self._conductor.step(now)
+            self._workflow_stage.rescan_all()
+            await self._workflow_stage.step(now)
         for shard, lane, due, _ in outlook.places:
             self._dispatcher.wake(shard, lane, due)
         self._dispatcher.is_active = False
@@ -254,7 +254,7 @@ class Workplace:
         await self._dispatcher.step(self.clock.now())
 
     async def _finish(self, connection: Connection) -> None:
-        """Until every function has ended and is settled; what they add for now runs beside them."""
+        """Wait until every function has ended and is settled. Instances that they add for now run meanwhile."""
         while len(self._holdings):
             self._stirred.clear()
             await self._settler.step(self.clock.now())
@@ -265,23 +265,23 @@ class Workplace:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_AGAIN):
                         await self._stirred.wait()
-        await self._scribe.flush()
+        await self._progress_writer.flush()
         if self.mishaps.lost:
             await self._die(connection)
 
     async def _die(self, connection: Connection) -> None:
-        """The worker is dead: its last beat was now, and another takes its place. Rescue comes when its lease is over."""
+        """Replace the dead worker by a new one. Its last heartbeat is now; it is rescued when its lease has expired."""
         await nodes.renew_node(connection, self._node.incarnation, SETTINGS.lease - MICROSECOND)
         self.mishaps.lost.clear()
         self._node.incarnation = await _register(connection)
 
     async def close(self) -> None:
-        """Breaks off what still runs."""
+        """Cancel running attempts and close the connections."""
         await self._dispatcher.bench.attempts.break_off()
         self._crew.close()
         await self._line.close()
         await self._payloads.close()
-        await self._house.close()
+        await self._builtin_line.close()
 
 
 async def _register(connection: Connection) -> int:

@@ -1,13 +1,13 @@
-"""What users are told when something cannot be done: the sentences of every error.
+"""Translatable sentences: English text plus code and parameters. They are the texts of every error.
 
-| module   | promise                                                     |
+| module   | sentences                                                   |
 |----------|-------------------------------------------------------------|
-| wrong    | what is wrong with a field                                  |
-| refusals | why a request is refused as a whole                         |
-| hints    | what to do instead                                          |
-| shapes   | the same of what has not the shape that is asked for        |
-| degraded | why the scheduler is degraded                               |
-| titles   | the kinds of errors, by the codes that problems carry       |
+| wrong    | errors of a field                                           |
+| refusals | errors of a request as a whole                              |
+| hints    | advice that follows an error                                |
+| shapes   | errors of a field's type, limits or presence                |
+| degraded | reasons why the scheduler is degraded                       |
+| titles   | titles of errors, by the codes of problems                  |
 """
 
 from horai.text.degraded import Degraded

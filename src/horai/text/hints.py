@@ -1,29 +1,29 @@
-"""What to do instead."""
+"""Advice that follows an error."""
 
 from horai.text.phrase import Phrasebook
 
 
 class Hint(Phrasebook):
-    """The way out, where there is one."""
+    """Sentences that tell the user what to do next."""
 
     LISTED_AT = "GET {path} lists them."
     ADD_A_LETTER = "Add a letter: a job is found by its id or its name."
-    CHANGE_ITS_OWNER = "Change what the job belongs to: its workflow or its reconciler."
+    CHANGE_ITS_OWNER = "Change the workflow or the reconciler that the job belongs to."
     GIVE_TARGET = 'Give "target": {{"type": "http", "url": "https://…"}}.'
     WRITE_QUERY = "select key, execute_time, payload from … where key > $1 order by key limit $2"
     GIVE_VALUE_AGAIN = (
         "Give the value itself. *** keeps it only in a change that leaves scheme, host and port as they are."
     )
     ALLOW_SOURCE = "The operator allows sources by name, on every node: --source NAME=URL, or HORAI_SOURCE_<NAME>."
-    GIVE_TICK = "Give the job a cron or an every: that is when it looks for what is due."
+    GIVE_TICK = "Give the job a cron or an every: at these times it looks for due entities."
     GIVE_WINDOW = 'Give "refresh": {{"window": "10d"}}.'
-    BREAK_CIRCLE = "Take one `after` of the circle away."
+    BREAK_CIRCLE = "Remove one `after` of the circle."
     THERE_ARE = "There are: {names}."
     CREATE_ANOTHER = "Create another job under the new name and delete this one."
     CANCEL_AND_CREATE = "Cancel its instance and create another job."
     PUT_INSTEAD = "PUT or batch its instances instead, or give it a cron or an every first."
     TRIGGER_OR_ANCHOR = "Trigger it, or give it a cron or an every from an anchor."
-    LEAVE_OUT_NOW = "Leave it out: then it is now."
+    LEAVE_OUT_NOW = "Leave it out to use the current time."
     RANGE_ENDS_BEFORE = "The range begins with `from` and ends just before `to`."
     SPLIT_RANGE = "Split it: each backfill ends just before its `to`."
     WRITE_RATE = 'Write "100/s", "30/m" or "1000/h"; a number alone is per second.'
@@ -34,7 +34,7 @@ class Hint(Phrasebook):
         "2026-03-29T02:30."
     )
     RERUN_FROM_HOLD = "Rerun from the node that holds it up."
-    RERUN_FROM = "Rerun from {node!r}: what follows it comes after."
+    RERUN_FROM = "Rerun from {node!r}: the nodes after it follow."
     WAIT_OR_CANCEL = "Wait until it has ended, or cancel its instance, then ask again."
     DISCARD = "Discard it: POST /api/v1/dlq/{letter}/discard."
     CHANGE_RECONCILER_IN_CODE = (
@@ -42,7 +42,7 @@ class Hint(Phrasebook):
     )
     NEW_KEY = "Use a new key for a new request; repeat a request with exactly the same body."
     NOTHING_AGAIN = "This is the answer to a repeated request: nothing was done again."
-    REPEAT_SOON = "Repeat the request with the same key in a moment: it is told what the first one did."
+    REPEAT_SOON = "Repeat the request with the same key in a moment: it returns the result of the first one."
     KEYS_EXPIRE = "Nothing was done. Send the request without a key, or wait until old keys expire."
     TRIGGER_WORKFLOW = "Trigger the workflow instead: a new run has the jobs that the workflow has now."
     WAIT_FOR_REPLAY = "Wait until that has ended, then ask again."
@@ -59,12 +59,12 @@ class Hint(Phrasebook):
     SEND_SMALLER = "Send a smaller one, then POST /api/v1/events/parked/{event}/discard."
     SEND_FENCE = "Send the number of the header Horai-Fence of the call."
     REFRESH_JOB_HAS = 'A refresh job has a cron or an every, and "refresh": {{"window": "10d"}}.'
-    START_ANOTHER = "Start another one over the same range; `missing` and `failed` run only what is still to be run."
+    START_ANOTHER = "Start another one over the same range; `missing` and `failed` run only the remaining slots."
     EXPIRE_OLD_SECRETS = "Wait until an old one expires, or end all of them now with expireOld 0s."
-    QUEUE_COMES = "A queue is there once a job is in it, or once it is PUT."
+    QUEUE_COMES = "The first job in a queue creates it; so does a PUT."
     KEEP_ELSEWHERE = "Keep large data elsewhere and send a reference."
     SEND_JSON = "Send valid JSON in UTF-8."
-    ALL_FIELDS = "GET /openapi.json has all there are."
+    ALL_FIELDS = "GET /openapi.json lists all fields."
     SPLIT_REQUEST = "Split the request, or keep large data elsewhere."
     SEND_FEWER_HEADERS = "Send fewer or shorter headers, or a shorter address."
     SEND_FASTER = "Send the request again over a faster connection, or split it."
@@ -77,30 +77,30 @@ class Hint(Phrasebook):
     KNOWN = "Known: {words}."
     USE_LOOPBACK = "Use http://127.0.0.1 or http://localhost."
     OTHER_ORIGINS = "Requests from other origins are refused."
-    ALL_ADDRESSES = "GET /openapi.json lists what there is."
+    ALL_ADDRESSES = "GET /openapi.json lists all addresses."
     CHECK_VALUES = "Check times, numbers and texts."
     TRY_AGAIN = "Nothing was half done. Try again."
     USE_NEXT_CURSOR = "Use the nextCursor of the page before, unchanged."
     SEND_ETAG = 'Send the ETag of the job as you read it, such as "3".'
     WRITE_RATES = 'Write "100/s", "30/m" or "1000/h".'
-    GIVE_ANOTHER_SOURCE = "Give another one, whole, or delete the reconciler."
-    NEVER_USED = "No instance ever had it."
+    GIVE_ANOTHER_SOURCE = "Give another complete source, or delete the reconciler."
+    NEVER_USED = "No instance has ever had this key."
     KEEP_RESULTS_ELSEWHERE = "Keep large results elsewhere and send a reference."
     GIVE_A_FILTER = "Give at least one of job, state, queue, tag, key, keyPrefix, errorCode, payload, ids, from, to."
     NARROW_JOBS = "Give at least one of names, tag, queue, nameContains."
-    LIVE_STATES = "INIT, FAIL, BLOCKED and RUNNING can."
+    LIVE_STATES = "Instances in INIT, FAIL, BLOCKED and RUNNING can be cancelled."
     GIVE_CRON = "Give a cron or an every."
     TRY_AGAIN_BY_KEY = (
-        "Try again: what has been done is not done twice, by its key. GET /readyz says when the database answers."
+        "Try again: a repeat with the same key has no second effect. GET /readyz shows when the database answers."
     )
     UNCHANGED = "The instance is unchanged."
     UNCHANGED_KEPT = "The instance is unchanged; the outcome was kept as a late result."
-    ASK_LATER = "Ask again later, and meanwhile look at the lists every few seconds."
+    ASK_LATER = "Connect again later, and meanwhile poll the lists every few seconds."
     SEND_A_KEY = "Send one key per intent, such as a UUID; a repeated request then answers with the first {first}."
     GIVE_ZONE = "Give it one, such as datetime.UTC."
     WRITE_MEMBER = "Write it as order.id=17, at most {most} names deep."
     TAKE_ZONE = "Take an IANA name such as Europe/Berlin."
     GIVE_A_LETTER_FILTER = "Give at least one of job, tag, errorCode, fingerprint, instance, from, to."
-    SAY_WHY = "Say why they need not run; it is kept with each of them."
-    TAKE_A_MINUTE = "Take a minute of the coming seven days."
+    SAY_WHY = "Give the reason why they need not run; it is stored with each of them."
+    TAKE_A_MINUTE = "Choose a minute of the next seven days."
     NAME_DEAD = "Leave it out, or name DEAD."

@@ -1,7 +1,7 @@
-"""What Horai says to people: sentences that know which one they are.
+"""Translatable sentences: English text plus code and parameters.
 
-A `Phrase` is its English text. Its code and its parameters are for whoever says it in another language; a parameter may
-be a phrase itself. The sentences stand in books, each beside those who speak by it; `phrasebooks` names them all.
+A `Phrase` is its English text. Clients translate it by its code and parameters; a parameter may itself be a phrase.
+Each `Phrasebook` is next to the code that uses it; `phrasebooks` lists them all.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,46 +10,46 @@ from string import Formatter
 from typing import Self
 
 Params = Mapping[str, "str | int | tuple[Phrase, ...]"]
-"""What stands in the places of a sentence; of joined ones, `parts`."""
+"""Values of the placeholders of a sentence; joined phrases have `parts`."""
 
 
 class Phrase(str):
-    """A text in English, with the code of its sentence and what was put into it."""
+    """An English text with the code and the parameters of its sentence."""
 
     code: str
     params: Params
 
     @classmethod
     def of(cls, text: str, code: str, params: Params) -> Self:
-        """The sentence `code`, which reads `text`."""
+        """Return the sentence `code` with the English `text`."""
         phrase = cls(text)
         phrase.code, phrase.params = code, params
         return phrase
 
     def sentence(self) -> "Phrase":
-        """The same with a capital letter and a full stop."""
+        """Return the phrase with a capital letter and a full stop."""
         return Phrase.of(self[:1].upper() + self[1:] + ("" if self.endswith(".") else "."), self.code, self.params)
 
 
 class Phrasebook(Enum):
-    """Sentences by their codes. Each value is the English, with a place for each parameter, as `str.format` has it."""
+    """Sentences by code. Each value is the English text, with a `str.format` placeholder for each parameter."""
 
     def __call__(self, **params: str | int) -> Phrase:
-        """The sentence with its parameters."""
+        """Return the sentence with these parameters."""
         return Phrase.of(str(self.value).format_map(params), self.name, params)
 
     def worded(self, text: str, **params: str | int) -> Phrase:
-        """The same where English inflects, and says it as `text`."""
+        """Return the sentence with the English `text`, for texts that need inflection."""
         return Phrase.of(text, self.name, params)
 
     @property
     def places(self) -> frozenset[str]:
-        """The names of its parameters."""
+        """Return the names of the parameters."""
         return frozenset(name for _, name, _, _ in Formatter().parse(str(self.value)) if name)
 
 
 class Joined(Phrasebook):
-    """Phrases one after the other; each value is what stands between them."""
+    """Phrases in sequence; each value is the separator between them."""
 
     LISTED = ", "
     EITHER = ", or "
@@ -57,6 +57,6 @@ class Joined(Phrasebook):
     THEN = " "
 
     def all(self, phrases: Iterable[Phrase]) -> Phrase:
-        """Several as one; one stays as it is."""
+        """Join phrases into one; return a single phrase unchanged."""
         parts = tuple(phrases)
         return parts[0] if len(parts) == 1 else Phrase.of(self.value.join(parts), self.name, {"parts": parts})

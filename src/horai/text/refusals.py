@@ -1,10 +1,10 @@
-"""Why a request is refused as a whole."""
+"""Errors of a request as a whole."""
 
 from horai.text.phrase import Phrasebook
 
 
 class Refused(Phrasebook):
-    """What happened to what."""
+    """Reasons to refuse a request."""
 
     BACKFILL_NO_SCHEDULE = "The job has no schedule, so it has no slots to backfill."
     BACKFILL_FROM_FINISH = "The job counts from the end of its runs (everyFrom finish), so its past has no fixed slots."
@@ -26,7 +26,7 @@ class Refused(Phrasebook):
         "This tenant has used {most:,} Idempotency-Keys, or {gigabytes} GB of answers to them, within {days} days."
     )
     NO_RUN_OF = "The workflow {workflow!r} has no run {run}."
-    NO_RERUN = "The run {run} cannot be done again from {node!r}: {reason}."
+    NO_RERUN = "The run {run} cannot be rerun from {node!r}: {reason}."
     RUN_SUCCEEDED = "The run {run} is SUCCESS: it cannot be cancelled any more."
     NODE_JOB_DELETED = "The job {job!r} of the node {node!r} has been deleted."
     RUN_BEING_REPLAYED = "A dead letter of this run is being replayed."
@@ -38,7 +38,7 @@ class Refused(Phrasebook):
     JOB_IS_OURS = "The job {job!r} belongs to Horai itself."
     JOB_IN_WORKFLOW = "The job {job!r} is a node of the workflow {workflow!r}."
     JOB_WATCHED = "The job {job!r} is watched over by the reconciler {reconciler!r}."
-    JOB_IS_TICKS = "The job {job!r} makes the ticks of another one."
+    JOB_IS_TICKS = "The job {job!r} makes the ticks of a refresh job."
     NO_JOB = "There is no job {name!r}."
     OTHER_VERSION = "The {what} has version {version}, not {read}."
     WORKFLOW_NAME_TAKEN = "There is a workflow named {name!r} already."
@@ -49,11 +49,11 @@ class Refused(Phrasebook):
     NEVER_CALLED = "The instance {instance} was never called with fence {fence}: {now}."
     OUTCOME_LATE = "The outcome of instance {instance} with fence {fence} came too late: {now}."
     NO_ENTITY = "The job {job!r} has no entity {key!r}."
-    NO_REFRESH_JOB = "The job {job!r} has no entities, for it is no refresh job."
+    NO_REFRESH_JOB = "The job {job!r} has no entities: it is not a refresh job."
     NO_BACKFILL = "There is no backfill {backfill!r}."
     BACKFILL_FINAL = "The backfill {backfill} is {status}: it cannot be changed any more."
     NO_QUEUE = "There is no queue {name!r}."
-    TOO_MANY_SECRETS = "{most} signing secrets are in force already, and no more may be."
+    TOO_MANY_SECRETS = "{most} signing secrets are valid already, which is the limit."
     FIELD_TOO_LARGE = "{field} is larger than {most} bytes."
     UNREADABLE = "The request cannot be read: {reason}."
     TOO_MANY_FIELDS = "The body has more than {most} fields."
@@ -79,9 +79,9 @@ class Refused(Phrasebook):
     NO_INSTANCE_NAMED = "There is no instance {instance!r}."
     NO_RUN = "There is no run {run!r}."
     CHANGES_EVERY_JOB = "The request has no filter: it would change every job."
-    CANCELS_EVERYTHING = "Nothing narrows this down: it would cancel everything."
-    DISCARDS_EVERYTHING = "Nothing narrows this down: it would discard everything."
-    REPLAYS_EVERYTHING = "Nothing narrows this down: it would replay everything."
+    CANCELS_EVERYTHING = "The request has no filter: it would cancel everything."
+    DISCARDS_EVERYTHING = "The request has no filter: it would discard everything."
+    REPLAYS_EVERYTHING = "The request has no filter: it would replay everything."
     DATABASE_REFUSED = "The database did not take the request: {error}."
     LETTER_NOT_REPLAYED = "The dead letter {letter} is {status}: it cannot be replayed any more."
     LETTER_NOT_DISCARDED = "The dead letter {letter} is {status}: it cannot be discarded any more."

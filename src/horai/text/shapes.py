@@ -1,12 +1,12 @@
-"""What may be wrong with the shape of a request: a type, a bound, a field that is missing or does not belong."""
+"""Errors of a field's type, limits or presence: the request does not match its model."""
 
 from horai.text.phrase import Phrasebook
 
 
 class Misshapen(Phrasebook):
-    """Said of a field, whose name stands before it."""
+    """Errors of a field; the name of the field precedes the sentence."""
 
-    NOT_A_TEXT = "is not a text"
+    NOT_A_TEXT = "is not a string"
     NOT_WHOLE = "is not a whole number"
     NOT_A_NUMBER = "is not a number"
     NOT_YES_OR_NO = "is neither true nor false"

@@ -1,10 +1,10 @@
-"""The kinds of errors, in a few words."""
+"""Titles of errors."""
 
 from horai.text.phrase import Phrasebook
 
 
 class Title(Phrasebook):
-    """By the codes that problems carry."""
+    """Titles by the codes of problems."""
 
     SCH_500_INTERNAL = "Internal error"
     SCH_422_INVALID = "Invalid request"

@@ -1,16 +1,16 @@
-"""What may be wrong with a field."""
+"""Errors of a field."""
 
 from horai.text.phrase import Phrase, Phrasebook
 
 
 class Wrong(Phrasebook):
-    """Said of a field, whose name stands before it."""
+    """Errors of a field; the name of the field precedes the sentence."""
 
     FIELD = "{field}: {message}"
     AS_SAID = "{text}"
     NOT_BETWEEN = "is not between {low} and {high}"
     SHORTER_THAN = "is shorter than {least}"
-    ALL_DIGITS = "is all digits, which is how ids look"
+    ALL_DIGITS = "has only digits, like an id"
     OURS = "belongs to Horai itself"
     NO_MATCH = "{value!r} does not match {pattern}"
     NOT_ONE_OF = "{value!r} is not one of {allowed}"
@@ -20,7 +20,7 @@ class Wrong(Phrasebook):
     MISSING = "is missing"
     TOO_LONG = "is longer than {most} characters"
     QUERY_NEEDS = (
-        "needs $1, the last key of the page before, and $2, how many rows: where key > $1 order by key limit $2"
+        "needs $1, the last key of the page before, and $2, the number of rows: where key > $1 order by key limit $2"
     )
     ONE_OF_DATABASES = "give either source, the name of a source of the operator, or databaseUrl"
     NO_SOURCE = "is not the name of a source that the operator allows"
@@ -32,7 +32,7 @@ class Wrong(Phrasebook):
     DATABASE_FILES = "must not name files of the nodes; a source of the operator may"
     PATTERN = "does not match {pattern}"
     NO_TICK = "has no tick"
-    FINISH_WITH_REFRESH = "finish means nothing beside refresh: the window counts from the tick"
+    FINISH_WITH_REFRESH = "finish is not accepted with refresh: the window counts from the tick"
     LENGTH = "is not 1 to {most} characters long"
     NODE_COUNT = "are not 1 to {most}"
     EDGE_COUNT = "wait for one another more than {most} times"
@@ -48,22 +48,20 @@ class Wrong(Phrasebook):
     NONE_BETWEEN = "leaves no slot between startAt and endAt"
     NONE_OPEN = "leaves no date: there is no next fire time"
     LONGER_THAN = "is longer than {most}h"
-    STANDS_BESIDE = "stands beside {other}"
-    ONLY_WITH = "only means something together with {kinds}"
-    OVERLAP_WITH_FINISH = "means nothing with everyFrom finish: the next run begins after the last has ended"
-    MISFIRE_WITH_FINISH = "means nothing with everyFrom finish: a run that is late is not lost"
+    STANDS_BESIDE = "cannot be combined with {other}"
+    ONLY_WITH = "is only accepted together with {kinds}"
+    OVERLAP_WITH_FINISH = "is not accepted with everyFrom finish: the next run begins after the last has ended"
+    MISFIRE_WITH_FINISH = "is not accepted with everyFrom finish: a run that is late is not lost"
     END_BEFORE_START = "is before startAt"
-    CATCHUP_WITHOUT_ALL = "maxCatchup only means something with the policy all"
+    CATCHUP_WITHOUT_ALL = "maxCatchup is only accepted with the policy all"
     CATCHUP_RANGE = "maxCatchup is between 1 and {most}, not {given}"
-    WINDOW_WITH_SKIP = "window means nothing with the policy skip"
+    WINDOW_WITH_SKIP = "window is not accepted with the policy skip"
     TOO_MANY_DATES = "has {count} entries, more than {most}: write stretches such as 2026-12-24/2027-01-02"
     MIXED_DATES = (
         "{text!r} mixes a date with a day of every year: write dates such as 2026-12-25, 2026-12-24/2027-01-02, "
         "or 12-25 for every year"
     )
-    NOT_A_DATE = (
-        "{text!r} is no excluded date: write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for every year"
-    )
+    NOT_A_DATE = "{text!r} is not an excluded date: write 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for every year"
     NOT_IN_CALENDAR = (
         "{text!r} is not in the calendar: write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for "
         "every year"
@@ -88,7 +86,7 @@ class Wrong(Phrasebook):
     DST_OVERLAP = "dst.overlap is one of {allowed}, not {given!r}"
     INTERVAL_RANGE = "an interval is between 1s and {days}d, not {given}"
     HEADERS_TOO_LONG = "the headers are longer than {most} characters together"
-    HEADER_NAME = "header name {name!r} is not one: write letters, digits and hyphens"
+    HEADER_NAME = "header name {name!r} is not valid: write letters, digits and hyphens"
     HEADER_RESERVED = "header {name} is set by Horai or by HTTP itself: leave it out"
     HEADER_VALUE = "the value of header {name} must be printable ASCII, without line breaks"
     URL_TOO_LONG = "the URL is longer than {most} characters"
@@ -112,28 +110,28 @@ class Wrong(Phrasebook):
     BODY_TOO_DEEP = "the body is nested deeper than {most} levels"
     NUMBER_TOO_LARGE = "a number is too large or too long"
     NAME_TWICE = "the name {name!r} occurs twice in one object"
-    NOT_TEXT = "is no text but {kind}"
+    NOT_TEXT = "must be a string, not {kind}"
     NONE_FROM_NOW = "leaves no slot from now on"
     PRINTABLE = "is not 1 to {most} printable ASCII characters"
     NO_NODE_IN_RUN = "there is no node {name!r} in this run"
-    PAYLOAD_OF_TICK = "means nothing to a tick"
+    PAYLOAD_OF_TICK = "is not accepted when triggering a refresh job"
     NO_SUCH_JOB = "there is no job {name!r}"
     JOB_IS_HOUSE = "{name!r} belongs to Horai itself: it ends before its work is done"
     NOT_APPLICATION_JSON = "is not application/json"
-    NO_STATE = "{word!r} is no state"
-    NOT_OUR_CURSOR = "is not one of ours"
-    NOT_OUR_ETAG = "is not an ETag of ours"
-    NO_STATUS = "{word!r} is no status"
-    SOURCE_STAYS = "cannot be taken away"
+    NO_STATE = "{word!r} is not a state"
+    NOT_OUR_CURSOR = "is not a cursor of this API"
+    NOT_OUR_ETAG = "is not an ETag of this API"
+    NO_STATUS = "{word!r} is not a status"
+    SOURCE_STAYS = "cannot be removed"
     OUTPUT_TOO_LARGE = "is larger than 64 kB"
-    STATE_FINAL = "is final: nothing can be cancelled there"
+    STATE_FINAL = "is final: its instances cannot be cancelled"
     NO_ZONE = "has no time zone"
-    NO_MEMBER = "{text!r} names no member and its value"
-    NOT_FORETOLD = "lies outside of what can be foretold"
-    NOT_DEAD = "is not DEAD: only what is dead can be replayed"
+    NO_MEMBER = "{text!r} is not a member and its value"
+    NOT_FORETOLD = "is outside the range of the forecast"
+    NOT_DEAD = "is not DEAD: only dead instances can be replayed"
 
 
 def told_by(error: ValueError) -> Phrase:
-    """What an error says of a field; the words of others are passed on as they are."""
+    """Return the phrase of an error about a field. Text that is not a `Phrase` is passed on unchanged."""
     said = error.args[0] if error.args else None
     return said if isinstance(said, Phrase) else Wrong.AS_SAID(text=str(error))

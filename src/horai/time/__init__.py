@@ -1,1 +1,1 @@
-"""When things happen: cron, schedules, zones, misfires, overlap. Pure functions of their arguments."""
+"""Time rules: cron, schedules, zones, misfires, overlap. Pure functions of their arguments."""

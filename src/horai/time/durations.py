@@ -7,7 +7,7 @@ from fractions import Fraction
 from horai.text import Wrong
 
 LONGEST = timedelta(days=3653)
-"""Ten years: longer is a slip of the pen."""
+"""Ten years: a longer duration is a typing error."""
 
 ACCEPTED = "write a number and a unit, such as 500ms, 5s, 10m, 24h, 10d, or several from large to small: 1h30m"
 
@@ -19,7 +19,7 @@ _DURATION = re.compile("".join(rf"(?:(?P<{unit}>{_NUMBER}){unit})?" for unit in 
 
 
 def parse_duration(text: str) -> timedelta:
-    """The duration that `text` says, in whole milliseconds; ValueError, with the accepted forms, for anything else."""
+    """Return the duration of `text`, in whole milliseconds. Raise ValueError, with the accepted forms, otherwise."""
     found = _DURATION.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if not text or found is None:
         raise ValueError(Wrong.NOT_A_DURATION(text=text[:_LONGEST_TEXT]))
@@ -36,7 +36,7 @@ def _exact(number: str) -> int | Fraction:
 
 
 def format_duration(duration: timedelta) -> str:
-    """The one canonical text of `duration` (`90m` and `1h30m` both read `1h30m`); `parse_duration` takes it back."""
+    """Return the canonical text of `duration`, which `parse_duration` reads (`90m` and `1h30m` both become `1h30m`)."""
     remaining, finer = divmod(duration, _MILLISECOND)
     if finer or not timedelta(0) <= duration <= LONGEST:
         raise ValueError(f"{duration} is no duration of whole milliseconds between 0s and {LONGEST.days}d")

@@ -1,9 +1,9 @@
-"""Dates on which a schedule does not fire, by the calendar of its zone.
+"""Dates on which a schedule does not fire, in the calendar of its zone.
 
 2026-12-25               one day
-2026-12-24/2027-01-02    a stretch, both ends included
+2026-12-24/2027-01-02    a range, both ends included
 12-25                    a day of every year
-12-24/01-02              a stretch of every year, over its end too
+12-24/01-02              a range of every year, which may cross the end of the year
 """
 
 import re
@@ -22,7 +22,7 @@ ACCEPTED = "write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for 
 _DAY = timedelta(days=1)
 _FORM = re.compile(r"(?:(\d{4})-)?(\d{2})-(\d{2})(?:/(?:(\d{4})-)?(\d{2})-(\d{2}))?", re.ASCII)
 _LEAP = 2000
-"""A year that has every day a year may have."""
+"""A leap year, which has every day that a year can have."""
 
 MonthDay = tuple[int, int]
 _LEAP_DAY: MonthDay = (2, 29)
@@ -30,8 +30,9 @@ _LEAP_DAY: MonthDay = (2, 29)
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """The excluded days, read: stretches of whole dates, which neither touch nor overlap, and days of every year, each with
-    the last day of the year that it leads to without an open one between.
+    """The parsed exclusions: ranges of whole dates, which neither touch nor overlap, and days of every year.
+
+    `yearly` maps each day of every year to the last day of its run of excluded days within the year.
     """
 
     starts: tuple[date, ...]
@@ -39,7 +40,10 @@ class _Days:
     yearly: Mapping[MonthDay, MonthDay]
 
     def end_of(self, day: date) -> date | None:
-        """The last day of the stretch that `day` lies in, or of its year where the stretch is of every year."""
+        """Return the last day of the range that contains `day`; None if `day` is open.
+
+        A range of every year ends with the year at the latest.
+        """
         index = bisect_right(self.starts, day) - 1
         if index >= 0 and day <= self.ends[index]:
             return self.ends[index]
@@ -50,7 +54,7 @@ class _Days:
 
 
 def check(dates: Sequence[str]) -> tuple[str, ...]:
-    """The dates in one canonical order; ValueError names the first that is none."""
+    """Return the dates in one canonical order. Raise ValueError with the first that is not a date."""
     if len(dates) > MOST:
         raise ValueError(Wrong.TOO_MANY_DATES(count=len(dates), most=MOST))
     canonical = tuple(sorted(set(dates)))
@@ -59,12 +63,12 @@ def check(dates: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_excluded(dates: tuple[str, ...], day: date) -> bool:
-    """Whether nothing fires on `day`."""
+    """Return whether nothing fires on `day`."""
     return bool(dates) and _read(dates).end_of(day) is not None
 
 
 def next_open(dates: tuple[str, ...], day: date) -> date | None:
-    """The first day at or after `day` that is not excluded; None when there is none within a hundred years."""
+    """Return the first day at or after `day` that is not excluded; None if there is none within a hundred years."""
     read, last_year = _read(dates), min(day.year + 100, date.max.year - 1)
     while (end := read.end_of(day)) is not None:
         if end.year > last_year:
@@ -113,7 +117,7 @@ def _every_year(text: str, groups: Sequence[str | None]) -> list[MonthDay]:
 
 
 def _runs(yearly: set[MonthDay]) -> dict[MonthDay, MonthDay]:
-    """Where each of the days leads to: the last one of those that follow each other."""
+    """Map each day to the last of the days that follow it without a gap."""
     runs: dict[MonthDay, MonthDay] = {}
     following: MonthDay | None = None
     for step in reversed(range(366)):

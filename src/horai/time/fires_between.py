@@ -1,7 +1,7 @@
-"""Many slots of a schedule in a row, the same as `next_after` gives one by one and thirty times as quick.
+"""Many slots of a schedule in a row: the same as `next_after` returns one by one, and thirty times as fast.
 
-Far from any clock change a cron fires at the same times of each of its days. Near one, and at the ends of a year, the slots
-are asked for one by one.
+Far from any clock change, a cron fires at the same times on each of its days. Near one, and at the ends of a year, the
+slots are computed one by one.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from horai.time.schedule import CronSchedule, Schedule, next_after, next_from
 from horai.time.zones import zone
 
 _MARGIN = 3
-"""Days before and after a clock change that are not calm: no change moves a clock by more than two."""
+"""Days before and after a clock change that are not calm: no change moves a clock by more than two days."""
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
 def slots_from(schedule: Schedule, first: datetime, until: datetime) -> Iterator[datetime]:
-    """The slots at or after `first` and before `until`, in order."""
+    """Yield the slots at or after `first` and before `until`, in order."""
     slot = next_from(schedule, first)
     while slot is not None and slot < until:
         calm = _calm(schedule, slot) if isinstance(schedule, CronSchedule) else None
@@ -35,10 +35,10 @@ def slots_from(schedule: Schedule, first: datetime, until: datetime) -> Iterator
 
 
 def are_more_than(most: int, schedule: Schedule, first: datetime, until: datetime) -> bool:
-    """Whether the range surely has more than `most` slots, without expanding them: whole days are counted by their times.
+    """Return whether the range surely has more than `most` slots, without expanding them.
 
-    Days around clock changes are left out. False may therefore mean that the range is close to `most` (within a tenth):
-    expand it to be exact.
+    Whole days are counted by their times, and days around clock changes are left out. False may therefore mean that the
+    range is close to `most` (within a tenth): expand it to be exact.
     """
     if not isinstance(schedule, CronSchedule):
         return False
@@ -56,7 +56,7 @@ def are_more_than(most: int, schedule: Schedule, first: datetime, until: datetim
 
 @dataclass(frozen=True, slots=True)
 class _Calm:
-    """Whole days of a zone's wall clock, counted from 1970, over which it is `offset` seconds ahead of UTC."""
+    """Whole days of a zone's wall clock, counted from 1970, on which it is `offset` seconds ahead of UTC."""
 
     schedule: CronSchedule
     first: int
@@ -82,7 +82,7 @@ class _Calm:
             day = next_day(cron, day + 1)
 
     def count(self, since: datetime, until: datetime, most: int) -> int:
-        """The slots of the whole days between the two; stops beyond `most`."""
+        """Count the slots of the whole days between the two; stop beyond `most`."""
         cron, per_day, count = self.schedule.cron, len(_times(self.schedule.cron)), 0
         offset = timedelta(seconds=self.offset)
         first = -((EPOCH - offset - since) // timedelta(seconds=DAY))
@@ -98,7 +98,7 @@ class _Calm:
 
 
 def _calm(schedule: CronSchedule, slot: datetime) -> _Calm | None:
-    """The calm days from that of `slot` on; None when it is not calm."""
+    """Return the calm days from that of `slot` on; None if it is not calm."""
     instant = (slot - EPOCH) // timedelta(seconds=1)
     segment = segment_at(zone(schedule.timezone), instant)
     day = (instant + segment.offset) // DAY
@@ -109,7 +109,7 @@ def _calm(schedule: CronSchedule, slot: datetime) -> _Calm | None:
 
 @lru_cache(maxsize=100)
 def _times(cron: Cron) -> tuple[timedelta, ...]:
-    """The times of day at which it fires, on the days on which it does."""
+    """Return the times of day at which the cron fires, on the days on which it does."""
     day = next_day(cron, 0)
     found: list[timedelta] = []
     slot = None if day is None else next_slot(cron, day * DAY)

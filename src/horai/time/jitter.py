@@ -1,8 +1,8 @@
-"""Jitter: how far behind its slot a job runs, the same for all its slots.
+"""Jitter: the delay of a job's runs after their slots, the same for all slots of the job.
 
-A multiplication by the golden ratio spreads consecutive ids as evenly as any number of them can be, so that jobs made
-together for the same minute share it fairly from the first one on, and each keeps its own period exactly. `horai.spread`
-does the same arithmetic in SQL, where 31 bits are what a bigint can multiply.
+A multiplication by the golden ratio spreads consecutive ids as evenly as any number of them can be, so that jobs
+created together for the same minute share it fairly from the first one on, and each keeps its own period exactly.
+`horai.spread` does the same arithmetic in SQL, where a bigint can multiply 31 bits.
 """
 
 from datetime import timedelta
@@ -14,6 +14,6 @@ _RANGE = 2**31
 
 
 def offset(job_id: int, jitter: timedelta) -> timedelta:
-    """From nothing to just under `jitter`, in whole milliseconds."""
+    """Return the delay of a job: from zero to just under `jitter`, in whole milliseconds."""
     width = jitter // timedelta(milliseconds=1)
     return timedelta(milliseconds=(job_id % _RANGE * GOLDEN % _RANGE) * width // _RANGE)

@@ -1,13 +1,13 @@
-"""What becomes of slots that nobody made in time: the nodes were down, or the job was paused.
+"""The treatment of slots that were not created in time, because the nodes were down or the job was paused.
 
-A slot is late when it is more than `after` past. What is not late is always made. Of the late ones
+A slot is late when it is more than `after` past. Slots that are not late are always created. Of the late ones
 
-- `skip` makes none,
-- `once` makes the last,
-- `all` makes every one, in their order;
+- `skip` creates none,
+- `once` creates the last,
+- `all` creates every one, in their order.
 
-`window` leaves out what is further back than that, `max_catchup` keeps only the newest so many. What is left out is
-told as one range, however many slots it holds.
+`window` leaves out slots that are further back, and `max_catchup` keeps only that many of the newest. Slots that are
+left out are reported as one range, regardless of their number.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _CHUNK = 1_000
 
 
 class Policy(StrEnum):
-    """How many of the late slots are made."""
+    """The late slots that are created: none, the last, or all."""
 
     skip = "skip"
     once = "once"
@@ -37,7 +37,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MisfireRule:
-    """A job's word on its late slots; ValueError for one that contradicts itself."""
+    """The rule of a job for its late slots. A rule that contradicts itself raises ValueError."""
 
     policy: Policy = Policy.once
     max_catchup: int | None = None
@@ -55,7 +55,7 @@ class MisfireRule:
 
     @property
     def identity(self) -> str:
-        """A text of which equals mean the same; empty for the default."""
+        """Return a text that is equal for equal rules; empty for the default."""
         if self == DEFAULT:
             return ""
         most = "" if self.max_catchup is None else f" max={self.max_catchup}"
@@ -63,14 +63,14 @@ class MisfireRule:
         return f" misfire={self.policy}{most}{window} after={format_duration(self.after)}"
 
     def to_spec(self) -> dict[str, Any]:
-        """As a JSON object, `after` included; `from_spec` makes an equal value of it."""
+        """Return the rule as a JSON object, `after` included; `from_spec` restores an equal rule."""
         most = {} if self.max_catchup is None else {"maxCatchup": self.max_catchup}
         window = {} if self.window is None else {"window": format_duration(self.window)}
         return {"policy": self.policy.value, **most, **window, "after": format_duration(self.after)}
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> "MisfireRule":
-        """The value of a JSON object; ValueError for one that is none."""
+        """Return the rule of a JSON object. Raise ValueError for an object that is not one."""
         word = spec.get("policy", Policy.once.value)
         if word not in tuple(Policy):
             raise ValueError(Wrong.NOT_ONE_OF(value=word, allowed=", ".join(Policy)))
@@ -88,7 +88,10 @@ DEFAULT = MisfireRule()
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Slots, the first and the last included; `slots` is how many, None beyond `COUNT_LIMIT` or where nobody counted."""
+    """A range of slots, the first and the last included.
+
+    `slots` is their number; None beyond `COUNT_LIMIT`, or if they were not counted.
+    """
 
     first: datetime
     last: datetime
@@ -97,8 +100,9 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class CatchUpPlan:
-    """What becomes of a schedule that stands at a slot: late slots to make, late slots to leave out before them, and
-    the first slot that is not late (None: there never is one again).
+    """The plan for a schedule with late slots: the slots to create, and the slots to leave out before them.
+
+    `goes_on_at` is the first slot that is not late; None if there never is one again.
     """
 
     goes_on_at: datetime | None
@@ -109,7 +113,10 @@ class CatchUpPlan:
 def catch_up(
     schedule: Schedule, misfire: MisfireRule, cursor: datetime, now: datetime, until: datetime | None = None
 ) -> CatchUpPlan:
-    """What to make of a schedule whose next slot is `cursor`; for a job that has ended, of its slots until then."""
+    """Return the plan for a schedule whose next slot is `cursor`.
+
+    For a job that has ended, the plan covers its slots until the end, `until`.
+    """
     late_before = now - misfire.after
     if cursor >= late_before:
         return CatchUpPlan(cursor)
@@ -123,7 +130,7 @@ def catch_up(
 
 
 def _made_from(schedule: Schedule, misfire: MisfireRule, late: Stretch, now: datetime) -> datetime | None:
-    """The first of the late slots that is made; the last is made then, too."""
+    """Return the first late slot to create, or None; the last one is then created, too."""
     if misfire.policy is Policy.skip or (misfire.window is not None and late.last < now - misfire.window):
         return None
     if misfire.policy is Policy.once:
@@ -137,10 +144,10 @@ def _made_from(schedule: Schedule, misfire: MisfireRule, late: Stretch, now: dat
 
 
 def _newest(schedule: Schedule, late: Stretch, count: int) -> datetime:
-    """The first of the newest `count` slots of a stretch.
+    """Return the first of the newest `count` slots of a stretch.
 
-    Goes back from slot to slot in steps that hold some hundred of them, so that no more are seen than are counted,
-    however dense they lie and whatever lies between.
+    The search goes back from slot to slot in steps that hold some hundred of them, so that it reads only slots that it
+    counts, at any density and across any gaps.
     """
     end, missing, step = late.last, count, timedelta(minutes=1)
     while True:
@@ -157,9 +164,9 @@ def _newest(schedule: Schedule, late: Stretch, count: int) -> datetime:
 
 
 def latest_until(schedule: Schedule, until: datetime, floor: datetime) -> datetime:
-    """The last slot not after `until`; `floor` is a known one.
+    """Return the last slot not after `until`; `floor` is a known one.
 
-    Halves what lies between them instead of walking over it: how dense the slots are does not count.
+    The search halves the time between them instead of walking over it, so the density of slots does not matter.
     """
     following = next_after(schedule, floor)
     if following is None or following > until:
@@ -176,7 +183,7 @@ def latest_until(schedule: Schedule, until: datetime, floor: datetime) -> dateti
 
 
 def _skipped(schedule: Schedule, first: datetime, end: datetime, *, is_open: bool) -> Stretch | None:
-    """The slots from `first` until `end`, without it where `is_open`; None when there are none."""
+    """Return the slots from `first` until `end`, without `end` if `is_open`; None if there are none."""
     if is_open and first == end:
         return None
     last = latest_until(schedule, end - _MOMENT, first) if is_open else end

@@ -1,4 +1,4 @@
-"""A schedule is a value that answers one question: which instant comes next.
+"""Schedules: values that answer one question, which instant comes next.
 
 Jobs with an equal `identity` fire at the same instants and may share one row. Every instant is UTC.
 """
@@ -20,7 +20,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHORTEST_INTERVAL = timedelta(seconds=1)
 DEFAULT_DST = DstPolicy()
 EXCLUDED_IN_A_ROW = exclusions.MOST + 1
-"""So many fires on excluded dates, one after the other, and a schedule counts as one that never fires."""
+"""A schedule with this many fires in a row on excluded dates counts as one that never fires."""
 
 _MOMENT = timedelta(microseconds=1)
 _CENTURY = timedelta(days=36_525)
@@ -28,26 +28,29 @@ _CENTURY = timedelta(days=36_525)
 
 @dataclass(frozen=True, slots=True)
 class CronSchedule:
-    """Fires when the wall clock of `timezone` matches `expression`, but on no excluded date; `check` says whether all make sense."""
+    """A schedule that fires when the wall clock of `timezone` matches `expression`, except on excluded dates.
+
+    `check` validates the values.
+    """
 
     expression: str
     timezone: str = "UTC"
     dst: DstPolicy = DEFAULT_DST
     dialect: Dialect | None = None
-    """None: the number of fields tells."""
+    """None: the number of fields determines the dialect."""
     excluded: tuple[str, ...] = ()
 
     @property
     def cron(self) -> Cron:
-        """The expression, parsed; CronError when it is none."""
+        """Return the parsed expression. Raise CronError if it is invalid."""
         return _parsed(self.expression, self.dialect)
 
 
 @dataclass(frozen=True, slots=True)
 class EverySchedule:
-    """Fires at `anchor` plus any whole multiple of `interval`, before it too: a fixed rate that never drifts.
+    """A schedule that fires at `anchor` plus any whole multiple of `interval`, before the anchor too.
 
-    `timezone` is that of the excluded dates.
+    The rate is fixed and never drifts. `timezone` is that of the excluded dates.
     """
 
     interval: timedelta
@@ -67,18 +70,18 @@ Schedule = CronSchedule | EverySchedule
 
 
 def next_after(schedule: Schedule, after: datetime) -> datetime | None:
-    """The first fire strictly after `after`, or None when there is none within a hundred years."""
+    """Return the first fire strictly after `after`; None if there is none within a hundred years."""
     fire = _next_of_all(schedule, after)
     return fire if fire is None or not schedule.excluded else _first_open(schedule, fire)
 
 
 def next_from(schedule: Schedule, instant: datetime) -> datetime | None:
-    """The first fire at or after `instant`."""
+    """Return the first fire at or after `instant`; None if there is none within a hundred years."""
     return next_after(schedule, instant - _MOMENT)
 
 
 def _next_of_all(schedule: Schedule, after: datetime) -> datetime | None:
-    """The same, excluded dates included."""
+    """Return the first fire strictly after `after`, on excluded dates too."""
     match schedule:
         case CronSchedule(_, timezone, dst):
             return cron.next_fire(schedule.cron, zone(timezone), after, dst)
@@ -92,7 +95,7 @@ def _next_of_all(schedule: Schedule, after: datetime) -> datetime | None:
 
 
 def _first_open(schedule: Schedule, fire: datetime) -> datetime | None:
-    """The first fire at or after `fire`, which is one, that lies on no excluded date."""
+    """Return the first fire at or after the fire `fire` that is not on an excluded date; None if there is none."""
     first = fire
     for _ in range(EXCLUDED_IN_A_ROW):
         open_at = first_open(schedule, fire)
@@ -106,7 +109,7 @@ def _first_open(schedule: Schedule, fire: datetime) -> datetime | None:
 
 
 def first_open(schedule: Schedule, instant: datetime) -> datetime | None:
-    """`instant`, or the first midnight after it where its date is excluded; None when no date ever is open again."""
+    """Return `instant`, or the first open midnight after it if its date is excluded; None if no date is open again."""
     if not schedule.excluded:
         return instant
     place = zone(schedule.timezone)
@@ -130,7 +133,7 @@ def first_open(schedule: Schedule, instant: datetime) -> datetime | None:
 
 
 def _open_again(schedule: Schedule, instant: datetime, day: date) -> datetime | None:
-    """When the clock, put back over midnight, shows the day before an excluded one once more, and that one is open."""
+    """Return when the clock, put back over midnight, shows the open day before an excluded one again; else None."""
     place = zone(schedule.timezone)
     if instant.year > LAST_YEAR:
         return None
@@ -140,12 +143,12 @@ def _open_again(schedule: Schedule, instant: datetime, day: date) -> datetime | 
 
 
 def wall_of(schedule: Schedule, instant: datetime) -> datetime:
-    """What the clock of the schedule's zone shows."""
+    """Return what the clock of the schedule's zone shows at `instant`."""
     return instant.astimezone(zone(schedule.timezone)).replace(tzinfo=None)
 
 
 def fires_between(schedule: Schedule, after: datetime, until: datetime, limit: int) -> Iterator[datetime]:
-    """The fires later than `after` and not later than `until`, in order, at most `limit` of them."""
+    """Yield the fires later than `after` and not later than `until`, in order, at most `limit` of them."""
     for _ in range(limit):
         fire = next_after(schedule, after)
         if fire is None or fire > until:
@@ -155,13 +158,16 @@ def fires_between(schedule: Schedule, after: datetime, until: datetime, limit: i
 
 
 def check(schedule: Schedule, after: datetime = EPOCH) -> None:
-    """Passes a schedule that will fire after `after`; ValueError says what is wrong with any other."""
+    """Raise ValueError with the reason if the schedule is wrong or never fires after `after`."""
     if next_after(schedule, after) is None:
         raise ValueError(cron.NO_NEXT_FIRE)
 
 
 def identity(schedule: Schedule) -> str:
-    """A text of which equals mean equal fires; spaces, case and an anchor moved by whole intervals do not change it."""
+    """Return a text that is equal for equal fires.
+
+    Spaces, case and an anchor moved by whole intervals do not change it.
+    """
     but = f" but {','.join(schedule.excluded)}" if schedule.excluded else ""
     match schedule:
         case CronSchedule(_, timezone, dst):
@@ -177,7 +183,7 @@ def identity(schedule: Schedule) -> str:
 
 
 def to_spec(schedule: Schedule) -> dict[str, Any]:
-    """The schedule as a JSON object; `from_spec` makes an equal schedule of it."""
+    """Return the schedule as a JSON object; `from_spec` restores an equal schedule."""
     calendar = {"calendar": list(schedule.excluded)} if schedule.excluded else {}
     match schedule:
         case CronSchedule(expression, timezone, dst, dialect):
@@ -191,7 +197,7 @@ def to_spec(schedule: Schedule) -> dict[str, Any]:
 
 
 def from_spec(spec: Mapping[str, Any]) -> Schedule:
-    """The schedule of a JSON object; ValueError for a field that is missing, unknown or ill-formed."""
+    """Return the schedule of a JSON object. Raise ValueError for a field that is missing, unknown or malformed."""
     fields = spec.keys()
     excluded = exclusions.check(spec.get("calendar", ()))
     if "cron" in fields and fields <= {"cron", "timezone", "dst", "dialect", "calendar"}:
@@ -208,7 +214,7 @@ def _text(spec: Mapping[str, Any], field: str, default: str = "") -> str:
     value = spec.get(field, default)
     if isinstance(value, str):
         return value
-    raise ValueError(f"{field} is a text, not {value!r}")
+    raise ValueError(f"{field} must be a string, not {value!r}")
 
 
 def _utc(instant: datetime) -> datetime:

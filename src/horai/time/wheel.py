@@ -1,10 +1,10 @@
-"""A hierarchical timing wheel: which keys are due, without looking at those that are not.
+"""A hierarchical timing wheel: finds the keys that are due without checking the others.
 
-Time is cut into ticks, and a tick number into digits of six bits. A key waits at the level of the highest digit in
-which its tick differs from the current one, in the slot of that digit: level 0 holds the ticks of the present round,
-level 1 the rounds to come, and so on; the last level has as many slots as it needs. Moving on empties the slots that
-were passed and deals the one that was entered over the levels below. A key's place follows from its time and the
-current tick alone, so that nothing but its time is remembered.
+Time is divided into ticks, and a tick number into digits of six bits. A key waits at the level of the highest digit in
+which its tick differs from the current one, in the slot of that digit: level 0 holds the ticks of the current round,
+level 1 the next rounds, and so on; the last level has as many slots as it needs. Advancing empties the slots that were
+passed and distributes the slot that was entered over the levels below. The position of a key follows from its time and
+the current tick alone, so that only its time is stored.
 """
 
 from collections.abc import Hashable, Iterator
@@ -20,9 +20,9 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class Wheel(Generic[Key]):
-    """Keys, each with one time in milliseconds. None is handed out early, twice or never.
+    """Keys, each with one time in milliseconds. No key is returned early or twice, and none is lost.
 
-    `tick` is the width of the finest slot; times stay exact whatever it is.
+    `tick` is the width of the finest slot; times stay exact with any width.
     """
 
     def __init__(self, tick: timedelta, now_ms: int) -> None:
@@ -34,13 +34,13 @@ class Wheel(Generic[Key]):
         self._times: dict[Key, int] = {}
         self._levels: list[dict[int, dict[Key, None]]] = [{} for _ in range(TOP_LEVEL + 1)]
         self._next_at: int | None = None
-        """The earliest time; None when it is not known at the moment."""
+        """The earliest time; None if it is not known at the moment."""
 
     def __len__(self) -> int:
         return len(self._times)
 
     def put(self, key: Key, at_ms: int) -> None:
-        """Lets `key` be due at `at_ms` and at no other time. A time that has passed is due at the next `advance`."""
+        """Make `key` due at `at_ms` and at no other time. A time that has passed is due at the next `advance`."""
         self.discard(key)
         if not self._times or (self._next_at is not None and at_ms < self._next_at):
             self._next_at = at_ms
@@ -48,7 +48,7 @@ class Wheel(Generic[Key]):
         self._place(key, at_ms)
 
     def discard(self, key: Key) -> None:
-        """Forgets `key`, if it is there."""
+        """Remove `key`, if it is present."""
         at_ms = self._times.pop(key, None)
         if at_ms is None:
             return
@@ -61,11 +61,11 @@ class Wheel(Generic[Key]):
             self._next_at = None
 
     def at(self, key: Key) -> int | None:
-        """When `key` is due, or None when it is not there."""
+        """Return when `key` is due; None if it is not present."""
         return self._times.get(key)
 
     def advance(self, now_ms: int) -> list[Key]:
-        """Moves on to `now_ms` and hands out all that is due by then, in order of time. Time never goes back."""
+        """Advance to `now_ms` and return all keys that are due by then, in order of time. Time never goes back."""
         self._now_ms = max(self._now_ms, now_ms)
         touched = list(self._pass_to(self._now_ms // self._tick_ms))
         due = [key for key in touched if self._times[key] <= self._now_ms]
@@ -80,15 +80,15 @@ class Wheel(Generic[Key]):
         return due
 
     def next_at(self) -> int | None:
-        """The exact time of the earliest key, or None when the wheel is empty."""
+        """Return the exact time of the earliest key; None if the wheel is empty."""
         if self._next_at is None and self._times:
-            # Lower levels come first in time, and in a level lower slots do.
+            # Lower levels are earlier in time, and within a level, lower slots are.
             earliest = next(level for level in self._levels if level)
             self._next_at = min(map(self._times.__getitem__, earliest[min(earliest)]))
         return self._next_at
 
     def _pass_to(self, tick: int) -> Iterator[Key]:
-        """Makes `tick` the current one; takes out all keys of the slots that were passed or entered."""
+        """Make `tick` the current one; remove and yield all keys of the slots that were passed or entered."""
         entered = self._level_of(tick)
         self._tick = tick
         for level in self._levels[:entered]:
@@ -104,7 +104,7 @@ class Wheel(Generic[Key]):
         self._levels[level].setdefault(slot, {})[key] = None
 
     def _whereabouts(self, at_ms: int) -> tuple[int, int]:
-        """The level and the slot of a time; what has passed waits in the present slot."""
+        """Return the level and the slot of a time; a time that has passed belongs to the current slot."""
         tick = max(at_ms // self._tick_ms, self._tick)
         level = self._level_of(tick)
         return level, self._slot_of(level, tick)

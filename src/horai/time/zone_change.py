@@ -1,14 +1,14 @@
-"""What a change of the zone rules means for a schedule: nothing that was done comes again, nothing else is left out.
+"""The effect of changed zone rules on a schedule: slots that are done are not repeated, and no other slot is lost.
 
 A schedule keeps a *mark*: the instant until which all of its slots are done, and what the clock of its zone showed
-then, by the rules of then. Under other rules the coming slot is the first one behind the mark:
+then, by the rules of then. Under other rules, the next slot is the first one after the mark:
 
-- what follows real time (`every`, wildcard crons) goes on behind the instant,
-- a fixed time stays where it is on the wall: it goes on behind the instant *and* behind what the clock showed. Today's
-  09:00 that fired before the clock was put back does not fire again; tomorrow's moves along with the wall. Nor does a
-  slot take the instant of one that fired, as both would be the same run to whoever looks at its `fire_time`.
+- a schedule that follows real time (`every`, wildcard crons) continues after the instant,
+- a fixed time keeps its wall time: it continues after the instant *and* after what the clock showed. Today's 09:00
+  that fired before the clock was put back does not fire again; tomorrow's moves along with the wall clock. Nor does
+  a slot take the instant of one that fired, because both would have the same `fire_time` and look like one run.
 
-A slot that now lies in the past is late like any other, and the misfire policy's to decide.
+A slot that is now in the past is late like any other: the misfire policy decides about it.
 """
 
 from dataclasses import dataclass
@@ -24,29 +24,28 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class ZoneMark:
-    """How far a schedule has come: every slot until the instant `passed` is done, and on the wall every one until `wall`."""
+    """The progress of a schedule: every slot until the instant `passed` and until the wall time `wall` is done."""
 
     passed: datetime
     wall: datetime
 
 
 def mark_before(schedule: Schedule, coming: datetime, now: datetime) -> ZoneMark:
-    """The mark of a schedule whose next slot is `coming`: all before it is done, or until now where nothing is late."""
+    """Return the mark of a schedule whose next slot is `coming`: just before it, or now if nothing is late."""
     return mark_at(schedule, min(now, coming - _MOMENT))
 
 
 def mark_at(schedule: Schedule, passed: datetime) -> ZoneMark:
-    """The mark of a schedule all of whose slots until `passed` are done; that of a slot which has been begun is its own."""
+    """Return the mark of a schedule whose slots until `passed` are done; a slot that has been begun counts as done."""
     if not isinstance(schedule, CronSchedule):
         return ZoneMark(passed, wall_of(schedule, passed))
     return ZoneMark(passed, _done_on_the_wall(schedule, passed))
 
 
 def _done_on_the_wall(schedule: CronSchedule, passed: datetime) -> datetime:
-    """The wall time until which all slots are done: what the clock shows, but while it shows times twice.
+    """Return the wall time until which all slots are done: what the clock shows, unless it shows times twice.
 
-    When they come for the second time, all that it has shown for the first time is done. The policy `last` does nothing
-    the first time.
+    During the second showing, all times of the first one are done. The policy `last` does nothing during the first.
     """
     wall = wall_of(schedule, passed)
     segment = segment_at(zone(schedule.timezone), (passed - EPOCH) // _SECOND)
@@ -58,15 +57,15 @@ def _done_on_the_wall(schedule: CronSchedule, passed: datetime) -> datetime:
 
 
 def recomputed(schedule: Schedule, coming: datetime, mark: ZoneMark | None) -> datetime | None:
-    """Where a schedule that stands at `coming` stands by the rules of now; None when it never fires again.
+    """Return the next slot, by the current rules, of a schedule that stands at `coming`; None if it never fires again.
 
-    Without a mark, nothing is known but that `coming` is still to be done: it stays, or gives way to the slot behind it.
+    Without a mark, only `coming` is known to be undone: it stays, or is replaced by the slot after it.
     """
     return next_from(schedule, coming) if mark is None else next_undone(schedule, mark)
 
 
 def next_undone(schedule: Schedule, mark: ZoneMark) -> datetime | None:
-    """The first slot that is not done, by the rules of now."""
+    """Return the first slot that is not done, by the current rules; None if there is none."""
     fire = next_after(schedule, mark.passed)
     if not isinstance(schedule, CronSchedule) or schedule.cron.is_wildcard:
         return fire
@@ -76,9 +75,9 @@ def next_undone(schedule: Schedule, mark: ZoneMark) -> datetime | None:
 
 
 def _is_undone(schedule: CronSchedule, fire: datetime, mark: ZoneMark) -> bool:
-    """Whether the clock shows a time behind the mark, or shows it again where the policy wants both.
+    """Return whether the wall time of `fire` is after the mark, or is shown again and the policy wants both.
 
-    Times that come again count only while the mark is among them: behind them would come what was done.
+    Repeated times count only while the mark is among them: otherwise they would run after a slot that is done.
     """
     wall = wall_of(schedule, fire)
     if wall > mark.wall:
@@ -89,6 +88,9 @@ def _is_undone(schedule: CronSchedule, fire: datetime, mark: ZoneMark) -> bool:
 
 
 def _first_showing(schedule: CronSchedule, wall: datetime) -> datetime:
-    """An instant before which the clock shows nothing later than `wall`, and the first that shows it where one does."""
+    """Return an instant before which the clock shows nothing later than `wall`.
+
+    It is the first instant that shows `wall`, if there is one.
+    """
     place = zone(schedule.timezone)
     return min(wall.replace(tzinfo=place, fold=fold).astimezone(UTC) for fold in (0, 1))

@@ -1,7 +1,7 @@
-"""Time zones by their IANA name, by the rules of the package `tzdata`.
+"""Time zones by their IANA name, with the rules of the package `tzdata`.
 
-Never by the files of the system, which every machine has others of: nodes that share a database agree on each instant,
-and `version` tells by which rules it was computed.
+The files of the system are never used, because they differ between machines: nodes that share a database agree on each
+instant, and `version` tells by which rules it was computed.
 """
 
 from collections.abc import Generator
@@ -19,23 +19,23 @@ import tzdata
 from horai.text import Wrong
 
 _NO_PLACES = frozenset({"Factory", "localtime"})
-"""Names that mean another thing on each machine, or nothing."""
+"""Names that mean something else on each machine, or nothing."""
 
 
 class Rules(Protocol):
-    """One edition of the zones of the world."""
+    """One edition of the time zones of the world."""
 
     @property
     def version(self) -> str:
-        """Differs from that of any other edition."""
+        """Return the version, which differs from that of any other edition."""
         ...
 
     def names(self) -> frozenset[str]:
-        """Every zone there is."""
+        """Return the names of all zones."""
         ...
 
     def read(self, name: str) -> bytes:
-        """The TZif file of one of the names."""
+        """Return the TZif file of one of the names."""
         ...
 
 
@@ -57,7 +57,7 @@ _rules: ContextVar[Rules] = ContextVar("horai zone rules", default=_PACKAGED)
 
 @contextmanager
 def use(rules: Rules) -> Generator[None]:
-    """Has this task, and those it starts, see other rules until the end of the block: for tests of a change."""
+    """Use other rules in this task, and those it starts, until the end of the block: for tests of a rule change."""
     before = _rules.set(rules)
     try:
         yield
@@ -66,12 +66,12 @@ def use(rules: Rules) -> Generator[None]:
 
 
 def version() -> str:
-    """The edition of the rules, such as `2026f`."""
+    """Return the edition of the rules, such as `2026f`."""
     return _rules.get().version
 
 
 def zone(name: str) -> ZoneInfo:
-    """The zone called `name`, spelt as IANA spells it; ValueError, with the nearest name, for any other text.
+    """Return the zone `name`, spelled as IANA spells it. Raise ValueError, with the nearest name, for any other text.
 
     Only listed names are looked up, so that no text can reach another file.
     """
@@ -88,12 +88,12 @@ def _known(rules: Rules) -> frozenset[str]:
 
 @cache
 def _loaded(rules: Rules, name: str) -> ZoneInfo:
-    """One object for each name, as others remember what they found out about it; at most some 600 of them."""
+    """Return one object per name, because other modules cache results for it; at most about 600 of them."""
     return ZoneInfo.from_file(BytesIO(rules.read(name)), key=name)
 
 
 def _suggestion(rules: Rules, name: str) -> str:
-    """The known name nearest to `name`, whatever its case and even if its region was left out."""
+    """Return a hint with the known name nearest to `name`, regardless of case and of a missing region."""
     by_name = {known.casefold(): known for known in sorted(_known(rules))}
     by_city = {folded.rpartition("/")[2]: known for folded, known in by_name.items()}
     wanted = name.casefold().replace(" ", "_")

@@ -1,1 +1,1 @@
-"""The public JSON shapes. Imports nothing else of ours, so that a client can use it alone."""
+"""The public JSON models. The package imports nothing else of Horai, so that a client can use it alone."""

@@ -1,4 +1,4 @@
-"""Field types of the public JSON: instants with an offset, ids as strings, names without surprises."""
+"""Field types of the public JSON: instants with an offset, ids as strings, text without NUL and lone surrogates."""
 
 import re
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ Id = Annotated[str, Field(pattern=r"^\d{1,18}$")]
 
 
 class Model(BaseModel):
-    """A public shape: camelCase, unknown fields refused, strict about types."""
+    """A public model: camelCase names, strict types, unknown fields refused."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", strict=True, frozen=True)
 

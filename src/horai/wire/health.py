@@ -11,17 +11,17 @@ from horai.wire.sentences import Sentence
 
 
 class ShardCounts(Model):
-    """How many shards a node holds, by duty."""
+    """The number of shards that a node holds, by duty."""
 
     dispatch: int
     trigger: int
 
 
 class NodeOut(Model):
-    """A live node; one that drains finishes what it has begun and takes nothing more.
+    """A live node. A draining node finishes its running attempts and claims no others.
 
-    `inFlight` of its `slots` are taken, as of its last beat. `handlers` are the functions it has: null when it has not said,
-    or has more than a hundred.
+    `inFlight` of its `slots` are in use, as of its last heartbeat. `handlers` are the functions that it has: null if it
+    has not reported them, or has more than a hundred.
     """
 
     incarnation: Id
@@ -40,7 +40,7 @@ class NodeOut(Model):
 
 
 class LostNodeOut(Model):
-    """A node that missed its lease: `fencedAt` since when it may claim nothing, `rescuedAt` since when its work is with others."""
+    """A node that missed its lease. Since `fencedAt` it may claim nothing; since `rescuedAt` others have its work."""
 
     incarnation: Id
     name: str
@@ -54,7 +54,7 @@ class LostNodeOut(Model):
 
 
 class NodeList(Model):
-    """All live nodes, and those that were lost in the last 24 hours, at most 20."""
+    """All live nodes, and at most 20 nodes that were lost in the last 24 hours."""
 
     items: list[NodeOut]
     lost: list[LostNodeOut]
@@ -62,7 +62,7 @@ class NodeList(Model):
 
 
 class ShardOut(Model):
-    """A shard's lease; without a node it is free. Every take-over has a new epoch."""
+    """A shard's lease. Without a node the shard is free. Every takeover gets a new epoch."""
 
     name: str
     duty: Literal["dispatch", "trigger"]
@@ -81,14 +81,14 @@ class ShardList(Model):
 
 
 class Reason(Model):
-    """Why the scheduler is degraded, in one sentence."""
+    """A reason why the scheduler is degraded, in one sentence."""
 
     text: str
     text_said: Sentence
 
 
 class HealthOut(Model):
-    """How the scheduler is doing: all its nodes together, but for `holdsLease`, which is of the one that answers."""
+    """The health of all nodes together, except for `holdsLease`, which is about the node that answers."""
 
     status: Literal["UP", "DEGRADED"]
     reasons: list[Reason]
@@ -112,7 +112,7 @@ class HealthOut(Model):
 
 
 class FieldProblem(Model):
-    """What is wrong with one field; `position` is the index of the first character that is wrong, as in a cron."""
+    """The error of one field. `position` is the index of the first wrong character, for example in a cron."""
 
     field: str
     message: str

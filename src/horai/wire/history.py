@@ -7,7 +7,7 @@ from horai.wire.fields import Id, Model
 
 
 class HistoryEntry(Model):
-    """One thing that happened to a key. `seq` counts an instance's changes of state; null for what changed none."""
+    """One event of a key. `seq` counts the state changes of an instance; it is null if the event changed no state."""
 
     at: datetime
     instance_id: Id

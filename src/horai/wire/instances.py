@@ -16,7 +16,7 @@ TagText = Annotated[str, Field(pattern=r"^[^\x00-\x20,]{1,64}$")]
 
 
 class PutIn(Model):
-    """`PUT /api/v1/jobs/{job}/instances/{key}`. No time means now."""
+    """`PUT /api/v1/jobs/{job}/instances/{key}`. Without `executeTime` the instance runs now."""
 
     execute_time: Instant | None = None
     payload: Any = None
@@ -25,7 +25,7 @@ class PutIn(Model):
 
 
 class BatchItem(Model):
-    """One of a batch; with a key it follows the rules of put."""
+    """One item of a batch. With a key it follows the rules of put."""
 
     key: Key | None = None
     execute_time: Instant | None = None
@@ -39,7 +39,7 @@ class BatchIn(Model):
 
 
 class TriggerIn(Model):
-    """`POST /api/v1/jobs/{job}/trigger`; without a payload the job's own is used."""
+    """`POST /api/v1/jobs/{job}/trigger`. Without a payload the instance gets the job's payload."""
 
     payload: Any = None
 
@@ -52,14 +52,14 @@ class OutcomeIn(Model):
     message: Annotated[Text, Field(max_length=10_000)] | None = None
     output: Any = None
     tags: Annotated[list[TagText], Field(max_length=OWN_TAGS)] | None = None
-    """With FAIL_UNRECOVERABLE: what the dead letter shall be found by."""
+    """With FAIL_UNRECOVERABLE: tags to find the dead letter by."""
 
 
 class Narrowed(Model):
-    """What a list of instances, or a sweep over them, is narrowed to.
+    """The filter of a list of instances, or of a bulk request over them.
 
-    `when` parts those whose fire time has come from those that are planned. `payload` is a member of the payload and its
-    value, `order.id=17`; names are parted by dots.
+    `when` selects instances whose fire time has passed (`happened`) or lies ahead (`planned`). `payload` is a member of
+    the payload and its value, such as `order.id=17`; dots separate the names.
     """
 
     state: Text | None = None
@@ -75,7 +75,7 @@ class Narrowed(Model):
 
 
 class SweepIn(Narrowed):
-    """`POST /api/v1/instances/cancel`: what is given narrows it down, and something must."""
+    """`POST /api/v1/instances/cancel`: the instances that match all given fields; at least one is required."""
 
     job: Text | None = None
     ids: Annotated[list[Id], Field(min_length=1, max_length=500)] | None = None
@@ -84,7 +84,7 @@ class SweepIn(Narrowed):
 
 
 class SweepAnswer(Model):
-    """What became of it. `held`: somebody was at work on them; `more`: there are others that may match."""
+    """The result of a bulk cancel. `held`: another transaction had locked them; `more`: further instances may match."""
 
     matched: int
     cancelled: int
@@ -94,16 +94,16 @@ class SweepAnswer(Model):
 
 
 class ReplaySweepIn(SweepIn):
-    """`POST /api/v1/instances/replay`: what is dead and matches; `cursor` goes on where an earlier request ended."""
+    """`POST /api/v1/instances/replay`: the dead instances that match. `cursor` continues after an earlier request."""
 
     cursor: str | None = None
 
 
 class ReplaySweepAnswer(Model):
-    """What became of it.
+    """The result of a bulk replay.
 
-    `superseded` ones were not run: their keys are live, or have succeeded since. `held` ones may be replayed still:
-    somebody was at work on them. `nextCursor` is where the next request goes on; null: there are no more.
+    `superseded` instances were not run: their keys are live, or have succeeded since. `held` instances can still be
+    replayed: another transaction had locked them. The next request continues at `nextCursor`; null means the end.
     """
 
     matched: int
@@ -115,7 +115,7 @@ class ReplaySweepAnswer(Model):
 
 
 class LogLine(Model):
-    """What a function said while it ran, and how far it had come if it said so with it."""
+    """A message of a running function, with its progress if the function reported it in the same call."""
 
     at: datetime
     message: str
@@ -123,12 +123,12 @@ class LogLine(Model):
 
 
 class AttemptOut(Model):
-    """One try. `late`: its outcome came when the instance had moved on, and changed nothing.
+    """One attempt. `late`: its outcome arrived after the instance had moved on, and changed nothing.
 
-    `LOST`: its node died; a loss is not a failure, as another function may have killed the node.
+    `LOST`: its node died. A loss is not a failure, as another function may have killed the node.
 
-    `progress` is the last that its function told, from 0 to 1; `log` are its last lines. A try that was given back
-    (`RELEASED`: nothing was sent, or the function asked for later) is only shown when its function said something.
+    `progress` is the last value that its function reported, from 0 to 1; `log` has its last lines. A released attempt
+    (`RELEASED`: nothing was sent, or the function asked to run later) is only shown if its function wrote a note.
     """
 
     attempt: int
@@ -153,7 +153,7 @@ class EventOut(Model):
 
 
 class NeighbourOut(Model):
-    """What comes right before or behind an instance in its workflow; `state` is null while it moves."""
+    """A direct parent or child of an instance in its workflow. `state` is null until the workflow records its end."""
 
     node: str
     instance_id: Id
@@ -161,7 +161,7 @@ class NeighbourOut(Model):
 
 
 class WorkflowPlace(Model):
-    """Which node of which run of a workflow an instance is."""
+    """The place of an instance in a workflow: the run and the node."""
 
     run_id: Id
     workflow_id: Id
@@ -175,7 +175,7 @@ class InstanceOut(Model):
     """One planned execution of a job.
 
     `retryCount` counts failures; `lostCount`, which lists leave out, counts attempts that were lost with their nodes.
-    While it is RUNNING, `errorCode` and `errorMsg` are null; `attempts` has the errors of earlier attempts.
+    While the state is RUNNING, `errorCode` and `errorMsg` are null; `attempts` has the errors of earlier attempts.
     """
 
     id: Id
@@ -195,9 +195,9 @@ class InstanceOut(Model):
     payload: Any
     """Null in lists when it is larger than 4,096 bytes: read the single instance for it."""
     payload_size: int | None
-    """Bytes of the payload; null without one."""
+    """Bytes of the payload; null if there is none."""
     result: Annotated[
-        Any, Field(description="What the function or the target returned, at most 64 kB; null if `resultTruncated`.")
+        Any, Field(description="The result of the function or the target, at most 64 kB; null if `resultTruncated`.")
     ]
     result_truncated: Annotated[
         bool, Field(description="The target's result was not kept: over 64 kB, or text that PostgreSQL cannot store.")
@@ -222,27 +222,27 @@ class InstanceOut(Model):
 
 
 class InstanceList(Model):
-    """A page of instances, newest fire time first. It ends after 4 MB, or after `limit` instances."""
+    """A page of instances, newest fire time first. It ends after 4 MB or `limit` instances."""
 
     items: list[InstanceOut]
     next_cursor: str | None
 
 
 class InstanceAnswer(Model):
-    """What a trigger answers."""
+    """The response with one instance: to a trigger, a cancel or an outcome."""
 
     instance: InstanceOut
 
 
 class PutAnswer(Model):
-    """What a put answers."""
+    """The response to a put."""
 
     decision: DecisionName
     instance: InstanceOut
 
 
 class BatchResult(Model):
-    """What became of one item."""
+    """The result of one item of a batch."""
 
     decision: DecisionName
     instance_id: Id
@@ -250,6 +250,6 @@ class BatchResult(Model):
 
 
 class BatchAnswer(Model):
-    """What became of a batch, in its order."""
+    """The results of a batch, in the order of its items."""
 
     items: list[BatchResult]

@@ -16,7 +16,7 @@ OverlapName = Literal["allow", "skip", "queue", "replace"]
 
 
 class Target(Model):
-    """Where an attempt goes: an HTTP address, or a function that a worker has registered."""
+    """The target of an attempt: an HTTP address, or a function that a worker has registered."""
 
     type: Literal["http", "worker"]
     url: Text | None = None
@@ -26,7 +26,7 @@ class Target(Model):
 
 
 class Retry(Model):
-    """How a failing instance is tried again. `maxLost` limits the attempts that are lost with their nodes (20)."""
+    """The retry policy of a failing instance. `maxLost` limits the attempts that are lost with their nodes (20)."""
 
     max_retry: int | None = None
     base: Text | None = None
@@ -36,14 +36,14 @@ class Retry(Model):
 
 
 class Dst(Model):
-    """What a fixed-time expression does where the clock jumps."""
+    """The rule for fixed-time expressions where the clock jumps."""
 
     gap: Literal["shift", "skip"] | None = None
     overlap: Literal["first", "last", "both"] | None = None
 
 
 class Misfire(Model):
-    """What becomes of late slots: of `all` of them only the newest `maxCatchup`, and none from before `window`."""
+    """The policy for late slots. With `all`, only the newest `maxCatchup` run, and none older than `window`."""
 
     policy: MisfireName
     max_catchup: int | None = None
@@ -51,7 +51,7 @@ class Misfire(Model):
 
 
 class Refresh(Model):
-    """A job with entities, each of which runs again when its last run ended a `window` before the job's tick."""
+    """A job with entities. An entity runs again when its last run ended at least one `window` before the job's tick."""
 
     window: Text | None = None
     limit: int | None = None
@@ -59,7 +59,7 @@ class Refresh(Model):
 
 
 class ScheduleFields(Model):
-    """What says when: a cron or an interval, in a zone, but not on excluded dates."""
+    """The schedule of a job: a cron or an interval, in a time zone, with excluded dates."""
 
     cron: Annotated[Text, Field(max_length=1_000)] | None = None
     dialect: Literal["vixie", "quartz"] | None = None
@@ -74,7 +74,7 @@ class ScheduleFields(Model):
 
 
 class JobFields(ScheduleFields):
-    """What a definition may carry. At most one of cron, every, at, delay."""
+    """The fields of a job definition. At most one of cron, every, at and delay is allowed."""
 
     at: Instant | None = None
     delay: Text | None = None
@@ -100,7 +100,7 @@ class JobIn(JobFields):
 
 
 class JobPatch(JobFields):
-    """`PATCH /api/v1/jobs/{job}`: what is given is changed, null takes a field away."""
+    """`PATCH /api/v1/jobs/{job}`: the given fields change; null removes a field."""
 
     name: Text | None = None
 
@@ -112,7 +112,7 @@ class Noted(Model):
 
 
 class JobSweepIn(Noted):
-    """`POST /api/v1/jobs/pause` and `/resume`: the jobs that match all of the given fields; at least one is required."""
+    """`POST /api/v1/jobs/pause` and `/resume`: the jobs that match all given fields; at least one is required."""
 
     names: Annotated[list[Text], Field(min_length=1, max_length=1_000)] | None = None
     tag: Text | None = None
@@ -123,9 +123,9 @@ class JobSweepIn(Noted):
 
 
 class JobSweepAnswer(Model):
-    """How many jobs matched and were changed.
+    """The number of jobs that matched and were changed.
 
-    `held`: another request was changing these jobs, which stay as they are. `more`: further jobs may match.
+    `held`: another request was changing these jobs; they stay as they are. `more`: further jobs may match.
     """
 
     matched: int
@@ -136,7 +136,7 @@ class JobSweepAnswer(Model):
 
 
 class JobOut(Model):
-    """A job as it is."""
+    """A job."""
 
     id: Id
     name: str
@@ -159,11 +159,11 @@ class JobOut(Model):
     payload: Any = None
     """Null in lists when it is larger than 4,096 bytes: read the single job for it."""
     payload_size: int | None = None
-    """Bytes of the payload; null without one."""
+    """Bytes of the payload; null if there is none."""
     payload_schema: dict[str, Any] | None = None
-    """What a payload must look like, by the annotation of the function that runs it."""
+    """The JSON Schema of the payload, from the annotation of the function that runs it."""
     declared_by: str | None = None
-    """The application whose code says what this job is: its next start undoes other changes, but no pause."""
+    """The application whose code declares this job. Its next start undoes other changes, but not a pause."""
     queue: str
     priority: PriorityName
     retry: Retry
@@ -179,7 +179,7 @@ class JobOut(Model):
 
 
 class GlimpseOut(Model):
-    """An instance as a mark in a row of many."""
+    """The few fields of an instance that a list of jobs shows."""
 
     id: Id
     state: StateName
@@ -189,7 +189,7 @@ class GlimpseOut(Model):
 
 
 class ListedJob(JobOut):
-    """A job in a list; with `recent`, its last instances whose time has come, newest first, and its next fire."""
+    """A job in a list. With `recent`, it has its next fire and its last instances that were due, newest first."""
 
     recent: list[GlimpseOut] | None = None
     next_fire: datetime | None = None

@@ -10,7 +10,7 @@ from horai.wire.jobs import PriorityName
 
 
 class QueueIn(Model):
-    """`PUT /api/v1/queues/{name}`: all that the queue allows; what is left out, or null, has its default."""
+    """`PUT /api/v1/queues/{name}`: all settings of the queue. Absent and null fields get their defaults."""
 
     priority: PriorityName | None = None
     max_concurrency: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": 10_000})] | None = None
@@ -19,10 +19,10 @@ class QueueIn(Model):
 
 
 class QueueOut(Model):
-    """A queue as it is.
+    """A queue.
 
-    `waiting` is what is due and has not begun, counted to 2,000; `running` is null where there was too much to count. What
-    a paused job holds back is in no queue.
+    `waiting` is the number of due instances that have not started, counted up to 2,000. `running` is null if there were
+    too many to count. Instances that a paused job holds back are in no queue.
     """
 
     name: str

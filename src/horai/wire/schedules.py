@@ -1,4 +1,4 @@
-"""Coming fires on the wire."""
+"""Upcoming fires on the wire."""
 
 from datetime import datetime
 from typing import Annotated
@@ -14,17 +14,17 @@ FEW = 10
 
 
 class PreviewIn(ScheduleFields):
-    """`POST /api/v1/schedules/preview`: when a job with these fields would fire, from an instant on (now)."""
+    """`POST /api/v1/schedules/preview`: list the fires of a job with these fields, starting at `from` (now)."""
 
     from_: Annotated[Instant | None, Field(alias="from")] = None
     count: Count = FEW
 
 
 class FireOut(Model):
-    """An instant at which a job fires, in UTC and as the clock of its zone shows it.
+    """An instant at which a job fires, in UTC and in the local time of its zone.
 
-    `note` tells where a clock change or an excluded date had a say. `executeTime` is there when the job's jitter puts it
-    off.
+    `note` explains the effect of a clock change or an excluded date. `executeTime` is present if the job's jitter
+    delays the fire.
     """
 
     fire_time: datetime
@@ -35,7 +35,7 @@ class FireOut(Model):
 
 
 class FiresOut(Model):
-    """The coming fires, in order; fewer than asked for when there are no more. `note` is about the job as a whole."""
+    """The upcoming fires in order, fewer than requested if the schedule ends. `note` is about the job as a whole."""
 
     fires: list[FireOut]
     note: str | None = None

@@ -1,4 +1,4 @@
-"""What Horai says, on the wire: for who says it in another language."""
+"""Translatable sentences on the wire."""
 
 from typing import Union
 
@@ -6,11 +6,11 @@ from horai.wire.fields import Model
 
 
 class Sentence(Model):
-    """Which sentence the text of the same name without `Said` is, and what was put into it; `text` is the English.
+    """The code and the parameters of the text in the field of the same name without `Said`; `text` is the English.
 
-    A console says the sentence `code` in its own language, or `text` where it does not know it. A parameter may be a
-    sentence itself; an empty one is a place that was left open. One with `parts` is those sentences, joined by what `code`
-    stands for.
+    A client shows the sentence `code` in its own language, or `text` if it does not know the code. A parameter may
+    itself be a sentence; an empty parameter was left open. A sentence with `parts` is these sentences, joined by the
+    text that `code` stands for.
     """
 
     code: str

@@ -78,8 +78,8 @@ async def test_an_event_takes_effect_once_however_often_it_comes(url: str, conne
         first = await tell(scope, move("a", 1, **named), move("a", 2), move("a", 1, **named))
         again = await tell(scope, move("a", 1, **named), move("a", 2), first=0)
 
-        assert effects(first) == ["INSERTED", "UPDATED", "Repeated"]
-        assert effects(again) == ["Repeated", "Repeated"]
+        assert effects(first) == ["INSERTED", "UPDATED", "RepeatedChange"]
+        assert effects(again) == ["RepeatedChange", "RepeatedChange"]
         assert await planned(connection) == {"a": (2, None)}
         events = await connection.fetch("select kind from horai.event where instance_id is not null")
         assert [row["kind"] for row in events] == ["INSTANCE_RESCHEDULED"]
@@ -92,7 +92,7 @@ async def test_a_repeated_event_does_not_replace_what_runs(url: str, connection:
         await tell(scope, soon)
         (running,) = await make.claim(connection, await make.node(connection))
 
-        assert effects(await tell(scope, soon, first=7)) == ["Repeated"]
+        assert effects(await tell(scope, soon, first=7)) == ["RepeatedChange"]
         assert await make.state(connection, running.held.id) == "RUNNING"
 
 
@@ -200,7 +200,7 @@ async def test_poison_in_the_middle_is_parked_and_the_others_take_effect(url: st
         again = await tell(scope, *documents)
 
         assert effects(fates) == ["INSERTED", "PutAside", "PutAside", "INSERTED"]
-        assert effects(again) == ["Repeated", "PutAside", "PutAside", "Repeated"]
+        assert effects(again) == ["RepeatedChange", "PutAside", "PutAside", "RepeatedChange"]
         assert list(await planned(connection)) == ["a", "c"]
         rows = await connection.fetch("select place, body, size, reason from horai.parked_event order by id")
         assert [(row["place"], bytes(row["body"]), row["size"]) for row in rows] == [
@@ -253,7 +253,7 @@ async def test_a_key_that_somebody_holds_waits_alone_and_with_it_what_follows_on
 
             assert effects(fates) == ["INSERTED", "NotNow", "INSERTED", "NotNow"]
         await other.close()
-        assert effects(await tell(scope, *documents)) == ["Repeated", "UPDATED", "Repeated", "UPDATED"]
+        assert effects(await tell(scope, *documents)) == ["RepeatedChange", "UPDATED", "RepeatedChange", "UPDATED"]
         assert (await planned(connection))["held"] == (2, None)
 
 
@@ -272,7 +272,7 @@ async def test_what_follows_on_a_change_that_waits_does_not_overtake_it(url: str
 
         await taking.rollback()
         await other.close()
-        assert effects(await tell(scope, *documents)) == ["INSERTED", "Repeated", "UPDATED"]
+        assert effects(await tell(scope, *documents)) == ["INSERTED", "RepeatedChange", "UPDATED"]
         assert (await planned(connection))["a"] == (2, None)
 
 

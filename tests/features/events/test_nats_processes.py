@@ -116,7 +116,7 @@ def test_a_source_without_its_stream_says_what_to_do(url: str, nats_server: Nats
     assert done.stdout == ""
     assert done.stderr.splitlines()[-2:] == [
         f"error: There is no stream {stream!r}.",
-        "hint: Make it, or let --create-stream do so.",
+        "hint: Create it, or use --create-stream.",
     ]
 
 

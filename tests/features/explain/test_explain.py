@@ -125,7 +125,7 @@ def test_a_retry_says_when_it_comes_and_what_went_wrong():
 def test_jitter_says_how_far_behind_it_puts_the_job():
     jittered = told(timing=replace(DAILY, jitter=timedelta(minutes=5)), run=waiting(due=second(120)))
     assert jittered.verdict is Verdict.WAITING
-    assert "waits until 2026-11-16T09:02:00+00:00: so far behind its slots the jitter puts this job" in jittered.why
+    assert "waits until 2026-11-16T09:02:00+00:00: the jitter of the job delays its slots" in jittered.why
 
 
 def test_what_is_due_is_about_to_be_claimed_or_says_what_may_be_in_its_way():
@@ -137,7 +137,7 @@ def test_what_is_due_is_about_to_be_claimed_or_says_what_may_be_in_its_way():
     paced = Queue("mail", QueueSettings(rate=parse_rate("5/m")))
     slow = told(run=waiting(), queue=paced, handler="send")
     assert slow.verdict is Verdict.WAITING
-    assert "due for 1m and nobody has claimed it: its queue mail starts no more than 5/m, or others" in slow.why
+    assert "due for 1m and has not been claimed: its queue mail starts no more than 5/m, or others" in slow.why
     assert "no live worker may have its function send" in slow.why
 
 

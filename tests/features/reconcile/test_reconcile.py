@@ -70,7 +70,7 @@ def test_B16_no_row_makes_the_reader_fail(row: dict[str, object]) -> None:
 
 
 def test_B16_a_row_with_a_readable_key_keeps_it_whatever_else_is_wrong() -> None:
-    assert read_row({"key": "a", "executeTime": 3}) == Faulty("a", "executeTime: is no instant but int")
+    assert read_row({"key": "a", "executeTime": 3}) == Faulty("a", "executeTime: must be an instant, not int")
     assert read_row({"key": 12, "executeTime": AT}) == DesiredInstance("12", AT)
     assert read_row({"key": "a\x00", "executeTime": AT}) == Faulty(None, "key: contains a NUL character")
 

@@ -120,9 +120,9 @@ async def test_B16_an_instance_whose_row_is_faulty_is_no_surplus(url: str) -> No
         (b"\xff", "not UTF-8"),
         (b'{"items": [{"key": "a\\u0000"}]}', "NUL"),
         (b"[" * 1000, "nested"),
-        (b"[]", "no object with a list"),
-        (b'{"items": 3}', "no object with a list"),
-        (b'{"items": [], "nextCursor": 3}', "nextCursor is no text"),
+        (b"[]", "not an object with a list"),
+        (b'{"items": 3}', "not an object with a list"),
+        (b'{"items": [], "nextCursor": 3}', "nextCursor is not a string"),
         (b'{"items": [' + b"0," * 1000 + b"0]}", "more than the 1000 items"),
         (b" " * (33 * 1024 * 1024), "larger than"),
     ],
@@ -134,13 +134,13 @@ async def test_B16_an_answer_that_makes_no_sense_fails_the_attempt(url: str, pag
 
 async def test_B16_a_source_that_stands_still_is_given_up(url: str) -> None:
     async with paged(url, {"": {"items": [], "nextCursor": "a"}, "a": {"items": [], "nextCursor": "a"}}) as at:
-        assert "does not go on" in await failure(at)
+        assert "does not advance" in await failure(at)
 
 
 async def test_B16_a_source_without_an_end_is_given_up(url: str) -> None:
     pages: dict[str, Page] = {"": {"items": [], "nextCursor": "a"}, "a": {"items": [], "nextCursor": "b"}}
     async with paged(url, {**pages, "b": {"items": [], "nextCursor": "a"}}, Bounds(pages=50)) as at:
-        assert "no end within 50 pages" in await failure(at)
+        assert "did not end within 50 pages" in await failure(at)
 
 
 async def test_B16_a_source_at_a_private_address_is_not_asked(url: str) -> None:
@@ -206,7 +206,7 @@ async def test_B16_a_stored_environment_variable_is_not_read_any_more(
             "update horai.reconciler set source = (source::jsonb - 'source' || $1)::json",
             '{"databaseUrlEnv": "BUSINESS_DB_URL"}',
         )
-        assert "the stored source is not valid any more" in await failure(at)
+        assert "the stored source is no longer valid" in await failure(at)
 
 
 async def test_B16_a_query_that_ignores_its_limit_is_cut_to_pages(url: str) -> None:

@@ -1,1 +1,1 @@
-"""One module per resource."""
+"""The routes of the kernel, one module per resource."""

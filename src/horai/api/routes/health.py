@@ -1,4 +1,4 @@
-"""Health: for the console, for load balancers, and for people."""
+"""Health: for the console, for load balancers and for operators."""
 
 import time
 from datetime import timedelta
@@ -26,7 +26,7 @@ LOST_SHOWN = 20
 
 @router.get("/api/v1/scheduler/health", responses={200: {"model": HealthOut}})
 async def scheduler_health(context: ContextDep) -> Response:
-    """How the scheduler is doing, by what the loops of all nodes have measured."""
+    """Show the health of the scheduler, as the loops of all nodes have measured it."""
     async with acquire(context.pool) as connection:
         live = await nodes.live_nodes(connection)
         others = await nodes.vitals_of_nodes(connection, context.vitals.incarnation)
@@ -44,7 +44,7 @@ async def scheduler_health(context: ContextDep) -> Response:
 
 
 def _health(context: Context, live: list[NodeInfo], others: list[NodeVitals]) -> dict[str, Any]:
-    """Our own vitals as they are, those of the others as of their last beat."""
+    """Merge the current vitals of this node with those of the other nodes as of their last heartbeat."""
     now = time.monotonic()
     told = merged([context.vitals.reading(now), *(reading_from(other.vitals, other.name) for other in others)])
     holds_lease = context.vitals.holds_lease(now)
@@ -71,7 +71,7 @@ def _health(context: Context, live: list[NodeInfo], others: list[NodeVitals]) ->
 
 @router.get("/api/v1/scheduler/nodes", responses={200: {"model": NodeList}})
 async def scheduler_nodes(context: ContextDep) -> Response:
-    """Every node whose lease holds, and those that missed theirs of late."""
+    """List every node whose lease is valid, and at most 20 that missed theirs in the last 24 hours."""
     async with acquire(context.pool) as connection:
         live = await nodes.live_nodes(connection)
         leases = await shards.shard_leases(connection)
@@ -83,7 +83,7 @@ async def scheduler_nodes(context: ContextDep) -> Response:
 
 @router.get("/api/v1/scheduler/shards", responses={200: {"model": ShardList}})
 async def scheduler_shards(context: ContextDep) -> Response:
-    """Every shard of every duty, and which node looks after it."""
+    """List every shard of every duty, and the node that holds it."""
     async with acquire(context.pool) as connection:
         leases = await shards.shard_leases(connection)
     return answer({"items": [shard_json(lease) for lease in leases], "nextCursor": None})
@@ -92,20 +92,22 @@ async def scheduler_shards(context: ContextDep) -> Response:
 @router.get("/livez", include_in_schema=False)
 @router.get("/healthz", include_in_schema=False)
 async def healthz() -> Response:
-    """The process answers."""
+    """Answer while the process is alive."""
     return answer({"status": "ok"})
 
 
 @router.get("/readyz", include_in_schema=False)
 async def readyz(context: ContextDep) -> Response:
-    """The database answers, its clock was not set back, the lease holds, and every loop has lately succeeded: 503 while blind.
+    """Answer 200 if the node is ready, otherwise 503.
 
-    A database that is newer than this version is a reason to upgrade, not to take the node out of service.
+    A node is ready if the database answers, its clock was not set back, the lease is valid, and every loop has
+    succeeded recently. A database that is newer than this version is a reason to upgrade, not to take the node out of
+    service.
     """
     try:
         async with acquire(context.pool) as connection:
             await nodes.database_time(connection)
-    except asyncpg.PostgresError as error:  # any answer but the time means not ready
+    except asyncpg.PostgresError as error:  # any result other than the time means not ready
         raise unavailable(error) from error
     vitals, now = context.vitals, time.monotonic()
     told: dict[str, Any] = {"overdueLoops": vitals.overdue(now), "holdsLease": vitals.holds_lease(now)}

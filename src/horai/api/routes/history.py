@@ -1,4 +1,4 @@
-"""The history of a key: all of its instances as one chain."""
+"""The history of a key: the events of all its instances in one list."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 @router.get("/jobs/{job}/instances/{key:path}/history", responses={200: {"model": HistoryList}})
 async def get_history(scope: ScopeDep, job: str, key: KeyPath, query: Annotated[PageQuery, Query()]) -> Response:
-    """Read what happened to a key over all of its instances, as one chain, oldest first."""
+    """Read the history of a key: the events of all its instances in one list, oldest first."""
     after = chain_cursor(query.cursor)
     async with acquire(scope.pool) as connection:
         found = await require_job(connection, scope, job)

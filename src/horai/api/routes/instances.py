@@ -1,4 +1,4 @@
-"""Instances: of one job, and of all."""
+"""Instances of one job and of all jobs."""
 
 from typing import Annotated, Literal
 
@@ -49,13 +49,13 @@ KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 
 class InstanceQuery(Narrowed, PageQuery):
-    """How a list of instances is narrowed, ordered and paged."""
+    """The filter, order and page of a list of instances."""
 
     order: Literal["newest", "oldest"] = "newest"
 
 
 class AllInstancesQuery(InstanceQuery):
-    """The same, over all jobs."""
+    """The filter, order and page of a list of instances of all jobs."""
 
     job: Text | None = None
 
@@ -74,22 +74,22 @@ async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response
 
 @router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
 async def get_job_instances(scope: ScopeDep, job: str, query: Annotated[InstanceQuery, Query()]) -> Response:
-    """List a job's instances, live and finished, newest fire time first or, by `order`, the oldest.
+    """List a job's instances, live and finished: newest fire time first, or oldest first with `order=oldest`.
 
-    A page of what is rare may be short, or empty: the list ends where `nextCursor` is null.
+    With a filter that few instances match, a page may be short or empty: the list ends where `nextCursor` is null.
     """
     return await _page(scope, query, job)
 
 
 @router.get("/instances", responses={200: {"model": InstanceList}})
 async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]) -> Response:
-    """List instances of all jobs, by fire time; page by page as those of one job."""
+    """List the instances of all jobs by fire time, with the same pages as for one job."""
     return await _page(scope, query, query.job)
 
 
 @router.get("/instances/{instance}", responses={200: {"model": InstanceOut}})
 async def get_instance(scope: ScopeDep, instance: str) -> Response:
-    """Read one instance with its attempts, what their functions said, and its timeline."""
+    """Read one instance with its attempts, their progress and log lines, and its timeline."""
     async with acquire(scope.pool) as connection:
         row = await instances.read_one(connection, scope, instance_id_of(instance))
         known = await known_of(connection, row)
@@ -150,7 +150,7 @@ def _payloads(raw: bytes) -> list[str | None]:
 async def put_instance(
     scope: ScopeDep, job: str, key: KeyPath, body: Annotated[Body[PutIn], Depends(body_of(PutIn))]
 ) -> Response:
-    """Create or reschedule the instance of a key; what runs is replaced, what succeeded is left alone."""
+    """Create or reschedule the instance of a key. A running instance is replaced; a successful one stays as it is."""
     wish = body.shape
     at = wish.execute_time
     if at is None:
@@ -170,7 +170,7 @@ async def delete_instance(scope: ScopeDep, job: str, key: KeyPath) -> Response:
 
 @router.post("/instances/{instance}/cancel", responses={200: {"model": InstanceAnswer}})
 async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
-    """Cancel a live instance. What it has sent stays sent."""
+    """Cancel a live instance. A call that it has already sent is not undone."""
     return answer({"instance": instance_json(await instances.cancel_by_id(scope, instance_id_of(instance)))})
 
 
@@ -180,7 +180,7 @@ async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
 async def post_outcome(
     scope: ScopeDep, instance: str, body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))]
 ) -> Response:
-    """Report what came of an attempt that was answered with 202."""
+    """Report the outcome of an attempt whose target answered 202."""
     row = await report_outcome(scope, instance_id_of(instance), body.shape.fence, _outcome(body.shape))
     return answer({"instance": instance_json(row)})
 

@@ -31,7 +31,7 @@ MOST_RECENT = 100
 
 
 class JobQuery(PageQuery):
-    """How a list of jobs is narrowed and paged. `refresh`: only refresh jobs, or only others."""
+    """The filter and page of a list of jobs. `refresh`: true for refresh jobs only, false for all others."""
 
     name: Text | None = None
     tag: Text | None = None
@@ -62,7 +62,7 @@ def _document(body: Body[JobIn]) -> dict[str, Any]:
 
 @router.get("", responses={200: {"model": JobList}})
 async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Response:
-    """List jobs, oldest first; with `recent` each with its last instances and its next fire."""
+    """List jobs, oldest first. With `recent`, each has its last instances and its next fire time."""
     status = JobStatus[query.status] if query.status else None
     names = None if query.name is None else [query.name]
     only = JobFilter(names, query.tag, status, query.queue, query.refresh, query.name_contains)
@@ -99,14 +99,14 @@ async def get_job(scope: ScopeDep, job: str) -> Response:
 async def patch_job(
     scope: ScopeDep, job: str, body: Annotated[Body[JobPatch], Depends(body_of(JobPatch))], if_version: VersionDep
 ) -> Response:
-    """Change a job. Instances that wait follow its new queue and priority; their times stay."""
+    """Change a job. Waiting instances follow its new queue and priority; their times stay."""
     change = JobChange(body.given(), body.text_of("payload"), body.has_payload, if_version)
     return _shown(await jobs.change_job(scope, job, change))
 
 
 @router.delete("/{job}", status_code=204)
 async def delete_job(scope: ScopeDep, job: str, if_version: VersionDep) -> Response:
-    """Remove a job: what waits is cancelled, what runs finishes, history stays."""
+    """Remove a job. Waiting instances are cancelled, running ones finish, and the history stays."""
     await jobs.delete_job(scope, job, if_version)
     return Response(status_code=204)
 
@@ -134,11 +134,11 @@ async def _changed(scope: Scope, verb: pause_matching.Verb, wish: JobSweepIn) ->
 
 @router.post("/{job}/pause", responses={200: {"model": JobOut}}, openapi_extra=takes(Noted, required=False))
 async def pause_job(scope: ScopeDep, job: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]) -> Response:
-    """Hold a job: no new slots, and what waits stays waiting."""
+    """Pause a job: no new slots fire, and waiting instances stay waiting."""
     return _shown(await jobs.pause_job(scope, job, body.shape.note))
 
 
 @router.post("/{job}/resume", responses={200: {"model": JobOut}}, openapi_extra=takes(Noted, required=False))
 async def resume_job(scope: ScopeDep, job: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]) -> Response:
-    """Let a held job go on."""
+    """Resume a paused job."""
     return _shown(await jobs.resume_job(scope, job, body.shape.note))

@@ -27,7 +27,7 @@ async def _shown(scope: Scope, queue: QueueRow) -> Response:
 
 @router.get("", responses={200: {"model": QueueList}})
 async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
-    """List queues, oldest first: those that were set, and those that jobs are or have been in."""
+    """List queues, oldest first: those that were configured, and those that jobs use or have used."""
     async with acquire(scope.pool) as connection:
         rows = await list_queues(connection, scope.tenant_id, job_cursor(query.cursor), query.limit)
         loads = await loads_of_queues(connection, [row.id for row in rows])
@@ -36,7 +36,7 @@ async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> R
 
 @router.get("/{name}", responses={200: {"model": QueueOut}})
 async def get_queue(scope: ScopeDep, name: str) -> Response:
-    """Read a queue. Version 0 says that nobody has set it."""
+    """Read a queue. Version 0 means that it was never configured."""
     return await _shown(scope, await queues.read_queue(scope, name))
 
 
@@ -44,5 +44,5 @@ async def get_queue(scope: ScopeDep, name: str) -> Response:
 async def put_queue(
     scope: ScopeDep, name: str, body: Annotated[Body[QueueIn], Depends(body_of(QueueIn))], if_version: VersionDep
 ) -> Response:
-    """Set all that a queue allows. A lower limit lets what runs end, and nothing start until there is room."""
+    """Set all limits of a queue. With a lower limit, running instances finish, and none starts until there is room."""
     return await _shown(scope, await queues.set_queue(scope, name, checked(body.given()), if_version))

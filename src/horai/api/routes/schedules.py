@@ -1,4 +1,4 @@
-"""Coming fires: of a job, and of a schedule before anything is saved."""
+"""Upcoming fires of a job, and of a schedule that is not saved."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -34,7 +34,7 @@ _MOMENT = timedelta(microseconds=1)
 
 
 class NextQuery(Model):
-    """How many, and from when on."""
+    """The number of fires, and the instant to start from."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 
@@ -46,7 +46,7 @@ class NextQuery(Model):
 async def preview(scope: ScopeDep, body: Annotated[Body[PreviewIn], Depends(body_of(PreviewIn))]) -> Response:
     """Show when a job would fire, before anything is saved."""
     since = body.shape.from_ or await _now(scope)
-    fires = await asyncio.to_thread(_previewed, body.given(), since, body.shape.count)  # rare days are far to seek
+    fires = await asyncio.to_thread(_previewed, body.given(), since, body.shape.count)  # a rare date takes long to find
     return answer({"fires": [_fire_json(fire, timedelta(0)) for fire in fires]})
 
 
@@ -66,7 +66,7 @@ def _previewed(document: dict[str, Any], since: datetime, count: int) -> list[Fi
 
 @router.get("/jobs/{job}/next", responses={200: {"model": FiresOut}})
 async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query()]) -> Response:
-    """Show the coming fires of a job; of a paused one, those it would have."""
+    """Show the upcoming fires of a job; for a paused job, those that it would have."""
     async with acquire(scope.pool) as connection:
         row = await require_job(connection, scope, job)
         timing = definition_of(row.document).timing
@@ -85,7 +85,7 @@ async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query(
 
 
 async def _waiting(connection: Connection, job: JobRow, timing: Timing, query: NextQuery) -> list[Fire] | None:
-    """What is known of a job that counts from the end of its runs: the one that waits. None for any other."""
+    """Return the waiting slot of a job that fires after each run: the only fire known. Return None for other jobs."""
     if timing.after_finish is None:
         return None
     slot = await waiting_slot(connection, job.id)

@@ -1,4 +1,4 @@
-"""The secret that signs a tenant's calls."""
+"""The secrets that sign a tenant's calls."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

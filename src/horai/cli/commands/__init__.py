@@ -1,1 +1,1 @@
-"""One module per command; a module NAME_VERB serves `horai NAME VERB`."""
+"""One module per command; a module NAME_VERB serves `horai NAME VERB`, or is a part of `horai NAME`."""

@@ -1,4 +1,4 @@
-"""`horai backfills`: list, show, pause, resume, cancel. `horai jobs backfill` begins one."""
+"""`horai backfills`: list, show, pause, resume, cancel. `horai jobs backfill` starts one."""
 
 from typing import Annotated
 
@@ -11,17 +11,17 @@ from horai.cli.lazy import new_app
 from horai.cli.show import show_list
 from horai.cli.views import Document, instant
 
-app = new_app("Backfills: slots of the past that are run again, or for the first time.")
+app = new_app("Backfills: run past slots again, or for the first time.")
 
 COLUMNS = ("ID", "JOB", "STATUS", "MODE", "FROM", "TO", "DONE", "RUNNING", "FAILED", "ETA")
 
 Backfill = Annotated[str, typer.Argument(help="A backfill's id.")]
-Note = Annotated[str | None, flag("--note", about="Why; shown with the backfill.", metavar="TEXT")]
+Note = Annotated[str | None, flag("--note", about="Reason; shown with the backfill.", metavar="TEXT")]
 
 
 @app.command("list")
 def list_backfills(
-    job: Annotated[str | None, flag("--job", about="Only those of this job.", metavar="JOB")] = None,
+    job: Annotated[str | None, flag("--job", about="Only backfills of this job.", metavar="JOB")] = None,
     status: Annotated[
         str | None, flag("--status", about="RUNNING, PAUSED, DONE or CANCELLED.", metavar="STATUS")
     ] = None,
@@ -39,7 +39,7 @@ def list_backfills(
 
 @app.command()
 def show(backfill: Backfill, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
-    """Show one backfill and how far it is."""
+    """Show one backfill and its progress."""
     print_backfill(client_of(server, api_key).call("GET", path_of("backfills", backfill)), as_json)
 
 
@@ -51,7 +51,7 @@ def pause(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Make no further slots; those that were made go on."""
+    """Pause a backfill: it creates no further instances; existing ones go on."""
     _change(client_of(server, api_key), backfill, "pause", note, as_json)
 
 
@@ -63,7 +63,7 @@ def resume(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Go on where it stopped."""
+    """Resume a paused backfill where it stopped."""
     _change(client_of(server, api_key), backfill, "resume", note, as_json)
 
 
@@ -75,7 +75,7 @@ def cancel(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Make no further slots, and cancel those that wait; what runs finishes."""
+    """Cancel a backfill and its waiting instances; running ones finish."""
     _change(client_of(server, api_key), backfill, "cancel", note, as_json)
 
 
@@ -84,7 +84,7 @@ def _change(client: RestClient, backfill: str, verb: str, note: str | None, as_j
 
 
 def backfill_row(backfill: Document) -> tuple[str, ...]:
-    """A backfill on one line, as in `COLUMNS`."""
+    """Return a backfill on one line, as in `COLUMNS`."""
     progress = backfill["progress"]
     return (
         backfill["id"],

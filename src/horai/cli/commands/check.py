@@ -1,4 +1,4 @@
-"""`horai check`: an application, looked over before it is deployed."""
+"""`horai check`: validate an application before deploying it."""
 
 import asyncio
 from typing import Annotated
@@ -15,11 +15,11 @@ app = new_app()
 def check(
     application: Application,
     database_url: DatabaseUrl = None,
-    as_json: Annotated[bool, setting("--json", about="Print what was found as JSON.")] = False,
+    as_json: Annotated[bool, setting("--json", about="Print the findings as JSON.")] = False,
 ) -> None:
-    """Look an application over before it is deployed.
+    """Validate an application before deploying it.
 
-    Imports it, checks every job, and shows what a deploy would do to the database of the URL, or that of a running `horai up`. Writes nothing; 1 when there is a problem.
+    Imports the application, checks every job, and shows the changes that a deploy would make to the database of the URL, or to that of a running `horai up`. Writes nothing. Exits with 1 if there is a problem.
     """
     from horai.cli.application import load_app  # noqa: PLC0415
     from horai.cli.commands.check_report import report  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What `horai check` prints."""
+"""The output of `horai check`."""
 
 import json
 from dataclasses import asdict
@@ -15,7 +15,7 @@ COLUMNS = ("JOB", "SCHEDULE", "QUEUE", "FUNCTION", "PAYLOAD")
 
 
 def report(findings: Findings, *, as_json: bool) -> None:
-    """The findings, on stdout; problems end the command with 1."""
+    """Print the findings to stdout. Exit with 1 if there are problems."""
     if as_json:
         print(json.dumps(_document(findings)))
         if findings.problems:
@@ -72,6 +72,6 @@ def _say_what_was_compared(findings: Findings) -> None:
     if findings.migrations:
         say(f"The database lacks {len(findings.migrations)} migrations: the deploy applies them.")
     elif findings.deploy is None:
-        say("Compared with no database: none is named, and no `horai up` runs here.")
+        say("Not compared with a database: none is named, and no `horai up` is running here.")
     elif findings.deploy.removed:
-        say("What is not in the code stays as it is: horai jobs delete removes it.")
+        say("Jobs that are not in the code stay as they are: horai jobs delete removes them.")

@@ -1,4 +1,4 @@
-"""What `horai check` finds: the jobs and workflows of an application, what is wrong with them, what a deploy would do to a database."""
+"""The findings of `horai check`: jobs, workflows and problems of an application, and the effect of a deploy."""
 
 import inspect
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ ON_DEMAND = "on demand"
 
 @dataclass(frozen=True, slots=True)
 class JobFound:
-    """A job as its code has it, in its own words."""
+    """A job as the code declares it, as text."""
 
     name: str
     schedule: str
@@ -34,7 +34,7 @@ class JobFound:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFound:
-    """A workflow as its code has it; `nodes` by name."""
+    """A workflow as the code declares it; `nodes` are names."""
 
     name: str
     schedule: str
@@ -44,7 +44,7 @@ class WorkflowFound:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Without `deploy`, nothing was compared. `migrations` are those that the database lacks."""
+    """The result of a check. Without `deploy`, nothing was compared. `migrations` are those that the database lacks."""
 
     application: str | None
     jobs: tuple[JobFound, ...]
@@ -56,7 +56,7 @@ class Findings:
 
 
 async def survey(app: Horai, url: str | None) -> Findings:
-    """Looks the application over, and compares it with the database of the URL; writes nothing."""
+    """Check the application and compare it with the database of the URL. Writes nothing."""
     jobs = tuple(described(job) for job in app.jobs.values())
     found = Findings(app.name, jobs, tuple(_workflow(workflow) for workflow in app.workflows.values()))
     if not found.jobs and not found.workflows:
@@ -74,7 +74,7 @@ async def survey(app: Horai, url: str | None) -> Findings:
 
 
 async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], DeclaredChanges | None]:
-    """The migrations that are missing, and what a deploy would do; None where a database of an older version hides it."""
+    """Return the missing migrations and the changes of a deploy; the changes are None on an older database."""
     async with opened(url, "horai check") as connection:
         lacking = await pending_migrations(connection)
     if lacking:
@@ -90,7 +90,7 @@ async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], DeclaredChan
 
 
 def described(job: Job[Any]) -> JobFound:
-    """A job in a few words."""
+    """Return the texts that describe a job."""
     document = job.declaration.document
     return JobFound(job.name, _schedule(document), document.get("queue", "default"), _function(job), _payload_type(job))
 
@@ -110,7 +110,7 @@ def _schedule(document: Mapping[str, Any]) -> str:
 
 
 def _function(job: Job[Any]) -> str:
-    """How it is called: `async (instance)`, `() in a process`."""
+    """Describe the function, for example `async (instance)` or `() in a process`."""
     signature = job.declaration.signature
     takes = {Form.nothing: "()", Form.instance: "(instance)", Form.payload: "(payload)"}[signature.form]
     kind = "async " if signature.is_async else ""
@@ -120,7 +120,7 @@ def _function(job: Job[Any]) -> str:
 
 
 def _payload_type(job: Job[Any]) -> str:
-    """As its module calls it; `any` where nothing is said."""
+    """Return the type of the payload as its module names it, or `any` without an annotation."""
     signature = job.declaration.signature
     if signature.shape.schema is None:
         return "any"

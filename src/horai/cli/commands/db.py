@@ -1,4 +1,4 @@
-"""`horai db`: its URL, and whether its invariants hold."""
+"""`horai db`: url, verify."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from horai.cli.flags import DatabaseUrl, DataDir, setting
 from horai.cli.lazy import new_app
 from horai.db.database_location import choose_database
 
-app = new_app("Look at the database itself.")
+app = new_app("Inspect the database.")
 COLUMNS = ("INVARIANT", "VIOLATIONS", "WHAT MUST HOLD", "EXAMPLES")
 
 
@@ -23,7 +23,7 @@ def url(
         Path | None, setting("--data-dir", about="Directory of the embedded database.", metavar="DIR")
     ] = None,
 ) -> None:
-    """Print the URL of an embedded database that runs."""
+    """Print the URL of a running embedded database."""
     from horai.embedded import default_data_dir, url_of  # noqa: PLC0415
 
     print(url_of(data_dir or default_data_dir()))
@@ -35,7 +35,7 @@ def verify(
     data_dir: DataDir = None,
     as_json: Annotated[bool, setting("--json", about="Print the findings as JSON.")] = False,
 ) -> None:
-    """Check every invariant in the database; 1 when one is violated."""
+    """Check every invariant of the database. Exits with 1 if one is violated."""
     from horai.cli.database import find_violations  # noqa: PLC0415
     from horai.cli.show import console, table  # noqa: PLC0415
 

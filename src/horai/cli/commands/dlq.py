@@ -14,7 +14,7 @@ from horai.cli.lazy import new_app
 from horai.cli.show import console, fields, print_json, print_list, say, show_list
 from horai.cli.views import Document, Pairs, instance_fields, instant
 
-app = new_app("Dead letters: what was given up, to be replayed or discarded.")
+app = new_app("Dead letters: replay or discard instances that failed for good.")
 
 COLUMNS = ("ID", "JOB", "KEY", "STATUS", "ERROR", "TAGS", "FINGERPRINT", "DIED")
 FAULT_COLUMNS = ("FINGERPRINT", "JOB", "ERROR", "LETTERS", "FIRST", "LAST", "MESSAGE")
@@ -27,8 +27,8 @@ Tag = Annotated[Text, flag("--tag", about="Only with this tag, such as transient
 ErrorCode = Annotated[Text, flag("--error-code", about="Only with this code, such as HTTP_503.", metavar="CODE")]
 Fingerprint = Annotated[Text, flag("--fingerprint", about="Only of this fault.", metavar="FAULT")]
 Status = Annotated[Text, flag("--status", about="NEW, REPLAYED, SUPERSEDED or DISCARDED.", metavar="STATUS")]
-Since = Annotated[Text, flag("--from", about="Dead since then, with an offset.", metavar="TIME")]
-Until = Annotated[Text, flag("--to", about="Dead before then.", metavar="TIME")]
+Since = Annotated[Text, flag("--from", about="Died at this time or later; with an offset.", metavar="TIME")]
+Until = Annotated[Text, flag("--to", about="Died before this time.", metavar="TIME")]
 
 
 @app.command("list")
@@ -93,22 +93,22 @@ def show(letter: Letter, as_json: AsJson = False, server: Server = DEFAULT_SERVE
 
 @app.command()
 def replay(
-    letter: Annotated[Text, typer.Argument(help="A dead letter's id; or say by flags which ones.")] = None,
+    letter: Annotated[Text, typer.Argument(help="A dead letter's id; or select letters by flags.")] = None,
     job: Job = None,
     tag: Tag = None,
     error_code: ErrorCode = None,
     fingerprint: Fingerprint = None,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int | None, flag("--limit", about="How many at most (1000).", limits=(1, 10_000))] = None,
-    rate: Annotated[Text, flag("--rate", about="How many start, such as 100/s, 30/m.", metavar="RATE")] = None,
-    dry_run: Annotated[bool, flag("--dry-run", about="Only say how many there are.")] = False,
-    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask.")] = False,
+    limit: Annotated[int | None, flag("--limit", about="Maximum number of letters (1000).", limits=(1, 10_000))] = None,
+    rate: Annotated[Text, flag("--rate", about="Rate of starts, such as 100/s, 30/m.", metavar="RATE")] = None,
+    dry_run: Annotated[bool, flag("--dry-run", about="Only count them.")] = False,
+    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Run dead instances once more, as new ones: one, or all that match, oldest first."""
+    """Replay dead instances as new instances: one, or all that match, oldest first."""
     client = client_of(server, api_key)
     only = {name: value for name, value in _only(job, tag, error_code, fingerprint, since, until).items() if value}
     if letter is not None:
@@ -128,7 +128,7 @@ def replay(
 @app.command()
 def discard(
     letter: Letter,
-    reason: Annotated[Text, flag("--reason", about="Why; shown with the letter.", metavar="TEXT")] = None,
+    reason: Annotated[Text, flag("--reason", about="Reason; shown with the letter.", metavar="TEXT")] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
@@ -147,7 +147,9 @@ def _only(*values: Text) -> dict[str, Any]:
 
 def _replay_one(client: RestClient, letter: str, beside: Mapping[str, Any], as_json: bool) -> None:
     if any(value is not None for value in beside.values()):
-        raise BadUsage("A letter's id says which one.", "Give its id alone, or flags alone.")
+        raise BadUsage(
+            "A letter's id cannot be combined with flags that select letters.", "Give the id alone, or flags alone."
+        )
     answer = client.call("POST", path_of("dlq", letter, "replay"))
     if as_json:
         print_json(answer)
@@ -161,11 +163,12 @@ def _replay_one(client: RestClient, letter: str, beside: Mapping[str, Any], as_j
 
 
 def _ask(client: RestClient, wish: Mapping[str, Any], *, is_narrow: bool) -> None:
-    """Nobody replays everything by accident. Where nobody can be asked, a filter is word enough."""
+    """Ask for confirmation, so that no user replays everything by accident. Without a terminal, a filter is enough."""
     if not sys.stdin.isatty():
         if not is_narrow:
             raise BadUsage(
-                "Replaying every dead letter needs a yes, and nobody is here to ask.", "Add a filter, or --yes."
+                "Replaying every dead letter needs confirmation, and stdin is not a terminal.",
+                "Add a filter, or --yes.",
             )
         return
     found = json.loads(client.call("POST", path_of("dlq", "replay"), {**wish, "dryRun": True}))["matched"]
@@ -173,20 +176,20 @@ def _ask(client: RestClient, wish: Mapping[str, Any], *, is_narrow: bool) -> Non
 
 
 def letter_row(letter: Document) -> tuple[str, ...]:
-    """A dead letter on one line, as in `COLUMNS`."""
+    """Return a dead letter on one line, as in `COLUMNS`."""
     named = (letter["id"], letter["job"], letter["key"] or "", letter["replayStatus"], letter["errorCode"])
     return (*named, ", ".join(letter["tags"]), letter["fingerprint"] or "", instant(letter["createdAt"]))
 
 
 def fault_row(fault: Document) -> tuple[str, ...]:
-    """A fault on one line, as in `FAULT_COLUMNS`."""
+    """Return a fault on one line, as in `FAULT_COLUMNS`."""
     named = (fault["fingerprint"] or "", fault["job"], fault["errorCode"], str(fault["letters"]))
     message = (fault["errorMsg"] or "").partition("\n")[0][:MESSAGE_SHOWN]
     return (*named, instant(fault["firstAt"]), instant(fault["lastAt"]), message)
 
 
 def letter_fields(letter: Document) -> Pairs:
-    """Everything about a dead letter."""
+    """Return all fields of a dead letter."""
     return [
         ("letter", letter["id"]),
         ("status", letter["replayStatus"]),
@@ -203,7 +206,7 @@ def letter_fields(letter: Document) -> Pairs:
 
 
 def summary_fields(summary: Document) -> Pairs:
-    """What a replay came to; what it did not meet is not shown."""
+    """Return the counts of a replay, without those that are 0."""
     told = [("matched", str(summary["matched"]))]
     if not summary["dryRun"]:
         told.append(("replayed", str(summary["replayed"])))

@@ -19,7 +19,7 @@ from horai.cli.lazy import new_app
 from horai.cli.show import console, fields, print_json, say, show_list
 from horai.cli.views import Document, Pairs, instant
 
-app = new_app("Entities: what refresh jobs come back to, again and again.")
+app = new_app("Entities: import, list and remove the entities of refresh jobs.")
 
 COLUMNS = ("KEY", "STATUS", "REFRESHED", "STARTED", "BATCH", "REMARK")
 BATCH = 5_000
@@ -35,7 +35,7 @@ def import_entities(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Add the entities of a file. Of a CSV the other columns are the payload; known entities get it too."""
+    """Add the entities of a file. The other columns of a CSV are the payload; known entities also get it."""
     client, added, known = client_of(server, api_key), 0, 0
     items = _items(file)
     while some := list(islice(items, BATCH)):
@@ -58,13 +58,15 @@ def _of_lines(text: TextIO) -> Iterator[dict[str, Any]]:
             try:
                 yield msgspec.json.decode(line, type=dict[str, msgspec.Raw])
             except msgspec.DecodeError as error:
-                raise BadUsage(f"Line {number} holds no JSON object: {error}.", 'Write {"key": "…"} a line.') from error
+                raise BadUsage(
+                    f"Line {number} is not a JSON object: {error}.", 'Write one {"key": "…"} per line.'
+                ) from error
 
 
 def _of_csv(text: TextIO) -> Iterator[dict[str, Any]]:
     rows = csv.DictReader(text)
     if "key" not in (rows.fieldnames or ()):
-        raise BadUsage("The first line names no column `key`.", "Or give a .jsonl file.")
+        raise BadUsage("The first line has no column `key`.", "Add it, or give a .jsonl file.")
     for row in rows:
         payload = {name: value for name, value in row.items() if name != "key"}
         yield {"key": row["key"], "payload": payload} if payload else {"key": row["key"]}
@@ -73,14 +75,14 @@ def _of_csv(text: TextIO) -> Iterator[dict[str, Any]]:
 @app.command("list")
 def list_entities(
     job: Job,
-    prefix: Annotated[str | None, flag("--prefix", about="Only keys that begin so.", metavar="TEXT")] = None,
+    prefix: Annotated[str | None, flag("--prefix", about="Only keys with this prefix.", metavar="TEXT")] = None,
     status: Annotated[
         str | None, flag("--status", about="NOT_RUN, RUNNING, SUCCESS or FAILED.", metavar="STATUS")
     ] = None,
     older_than: Annotated[
-        str | None, flag("--older-than", about="Only those not refreshed for so long.", metavar="DURATION")
+        str | None, flag("--older-than", about="Only entities not refreshed for this long.", metavar="DURATION")
     ] = None,
-    batch: Annotated[str | None, flag("--batch", about="Only those that this tick loaded.", metavar="ID")] = None,
+    batch: Annotated[str | None, flag("--batch", about="Only entities that this tick loaded.", metavar="ID")] = None,
     limit: Limit = None,
     everything: Everything = False,
     as_json: AsJson = False,
@@ -94,7 +96,7 @@ def list_entities(
 
 
 def entity_row(entity: Document) -> tuple[str, ...]:
-    """An entity on one line, as in `COLUMNS`."""
+    """Return an entity on one line, as in `COLUMNS`."""
     return (
         entity["key"],
         entity["status"],
@@ -128,14 +130,14 @@ def _entity_fields(entity: Document) -> Pairs:
 
 @app.command()
 def remove(job: Job, key: Key, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
-    """Remove an entity: what waits is cancelled, what runs finishes."""
+    """Remove an entity: its waiting instance is cancelled, a running one finishes."""
     client_of(server, api_key).call("DELETE", path_of("jobs", job, "entities", key))
     say(f"Removed {key}.")
 
 
 @app.command()
 def status(job: Job, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
-    """Show how fresh a refresh job's entities are."""
+    """Show the freshness of a refresh job's entities."""
     answer = client_of(server, api_key).call("GET", path_of("jobs", job, "refresh"))
     if as_json:
         print_json(answer)

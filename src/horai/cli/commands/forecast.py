@@ -1,4 +1,4 @@
-"""`horai forecast`: how many jobs will fire when, and where they all come at once."""
+"""`horai forecast`: the number of fires over time, and the peaks."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ app = new_app()
 
 LONGEST_BY_THE_HOUR = 48
 SEVERAL_HOURS = 6
-"""A line of the chart, where there would be too many of an hour each."""
+"""Hours per line of the chart if lines of one hour each would be too many."""
 BAR = 40
 COLUMNS = ("FROM", "FIRES", "BUSIEST MINUTE", "")
 HOT_COLUMNS = ("HOT SPOT", "FIRES", "TIMES", "SCHEDULES", "SUGGESTED JITTER")
@@ -24,12 +24,12 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 @app.command()
 def forecast(
-    hours: Annotated[int, flag("--hours", about="How far to look: up to 168, a week.", limits=(1, 168))] = 24,
+    hours: Annotated[int, flag("--hours", about="Hours to look ahead: up to 168, a week.", limits=(1, 168))] = 24,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Show how many jobs will fire when, and what would level the peaks."""
+    """Forecast the number of fires, and suggest jitter for the peaks."""
     answer = client_of(server, api_key).call("GET", f"{path_of('forecast')}?hours={hours}")
     if as_json:
         print_json(answer)
@@ -51,7 +51,7 @@ def _print(shown: Document) -> None:
 
 
 def summary(shown: Document) -> Pairs:
-    """The figures of the whole time."""
+    """Return the figures of the whole forecast."""
     peak = shown["peak"]
     return [
         ("from", instant(shown["from"])),
@@ -64,7 +64,7 @@ def summary(shown: Document) -> Pairs:
 
 
 def bars(shown: Document) -> Iterator[tuple[str, ...]]:
-    """The fires of each hour, or of several, as bars."""
+    """Return the fires of each hour, or of several hours, as bars."""
     step = 60 if shown["minutes"] <= LONGEST_BY_THE_HOUR * 60 else SEVERAL_HOURS * 60
     start = datetime.fromisoformat(shown["from"]).astimezone(UTC)
     fires: Sequence[int] = shown["perMinute"]
@@ -76,7 +76,7 @@ def bars(shown: Document) -> Iterator[tuple[str, ...]]:
 
 
 def bar(value: int, most: int) -> str:
-    """A bar whose length is to `BAR` as `value` to `most`; anything but nothing is seen."""
+    """Return a bar whose length is to `BAR` as `value` to `most`; any value above 0 is visible."""
     if not value:
         return ""
     whole, eighths = divmod(max(round(8 * BAR * value / most), 1), 8)
@@ -84,7 +84,7 @@ def bar(value: int, most: int) -> str:
 
 
 def hot_row(spot: Document) -> tuple[str, ...]:
-    """A hot spot on one line, as in `HOT_COLUMNS`."""
+    """Return a hot spot on one line, as in `HOT_COLUMNS`."""
     schedules, many = spot["schedules"], spot["concerned"]["schedules"]
     named = ", ".join(_schedule(one["schedule"]) for one in schedules[:2])
     rest = f" and {many - 2:,} more" if many > 2 else ""

@@ -1,4 +1,4 @@
-"""`horai health`: how the scheduler is doing, once or for as long as one looks."""
+"""`horai health`: the health of the scheduler, once or continuously."""
 
 import json
 import time
@@ -20,12 +20,12 @@ EVERY = 2.0
 
 @app.command()
 def health(
-    watch: Annotated[bool, flag("--watch", about="Look again every 2 s, until Ctrl-C.")] = False,
+    watch: Annotated[bool, flag("--watch", about="Refresh every 2 s, until Ctrl-C.")] = False,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Show how the scheduler is doing."""
+    """Show the health of the scheduler."""
     client = client_of(server, api_key)
     if not watch:
         _print(client, as_json)
@@ -49,7 +49,7 @@ def _print(client: RestClient, as_json: bool) -> None:
 
 
 def _watch(client: RestClient, as_json: bool) -> None:
-    """On a terminal in place; else one after the other. A server that is away is waited for."""
+    """Refresh in place on a terminal, otherwise print one after the other. Keep trying while the server is away."""
     out = console()
     if out.is_terminal and not as_json:
         with Live(console=out, auto_refresh=False) as live:

@@ -30,8 +30,8 @@ app = new_app("Instances: the planned and past executions of jobs.")
 app.command()(history)
 
 Text = str | None
-JobFlag = Annotated[Text, flag("--job", about="Name or id of its job.", metavar="JOB")]
-KeyFlag = Annotated[Text, flag("--key", about="Its business key.", metavar="KEY")]
+JobFlag = Annotated[Text, flag("--job", about="Name or id of the job.", metavar="JOB")]
+KeyFlag = Annotated[Text, flag("--key", about="Business key of the instance.", metavar="KEY")]
 
 
 @app.command("list")
@@ -64,7 +64,7 @@ def show(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Show one instance with its attempts, what their functions said, and its timeline."""
+    """Show one instance with its attempts, their log lines and its timeline."""
     answer = client_of(server, api_key).call("GET", path_of("instances", instance))
     if as_json:
         print_json(answer)
@@ -86,21 +86,23 @@ def show(
 def put(
     job: Annotated[str, typer.Argument(help="A job's name or id.")],
     key: Annotated[str, typer.Argument(help="The business key, such as article:42.")],
-    at: Annotated[Text, flag("--at", about="When, such as 2026-11-15T09:00:00+08:00 (now).", metavar="TIME")] = None,
-    delay: Annotated[Text, flag("--in", about="When, by this machine's clock from now.", metavar="DURATION")] = None,
+    at: Annotated[
+        Text, flag("--at", about="Execute time, such as 2026-11-15T09:00:00+08:00 (now).", metavar="TIME")
+    ] = None,
+    delay: Annotated[Text, flag("--in", about="Delay from now, by this machine's clock.", metavar="DURATION")] = None,
     payload: Payload = None,
     version: Annotated[
         int | None,
-        flag("--version", about="A lower one than before is IGNORED.", metavar="N"),
+        flag("--version", about="A put with a lower version than before is IGNORED.", metavar="N"),
     ] = None,
-    again: Annotated[bool, flag("--again", about="Run a key once more after its success.")] = False,
+    again: Annotated[bool, flag("--again", about="Run the key again after its success.")] = False,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
     """Create or reschedule the instance of a key."""
     if at is not None and delay is not None:
-        raise BadUsage("--at and --in both say when.", "Give one of them, or none for now.")
+        raise BadUsage("--at and --in cannot be combined.", "Give one of them, or none for now.")
     if delay is not None:
         at = (datetime.now(UTC) + duration("--in", delay)).isoformat()
     body: dict[str, Any] = {"executeTime": at, "version": version, "again": again, **payload_of(payload)}
@@ -121,7 +123,7 @@ def cancel(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Cancel a live instance. What it has sent stays sent."""
+    """Cancel a live instance. A call that it has already sent is not undone."""
     client = client_of(server, api_key)
     match instance, job, key:
         case str(), None, None:

@@ -1,4 +1,4 @@
-"""`horai instances history`: what happened to a key, as one chain."""
+"""`horai instances history`: the events of all instances of a key in one list."""
 
 import json
 from typing import Annotated
@@ -13,7 +13,7 @@ from horai.cli.views import Document, instant
 COLUMNS = ("AT", "INSTANCE", "WHAT", "DETAILS")
 TIMES = {"executeTime", "was", "occurredAt", "due"}
 SAID = {"idemKey"}
-"""The same in every entry."""
+"""Fields that are the same in every entry."""
 
 
 def history(
@@ -25,7 +25,7 @@ def history(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Show what happened to a key over all of its instances, oldest first."""
+    """Show the history of a key: the events of all its instances, oldest first."""
     path = path_of("jobs", job, "instances", key, "history")
     answer = client_of(server, api_key).page(path, {"limit": limit}, everything)
     show_list(answer, as_json, COLUMNS, _row)

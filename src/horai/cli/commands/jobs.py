@@ -18,13 +18,13 @@ from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, S
 from horai.cli.lazy import new_app
 from horai.cli.show import console, fields, print_json, say, show_list
 
-app = new_app("Jobs: what to do, and when.")
+app = new_app("Jobs: create, trigger, pause and delete jobs.")
 
 Job = Annotated[str, typer.Argument(help="A job's name or id.")]
 OneJob = Annotated[str | None, typer.Argument(help="A job's name or id.", show_default=False)]
 EachTag = Annotated[str | None, flag("--tag", about="All jobs with this tag.", metavar="TAG")]
 EachQueue = Annotated[str | None, flag("--queue", about="All jobs of this queue.", metavar="QUEUE")]
-Note = Annotated[str | None, flag("--note", about="Why; shown with the job.", metavar="TEXT")]
+Note = Annotated[str | None, flag("--note", about="Reason; shown with the job.", metavar="TEXT")]
 
 
 @app.command("list")
@@ -70,7 +70,7 @@ def pause(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Hold a job, or all jobs with a tag or of a queue: no new slots, and what waits stays waiting."""
+    """Pause a job, or all jobs with a tag or of a queue: no new slots fire, and waiting instances stay waiting."""
     _change("pause", client_of(server, api_key), job, {"tag": tag, "queue": queue, "note": note}, as_json)
 
 
@@ -84,7 +84,7 @@ def resume(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Let a held job go on, or all held jobs with a tag or of a queue."""
+    """Resume a paused job, or all paused jobs with a tag or of a queue."""
     _change("resume", client_of(server, api_key), job, {"tag": tag, "queue": queue, "note": note}, as_json)
 
 
@@ -112,11 +112,11 @@ def _change(verb: str, client: RestClient, job: str | None, body: dict[str, str 
 @app.command()
 def delete(
     job: Job,
-    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask.")] = False,
+    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask for confirmation.")] = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Remove a job: what waits is cancelled, what runs finishes, history stays."""
+    """Remove a job: waiting instances are cancelled, running ones finish, history stays."""
     client = client_of(server, api_key)
     if not yes:
         _ask(job)
@@ -126,8 +126,8 @@ def delete(
 
 def _ask(job: str) -> None:
     if not sys.stdin.isatty():
-        raise BadUsage(f"Deleting {job} needs a yes, and nobody is here to ask.", "Add --yes.")
-    typer.confirm(f"Delete the job {job} and cancel what waits?", abort=True, err=True)
+        raise BadUsage(f"Deleting {job} needs confirmation, and stdin is not a terminal.", "Add --yes.")
+    typer.confirm(f"Delete the job {job} and cancel its waiting instances?", abort=True, err=True)
 
 
 def _print_job(answer: bytes, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`horai jobs backfill`: run slots of the past, and if wanted watch until they have ended."""
+"""`horai jobs backfill`: run past slots, and with `--wait` watch until they have ended."""
 
 import json
 import sys
@@ -22,11 +22,11 @@ From = Annotated[str, flag("--from", about="The first instant, such as 2026-11-0
 To = Annotated[str | None, flag("--to", about="The end, not included (now).", metavar="TIME")]
 Mode = Annotated[
     str | None,
-    flag("--mode", about="missing (default): never made; failed: dead; all: every slot again.", metavar="MODE"),
+    flag("--mode", about="missing (default): never run; failed: dead; all: every slot again.", metavar="MODE"),
 ]
-Rate = Annotated[str | None, flag("--rate", about="How many start, such as 100/s, 30/m (no limit).", metavar="RATE")]
+Rate = Annotated[str | None, flag("--rate", about="Rate of starts, such as 100/s, 30/m (no limit).", metavar="RATE")]
 MaxConcurrency = Annotated[
-    int | None, flag("--max-concurrency", about="How many at once (10; 1 if they may not overlap).", metavar="N")
+    int | None, flag("--max-concurrency", about="Runs at the same time (10; 1 if they may not overlap).", metavar="N")
 ]
 
 
@@ -37,17 +37,17 @@ def backfill(
     mode: Mode = None,
     rate: Rate = None,
     max_concurrency: MaxConcurrency = None,
-    note: Annotated[str | None, flag("--note", about="Why; shown with the backfill.", metavar="TEXT")] = None,
+    note: Annotated[str | None, flag("--note", about="Reason; shown with the backfill.", metavar="TEXT")] = None,
     idempotency_key: Annotated[
-        str | None, flag("--idempotency-key", about="Makes a repeat safe; made up when absent.", metavar="KEY")
+        str | None, flag("--idempotency-key", about="Makes a repeat safe (a new UUID).", metavar="KEY")
     ] = None,
     dry_run: Annotated[bool, flag("--dry-run", about="Only count; run nothing.")] = False,
-    wait: Annotated[bool, flag("--wait", about="Wait for its end; 1 unless every run succeeds.")] = False,
+    wait: Annotated[bool, flag("--wait", about="Wait for the end; exit with 1 unless every run succeeds.")] = False,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Run slots of a job's past, beside its work of now."""
+    """Run past slots of a job, beside its current work."""
     client, path = client_of(server, api_key), path_of("jobs", job, "backfill")
     wish = given(**{"from": from_, "to": to, "mode": mode, "rate": rate}, maxConcurrency=max_concurrency, note=note)
     if dry_run:
@@ -64,7 +64,7 @@ def backfill(
 
 
 def print_backfill(answer: bytes, as_json: bool) -> None:
-    """One backfill."""
+    """Print one backfill as JSON or as fields."""
     if as_json:
         print_json(answer)
     else:
@@ -72,11 +72,9 @@ def print_backfill(answer: bytes, as_json: bool) -> None:
 
 
 def _wait(client: RestClient, started: Document) -> bytes:
-    """The backfill once nothing of it is under way; a bar shows how far it is to whoever looks."""
+    """Wait until the backfill has finished and return it; show a progress bar on a terminal."""
     path = path_of("backfills", started["id"])
-    say(
-        f"Waiting for backfill {started['id']}: Ctrl-C stops the waiting, horai backfills cancel {started['id']} the work."
-    )
+    say(f"Waiting for backfill {started['id']}. Ctrl-C stops waiting; horai backfills cancel {started['id']} ends it.")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[eta]}"))
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
         task = bar.add_task(started["job"], total=started["progress"]["total"], eta="")
@@ -101,12 +99,12 @@ def _require_success(backfill: Document) -> None:
         raise CommandFailed(
             f"The backfill {backfill['id']} is {backfill['status']}: {progress['failed']} failed,"
             f" {progress['cancelled']} were cancelled.",
-            f"horai jobs backfill {backfill['job']} --mode failed runs what is dead again.",
+            f"horai jobs backfill {backfill['job']} --mode failed runs the dead slots again.",
         )
 
 
 def plan_fields(plan: Document) -> Pairs:
-    """What a dry run came to."""
+    """Return the fields of a dry run."""
     return [
         ("job", plan["job"]),
         ("from", instant(plan["from"])),
@@ -122,7 +120,7 @@ def plan_fields(plan: Document) -> Pairs:
 
 
 def backfill_fields(backfill: Document) -> Pairs:
-    """Everything about a backfill."""
+    """Return all fields of a backfill."""
     progress = backfill["progress"]
     pace = progress["ratePerSecond"]
     return [

@@ -1,4 +1,4 @@
-"""`horai jobs create`: a definition from flags, from a file, or from a file with flags laid over it."""
+"""`horai jobs create`: a definition from flags, from a file, or from a file with flags that override it."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _SHOWN_HEADER = "write it as 'Name: value'"
 
 
 def create(
-    name: Annotated[Text, typer.Argument(help="The job's name, for good.")] = None,
+    name: Annotated[Text, typer.Argument(help="The job's name, which never changes.")] = None,
     file: Annotated[Path | None, flag("--file", "-f", about="JSON definition; - is stdin.", metavar="FILE")] = None,
     cron: time_flags.Cron = None,
     dialect: time_flags.Dialect = None,
@@ -28,7 +28,7 @@ def create(
     every_from: time_flags.EveryFrom = None,
     anchor: time_flags.Anchor = None,
     at: Annotated[Text, flag("--at", about="Once, such as 2026-11-15T09:00:00+08:00.", metavar="TIME")] = None,
-    delay: Annotated[Text, flag("--delay", about="Once, this long from now.", metavar="DURATION")] = None,
+    delay: Annotated[Text, flag("--delay", about="Once, after this time from now.", metavar="DURATION")] = None,
     timezone: time_flags.Timezone = None,
     dst_gap: time_flags.DstGap = None,
     dst_overlap: time_flags.DstOverlap = None,
@@ -45,24 +45,26 @@ def create(
     refresh_limit: time_flags.RefreshLimit = None,
     run_on_add: time_flags.RunOnAdd = None,
     url: Annotated[Text, flag("--url", about="HTTP target.", metavar="URL")] = None,
-    method: Annotated[Text, flag("--method", about="Its method (POST).", metavar="METHOD")] = None,
+    method: Annotated[Text, flag("--method", about="HTTP method (POST).", metavar="METHOD")] = None,
     header: Annotated[list[str] | None, flag("--header", about="'Name: value', repeatable.", metavar="HEADER")] = None,
     handler: Annotated[Text, flag("--handler", about="Worker target (the job's name).", metavar="NAME")] = None,
     payload: Payload = None,
-    queue: Annotated[Text, flag("--queue", about="Its queue (default).", metavar="QUEUE")] = None,
+    queue: Annotated[Text, flag("--queue", about="Queue (default).", metavar="QUEUE")] = None,
     priority: Annotated[Text, flag("--priority", about="core, high, normal or low.", metavar="PRIORITY")] = None,
     max_retry: Annotated[int | None, flag("--max-retry", about="Retries after a failure (5).", metavar="N")] = None,
     max_lost: Annotated[
-        int | None, flag("--max-lost", about="Attempts lost with their nodes (20).", metavar="N")
+        int | None, flag("--max-lost", about="Most attempts lost with their nodes (20).", metavar="N")
     ] = None,
-    timeout: Annotated[Text, flag("--timeout", about="Of one attempt (5s for HTTP).", metavar="DURATION")] = None,
-    tag: Annotated[list[str] | None, flag("--tag", about="Repeatable.", metavar="TAG")] = None,
+    timeout: Annotated[
+        Text, flag("--timeout", about="Timeout of one attempt (5s for HTTP).", metavar="DURATION")
+    ] = None,
+    tag: Annotated[list[str] | None, flag("--tag", about="Tag; repeatable.", metavar="TAG")] = None,
     idempotency_key: Annotated[Text, flag("--idempotency-key", about="Makes a repeat safe.", metavar="KEY")] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Create a job, by flags or from a file; flags win over the file."""
+    """Create a job from flags or from a file; flags override the file."""
     if name is None and file is None:
         raise BadUsage("A job needs a name.", "horai jobs create NAME, or -f FILE with one in it.")
     target = given(url=url, method=method and method.upper(), headers=_headers(header), handler=handler)
@@ -85,13 +87,13 @@ def create(
 
 
 def _laid_over(document: Mapping[str, Any], name: str, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The member `name` with what was given by flags, if anything was."""
+    """Return the member `name` of the document with `flags` over it, or no member without flags."""
     if not flags:
         return {}
     try:
         written = msgspec.json.decode(document[name], type=Members) if name in document else {}
     except msgspec.DecodeError as error:
-        raise BadUsage(f"{name} in the file is no JSON object.") from error
+        raise BadUsage(f"{name} in the file is not a JSON object.") from error
     return {name: {**written, **flags}}
 
 

@@ -1,4 +1,4 @@
-"""`horai jobs explain`: why a slot fired, waits, was held or skipped."""
+"""`horai jobs explain`: the reason why a slot fired, waits, was held or skipped."""
 
 import json
 from collections.abc import Mapping
@@ -16,13 +16,14 @@ from horai.cli.views import instant
 def explain(
     job: Annotated[str, typer.Argument(help="A job's name or id.")],
     at: Annotated[
-        str, typer.Argument(help="An instant (2026-03-29T01:00:00Z), or a time of the job's zone (2026-03-29T02:30).")
+        str,
+        typer.Argument(help="An instant (2026-03-29T01:00:00Z), or a local time of the job's zone (2026-03-29T02:30)."),
     ],
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Say why a slot fired, waits, was held or skipped, or why there is none."""
+    """Explain why a slot fired, waits, was held or skipped, or why there is none."""
     asked = urlencode({"at": at}, errors="surrogateescape")
     answer = client_of(server, api_key).call("GET", f"{path_of('jobs', job, 'explain')}?{asked}")
     if as_json:

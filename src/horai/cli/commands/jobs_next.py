@@ -1,4 +1,4 @@
-"""`horai jobs next`: when a job fires, and how coming fires look to people."""
+"""`horai jobs next`: the upcoming fires of a job, as a table."""
 
 import json
 from typing import Annotated
@@ -10,8 +10,8 @@ from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Server, flag
 from horai.cli.show import console, print_json, say, table
 from horai.cli.views import Document, instant
 
-Count = Annotated[int | None, flag("--count", about="How many (10).", metavar="N", limits=(1, 1_000))]
-From = Annotated[str | None, flag("--from", about="From this time on (now).", metavar="TIME")]
+Count = Annotated[int | None, flag("--count", about="Number of fires (10).", metavar="N", limits=(1, 1_000))]
+From = Annotated[str | None, flag("--from", about="Start of the list (now).", metavar="TIME")]
 
 
 def next_(
@@ -22,13 +22,13 @@ def next_(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Show when a job fires next, in UTC and by its own clock."""
+    """Show the next fires of a job, in UTC and in the time of its zone."""
     wish = {"count": count, "from": from_}
     print_fires(client_of(server, api_key).page(path_of("jobs", job, "next"), wish, everything=False), as_json)
 
 
 def print_fires(answer: bytes, as_json: bool) -> None:
-    """The coming fires; what is said of the job goes to stderr."""
+    """Print the upcoming fires to stdout, and the note about the job to stderr."""
     if as_json:
         print_json(answer)
         return

@@ -1,4 +1,4 @@
-"""`horai jobs trigger`: run a job now, and if wanted wait for what comes of it."""
+"""`horai jobs trigger`: run a job now, and with `--wait` wait for its final state."""
 
 import itertools
 import json
@@ -26,11 +26,11 @@ def trigger(
     job: Annotated[str, typer.Argument(help="A job's name or id.")],
     payload: Payload = None,
     idempotency_key: Annotated[
-        str | None, flag("--idempotency-key", about="Makes a repeat safe; made up when absent.", metavar="KEY")
+        str | None, flag("--idempotency-key", about="Makes a repeat safe (a new UUID).", metavar="KEY")
     ] = None,
-    wait: Annotated[bool, flag("--wait", about="Wait for its final state; 1 unless that is SUCCESS.")] = False,
+    wait: Annotated[bool, flag("--wait", about="Wait for the final state; exit with 1 unless it is SUCCESS.")] = False,
     timeout: Annotated[
-        str | None, flag("--timeout", about="With --wait: how long at most (for ever).", metavar="DURATION")
+        str | None, flag("--timeout", about="With --wait: longest time to wait (no limit).", metavar="DURATION")
     ] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
@@ -52,7 +52,7 @@ def trigger(
 
 
 def _wait(client: RestClient, instance_id: str, within: timedelta | None) -> bytes:
-    """The answer `{instance}` once it is final."""
+    """Wait until the instance is final, and return it as `{instance}`."""
     say(f"Waiting for instance {instance_id}.")
     deadline = None if within is None else time.monotonic() + within.total_seconds()
     finals = {state.name for state in FINAL}
@@ -69,4 +69,4 @@ def _wait(client: RestClient, instance_id: str, within: timedelta | None) -> byt
 
 
 def _look_at(instance_id: str) -> str:
-    return f"horai instances show {instance_id} tells more."
+    return f"horai instances show {instance_id} shows more."

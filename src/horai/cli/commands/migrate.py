@@ -1,4 +1,4 @@
-"""`horai migrate`: bring a database to this version."""
+"""`horai migrate`: migrate a database to this version."""
 
 import asyncio
 import os
@@ -15,11 +15,11 @@ app = new_app()
 def migrate(
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
-    dry_run: Annotated[bool, flag("--dry-run", about="Only print what would be applied.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", about="Only print the migrations that would be applied.")] = False,
 ) -> None:
-    """Bring a database to this version.
+    """Migrate a database to this version.
 
-    Prints what was applied. An embedded database that does not run is started for it, and stopped after.
+    Prints the applied migrations. An embedded database that is not running is started, and stopped afterwards.
     """
     from horai.cli.database import apply_migrations  # noqa: PLC0415
     from horai.cli.show import say  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`horai node`: one more process on a database that others may work on too."""
+"""`horai node`: one more node on a database that other nodes may share."""
 
 import os
 from socket import gethostname
@@ -20,7 +20,7 @@ def node(
     port: node_flags.Port = 8470,
     host: node_flags.Host = "127.0.0.1",
     roles: Annotated[
-        str, setting("--roles", about="What it is there for; without `api` it does not listen.", metavar="ROLES")
+        str, setting("--roles", about="Roles of the node; without `api` it does not listen.", metavar="ROLES")
     ] = "api,scheduler,executor",
     lease_ttl: node_flags.LeaseTtl = "8s",
     grace: node_flags.Grace = "10s",
@@ -32,7 +32,7 @@ def node(
 ) -> None:
     """Run one node of a cluster.
 
-    Nodes are equal: any number of them may work on one database, and share its shards among themselves. Prints a line when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
+    All nodes are equal: any number of them may work on one database and share its shards. Prints a line when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
     """
     node_flags.set_log(log_level, log_format)
     chosen = node_flags.chosen_roles(roles)

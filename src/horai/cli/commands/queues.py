@@ -13,12 +13,12 @@ from horai.cli.lazy import new_app
 from horai.cli.show import console, fields, print_json, show_list
 from horai.cli.views import Document, Pairs, instant
 
-app = new_app("Queues: priority, limits, pace and pause of what is in them.")
+app = new_app("Queues: set the priority and the limits of a queue, pause and resume it.")
 
 COLUMNS = ("NAME", "STATUS", "PRIORITY", "LIMIT", "RUNNING", "RATE")
 SETTINGS = ("priority", "maxConcurrency", "rate", "paused")
 NONE = "none"
-"""What takes a limit or a rate away."""
+"""The value that removes a limit or a rate."""
 
 Name = Annotated[str, typer.Argument(help="A queue's name.")]
 
@@ -31,7 +31,7 @@ def list_queues(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """List queues: those that were set, and those that jobs are or have been in."""
+    """List queues: those that were configured, and those that jobs use or have used."""
     answer = client_of(server, api_key).page(path_of("queues"), {"limit": limit}, everything)
     show_list(answer, as_json, COLUMNS, queue_row)
 
@@ -47,21 +47,22 @@ def set_queue(
     name: Name,
     priority: Annotated[
         str | None,
-        flag("--priority", about="Of its jobs that state none: core, high, normal or low.", metavar="PRIORITY"),
+        flag("--priority", about="Priority of jobs that have none: core, high, normal or low.", metavar="PRIORITY"),
     ] = None,
     max_concurrency: Annotated[
-        str | None, flag("--max-concurrency", about="How many run at once; none: no limit.", metavar="N|none")
+        str | None,
+        flag("--max-concurrency", about="Most instances that run at once; none: no limit.", metavar="N|none"),
     ] = None,
     rate: Annotated[
         str | None,
-        flag("--rate", about="How many start, such as 100/s, 30/m, 1000/h; none: no limit.", metavar="RATE|none"),
+        flag("--rate", about="Rate of starts, such as 100/s, 30/m, 1000/h; none: no limit.", metavar="RATE|none"),
     ] = None,
-    paused: Annotated[bool | None, flag("--paused/--no-paused", about="Hold it, or let it go on.")] = None,
+    paused: Annotated[bool | None, flag("--paused/--no-paused", about="Pause or resume the queue.")] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Set what a queue allows; what is not named stays as it is. A queue that is not there is made."""
+    """Set the limits of a queue; settings without a flag stay as they are. Creates the queue if it does not exist."""
     given: dict[str, Any] = {
         "priority": priority,
         "maxConcurrency": _limit(max_concurrency),
@@ -74,13 +75,13 @@ def set_queue(
 
 @app.command()
 def pause(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
-    """Hold a queue: nothing of it starts, what runs is left to finish."""
+    """Pause a queue: no instance of it starts; running ones finish."""
     _print_queue(_change(client_of(server, api_key), name, {"paused": True}), as_json)
 
 
 @app.command()
 def resume(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
-    """Let a held queue go on."""
+    """Resume a paused queue."""
     _print_queue(_change(client_of(server, api_key), name, {"paused": False}), as_json)
 
 
@@ -93,7 +94,7 @@ def _limit(text: str | None) -> int | str | None:
 
 
 def _change(client: RestClient, name: str, changes: Mapping[str, Any], *, makes: bool = False) -> bytes:
-    """Lays `changes` over the queue as it was read; refused when somebody else has changed it meanwhile."""
+    """Read the queue and write it with `changes`. The server refuses this if another client changed it in between."""
     path = path_of("queues", name)
     try:
         queue: Document = json.loads(client.call("GET", path))
@@ -113,13 +114,13 @@ def _print_queue(answer: bytes, as_json: bool) -> None:
 
 
 def queue_row(queue: Document) -> tuple[str, ...]:
-    """A queue on one line, as in `COLUMNS`."""
+    """Return a queue on one line, as in `COLUMNS`."""
     return (queue["name"], _status(queue), queue["priority"], _count(queue["maxConcurrency"], NONE), _count(queue["running"]),
             queue["rate"] or NONE)  # fmt: skip
 
 
 def queue_fields(queue: Document) -> Pairs:
-    """Everything about a queue."""
+    """Return all fields of a queue."""
     return [
         ("name", queue["name"]),
         ("status", _status(queue)),

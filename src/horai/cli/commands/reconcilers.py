@@ -16,7 +16,7 @@ from horai.cli.show import console, fields, once_headers, print_json, say, show_
 from horai.cli.time_flags import Text, given
 from horai.cli.views import Document, instant
 
-app = new_app("Reconcilers: what creates the instances that the business misses.")
+app = new_app("Reconcilers: compare a source with the instances, and create the missing ones.")
 
 COLUMNS = ("ID", "NAME", "JOB", "STATUS", "SOURCE", "WHEN", "NEXT", "LAST", "MISSING", "CREATED", "ERROR")
 REPORT_COLUMNS = ("ID", "STARTED", "FINISHED", "FOUND", "MISSING", "CREATED", "SURPLUS", "LEFT", "FAULTY", "ERROR")
@@ -24,10 +24,10 @@ REPORT_COLUMNS = ("ID", "STARTED", "FINISHED", "FOUND", "MISSING", "CREATED", "S
 Reconciler = Annotated[str, typer.Argument(help="A reconciler's name or id.")]
 Query = Annotated[Text, flag("--query", about="SQL: key, execute_time[, payload]; $1, $2.", metavar="SQL")]
 SourceName = Annotated[
-    Text, flag("--source", about="The database: a name that the operator allows with --source.", metavar="NAME")
+    Text, flag("--source", about="Database: a name that the operator allows with --source.", metavar="NAME")
 ]
-SourceUrl = Annotated[Text, flag("--source-url", about="An HTTP source instead.", metavar="URL")]
-Note = Annotated[str | None, flag("--note", about="Why; shown with the reconciler.", metavar="TEXT")]
+SourceUrl = Annotated[Text, flag("--source-url", about="HTTP source instead of a database.", metavar="URL")]
+Note = Annotated[str | None, flag("--note", about="Reason; shown with the reconciler.", metavar="TEXT")]
 ON_DEMAND = {"every": None, "cron": None}
 
 
@@ -54,7 +54,7 @@ def show(
 
 @app.command()
 def create(
-    name: Annotated[Text, typer.Argument(help="The reconciler's name, for good.")] = None,
+    name: Annotated[Text, typer.Argument(help="The reconciler's name, which never changes.")] = None,
     file: Annotated[Path | None, flag("--file", "-f", about="JSON definition; - is stdin.", metavar="FILE")] = None,
     job: Annotated[Text, flag("--job", about="The job whose instances it creates.", metavar="JOB")] = None,
     query: Query = None,
@@ -67,7 +67,7 @@ def create(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Create a reconciler, by flags or from a file; flags win over the file."""
+    """Create a reconciler from flags or from a file; flags override the file."""
     if name is None and file is None:
         raise BadUsage("A reconciler needs a name.", "horai reconcilers create NAME, or -f FILE with one in it.")
     source = _source(query, source_name, source_url)
@@ -86,17 +86,17 @@ def change(
     every: time_flags.Every = None,
     cron: time_flags.Cron = None,
     timezone: time_flags.Timezone = None,
-    on_demand: Annotated[bool, flag("--on-demand", about="It runs only when it is told to.")] = False,
+    on_demand: Annotated[bool, flag("--on-demand", about="Run only on request.")] = False,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Change when a reconciler looks, or its source, which is given whole; flags win over the file."""
+    """Change the schedule or the complete source of a reconciler; flags override the file."""
     source = _source(query, source_name, source_url)
     flags = given(every=every, cron=cron, timezone=timezone, source=source)
     changes = {**(read_document(file) if file else {}), **(ON_DEMAND if on_demand else {}), **flags}
     if not changes:
-        raise BadUsage("There is nothing to change.", "Say what: --every 10m, --query SQL, --on-demand, or -f FILE.")
+        raise BadUsage("There is nothing to change.", "Give --every 10m, --query SQL, --on-demand, or -f FILE.")
     client = client_of(server, api_key)
     read: Document = json.loads(client.call("GET", path_of("reconcilers", reconciler)))
     as_read = {"If-Match": f'"{read["version"]}"'}
@@ -111,7 +111,7 @@ def pause(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Hold a reconciler: no new runs; one under way is left to finish."""
+    """Pause a reconciler: no new runs start; a running one finishes."""
     path = path_of("reconcilers", reconciler, "pause")
     _print(client_of(server, api_key).call("POST", path, {"note": note}), as_json)
 
@@ -124,7 +124,7 @@ def resume(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Let a held reconciler go on."""
+    """Resume a paused reconciler."""
     path = path_of("reconcilers", reconciler, "resume")
     _print(client_of(server, api_key).call("POST", path, {"note": note}), as_json)
 
@@ -133,13 +133,13 @@ def resume(
 def run(
     reconciler: Reconciler,
     idempotency_key: Annotated[
-        str | None, flag("--idempotency-key", about="Makes a repeat safe; made up when absent.", metavar="KEY")
+        str | None, flag("--idempotency-key", about="Makes a repeat safe (a new UUID).", metavar="KEY")
     ] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Compare now."""
+    """Run a reconciler now."""
     once = once_headers(idempotency_key)
     path = path_of("reconcilers", reconciler, "run")
     answer = client_of(server, api_key).call("POST", path, None, once)
@@ -159,7 +159,7 @@ def reports(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """List what the comparisons came to, newest first."""
+    """List the reports of a reconciler's runs, newest first."""
     path = path_of("reconcilers", reconciler, "reports")
     answer = client_of(server, api_key).page(path, {"limit": limit}, everything)
     show_list(answer, as_json, REPORT_COLUMNS, _report_row)
@@ -167,7 +167,7 @@ def reports(
 
 @app.command()
 def delete(reconciler: Reconciler, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
-    """Remove a reconciler; what it has created stays."""
+    """Remove a reconciler; the instances that it has created stay."""
     client_of(server, api_key).call("DELETE", path_of("reconcilers", reconciler))
     say(f"Deleted {reconciler}.")
 
@@ -208,7 +208,7 @@ def _row(reconciler: Document) -> tuple[str, ...]:
 
 
 def _last(reconciler: Document) -> tuple[str, str, str, str]:
-    """What it came to last: when that was, what was missing, what was created, and what went wrong."""
+    """Return the time of the last run, its counts of missing and created instances, and its error."""
     report: Document | None = reconciler["lastReport"]
     if report is None:
         return ("", "", "", "")
@@ -217,7 +217,7 @@ def _last(reconciler: Document) -> tuple[str, str, str, str]:
 
 
 def _source(query: str | None, source_name: str | None, source_url: str | None) -> Document | None:
-    """The source that the flags describe, whole; None without any."""
+    """Return the complete source that the flags describe, or None without such flags."""
     source = given(query=query, source=source_name, url=source_url)
     return {"type": "http" if source_url else "sql", **source} if source else None
 

@@ -7,12 +7,12 @@ from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Server
 from horai.cli.lazy import new_app
 from horai.cli.time_flags import given
 
-app = new_app("Schedules: when a job would fire.")
+app = new_app("Schedules: preview the fire times of a schedule.")
 
 
 @app.callback()
 def schedules() -> None:
-    """Schedules: when a job would fire."""
+    """Schedules: preview the fire times of a schedule."""
 
 
 @app.command()
@@ -34,7 +34,7 @@ def preview(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Show when a job with this schedule would fire; nothing is saved."""
+    """Preview the fires of a job with this schedule. Nothing is saved."""
     wish = given(cron=cron, dialect=dialect, every=every, everyFrom=every_from, anchor=anchor, timezone=timezone)
     wish |= given(calendar=time_flags.dates(calendar), startAt=start_at, endAt=end_at, count=count)
     wish |= given(dst=given(gap=dst_gap, overlap=dst_overlap) or None) | given(**{"from": from_})

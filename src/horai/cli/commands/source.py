@@ -1,4 +1,4 @@
-"""`horai source`: nats, jsonl, and what was parked on the way: parked, retry, discard."""
+"""`horai source`: nats, jsonl, and for parked events parked, retry, discard."""
 
 import asyncio
 import os
@@ -13,23 +13,25 @@ from horai.cli.lazy import new_app
 from horai.cli.node_flags import UntilStdinEnds
 from horai.db.database_location import choose_database, secret
 
-app = new_app("Event sources: changes of mind that arrive by themselves.")
+app = new_app("Event sources: create, move and cancel instances from a stream.")
 
 Job = Annotated[
-    str | None, setting("--job", about="The job of all events; without it, each names its own.", metavar="JOB")
+    str | None, setting("--job", about="The job of all events; without it, each event names its job.", metavar="JOB")
 ]
-Batch = Annotated[int, setting("--batch", about="How many changes a transaction takes at most.", limits=(1, 2000))]
+Batch = Annotated[int, setting("--batch", about="Most changes in one transaction.", limits=(1, 2000))]
 SourceName = Annotated[
-    str | None, flag("--source", about="Only of this source, such as nats:articles.", metavar="SOURCE")
+    str | None, flag("--source", about="Only events of this source, such as nats:articles.", metavar="SOURCE")
 ]
-Ids = Annotated[list[int] | None, typer.Argument(help="Ids as `horai source parked` shows them.", metavar="[ID]…")]
+Ids = Annotated[list[int] | None, typer.Argument(help="Ids from `horai source parked`.", metavar="[ID]…")]
 DEFAULT_NATS = "nats://127.0.0.1:4222"
 
 
 @app.command()
 def nats(
-    stream: Annotated[str, setting("--stream", about="The stream.", metavar="STREAM")],
-    subject: Annotated[str, setting("--subject", about="What of it; * and > are wildcards.", metavar="SUBJECT")],
+    stream: Annotated[str, setting("--stream", about="Name of the stream.", metavar="STREAM")],
+    subject: Annotated[
+        str, setting("--subject", about="Subject of the messages; * and > are wildcards.", metavar="SUBJECT")
+    ],
     url: Annotated[
         list[str] | None,
         setting(
@@ -41,20 +43,20 @@ def nats(
     ] = None,
     job: Job = None,
     durable: Annotated[
-        str | None, setting("--durable", about="The consumer's name (made of the subject).", metavar="NAME")
+        str | None, setting("--durable", about="Name of the consumer (made from the subject).", metavar="NAME")
     ] = None,
-    create_stream: Annotated[bool, setting("--create-stream", about="Make the stream if there is none.")] = False,
+    create_stream: Annotated[bool, setting("--create-stream", about="Create the stream if it does not exist.")] = False,
     only_new: Annotated[
-        bool, setting("--only-new", about="A consumer that is made now begins with what is published from now on.")
+        bool, setting("--only-new", about="A new consumer starts with messages published from now on.")
     ] = False,
     batch: Batch = 500,
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
     until_stdin_ends: UntilStdinEnds = False,
 ) -> None:
-    """Take changes from a NATS JetStream stream.
+    """Apply changes from a NATS JetStream stream.
 
-    Each takes effect once, however often it is delivered, and is acknowledged when that is committed. Prints a line when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
+    Each change takes effect once, even if it is delivered several times, and is acknowledged after the commit. Prints a line when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
     """
     place = choose_database(database_url, data_dir, os.environ)
     servers = words(url) or words([secret("HORAI_NATS_URL", os.environ) or DEFAULT_NATS])
@@ -77,13 +79,13 @@ def nats(
 
 @app.command()
 def jsonl(
-    file: Annotated[Path, typer.Argument(help="One change a line; - is stdin.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="One change per line; - is stdin.", metavar="FILE")],
     job: Job = None,
     source: Annotated[
         str | None,
         flag(
             "--source",
-            about="What this import is called: a line takes effect once per name (the file's).",
+            about="Name of this import: a line takes effect once per name (the file's name).",
             metavar="NAME",
         ),
     ] = None,
@@ -91,9 +93,9 @@ def jsonl(
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Take changes from a file.
+    """Apply changes from a file.
 
-    Lines that cannot be read are parked, the others take effect. Says what came of them, and fails when any was parked.
+    Lines that cannot be read are parked; the others take effect. Prints a summary, and fails if a line was parked.
     """
     place = choose_database(database_url, data_dir, os.environ)
     if str(file) != "-" and not file.is_file():
@@ -112,7 +114,7 @@ def parked(
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
 ) -> None:
-    """List the events that could not take effect, oldest first."""
+    """List parked events, which could not take effect, oldest first."""
     from horai.cli.commands.source_file import show_parked  # noqa: PLC0415
 
     asyncio.run(show_parked(choose_database(database_url, data_dir, os.environ), source, as_json=as_json))
@@ -126,7 +128,7 @@ def retry(
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Try parked events once more; what takes effect leaves the list."""
+    """Retry parked events; those that take effect leave the list."""
     from horai.cli.commands.source_file import retry_parked  # noqa: PLC0415
     from horai.features.events.intake import IntakeSettings  # noqa: PLC0415
 
@@ -137,11 +139,13 @@ def retry(
 @app.command()
 def discard(
     ids: Ids = None,
-    reason: Annotated[str | None, flag("--reason", about="Why; kept in the log of events.", metavar="TEXT")] = None,
+    reason: Annotated[
+        str | None, flag("--reason", about="Reason; stored in the log of events.", metavar="TEXT")
+    ] = None,
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Let go of parked events for good."""
+    """Discard parked events for good."""
     if not ids:
         raise BadUsage("Which events?", "Give their ids: `horai source parked` lists them.")
     from horai.cli.commands.source_file import discard_parked  # noqa: PLC0415

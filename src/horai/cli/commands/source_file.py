@@ -1,4 +1,4 @@
-"""What `horai source` does with a file, and with what was parked."""
+"""The work of `horai source` with a file and with parked events."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ COLUMNS = ("ID", "SOURCE", "SUBJECT", "AT", "BYTES", "REASON")
 
 @asynccontextmanager
 async def opened_scope(place: DatabaseLocation) -> AsyncGenerator[Scope]:
-    """The default tenant of a place's database, and the wakes of what is done to it."""
+    """Open the default tenant of a database, with wakes for its changes."""
     client = await open_client(place)
     try:
         yield client.scope
@@ -36,7 +36,7 @@ async def opened_scope(place: DatabaseLocation) -> AsyncGenerator[Scope]:
 
 
 async def take_lines(place: DatabaseLocation, file: Path, name: str, settings: IntakeSettings) -> None:
-    """Takes every line of a file, and says what came of them."""
+    """Apply every line of a file and print a summary. Raises `CommandFailed` if a line was parked."""
     write_to_stderr(logging.WARNING)
     opened = sys.stdin.buffer if str(file) == "-" else file.open("rb")
     try:
@@ -51,7 +51,7 @@ async def take_lines(place: DatabaseLocation, file: Path, name: str, settings: I
 
 
 async def show_parked(place: DatabaseLocation, source: str | None, *, as_json: bool) -> None:
-    """Everything that was put aside."""
+    """Print all parked events."""
     write_to_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
         found = await _everything(scope, source)
@@ -66,7 +66,7 @@ async def show_parked(place: DatabaseLocation, source: str | None, *, as_json: b
 async def retry_parked(
     place: DatabaseLocation, source: str | None, ids: Sequence[int] | None, settings: IntakeSettings
 ) -> None:
-    """Tries what was put aside once more, by the source it came from."""
+    """Retry parked events, one source after the other."""
     write_to_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
         found = [one for one in await _everything(scope, source) if not ids or one.id in ids]
@@ -75,13 +75,13 @@ async def retry_parked(
             fates = await parked.retry_all(scope, list(group), settings.job)
             say(f"{name}: {summary_of(Counter(fate.word for fate in fates))}.")
     if cut := len(found) - len(whole):
-        say(f"{cut} are longer than what is kept of them, and cannot be read again.")
+        say(f"{cut} were stored only in part, because they are too long, and cannot be retried.")
     if not found:
         say("None.")
 
 
 async def discard_parked(place: DatabaseLocation, ids: Sequence[int], reason: str | None) -> None:
-    """Lets go of what was put aside; of all of them or none."""
+    """Discard parked events: all of these ids or none."""
     write_to_stderr(logging.WARNING)
     async with opened_scope(place) as scope:
         gone = await parked.discard(scope, ids, reason)

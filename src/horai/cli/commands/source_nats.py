@@ -1,4 +1,4 @@
-"""What `horai source nats` serves: a consumer, until it is told to stop."""
+"""The service of `horai source nats`."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 
 
 def taking_from_nats(place: DatabaseLocation, consumer: NatsSettings, settings: IntakeSettings) -> Service:
-    """Takes what a consumer delivers until it is told to stop."""
+    """Return a service that applies the changes of a consumer until it is asked to stop."""
     require_url(place)
 
     async def take(stop: asyncio.Event, ready: Ready) -> None:
@@ -27,7 +27,7 @@ def taking_from_nats(place: DatabaseLocation, consumer: NatsSettings, settings: 
                 whose = f" for job {settings.job}" if settings.job else ""
                 ready(f"source {source.name}, {consumer.subject} as {consumer.consumer}{whose}")
                 await intake.run(stop)
-                log.info("What came.", told=summary_of(intake.counts))
+                log.info("Import finished.", summary=summary_of(intake.counts))
         finally:
             await source.close()
 

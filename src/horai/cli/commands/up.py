@@ -1,4 +1,4 @@
-"""`horai up`: everything in one process, or with further ones for scheduling, dispatch and an application's functions."""
+"""`horai up`: everything in one process, or with more processes for scheduling, dispatch and an application."""
 
 import os
 from ipaddress import ip_address
@@ -28,18 +28,25 @@ def up(
     grace: node_flags.Grace = "10s",
     name: node_flags.Name = None,
     processes: Annotated[
-        int, setting("--processes", about="How many share the work: this one and further nodes.", limits=(1, 64))
+        int,
+        setting(
+            "--processes", about="Number of processes that share the work: this one and more nodes.", limits=(1, 64)
+        ),
     ] = 1,
     application: Annotated[
         str | None,
-        setting("--app", about="Run this application's functions too, in as many processes.", metavar="MODULE:APP"),
+        setting(
+            "--app",
+            about="Also run this application's functions, in the same number of processes.",
+            metavar="MODULE:APP",
+        ),
     ] = None,
     log_level: node_flags.LogLevel = None,
     log_format: node_flags.LogFormat = None,
 ) -> None:
     """Run everything in one process.
 
-    That is: embedded database (unless there is a URL), migrations, API, scheduler and HTTP executor; an application's functions run in processes of their own. Prints the console's address when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
+    Runs the embedded database (unless there is a URL), migrations, API, scheduler and HTTP executor; an application's functions run in separate processes. Prints the console's address when it is ready, and stops cleanly on Ctrl-C and SIGTERM.
     """
     node_flags.set_log(log_level, log_format)
     place = choose_database(database_url, data_dir, os.environ)
@@ -64,7 +71,7 @@ def up(
 
 
 def _is_loopback(host: str) -> bool:
-    """Where the services of a laptop are: callbacks may reach them when nobody else reaches us."""
+    """Return whether the host is loopback: then no other machine reaches the API, and callbacks may reach loopback."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

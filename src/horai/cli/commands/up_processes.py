@@ -1,4 +1,4 @@
-"""A node, and the processes that `horai up` brings with it."""
+"""A node, and the other processes of `horai up`."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ ROLES = (Role.scheduler, Role.executor)
 
 
 def serve_node(settings: NodeSettings, company: Sequence[Command] = (), *, until_stdin_ends: bool = False) -> None:
-    """Returns when the node, and the company it keeps, have stopped cleanly."""
+    """Run the node and the processes of `company`, and return when they have stopped cleanly."""
     grace = settings.engine.grace
     others = Processes(company, grace, stdout=sys.stderr.fileno())
 
@@ -38,7 +38,7 @@ def serve_node(settings: NodeSettings, company: Sequence[Command] = (), *, until
 
 
 def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
-    """Nodes without the API, on the database of the node they belong to."""
+    """Return the commands of `count` nodes without the API, on the database of the first node."""
     networks = ",".join(map(str, settings.engine.callback_allow))
     sources = {source_variable(source): url for source, url in settings.sources.items()}
     for number in range(2, count + 2):
@@ -48,7 +48,7 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
 
 
 def workers(application: str, settings: NodeSettings, count: int) -> Iterator[Command]:
-    """Processes that run an application's functions. On an embedded database it may have no name: it is the only one."""
+    """Return the commands of `count` workers. An application on an embedded database needs no name: it is the only one."""
     unnamed = () if settings.database_url else ("--may-be-unnamed",)
     for number in range(1, count + 1):
         name = f"{settings.name}-worker" + (f"-{number}" if count > 1 else "")

@@ -1,4 +1,4 @@
-"""`horai worker`: a process that runs an application's functions, several of them, or one that follows the code."""
+"""`horai worker`: one or several processes that run an application's functions, or one that reloads the code."""
 
 import os
 from pathlib import Path
@@ -33,17 +33,19 @@ def worker(
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
     concurrency: Annotated[
-        int, setting("--concurrency", about="How many functions run at once, per process.", limits=(1, 4000))
+        int, setting("--concurrency", about="Functions that run at once, per process.", limits=(1, 4000))
     ] = 100,
     queues: Annotated[
-        list[str] | None, setting("--queues", about="Run only what is in these queues; repeatable.", metavar="QUEUES")
+        list[str] | None, setting("--queues", about="Run only instances of these queues; repeatable.", metavar="QUEUES")
     ] = None,
     isolated: Annotated[
         int | None,
         setting("--isolated", about='Processes for functions of isolation="process" (one per core).', limits=(1, 256)),
     ] = None,
-    processes: Annotated[int, setting("--processes", about="How many processes share the work.", limits=(1, 64))] = 1,
-    reload: Annotated[bool, setting("--reload", about="Start again when code in this directory changes.")] = False,
+    processes: Annotated[
+        int, setting("--processes", about="Number of processes that share the work.", limits=(1, 64))
+    ] = 1,
+    reload: Annotated[bool, setting("--reload", about="Restart when code in this directory changes.")] = False,
     name: Name = None,
     lease_ttl: LeaseTtl = "8s",
     grace: Grace = "10s",
@@ -54,13 +56,13 @@ def worker(
 ) -> None:
     """Run the functions of an application.
 
-    Makes its jobs what the code says, and claims their instances: from the database of the URL, or that of a running `horai up`. Prints a line when it is ready. On Ctrl-C and SIGTERM it takes nothing new and lets what runs end.
+    Declares the jobs of the code and claims their instances, in the database of the URL or that of a running `horai up`. Prints a line when it is ready. On Ctrl-C and SIGTERM it claims nothing new and lets running functions finish.
     """
     set_log(log_level, log_format)
     engine, chosen, called = engine_settings(lease_ttl, grace, []), _queues(queues), name or gethostname()
     require_module(reference := parse_reference(application))
     if reload and processes > 1:
-        raise BadUsage("--reload keeps one process, not several.", "Leave out --processes while the code changes.")
+        raise BadUsage("--reload runs one process, not several.", "Leave out --processes while the code changes.")
 
     from horai.cli.serve import SLACK, serve  # noqa: PLC0415
 
@@ -84,8 +86,8 @@ def worker(
 
 
 def _queues(given: list[str] | None) -> frozenset[str] | None:
-    """None for any."""
+    """Return the names of the queues, or None for all queues."""
     chosen = words(given)
     if wrong := next((name for name in chosen if not QUEUE.fullmatch(name)), None):
-        refuse_flag("--queues", f"{wrong[:80]!r} is no name of a queue")
+        refuse_flag("--queues", f"{wrong[:80]!r} is not the name of a queue")
     return frozenset(chosen) or None

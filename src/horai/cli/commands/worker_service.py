@@ -1,4 +1,4 @@
-"""What `horai worker` serves: the functions of an application, here or shared by several processes."""
+"""The service of `horai worker`: the functions of an application, in this process or in several."""
 
 import asyncio
 import os
@@ -23,9 +23,9 @@ URL = "HORAI_DATABASE_URL"
 
 
 def application_on(told: DatabaseLocation | None, reference: Reference) -> tuple[Horai, str]:
-    """The application, and the URL of its database; from here on the environment names it, for functions and children.
+    """Return the application and the URL of its database. Put the URL into the environment, for functions and children.
 
-    The database is the one that was told, or else the one that the application's code, or the environment, names.
+    The database is `told`, or else the one that the application's code or the environment names.
     """
     if told is not None:
         os.environ[URL] = require_url(told)
@@ -33,7 +33,7 @@ def application_on(told: DatabaseLocation | None, reference: Reference) -> tuple
     url = require_url(app.place)
     if (secret(URL, os.environ) or url) != url:
         raise BadUsage(
-            f"The code of {app.title} names a database, and the worker was told another.",
+            f"The code of {app.title} names a database, and the worker was given another.",
             f"Leave one of them out: Horai(database_url=…), or --database-url and {URL}.",
         )
     os.environ[URL] = url
@@ -41,14 +41,14 @@ def application_on(told: DatabaseLocation | None, reference: Reference) -> tuple
 
 
 def working(app: Horai, settings: WorkerSettings) -> Service:
-    """Runs the functions in this process."""
-    with suppress(AttributeError):  # where there is no stdout
-        cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=True)  # what functions print is seen at once
+    """Return a service that runs the functions in this process."""
+    with suppress(AttributeError):  # if there is no stdout
+        cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=True)  # shows the output of functions at once
     return partial(run, app, settings)
 
 
 def sharing(name: str, grace: timedelta, count: int, url: str) -> Service:
-    """Keeps `count` processes running, each of which says itself when it is ready."""
+    """Return a service that keeps `count` processes running. Each process prints its own ready line."""
     commands = [like_this_one(f"{name}-{number}", "--processes", "1") for number in range(1, count + 1)]
 
     async def keep(stop: asyncio.Event, _: Ready) -> None:

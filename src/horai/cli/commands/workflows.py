@@ -15,7 +15,7 @@ from horai.cli.lazy import new_app
 from horai.cli.show import console, fields, once_headers, print_json, say, show_list, table
 from horai.cli.views import Document, Pairs, instant, schedule_text
 
-app = new_app("Workflows: jobs in the order of a graph, for one fire time.")
+app = new_app("Workflows: run jobs in the order of a graph, for one fire time.")
 
 COLUMNS = ("NAME", "STATUS", "SCHEDULE", "NODES", "LAST RUN", "NEXT", "ID")
 RUN_COLUMNS = ("RUN", "STATE", "FIRE TIME", "FINISHED", "TOOK")
@@ -24,7 +24,7 @@ RUN_NODE_COLUMNS = ("NODE", "STATE", "INSTANCE", "AFTER", "STARTED", "FINISHED",
 
 Name = Annotated[str, typer.Argument(help="A workflow's name or id.")]
 Run = Annotated[str, typer.Argument(help="A run's id.")]
-Key = Annotated[str | None, flag("--idempotency-key", about="Makes a repeat safe; made up when absent.", metavar="KEY")]
+Key = Annotated[str | None, flag("--idempotency-key", about="Makes a repeat safe (a new UUID).", metavar="KEY")]
 
 
 @app.command("list")
@@ -56,7 +56,7 @@ def create(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Create a workflow from a file: its name, its nodes, and when it runs."""
+    """Create a workflow from a file with its name, its nodes and its schedule."""
     once = {"Idempotency-Key": idempotency_key} if idempotency_key else None
     answer = client_of(server, api_key).call("POST", path_of("workflows"), read_document(file), once)
     _print_workflow(answer, as_json)
@@ -71,7 +71,7 @@ def trigger(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Start a run now."""
+    """Start a run of a workflow now."""
     once = once_headers(idempotency_key)
     path = path_of("workflows", workflow, "trigger")
     answer = client_of(server, api_key).call("POST", path, payload_of(payload), once)
@@ -103,7 +103,7 @@ def runs(
 def run(
     workflow: Name, run: Run, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
 ) -> None:
-    """Show one run with its nodes and how each is doing."""
+    """Show one run with its nodes and their states."""
     answer = client_of(server, api_key).call("GET", path_of("workflows", workflow, "runs", run))
     if as_json:
         print_json(answer)
@@ -115,12 +115,12 @@ def run(
 def rerun(
     workflow: Name,
     run: Run,
-    node: Annotated[str, flag("--from", about="The node to begin with.", metavar="NODE")],
+    node: Annotated[str, flag("--from", about="The first node to run again.", metavar="NODE")],
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Do a run again from a node on: that node and all that comes after it."""
+    """Rerun a run from a node: that node and all nodes after it."""
     path = path_of("workflows", workflow, "runs", run, "rerun")
     answer = client_of(server, api_key).call("POST", path, {"from": node})
     if as_json:
@@ -133,7 +133,7 @@ def rerun(
 def cancel(
     workflow: Name, run: Run, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
 ) -> None:
-    """Give a run up: what waits in it is cancelled, what runs finishes."""
+    """Cancel a run: its waiting instances are cancelled, running ones finish."""
     answer = client_of(server, api_key).call("POST", path_of("workflows", workflow, "runs", run, "cancel"))
     if as_json:
         print_json(answer)
@@ -144,16 +144,16 @@ def cancel(
 @app.command()
 def delete(
     workflow: Name,
-    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask.")] = False,
+    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask for confirmation.")] = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Remove a workflow: what waits in its runs is cancelled, what runs finishes, its jobs stay."""
+    """Remove a workflow: waiting instances of its runs are cancelled, running ones finish, its jobs stay."""
     client = client_of(server, api_key)
     if not yes:
         if not sys.stdin.isatty():
-            raise BadUsage(f"Deleting {workflow} needs a yes, and nobody is here to ask.", "Add --yes.")
-        typer.confirm(f"Delete the workflow {workflow} and cancel what waits?", abort=True, err=True)
+            raise BadUsage(f"Deleting {workflow} needs confirmation, and stdin is not a terminal.", "Add --yes.")
+        typer.confirm(f"Delete the workflow {workflow} and cancel its waiting instances?", abort=True, err=True)
     client.call("DELETE", path_of("workflows", workflow))
     say(f"Deleted {workflow}.")
 

@@ -1,6 +1,6 @@
--- What is asked inside a transaction that is the caller's, over a connection of theirs: they commit it or roll it back, we
--- never do. Only text goes in, only text and whole numbers come out, so that every driver and every codec of theirs will do.
--- Written for all placeholder styles at once: no per cent sign, no word behind a single colon, not in comments either.
+-- Statements that run on the caller's connection, inside the caller's transaction. The caller commits or rolls back; Horai
+-- never does. Parameters are text only, and results are text and integers only, so that any driver and codec works.
+-- The text must suit all placeholder styles: no per cent sign and no word after a single colon, not even in a comment.
 
 -- name: set_savepoint
 savepoint horai_call;

@@ -1,20 +1,22 @@
--- Late slots that are still to be made. Whoever makes some moves next_time in the same transaction.
+-- Late slots that are not created yet. The transaction that creates some of them also moves next_time.
 
 -- name: defer_slots
--- The late slots $2 to $3 of a schedule, for each of its jobs that was there: made bit by bit from now on.
+-- Registers the late slots $2 to $3 of a schedule for each of its jobs that was active then. The catch-up stage creates them
+-- in small batches.
 insert into horai.catchup (job_id, schedule_id, next_time, until_time)
 select id, schedule_id, greatest($2, active_from + interval '1 microsecond', start_at), least($3, end_at) from horai.job
 where schedule_id = $1 and status = 0 and deleted_at is null and active_from < $3
     and (start_at is null or start_at <= $3) and (end_at is null or end_at >= $3);
 
 -- name: ended_meanwhile
--- The jobs of a schedule that came to their end among its late slots $2 to $3: which of them they get is their own to say.
+-- Returns the jobs of a schedule whose end_at lies within its late slots $2 to $3. The misfire policy is applied
+-- to each of them separately, over its own slots.
 select id, end_at, greatest($2, active_from + interval '1 microsecond', start_at) as first from horai.job
 where schedule_id = $1 and status = 0 and deleted_at is null and end_at >= $2 and end_at < $3
     and active_from < end_at and (start_at is null or start_at <= end_at);
 
 -- name: defer_slots_of_job
--- The same for one job, whom its schedule has passed by.
+-- The same for one job that its schedule has already passed.
 insert into horai.catchup (job_id, schedule_id, next_time, until_time)
 select id, $2, greatest($3, start_at), least($4, end_at) from horai.job
 where id = $1 and (start_at is null or start_at <= $4) and (end_at is null or end_at >= $3);
@@ -23,8 +25,9 @@ where id = $1 and (start_at is null or start_at <= $4) and (end_at is null or en
 select exists (select from horai.catchup);
 
 -- name: take_catchups
--- Some of what is to be made, after $1, for jobs of these shards that are not paused. What somebody else works on is left to
--- them, and so is a job that is being changed: its slots land where this row of it says, or a change that follows moves them.
+-- Locks a page of catch-ups after id $1, for jobs of these shards that are not paused. Skips catch-ups that another transaction
+-- has locked, and jobs that another transaction is changing. New slots go to the lane in this version of the job row; a later
+-- change of the job moves them.
 select catchup.id, catchup.job_id, catchup.next_time, catchup.until_time, job.lane_id, job.overlap <> 0 as is_gated, schedule.spec
 from horai.catchup
 join horai.job on job.id = catchup.job_id and job.status = 0 and job.deleted_at is null
@@ -35,7 +38,7 @@ for update of catchup skip locked for key share of job skip locked;
 
 -- name: make_late_slots
 -- moves: -> INIT
--- Single slots of jobs: $1 the jobs, $2 their slots. Also the slot that follows the end of a run.
+-- Creates single slots: $1 jobs, $2 fire times. Also creates the slot that follows the end of a run.
 insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
 select fresh.id, fresh.job_id, fresh.tenant_id, fresh.lane, fresh.id % $3, fresh.fire_time, fresh.execute_time, fresh.fire_time,
     greatest(fresh.execute_time, clock_timestamp()), 0, fresh.payload
@@ -50,7 +53,7 @@ on conflict (job_id, fire_time, slot) do nothing
 returning id, job_id, lane, due;
 
 -- name: move_catchups
--- Their next slots; null: all are made.
+-- Writes the next slot of each catch-up; null deletes the catch-up, because all of its slots are created.
 with step as (
     select * from unnest($1::bigint[], $2::timestamptz[]) as s(id, next_time)
 ), done as (
@@ -59,7 +62,7 @@ with step as (
 update horai.catchup set next_time = step.next_time from step where catchup.id = step.id and step.next_time is not null;
 
 -- name: give_up_catchups
--- What was still to be made of a job, and will not be: kept as skipped, with the reason $2.
+-- Deletes the remaining catch-ups of a job and records their slots as skipped, with the reason $2.
 with gone as (
     delete from horai.catchup where job_id = $1 returning *
 )
@@ -67,9 +70,9 @@ insert into horai.skip (schedule_id, job_id, from_time, to_time, reason)
 select schedule_id, job_id, next_time, until_time, $2 from gone;
 
 -- name: late_slots_left
--- Those of the late slots made before that have not ended, and whether nobody has begun them. A claim is no beginning yet:
--- where its host has no room it is sent back at once, and waits though it was tried, at the time it had. What is put off,
--- by its jitter or by its handler, is not waited for.
+-- Returns the given late slots that have not ended, and whether each still waits to start. A claim is not a start: if the host
+-- has no room, the dispatcher releases the instance at once, and it waits with attempt > 0 and its original execute_time.
+-- An instance that is delayed by jitter or by its handler does not count as waiting.
 select id, case state
     when 0 then case when attempt = 0 then due <= clock_timestamp() else due > execute_time end
     when 1 then claimed_at > clock_timestamp() - interval '0.5 s'

@@ -1,16 +1,17 @@
 -- The life of a claim. Every write to a claimed row is guarded by state, attempt, fence and incarnation.
--- Batches skip what somebody holds, and the caller retries the rest; only finish_if_running waits, 20 ms at most (decision 0010).
--- `live.id = any (array[report.id])` means `live.id = report.id` and leaves the planner one way: from the reports to the rows
--- by the primary key. With `=` it may read the whole table and join by hash, and it does so when the table was small at the time
--- of its plan. For the same reason the rows are locked in the order of `report.id`, not of `live.id` (decision 0024).
+-- Batches skip rows that another transaction has locked, and the caller retries those; only finish_if_running waits, at most
+-- 20 ms (decision 0010).
+-- `live.id = any (array[report.id])` means `live.id = report.id` but leaves the planner one choice: from the reports to the rows
+-- by the primary key. With `=` the planner may read the whole table and use a hash join, and it does so if the table was small
+-- when the plan was made. For the same reason rows are locked in the order of `report.id`, not of `live.id` (decision 0024).
 
 -- name: claim_due
 -- moves: INIT | FAIL -> RUNNING
 -- $1 incarnation, $2 claim id, $3 shards, $4 lanes, $5 and $6 each scan's cursor (due, id), $7 rows of each scan.
--- The lock on the node's row orders a claim against the fencing of its node: a fenced node claims nothing, and a claim
--- that came first is seen by the rescue. statement_timestamp() is an index condition, where clock_timestamp() would
--- read every future row. Lanes of queues with slots, or paused ones, are not open to this statement. A large payload stays where it is: whoever runs the instance reads it then.
--- A running instance has no error: that of an earlier attempt is in its attempt row.
+-- The lock on the node row orders a claim against the fencing of its node: a fenced node claims nothing, and the rescue sees
+-- every earlier claim. statement_timestamp() can be an index condition; clock_timestamp() would read every future row.
+-- Skips lanes of queues that have a limit or are paused. Does not return large payloads: the dispatcher reads one when it
+-- runs the instance. A running instance has no error: the error of an earlier attempt is in its attempt row.
 with me as materialized (
     select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
 ), picked as materialized (
@@ -36,11 +37,11 @@ returning claimed.id, claimed.job_id, claimed.lane, claimed.due, claimed.attempt
     horai.is_large(claimed.payload) as has_large_payload, claimed.lost;
 
 -- name: payload_of
--- The payload of a claim that was too large to travel with it; no row when the claim is over.
+-- Returns a payload that was too large for claim_due to return; no row if the claim has ended.
 select payload from horai.instance_live where id = $1 and fence = $2 and node = $3 and state = 1;
 
 -- name: next_due
--- The earliest claimable due of each scan, from its cursor on.
+-- Returns the earliest claimable due time of each scan, after its cursor.
 select scan.shard, scan.lane, head.due
 from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as scan(shard, lane, due, id)
 cross join lateral (
@@ -50,8 +51,8 @@ cross join lateral (
 ) head;
 
 -- name: left_behind
--- What a claimer's cursors may have passed: rows that are due and not claimed, from each scan's start on, and with $5 the
--- rows of this node that run, which it may not know of. One page of $6 rows per scan.
+-- Returns rows that a claimer's cursors may have passed: due rows that are not claimed, after each scan's start, and with $5 the
+-- running rows of this node, which the node may not know. One page of $6 rows per scan.
 select scan.shard, scan.lane, row.*
 from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as scan(shard, lane, due, id)
 cross join lateral (
@@ -64,9 +65,10 @@ cross join lateral (
 
 -- name: finish_if_running
 -- moves: RUNNING -> SUCCESS
--- Moves rows to history once; the history row is the INSTANCE_DONE event. A late report, whose fence is old, matches none.
--- The settler's way for the common case, all of one node ($4): it takes no lock beforehand, and so waits for a row that
--- somebody holds as long as its short lock_timeout lets it. Arrays come as text: the driver takes twice as long over a list.
+-- Moves rows to history once; the history row is the INSTANCE_DONE event. A late report has an old fence and matches no row.
+-- The settler uses this statement for the common case, claims of one node ($4). It takes no locks first, so it waits for a row
+-- that another transaction has locked, up to its short lock_timeout. Arrays are passed as text: the driver needs twice as long
+-- to encode a list.
 with done as (
     delete from horai.instance_live live
     using unnest($1::text::bigint[], $2::text::integer[], $3::text::bigint[], $5::json[]) as report(id, attempt, fence, result)
@@ -82,7 +84,7 @@ returning id;
 
 -- name: finish_if_free
 -- moves: RUNNING -> SUCCESS
--- The same for a mixed batch, passing over what somebody holds.
+-- The same for a batch of several nodes; skips rows that another transaction has locked.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::json[]) as r(id, attempt, fence, node, result)
 ), held as materialized (
@@ -102,8 +104,7 @@ returning id;
 
 -- name: fail_if_running
 -- moves: RUNNING -> FAIL
--- A failure, or where $8 says so a loss, is counted and the retry planned by the database's clock, with its attempt row and
--- its event.
+-- Counts a failure, or a loss if $8 is true, and plans the retry by the database clock. Writes the attempt row and the event.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::text[], $7::text[], $8::boolean[])
         as r(id, attempt, fence, node, delay, code, message, is_loss)
@@ -133,7 +134,7 @@ select id, lane, due from failed;
 
 -- name: bury_if_running
 -- moves: RUNNING -> DEAD
--- Moves rows to history with their dead letter, attempt row and event. Where $9 says so, the attempt was a loss, not a failure.
+-- Moves rows to history with their dead letter, attempt row and event. If $9 is true, the attempt was a loss, not a failure.
 with report as (
     select id, attempt, fence, node, code, message, string_to_array(tags, ',') as tags, fingerprint, is_loss
     from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::boolean[])
@@ -169,8 +170,8 @@ select id from gone;
 
 -- name: release_if_running
 -- moves: RUNNING -> INIT
--- Nothing was sent, or the handler asked for later: no failure is counted. $6: whether the delay is the user's wish and
--- so moves execute_time, or only ours. $7: a handler of our own that waits for something releases quietly, without an event.
+-- Nothing was sent, or the handler asked to run later: no failure is counted. $6: true if the user asked for the delay, which
+-- then moves execute_time; false if Horai did. $7: true for a built-in handler that waits for something; it writes no event.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::boolean[], $7::boolean[])
         as r(id, attempt, fence, node, delay, postponed, quiet)
@@ -194,8 +195,8 @@ select id, lane, due from released;
 
 -- name: park_if_running
 -- moves: RUNNING -> INIT
--- A claim that met rows of a paused job puts them into the parking lane. The lock on the job orders this against its
--- resume: either the resume moves these rows back, or the job is active again and they are not parked.
+-- Moves claimed rows of a paused job to the parking lane. The lock on the job row orders this against its resume: either the
+-- resume moves these rows back, or the job is already active and the rows are not parked.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as r(id, attempt, fence, node)
 ), held as materialized (
@@ -217,7 +218,7 @@ select id from parked;
 
 -- name: cancel_if_running
 -- moves: RUNNING -> CANCELLED
--- A claim that met a row of a deleted job: nothing was sent, the row ends with reason JOB_DELETED.
+-- Ends claimed rows of a deleted job with the reason JOB_DELETED; nothing was sent.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as r(id, attempt, fence, node)
 ), held as materialized (
@@ -240,30 +241,31 @@ with report as (
 select id from gone;
 
 -- name: still_running
--- Rows that a batch passed over but that are still their holder's: somebody has them locked, and they are tried again.
+-- Returns rows that a batch skipped but that their node still holds: another transaction has locked them, and the caller retries.
 select live.id from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as held(id, attempt, fence, node)
 join horai.instance_live live on live.id = any (array[held.id])
     and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node;
 
 -- name: ended_claims
--- The claims whose rows have moved on: settled, cancelled, replaced, rescued. Whoever holds them works in vain.
+-- Returns the claims that have ended: settled, cancelled, replaced or rescued. Their node no longer decides their outcome.
 select held.id, held.fence from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as held(id, attempt, fence, node)
 where not exists (
     select from horai.instance_live live
     where live.id = any (array[held.id]) and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node);
 
 -- name: is_awaited
--- Whether an accepted call may still be under way: it runs, or it was cancelled, which does not end what was sent.
+-- Returns whether an accepted call may still be in progress: it runs, or it was cancelled, which does not stop a call that
+-- was sent.
 select exists (select from horai.instance_live where id = $1 and attempt = $2 and fence = $3 and node = $4 and state = 1)
     or exists (select from horai.instance_history where id = $1 and fence = $3 and state = 5) as awaited;
 
 -- name: lock_instance
--- Waits for one row, as long as lock_timeout allows; the batch statements never do.
+-- Waits for one row up to lock_timeout; the batch statements never wait.
 select id from horai.instance_live where id = $1 for update;
 
 -- name: keep_late
--- An outcome whose row has moved on is kept as a late attempt, once. It is not late when it is what was recorded: a COMMIT
--- whose answer was lost has left the very same outcome of this attempt and fence behind.
+-- Records an outcome whose claim has ended as a late attempt, once. An outcome is not late if it is already recorded: when the
+-- answer to a COMMIT was lost, the same outcome of this attempt and fence is in the database.
 with report as (
     select r.*, job.tenant_id
     from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::text[], $8::text[], $9::text[])
@@ -290,13 +292,14 @@ with report as (
 select instance_id from late;
 
 -- name: running_by_fence
--- The claim an outcome reported from outside belongs to; its fence is its right to speak. What waits for
--- its run (node 0) ends with that alone.
+-- Returns the claim of an outcome that is reported from outside; the fence proves that the report may settle it. An instance
+-- that waits for its workflow run (node 0) ends only with that run.
 select id, job_id, attempt, fence, node, retry_count, claimed_at from horai.instance_live
 where tenant_id = $1 and id = $2 and fence = $3 and state = 1 and node <> 0;
 
 -- name: running_of_node
--- What a node holds, by keyset over the primary key: a rescue passes over the table once, past what it cannot take.
+-- Returns a page of the claims of a node, by primary key: a rescue reads the table once and continues after rows that it cannot
+-- take.
 select id, job_id, attempt, fence, node, retry_count, claimed_at, claim, lost, born_for, slot
 from horai.instance_live
 where id > $2 and state = 1 and node = $1

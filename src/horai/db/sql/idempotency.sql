@@ -1,8 +1,8 @@
--- A repeated request is recognised by its key; the first one stands.
+-- Idempotency keys. A repeated request is recognised by its key and gets the result of the first request.
 
 -- name: take_key
--- Zero rows: the key is taken, or ($5 keys, $6 bytes) the tenant has as many as it may. A concurrent first request is waited
--- for, no longer than lock_timeout, and read in the next statement.
+-- Returns no row if the key is taken, or if the tenant has reached its limit of $5 keys or $6 bytes. Waits up to lock_timeout
+-- for a concurrent first request, which the next statement then reads.
 insert into horai.idempotency_key (tenant_id, scope, key, request_hash)
 select $1, $2, $3, $4
 where not exists (select from horai.idempotency_load where tenant_id = $1 and (keys >= $5 or bytes >= $6))
@@ -20,7 +20,7 @@ select request_hash, job_id, instance_id, status, headers, body from horai.idemp
 where tenant_id = $1 and scope = $2 and key = $3;
 
 -- name: forget_keys
--- Deletes up to $2 keys that are older than $1, the oldest first, and returns their number.
+-- Deletes up to $2 keys that are older than $1, oldest first, and returns their number.
 with old as materialized (
     select tenant_id, scope, key from horai.idempotency_key where created_at < clock_timestamp() - $1::interval
     order by created_at limit $2 for update skip locked
@@ -31,7 +31,7 @@ with old as materialized (
 select count(*) from gone;
 
 -- name: count_keys
--- Writes how many keys each tenant has, and the bytes of their answers. A tenant without keys keeps no row.
+-- Writes the number of keys of each tenant, and the bytes of their answers. A tenant without keys has no row.
 with counted as materialized (
     select tenant_id, count(*) as keys, coalesce(sum(size), 0)::bigint as bytes from horai.idempotency_key group by tenant_id
 ), idle as (

@@ -1,10 +1,10 @@
--- Lists of instances: at most a page, from a cursor (fire_time, id) on. Whatever else narrows a list down, at most $13 rows
--- are looked at, newest first: a page of what is rare may be short, and still have another behind it.
+-- Lists of instances: at most one page, after a cursor (fire_time, id). For any filter, a statement reads at most $13 rows,
+-- newest first: a page of rare rows may be short although another page follows.
 -- `-- reversed:` names the ascending form of each statement: PostgreSQL cannot use an index in a direction given as a parameter.
--- $1 tenant, $2 $3 the cursor, $4 page, $5 states, $6 job, $7 key, $8 from, $9 to, $10 queue, $11 tag, $12 error code,
--- $14 the first characters of a key, $15 the text behind all that begin with them, $16 only what an index of the rare knows,
--- $17 the path of a field of the payload, $18 its value as text, $19 ids, of live ones $20 only what has begun: nothing of the
--- future has. The last two parameters: the largest payload that is listed, and the bytes after which the page ends.
+-- $1 tenant, $2 and $3 cursor, $4 page size, $5 states, $6 job, $7 key, $8 from, $9 to, $10 queue, $11 tag, $12 error code,
+-- $14 key prefix, $15 upper bound of all keys with that prefix, $16 only rows of the partial index for rare states,
+-- $17 path of a payload field, $18 its value as text, $19 ids, $20 (live only) only started instances, which lie in the past.
+-- The last two parameters: the largest payload to return in bytes, and the bytes after which the page ends.
 
 -- name: list_live
 -- reversed: list_live_upwards
@@ -93,7 +93,7 @@ order by fire_time desc, id desc;
 
 -- name: end_of_live
 -- reversed: end_of_live_upwards
--- The last of the rows that list_live has looked at, where there may be more behind it. $4 how many those were.
+-- Returns the last row that list_live has read, if more rows may follow. $4: the number of rows that it reads.
 select fire_time, id from horai.instance_live
 where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or job_id = $5)
     and ($6::timestamptz is null or fire_time >= $6) and ($7::timestamptz is null or fire_time < $7)
@@ -111,7 +111,7 @@ where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or j
 order by fire_time desc, id desc offset $4 - 1 limit 1;
 
 -- name: recent_of_jobs
--- The last $2 instances of each of the jobs $1 whose time has come.
+-- Returns the last $2 instances of each of the jobs $1 with a fire time in the past.
 select job.id as job_id, recent.id, recent.state, recent.fire_time, recent.started_at, recent.finished_at
 from unnest($1::bigint[]) as job(id)
 cross join lateral (
@@ -126,7 +126,7 @@ cross join lateral (
 ) recent;
 
 -- name: waiting_of_jobs
--- The next of each of the jobs that waits for its time already.
+-- Returns the earliest future fire time of the live instances of each job.
 select job.id, waiting.fire_time from unnest($1::bigint[]) as job(id)
 cross join lateral (
     select live.fire_time from horai.instance_live live

@@ -1,4 +1,4 @@
--- What people ask of an instance; nothing here counts the hot table but what says so.
+-- Queries about instances. A statement that counts the hot table says so.
 
 -- name: instance_by_id
 select view.*, job.name as job, lane.queue, lane.priority, node.name as node_name
@@ -18,7 +18,7 @@ left join horai.node on node.incarnation = view.node
 where view.tenant_id = $1;
 
 -- name: live_by_id
--- A row that the caller's transaction has just made: no need to look into every partition of history.
+-- Returns a row that the caller's transaction has just inserted: there is no need to search every partition of history.
 select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
     live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
     live.error_msg, live.created_at, live.claimed_at, null::timestamptz as finished_at, null::json as result,
@@ -39,9 +39,9 @@ select seq, at, kind, data from horai.event where instance_id = $1 order by at, 
 select count(*) as letters from horai.dead_letter where tenant_id = $1 and created_at > clock_timestamp() - $2::interval;
 
 -- name: retry_backlog
--- Counts the hot table: asked at start and by the slow reconciliation only.
+-- Counts the hot table: called only at start and by the slow reconciliation.
 select count(*) as waiting from horai.instance_live where state = 3;
 
 -- name: ended
--- Which of these instances are final, and what they came to. A row that is moving is seen by the next look.
+-- Returns the final instances of $2 and their outcomes. A row that is being moved to history is found by the next call.
 select id, state, reason, result, error_code, error_msg from horai.instance_history where id = any ($2::bigint[]) and tenant_id = $1;

@@ -1,7 +1,7 @@
--- Instances related to one: its neighbours in a workflow run, its replays, and what superseded it.
+-- Instances related to one instance: its neighbours in a workflow run, its replays, and the instance that superseded it.
 
 -- name: run_of_instance
--- Which node of which run of a workflow an instance is.
+-- Returns the workflow run of an instance, and its node in that run.
 select run.id as run_id, workflow.id as workflow_id, workflow.name as workflow, me.name as node
 from horai.workflow_node me
 join horai.workflow_run run on run.id = me.run_id
@@ -9,7 +9,7 @@ join horai.workflow on workflow.id = run.workflow_id
 where me.instance_id = $1;
 
 -- name: kin_of_instance
--- What comes right before and right behind an instance in its run; of what has not ended the state of now.
+-- Returns the direct parents and children of an instance in its run, with the current state of those that have not ended.
 select node.name = any (me.after) as is_parent, node.name, node.instance_id, coalesce(node.ended, live.state) as state
 from horai.workflow_node me
 join horai.workflow_node node on node.run_id = me.run_id and node.is_current and node.name <> me.name
@@ -18,7 +18,7 @@ where me.instance_id = $1 and (node.name = any (me.after) or me.name = any (node
 order by node.name;
 
 -- name: successors_of
--- What was made of an instance anew: its replays, and what has superseded it ($2 its job, $3 its key).
+-- Returns the replays of an instance, and the instance that superseded it ($2 job, $3 key).
 select true as is_replay, id from horai.instance_live where replay_of = $1
 union all
 select true, id from horai.instance_history where replay_of = $1

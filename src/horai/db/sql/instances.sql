@@ -1,15 +1,16 @@
--- How instances come to be, are moved and are cancelled before they run. Whatever becomes claimable is due now or later,
--- never in the past: a claimer's cursor has passed the past.
+-- Statements that insert, move and cancel instances before they run. A row that becomes claimable is due now or later, never
+-- in the past: a claimer's cursor has already passed the past.
 
 -- name: live_of_keys
--- Locks the live instances of keys, in the order of their ids, so that the state decided on is the state written.
--- `id + 0` sorts by id but not by the primary key, which the planner would otherwise read from end to end for its order.
+-- Locks the live instances of keys in id order, so that their state cannot change between decision and write.
+-- `id + 0` sorts by id without the primary key, which the planner would otherwise read completely to get the order.
 select id, key, state, version, fence, lane, execute_time, due, payload, fire_time from horai.instance_live
 where job_id = $1 and key = any ($2::text[]) order by id + 0 for update;
 
 -- name: move_planned
 -- moves: INIT -> INIT, FAIL -> FAIL
--- Changes the time (and payload) of what has not started; a RUNNING row never matches. BLOCKED rows stay where they are.
+-- Changes the time (and payload) of instances that have not started; a RUNNING row never matches. BLOCKED rows stay in their
+-- lane.
 with wish as (
     select * from unnest($1::bigint[], $2::timestamptz[], $3::json[], $4::bigint[], $5::timestamptz[]) as w(id, at, payload, version, was)
 ), moved as (
@@ -27,7 +28,7 @@ select id, lane, due from moved;
 
 -- name: supersede_running
 -- moves: RUNNING -> CANCELLED
--- The old run is left to finish and loses its say; its successor is inserted in the same transaction.
+-- The old run may finish, but its outcome no longer counts; the caller inserts its successor in the same transaction.
 with gone as (
     delete from horai.instance_live live using unnest($1::bigint[], $2::timestamptz[]) as wish(id, at)
     where live.id = any (array[wish.id]) and live.state = 1 returning live.*, wish.at as wished
@@ -45,7 +46,8 @@ select id from gone;
 
 -- name: cancel_live
 -- moves: INIT | FAIL | BLOCKED | RUNNING -> CANCELLED
--- Ends live instances by id with the reason given. What a RUNNING one has sent stays sent; its outcome will be kept as late.
+-- Ends live instances by id with the given reason. A call that a RUNNING instance has sent is not undone; its outcome is
+-- recorded as late.
 with held as materialized (
     select id from horai.instance_live where id = any ($1::bigint[]) and (state <> 1 or $3::boolean) order by id for update
 ), gone as (
@@ -64,7 +66,7 @@ select id, case when state = 1 then fence end as fence from gone;
 
 -- name: insert_keyed
 -- moves: -> INIT
--- A key that does not come back: another transaction has made a live instance of it meanwhile; decide again.
+-- If a key is not returned, another transaction has inserted a live instance of it meanwhile, and the caller decides again.
 insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, payload, version, supersedes, fence)
 select fresh.id, $1, $2, $3, fresh.id % $4, fresh.key, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()), -fresh.id,
     coalesce(fresh.payload, $11::json), fresh.version, fresh.supersedes, fresh.fence
@@ -79,7 +81,8 @@ returning id, key, lane, due;
 
 -- name: insert_many
 -- moves: -> INIT
--- Instances without a key; $5 execute times (null: now), $6 payloads (null: the job's). One row per input, in its order.
+-- Inserts instances without a key; $5 execute times (null: now), $6 payloads (null: the job's). One row per input, in input
+-- order.
 insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
 select fresh.id, $1, $2, $3, fresh.id % $4, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()), -fresh.id, fresh.payload
 from (
@@ -91,16 +94,16 @@ from (
 returning id, lane, due;
 
 -- name: past_of_keys
--- What history knows of keys. Asked in a later statement than the one that saw no live row: a row that moves from live
--- to history is seen by neither half of a statement that reads both.
--- Ids do not tell which came last: each connection takes them from a stock of its own.
+-- Returns the past of keys from history. Run it after the statement that saw no live row: a row that moves from live to history
+-- may be missed by both halves of a statement that reads both.
+-- Ids do not show which instance is the last: each connection takes them from its own sequence cache.
 select key, bool_or(state = 2) as succeeded, max(version) as version, max(fence) as fence,
     coalesce(array_agg(id) filter (where state = 4), '{}') as dead, (array_agg(id order by finished_at desc))[1] as last
 from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
 
 -- name: repeated_keys
--- Keys whose last finished instance is what is wished for: the version, the time, and the payload as it was written. The time
--- is that of the put, which retries leave alone.
+-- Returns the keys whose last finished instance equals the put: the same version, time, and payload text. The time is that of
+-- the put, which retries do not change.
 select wish.key from unnest($2::text[], $3::timestamptz[], $4::json[], $5::bigint[]) as wish(key, at, payload, version)
 cross join lateral (
     select version, fire_time, payload from horai.instance_history past
@@ -109,26 +112,27 @@ cross join lateral (
 where last.version = wish.version and last.fire_time = wish.at and (wish.payload is null or last.payload::text = wish.payload::text);
 
 -- name: inherit
--- What the row this transaction has just inserted has from its key's past: the fence goes on growing along the unit, and a
--- put without a version leaves the last accepted one in force.
+-- Copies the key's past to rows that this transaction has just inserted: the fence keeps growing over all instances of a key,
+-- and a put without a version keeps the last accepted version.
 update horai.instance_live live set version = coalesce(live.version, past.version), fence = greatest(live.fence, past.fence)
 from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as past(id, version, fence) where live.id = any (array[past.id]);
 
 -- name: take_back
--- Removes the rows this very transaction inserted, when history says that their keys have succeeded.
+-- Deletes rows that this transaction inserted, if history shows that their keys have succeeded.
 delete from horai.instance_live where id = any ($1::bigint[]) and state = 0 and attempt = 0;
 
 -- name: supersede_dead_letters
--- A new intent for a dead key: its letter needs no replay any more.
+-- A new put for a dead key makes the replay of its dead letter unnecessary.
 update horai.dead_letter set replay_status = 'SUPERSEDED' where instance_id = any ($1::bigint[]) and replay_status = 'NEW';
 
 -- name: lock_waiting
--- A batch of a job's live instances that have not started, locked; what somebody holds is left for the next round.
+-- Locks a batch of a job's live instances that have not started; skips rows that another transaction has locked. The next round
+-- finds those.
 select id from horai.instance_live where job_id = $1 and state <> 1 order by id limit $2 for update skip locked;
 
 -- name: move_to_lane
--- Moves a job's waiting rows to another lane, a batch at a time; what becomes claimable is due now or later. $4: the job has
--- a gate, which lets its parked slots go. $5: the lane of those that a backfill has made, which pass no gate.
+-- Moves a batch of a job's waiting rows to another lane; rows that become claimable are due now or later. $4: the job has an
+-- overlap gate, which alone releases its parked slots. $5: the lane of backfill instances, which pass no gate.
 with chosen as materialized (
     select live.id, case when own.instance_id is null then $2::integer else $5::integer end as lane
     from horai.instance_live live left join horai.backfill_instance own on own.instance_id = live.id
@@ -151,8 +155,8 @@ select exists (select from horai.instance_live where job_id = $1 and state <> 1)
 
 -- name: enqueue
 -- moves: -> INIT
--- Instances of one job by its name, in one statement: $2 its tenant, $4 execute times (null: now), $5 payloads (null: the
--- job's). One row per input, in its order; none at all when there is no such job. The lock orders it against a pause.
+-- Inserts instances of one job by name: $2 its tenant, $4 execute times (null: now), $5 payloads (null: the job's). Returns one
+-- row per input, in input order, and no rows if the job does not exist. The lock orders the insert against a pause.
 with job as materialized (
     select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
     where tenant_id = $2 and name = $1 and deleted_at is null for key share
@@ -169,7 +173,7 @@ returning id, lane, due;
 
 -- name: enqueue_one
 -- moves: -> INIT
--- The same for a lone caller, who waits for it: a quarter quicker without the array.
+-- The same for one instance, for a caller that waits: 25 per cent faster than with arrays.
 insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
 select fresh.id, fresh.job_id, fresh.tenant_id, fresh.lane, fresh.id % $3, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()),
     -fresh.id, fresh.payload
@@ -182,8 +186,8 @@ returning id, lane, due;
 
 -- name: enqueue_many
 -- moves: -> INIT
--- The same for many at one time ($4, null: now): their ids in the order of the payloads, as one row; none without the job.
--- A connection's ids only grow, so that their order is that of the payloads.
+-- The same for many instances with one time ($4, null: now). Returns one row with their ids in the order of the payloads, and no
+-- row if the job does not exist. The ids of a connection only grow, so id order is the order of the payloads.
 with job as materialized (
     select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
     where tenant_id = $2 and name = $1 and deleted_at is null for key share
@@ -204,6 +208,6 @@ select array_agg(id order by id) as ids, lane, min(due) as due from made group b
 select job_id from horai.instance_live where id = $1;
 
 -- name: accept_version
--- A cancel has a version too: what it ends bears it, so that a put which is older than the cancel stays ignored.
+-- A cancel has a version too. The cancelled instance keeps it, so that a put older than the cancel is ignored.
 update horai.instance_live live set version = wish.version
 from unnest($1::bigint[], $2::bigint[]) as wish(id, version) where live.id = wish.id and wish.version is not null;

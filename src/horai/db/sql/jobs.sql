@@ -1,5 +1,5 @@
--- Definitions. Whoever adds instances to a job holds its row FOR KEY SHARE; whoever pauses or deletes it, FOR UPDATE.
--- A job's priority is its lane's: its own, or that of its queue.
+-- Job definitions. A transaction that adds instances to a job locks its row FOR KEY SHARE; one that pauses or deletes the job
+-- locks it FOR UPDATE. A job has the priority of its lane: its own priority, or that of its queue.
 
 -- name: insert_job
 insert into horai.job (tenant_id, name, status, schedule_id, lane_id, definition, payload, tags, active_from,
@@ -25,7 +25,7 @@ update horai.job set ticks_for = $2 where id = $1;
 select *, horai.priority_of(lane_id) as priority from horai.job where ticks_for = $1 and deleted_at is null;
 
 -- name: names_declared_by
--- The jobs ($3: the workflows) that an application's code has declared, at its last start or an earlier one.
+-- Returns the jobs (with $3, the workflows) that the code of an application declared at its last start or an earlier one.
 select name from horai.job
 where tenant_id = $1 and deleted_at is null and definition ->> 'declaredBy' = $2::text
     and $3::boolean = exists (select from horai.workflow where workflow.job_id = job.id) order by name;
@@ -34,21 +34,21 @@ where tenant_id = $1 and deleted_at is null and definition ->> 'declaredBy' = $2
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for update;
 
 -- name: share_job
--- Held while instances are added: they land in the lane this row names, or a pause that follows will move them.
+-- Locked while instances are added: they go to the lane in this row, or a later pause moves them.
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for key share;
 
 -- name: held_job
--- For who holds the row, or knows of it from its instances: deleted ones too.
+-- For a caller that has locked the row or knows the id from an instance. Also returns deleted jobs.
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1;
 
 -- name: lock_jobs
--- The tenant's jobs of these that are not in the state $3, with the ticks of refresh jobs, held in the order of their ids.
+-- Locks those of the tenant's jobs $2 that do not have the status $3, and the tick jobs of refresh jobs, in id order.
 select *, horai.priority_of(lane_id) as priority from horai.job
 where tenant_id = $1 and (id = any ($2::bigint[]) or ticks_for = any ($2::bigint[])) and status <> $3::smallint and deleted_at is null
 order by id for update;
 
 -- name: update_job
--- The caller holds the row, so no instance is added meanwhile: a job without waiting instances has none to move.
+-- The caller has locked the row, so no instance is added meanwhile: a job without waiting instances has none to move.
 update horai.job
 set status = $2::smallint, schedule_id = $3, lane_id = $4, definition = $5, payload = $6, tags = $7, active_from = $8,
     overlap = $9::smallint, jitter_ms = $10, start_at = $11, end_at = $12, after_finish = $13, missed_from = $14, note = $15,
@@ -68,20 +68,21 @@ select id, version, deleted_at is not null as is_deleted, case when status = 0 t
 where relane and id > $1 and ($3::bigint[] is null or id = any ($3)) order by id limit $2;
 
 -- name: share_version
--- Held while a batch of the job's rows moves: a job changed before wants them elsewhere, and one changed after moves them again.
+-- Locked while a batch of the job's rows moves. If the job was changed before, its rows belong to another lane; if it is
+-- changed later, that change moves them again.
 select id from horai.job where id = $1 and version = $2 for key share;
 
 -- name: ask_relane
--- Instances were met in a lane that is not their job's any more: whoever tidies moves them.
+-- Marks jobs with instances in a lane that is no longer the job's; the janitor moves them.
 update horai.job set relane = true where id = any ($1::bigint[]) and not relane;
 
 -- name: mark_relaned
--- Only for the version whose rows were moved: a change meanwhile asks for another round.
+-- Clears the mark only for the version whose rows were moved: a change meanwhile needs another round.
 update horai.job set relane = false where id = $1 and version = $2;
 
 -- name: list_jobs
--- What Horai made for itself is shown with what it is for: ticks, and the jobs of workflows and reconcilers.
--- $11 the largest payload that is listed.
+-- Excludes the jobs that Horai creates for itself: tick jobs, and the jobs of workflows and reconcilers. Each is shown with the
+-- object that it belongs to. $11: the largest payload to return, in bytes.
 select id, tenant_id, name, status, schedule_id, lane_id, active_from, version, definition, tags, note, paused_at, missed_from, created_at,
     updated_at, ticks_for, horai.priority_of(lane_id) as priority, octet_length(payload::text) as payload_size,
     case when octet_length(payload::text) <= $11 then payload end as payload
@@ -95,9 +96,9 @@ where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2
 order by id limit $3;
 
 -- name: jobs_to_run
--- What a dispatcher needs to know of the jobs whose instances it has claimed, deleted ones included; $2 the versions it
--- knows (0: none), which need not be read again. $3 those of the jobs that it knows to be in a workflow: a job enters and
--- leaves one without a change of its own.
+-- Returns the data that a dispatcher needs to run instances of these jobs, including deleted jobs. $2: the versions that it
+-- already knows (0: none), which are not returned again. $3: the jobs that it knows to be in a workflow; a job can enter and
+-- leave a workflow without a new version.
 select job.id, job.version, job.name, job.status, job.deleted_at is not null as is_deleted, tenant.name as tenant,
     job.overlap <> 0 or job.after_finish is not null as is_gated, chained.is_chained,
     json_build_object('target', job.definition -> 'target', 'retry', job.definition -> 'retry',
@@ -109,7 +110,7 @@ join horai.tenant on tenant.id = job.tenant_id
 where job.version <> known.version or chained.is_chained <> (job.id = any ($3::bigint[]));
 
 -- name: lane_of
--- $3 null: the lane of jobs that state no priority and follow their queue's. A new lane joins its queue by itself.
+-- $3 null: the lane of jobs that set no priority and use that of their queue. A trigger adds a new lane to its queue.
 with known as (
     select id from horai.lane
     where tenant_id = $1 and queue = $2 and handler = $4 and inherits = ($3::smallint is null) and (inherits or priority = $3)
@@ -121,7 +122,7 @@ with known as (
 select id from known union all select id from made;
 
 -- name: lanes
--- Every lane with what its queue allows and its tenant's weight.
+-- Returns every lane with the limits of its queue and the weight of its tenant.
 select lane.id, lane.tenant_id, lane.queue, lane.priority, lane.handler, lane.queue_id, tenant.weight,
     queue.max_concurrency, queue.rate_count, queue.rate_per, queue.paused
 from horai.lane join horai.tenant on tenant.id = lane.tenant_id join horai.queue on queue.id = lane.queue_id
@@ -134,5 +135,5 @@ select id, name from horai.tenant where name = $1;
 insert into horai.event (tenant_id, job_id, kind, data) values ($1, $2, $3, $4);
 
 -- name: insert_events
--- The same event of several jobs.
+-- Inserts the same event for several jobs.
 insert into horai.event (tenant_id, job_id, kind, data) select $1, job_id, $3, $4 from unnest($2::bigint[]) as job_id;

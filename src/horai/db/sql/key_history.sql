@@ -1,8 +1,8 @@
--- What happened to a key, over all of its instances.
+-- The history of a key over all of its instances.
 
 -- name: chain_of_key
--- A page in the order of time, from behind ($3, $4, $5): how each instance came to be, what its events tell, its success, and
--- the events of sources that were ignored for its sake. One snapshot: a row that moves to history is seen in one of the two.
+-- Returns a page in time order, after ($3, $4, $5): the creation of each instance, its events, its success, and the source
+-- events that were ignored because of it. One snapshot: a row that moves to history is seen in exactly one of the two tables.
 with chain as materialized (
     select id, created_at, born_for, supersedes, replay_of, events, 0::smallint as state, null::timestamptz as finished_at, attempt
     from horai.instance_live where job_id = $1 and key = $2

@@ -1,7 +1,7 @@
--- How the last hours went, minute by minute; and how many instances there are in each state.
+-- Statistics of the last hours by minute, and the number of instances in each state.
 
 -- name: write_minute
--- As a whole, again and again while the minute lasts: written twice it is the same.
+-- Written as a whole, several times while the minute lasts; writing it twice changes nothing.
 insert into horai.minute (at, node, started, succeeded, failed, dead, delays) values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (at, node) do update set started = excluded.started, succeeded = excluded.succeeded, failed = excluded.failed,
     dead = excluded.dead, delays = excluded.delays;
@@ -14,8 +14,8 @@ with forgotten as (delete from horai.gauge where at < clock_timestamp() - $1::in
 delete from horai.minute where at < clock_timestamp() - $1::interval;
 
 -- name: take_gauges
--- Once in the minute $1, by whoever comes first: for the others a subselect of nothing is not even begun. Each count goes by
--- its index, up to $2 entries: ordered as they are, so that no plan reads a table from its beginning.
+-- The first process in the minute $1 writes the gauges; for the others, PostgreSQL does not run the subselects. Each count reads
+-- at most $2 entries of its index: the order by is that of the index, so that no plan reads a table from its start.
 insert into horai.gauge (at, retrying, dead_letters, parked_events)
 select $1, (
     select count(*) from (
@@ -35,12 +35,12 @@ on conflict (at) do nothing;
 select at, retrying, dead_letters, parked_events from horai.gauge where at >= $1 order by at limit 100000;
 
 -- name: count_states
--- Of at most $2 live instances: all of them, or as good as nothing.
+-- Counts at most $2 live instances. If there are more, the result is not meaningful.
 select state, count(*) as instances, count(*) filter (where state = 0 and due <= statement_timestamp()) as overdue
 from (select state, due from horai.instance_live where tenant_id = $1 limit $2) few group by state;
 
 -- name: sample_states
--- Of $2 per cent of the table's pages.
+-- Counts a sample of $2 per cent of the table's pages.
 select state, count(*) as instances, count(*) filter (where state = 0 and due <= statement_timestamp()) as overdue
 from horai.instance_live tablesample system ($2::real) where tenant_id = $1 group by state;
 

@@ -1,8 +1,8 @@
--- Nodes are incarnations with a lease.
+-- Nodes. Each row is one incarnation of a node, with a lease.
 
 -- name: register_node
--- Nodes that listen beat at once, and give the new node its share. `latest` is the latest time that any node wrote: a clock
--- that is behind it was set back.
+-- The notification makes the other nodes renew at once, and give the new node its share of shards. `latest` is the latest time
+-- that any node wrote: a clock that is behind it was set back.
 insert into horai.node (name, host, pid, version, lease_until, roles)
 values ($1, $2, $3, $4, clock_timestamp() + $5::interval, $6)
 returning incarnation, pg_notify('horai_wake', 'n'), (
@@ -11,10 +11,11 @@ returning incarnation, pg_notify('horai_wake', 'n'), (
 ) as latest;
 
 -- name: renew_node
--- One beat: the node's lease and those of all its shards, and what it has to know of the others. Zero rows: fenced or
--- stopped, never to be renewed. Shards come back as they were before; `is_kept` are those that this renewed, which a shard
--- that another node takes at this moment is not. The notification probes the listening connections of all nodes. The mark and the
--- snapshot tell whether live rows may be new (core/news.py); they come with the beat because an idle node then asks nothing more.
+-- Renews the lease of the node and of all its shards, and returns the state of the other nodes. No row: the node is fenced or
+-- stopped and can never be renewed. Shards are returned as they were before the renewal; `is_kept` marks those that it renewed.
+-- A shard that another node takes at the same moment is not marked. The notification probes the listening connections of all
+-- nodes. The mark and the snapshot show whether live rows may be new (core/change_marks.py); they are part of the renewal so
+-- that an idle node needs no other query.
 with me as (
     update horai.node set lease_until = clock_timestamp() + $2::interval, vitals = $3::json, draining = $4
     where incarnation = $1 and fenced_at is null and stopped_at is null
@@ -47,7 +48,7 @@ select clock.now, (
 from me, probed, clock;
 
 -- name: stop_node
--- FOR UPDATE waits for a claim under way (it holds the row FOR KEY SHARE): what it claims is there for the rescue to find.
+-- FOR UPDATE waits for a claim in progress (which locks the row FOR KEY SHARE), so that the rescue finds the rows it claims.
 with me as materialized (
     select incarnation from horai.node where incarnation = $1 and stopped_at is null for update
 ), stopped as (
@@ -58,9 +59,10 @@ with me as materialized (
 select pg_notify('horai_wake', 'n') from me;
 
 -- name: fence_expired_nodes
--- FOR UPDATE waits for claims under way (they hold the row FOR KEY SHARE); after it they claim nothing. Whoever listens
--- beats at once: the one who has to rescue it may not be the one who fenced it. A claim whose long answer nobody reads never
--- ends, and neither does its lock: once it is older than $2, its session is ended, and a later look fences the node.
+-- FOR UPDATE skips a node with a claim in progress (which locks the row FOR KEY SHARE); after the fence, the node claims nothing.
+-- The notification makes all nodes renew at once: the node that rescues may not be the node that fenced. If the client does not
+-- read the long answer of a claim, the claim and its lock never end: this statement ends a session that has waited for its
+-- client for more than $2, and a later call fences the node.
 with silent as materialized (
     select incarnation from horai.node
     where incarnation <> $1 and rescued_at is null and fenced_at is null and stopped_at is null
@@ -88,7 +90,7 @@ select incarnation, name, host, pid, version, started_at, lease_until, roles, dr
 where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp() order by incarnation;
 
 -- name: lost_nodes
--- Nodes that missed their lease since $1, the last $2 of them. Of all that ever were, the newest thousand are looked at.
+-- Returns the last $2 nodes that missed their lease since $1. Reads only the newest 1,000 nodes.
 select incarnation, name, host, pid, roles, started_at, lease_until, fenced_at, rescued_at from (
     select * from horai.node order by incarnation desc limit 1000
 ) last
@@ -96,7 +98,7 @@ where coalesce(fenced_at, case when stopped_at is null and lease_until < clock_t
 order by incarnation desc limit $2;
 
 -- name: vitals_of_nodes
--- What the others said of themselves with their last renewal.
+-- Returns the health that the other live nodes reported with their last renewal.
 select incarnation, name, vitals from horai.node
 where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp()
     and vitals is not null and incarnation <> $1
@@ -106,14 +108,15 @@ order by incarnation;
 select clock_timestamp() as now;
 
 -- name: lock_partitions
--- One at a time: nodes that start together would make the same table. A queue of this number there is not.
+-- One node at a time: nodes that start together would create the same table. No queue has the id 0, so the advisory lock is not
+-- that of a queue.
 select pg_advisory_xact_lock(1215263329, 0);
 
 -- name: make_partitions
 select horai.make_partitions((clock_timestamp() at time zone 'UTC')::date, $1) as made;
 
 -- name: strays
--- Rows in a default partition mean that nobody made partitions in time.
+-- Rows in a default partition mean that the partition of their day was not created in time.
 select (select count(*) from (select from horai.instance_history_default limit 1000) h)
     + (select count(*) from (select from horai.event_default limit 1000) e)
     + (select count(*) from (select from horai.attempt_default limit 1000) a)

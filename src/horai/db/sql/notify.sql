@@ -1,5 +1,6 @@
--- Wakes between processes, on one channel. core/wakes.py writes and reads what they say.
+-- Wakes between processes, on one channel. core/wakes.py encodes and decodes the payloads.
 
 -- name: notify
--- Its transaction has nothing else to write: the lock that a notifying commit takes is held for no disk.
+-- Run it in a transaction that writes nothing else: a commit with a notification takes a global lock, which then is not held
+-- during a disk write.
 select pg_notify('horai_wake', $1);

@@ -1,5 +1,5 @@
--- The gate of a job whose runs depend on one another: its row, held alone while its slots are decided on. Nobody waits for
--- it here; whoever adds instances to the job is not held up.
+-- The overlap gate of a job whose runs depend on one another is the job's row, locked while its slots are decided. Statements
+-- here never wait for that lock, and it does not block transactions that add instances to the job.
 
 -- name: lock_gates
 select id, status, lane_id, overlap, active_from, case when after_finish is not null then definition end as definition from horai.job
@@ -7,17 +7,17 @@ where id = any ($1::bigint[]) and deleted_at is null and (overlap <> 0 or after_
 order by id for no key update skip locked;
 
 -- name: with_gates
--- Those of the jobs that have a gate, held by somebody or not.
+-- Returns those of the jobs that have a gate, locked or not.
 select id from horai.job where id = any ($1::bigint[]) and deleted_at is null and (overlap <> 0 or after_finish is not null);
 
 -- name: rows_at_gates
--- Everything without a key that their jobs have under way. What a backfill has made is no slot of now: no gate knows of it.
+-- Returns the live instances without a key of these jobs. Instances of a backfill do not belong to the present: a gate ignores them.
 select id, job_id, fire_time, lane = 0 and state <> 1 as is_held, slot >= 0 as is_slot, attempt > 0 as is_begun
 from horai.instance_live live where job_id = any ($1::bigint[]) and key is null
     and not exists (select from horai.backfill_instance own where own.instance_id = live.id);
 
 -- name: let_go
--- Held slots go where their jobs' instances belong, due now or later.
+-- Moves held slots to the lane of their job, due now or later.
 update horai.instance_live live
 set lane = open.lane, due = greatest(live.due, clock_timestamp()), updated_at = clock_timestamp()
 from unnest($1::bigint[], $2::integer[]) as open(id, lane)
@@ -25,7 +25,7 @@ where live.id = open.id and live.lane = 0 and live.state in (0, 3)
 returning live.id, live.lane, live.due;
 
 -- name: last_ends
--- When the last slot of each job ended.
+-- Returns the time when the last slot of each job ended.
 select job.id, last.finished_at from unnest($1::bigint[]) as job(id)
 cross join lateral (
     select finished_at from horai.instance_history
@@ -36,8 +36,8 @@ cross join lateral (
 select exists (select from horai.job where (overlap <> 0 or after_finish is not null) and deleted_at is null);
 
 -- name: stuck_gates
--- Jobs of these shards with something to decide that nobody has: a held slot with nothing before it, or no slot at all
--- where one must follow the end of the last. $1, $2: a page by id.
+-- Returns jobs of these shards with a pending decision: a held slot, or no slot at all where one must follow the end of the
+-- last run. $1, $2: a page by id.
 select id from horai.job
 where id > $1 and (overlap <> 0 or after_finish is not null) and deleted_at is null and status = 0
     and id % $4::bigint = any ($3::bigint[])

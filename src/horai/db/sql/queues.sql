@@ -1,5 +1,6 @@
--- Queues and their slots. Whoever changes a queue holds its row FOR UPDATE and shuts its door (horai.open_lanes); slots are
--- then locked in the order of their numbers. Only claims take slots, and claims wait for nothing here.
+-- Queues and their permits (rows of queue_slot). A transaction that changes a queue locks its row FOR UPDATE and takes its
+-- advisory lock (shut_queue, see horai.open_lanes), then locks the permits in number order. Only claims take permits, and claims
+-- never wait here.
 
 -- name: make_queue
 insert into horai.queue (tenant_id, name)
@@ -20,8 +21,8 @@ select queue.*, case when queue.max_concurrency is not null then (
 from horai.queue where tenant_id = $1 and id > $2 order by id limit $3;
 
 -- name: loads_of_queues
--- What the queues $1 have that is due: how much of it waits and how much runs, among the first $3 rows of each. What waits for
--- its run takes no slot and is not counted.
+-- Counts the waiting and the running instances among the first $3 due rows of each of the queues $1. An instance that waits for
+-- its workflow run takes no permit and is not counted.
 select queue.id, count(*) filter (where due.state <> 1) as waiting, count(*) filter (where due.state = 1 and due.node <> 0) as running
 from unnest($1::integer[]) as queue(id)
 cross join lateral (
@@ -35,9 +36,9 @@ group by queue.id;
 select horai.shut_queue($1);
 
 -- name: adopt_running
--- A queue gets its first limit: what its lanes have RUNNING was claimed without slots and sits down now, retired until
--- arrange_slots has counted. Behind the shut door, so that no claim is missed; locked, so that whoever settles one of them
--- either has done so or will find its slot.
+-- A queue gets its first limit: RUNNING rows of its lanes were claimed without permits and get one now, marked as retired until
+-- arrange_slots counts them. The caller holds the advisory lock of the queue, so that no claim is missed. The rows are locked,
+-- so that a transaction that settles one of them either has committed or will find its permit.
 with running as materialized (
     select live.id, live.fence, live.node, live.claimed_at
     from horai.lane cross join generate_series(0, $2::integer - 1) as shard(n)
@@ -55,8 +56,8 @@ from running;
 select count(*) from (select from horai.queue_slot where queue_id = $1 order by n for update) locked;
 
 -- name: arrange_slots
--- $2 the limit (null: none), $3 the queue's new version. All slots are locked. Of those that are kept the taken ones come
--- first; beyond the limit a free one is deleted and a taken one retired; then free ones are made up to the limit.
+-- $2 the limit (null: none), $3 the queue's new version. All permits are locked. Taken permits are kept first; above the limit,
+-- a free permit is deleted and a taken one is retired; then free permits are added up to the limit.
 with ranked as (
     select n, instance_id is null as is_free, row_number() over (order by instance_id is null, n) > coalesce($2::integer, 0) as is_beyond
     from horai.queue_slot where queue_id = $1
@@ -75,7 +76,7 @@ where not exists (select from ranked where ranked.n = fresh.n)
 order by fresh.n limit greatest(0, coalesce($2::integer, 0) - (select slots from room));
 
 -- name: write_queue
--- Last in its transaction: whoever took a slot before did so before updated_at. Another rate begins with one token.
+-- Run it last in its transaction: every permit taken earlier then has a time before updated_at. A new rate starts with one token.
 update horai.queue
 set priority = $2, max_concurrency = $3, rate_count = $4::integer, rate_per = $5::interval, paused = $6,
     tokens = case when (rate_count, rate_per) is distinct from ($4::integer, $5::interval) then 1 else tokens end,
@@ -86,15 +87,15 @@ returning queue.*, case when max_concurrency is not null then (
     select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running;
 
 -- name: relane_queue
--- The lanes of jobs without a priority of their own follow the queue's; the rows stay where they are.
+-- Lanes of jobs that set no priority take the priority of the queue; the instances stay in their lanes.
 update horai.lane set priority = $2 where queue_id = $1 and inherits and priority <> $2;
 
 -- name: claim_limited
 -- moves: INIT | FAIL -> RUNNING
 -- $1 incarnation, $2 claim id, $3 queue, $4 shards, $5 lanes, $6 and $7 each lane's cursor (due, id), $8 rows at most.
--- Never more rows than free slots, the longest due first; the node is guarded as in claim_due. While retired slots are taken,
--- as many free ones are held and left free: all that runs stays within the limit, whatever claims beside this one. A slot of
--- another version than the one read here is not taken: the queue was changed meanwhile.
+-- Claims at most as many rows as there are free permits, longest due first; checks the node as claim_due does. While N retired
+-- permits are taken, N free permits are locked and left free, so that the running instances stay within the limit under
+-- concurrent claims. A permit with another version than the one read here is not taken: the queue was changed meanwhile.
 with me as materialized (
     select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
 ), allowed as materialized (
@@ -142,8 +143,8 @@ with me as materialized (
 select * from claimed;
 
 -- name: free_slots
--- The calls of these claims have ended, whatever has become of their rows. `retired = false` says what is so: PostgreSQL holds
--- constraints against the version it read first, which may be older than the one that is locked.
+-- Frees the permits of claims whose calls have ended, independent of the state of their rows. `retired = false` repeats the
+-- current value: PostgreSQL checks constraints against the row version that it read first, which may be older than the locked one.
 with ended as (
     select slot.queue_id, slot.n, slot.retired from horai.queue_slot slot
     join unnest($1::bigint[], $2::bigint[]) as call(instance_id, fence) on slot.instance_id = call.instance_id and slot.fence = call.fence
@@ -158,7 +159,7 @@ with ended as (
 select distinct queue_id from ended;
 
 -- name: slots_adrift
--- Slots of nodes whose rescue is over: a limit that was set while it went on has found their last rows RUNNING.
+-- Returns the permits of nodes whose rescue is complete: a limit that was set during the rescue found their last rows RUNNING.
 select node, instance_id, fence from horai.queue_slot slot
 where slot.instance_id is not null and not exists (
     select from horai.node where node.incarnation = slot.node and node.rescued_at is null)
@@ -168,7 +169,7 @@ order by node, queue_id, n;
 select queue_id, instance_id, fence from horai.queue_slot where node = $1 order by queue_id, n;
 
 -- name: grant_tokens
--- The bucket by the database's clock: it fills at the rate up to what a tenth of a second brings, at least one token.
+-- The token bucket runs by the database clock. It fills at the rate, up to the tokens of a tenth of a second, at least one.
 with clock as materialized (
     select clock_timestamp() as now
 ), bucket as materialized (
@@ -187,5 +188,5 @@ from drawn where queue.id = drawn.id
 returning drawn.granted, queue.tokens, queue.rate_count, queue.rate_per;
 
 -- name: return_tokens
--- Granted and not used; what the bucket cannot hold is lost at the next grant.
+-- Returns granted tokens that were not used; tokens above the size of the bucket are lost at the next grant.
 update horai.queue set tokens = tokens + $2::integer where id = $1 and rate_count is not null;

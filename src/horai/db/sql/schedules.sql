@@ -1,16 +1,16 @@
--- Schedules and the making of their slots. The cursor is the guard: it moves in the transaction that makes the slot.
+-- Schedules and the creation of their slots. The cursor is the guard: it moves in the transaction that creates the slot.
 
 -- name: share_schedule
--- Held by whoever adds, changes or resumes a job of this schedule: the trigger's FOR UPDATE waits for it, and it for the trigger.
--- Not one that sleeps: two that share it and then both wake it would wait for each other.
+-- Locked by a transaction that adds, changes or resumes a job of this schedule. The trigger's FOR UPDATE and this lock exclude
+-- each other. Does not lock a sleeping schedule: two transactions that share it and then both wake it would deadlock.
 select id, fire_time, last_job from horai.schedule where identity = $1 and fire_time is not null for share;
 
 -- name: share_schedule_of
--- The same for the schedule that a job is about to leave.
+-- The same for the schedule that a job is going to leave.
 select id, fire_time, last_job from horai.schedule where id = $1 and fire_time is not null for share;
 
 -- name: wake_schedule
--- Makes the schedule, or wakes a sleeping one.
+-- Creates the schedule, or wakes a sleeping one.
 insert into horai.schedule as known (identity, spec, fire_time, passed, wall, tzdata) values ($1, $2, $3, $4, $5, $6)
 on conflict (identity) do update set fire_time = coalesce(known.fire_time, excluded.fire_time),
     passed = case when known.fire_time is null then excluded.passed else known.passed end,
@@ -19,11 +19,11 @@ on conflict (identity) do update set fire_time = coalesce(known.fire_time, exclu
 returning id, fire_time, last_job;
 
 -- name: coming_schedules
--- What the wheel is filled with: the fires until $1 of the schedules of these shards.
+-- Returns the schedules of these shards that fire until $1; they fill the timer wheel.
 select id, fire_time from horai.schedule where fire_time <= $1 and id % $4::bigint = any ($3::bigint[]) order by fire_time limit $2;
 
 -- name: lock_schedules
--- Whether a slot is due is the database's to say. A schedule that somebody else holds is left to the next look.
+-- The database decides whether a slot is due. Skips a schedule that another transaction has locked; the next call finds it.
 select id, spec, fire_time, last_job, fire_time <= clock_timestamp() as is_due, clock_timestamp() as now,
     passed, wall, tzdata is distinct from $2 as is_stale
 from horai.schedule
@@ -31,8 +31,8 @@ where id = any ($1::bigint[]) order by id for update skip locked;
 
 -- name: make_slots
 -- moves: -> INIT
--- One slot per schedule for the next $4 of its jobs that have not ended; a slot that exists is left alone. Slots of a job
--- that does not allow overlap are born in the parking lane: its gate lets them go.
+-- Creates one slot per schedule for the next $4 of its jobs that have not ended; does not change an existing slot. Slots of a
+-- job that does not allow overlap start in the parking lane, and its overlap gate releases them.
 with fire as (
     select * from unnest($1::bigint[], $2::timestamptz[], $3::bigint[]) as f(schedule_id, fire_time, last_job)
 ), chosen as materialized (
@@ -61,7 +61,7 @@ from chosen left join made on made.job_id = chosen.job_id
 group by chosen.schedule_id;
 
 -- name: advance_schedules
--- While a slot is being made its mark stays: it was computed by the rules under which the slot was begun.
+-- Between two chunks of a slot the mark does not change: it was computed with the zone rules in force when the slot was started.
 update horai.schedule schedule
 set fire_time = step.next_fire, last_job = step.next_job,
     passed = case when step.last_job > 0 and step.next_job > 0 then schedule.passed else step.passed end,

@@ -1,4 +1,4 @@
--- What a server says about itself. All functions are open to every role.
+-- The properties of a server. Every role may call all functions used here.
 
 -- name: describe_server
 -- `timeline` is hexadecimal and null on a standby, where pg_walfile_name is not available. `has_settings` is false behind
@@ -9,7 +9,7 @@ select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only
     current_setting('horai.dialled', true) is not null as has_settings;
 
 -- name: describe_reticent_server
--- The same for a service that keeps its identity from its users.
+-- The same for a managed service that hides its identity from its users.
 select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only')::boolean as is_read_only,
     null::text as system, null::text as timeline, current_setting('horai.dialled', true) is not null as has_settings;
 
@@ -20,5 +20,5 @@ show transaction_read_only;
 select pg_backend_pid();
 
 -- name: apply_settings
--- What startup parameters would have set. The last name is that of the mark, so that all or none are there.
+-- Sets what the startup parameters would have set. The last name is that of the mark, so that either all are set or none.
 select set_config(wanted.name, wanted.value, false) from unnest($1::text[], $2::text[]) as wanted (name, value);

@@ -1,8 +1,8 @@
--- Leases of shards. They are renewed with their node (nodes.sql): here they change hands.
+-- Leases of shards. renew_node (nodes.sql) renews them; the statements here take them and give them back.
 
 -- name: take_shards
--- Only by a node whose own lease holds, and only what is free or has run out. A take-over ends with the lease of the
--- node and has a new epoch.
+-- Takes only shards that are free or whose lease has expired, and only for a node whose own lease is valid. The new lease ends
+-- with that of the node and has a new epoch.
 with me as materialized (
     select incarnation, lease_until from horai.node
     where incarnation = $1 and fenced_at is null and stopped_at is null and lease_until > clock_timestamp()
@@ -18,7 +18,8 @@ from me, free where lease.duty = free.duty and lease.shard = free.shard
 returning lease.duty, lease.shard, lease.epoch;
 
 -- name: give_back_shards
--- Only what is still held under that epoch. Whoever listens beats at once, and takes what is meant for it.
+-- Frees only shards that the node still holds under that epoch. The notification makes the other nodes renew at once and take
+-- their share.
 with given as (
     update horai.shard_lease lease set node = null, lease_until = null
     from unnest($2::text[], $3::smallint[], $4::bigint[]) as back(duty, shard, epoch)
@@ -28,7 +29,7 @@ with given as (
 select pg_notify('horai_wake', 'n') from given limit 1;
 
 -- name: shard_leases
--- A lease that has run out is nobody's, whoever held it.
+-- A lease that has expired is shown without a node.
 select lease.duty, lease.shard, node.incarnation, node.name, lease.epoch,
     case when node.incarnation is not null then lease.lease_until end as lease_until
 from horai.shard_lease lease

@@ -1,33 +1,33 @@
 -- The secrets that sign a tenant's calls. One is in force until `retired_at`.
 
 -- name: list_signing_secrets
--- A tenant's secrets in force, the newest first.
+-- Returns a tenant's secrets in force, newest first.
 select id, secret, created_at, retired_at from horai.signing_secret
 where tenant_id = $1 and (retired_at is null or retired_at > clock_timestamp()) order by id desc;
 
 -- name: lock_signing_secrets
--- Held until commit: two rotations of a tenant follow each other. Inserts that refer to the tenant do not wait.
+-- Locked until commit: two rotations of a tenant run one after the other. Inserts that refer to the tenant do not wait.
 select from horai.tenant where id = $1 for no key update;
 
 -- name: forget_signing_secrets
--- Those that are not in force any more.
+-- Deletes the secrets that are no longer in force.
 delete from horai.signing_secret where tenant_id = $1 and retired_at <= clock_timestamp();
 
 -- name: retire_signing_secrets
--- After $2; one that ends earlier keeps its end.
+-- Retires all secrets after $2; a secret that ends earlier keeps its end.
 update horai.signing_secret set retired_at = least(retired_at, clock_timestamp() + $2::interval) where tenant_id = $1;
 
 -- name: insert_signing_secret
 insert into horai.signing_secret (tenant_id, secret) values ($1, horai.new_signing_secret());
 
 -- name: add_missing_secrets
--- For tenants without a secret that stays in force, also where their rows were deleted by hand.
+-- Adds a secret for each tenant without one that stays in force, also if the operator deleted the rows.
 insert into horai.signing_secret (tenant_id, secret)
 select tenant.id, horai.new_signing_secret() from horai.tenant
 where not exists (select from horai.signing_secret secret where secret.tenant_id = tenant.id and secret.retired_at is null);
 
 -- name: signing_secrets
--- Of every tenant.
+-- Returns the secrets in force of every tenant, newest first.
 select tenant.name as tenant, array_agg(secret.secret order by secret.id desc) as secrets
 from horai.signing_secret secret join horai.tenant on tenant.id = secret.tenant_id
 where secret.retired_at is null or secret.retired_at > clock_timestamp() group by tenant.name;

@@ -1,7 +1,7 @@
--- The invariants, asked of the whole store; `horai db verify` and every fault test do. Each statement answers with one row
--- per violation, at most $1 of them, and beside each the number of all; no row means that the invariant holds. They only
--- read, each in one snapshot, so that a row on its way from live to history is seen in exactly one of the two.
--- Retention drops the partitions of whole days: rows older than the oldest one kept are not held against what went with it.
+-- Checks of the invariants over the whole store, for `horai db verify` and every fault test. Each statement returns one row per
+-- violation, at most $1, each with the total number of violations; no row means that the invariant holds. They only read, each
+-- in one snapshot, so that a row that moves from live to history is seen in exactly one of the two tables.
+-- Retention drops partitions of whole days: rows older than the oldest remaining partition are not checked against dropped rows.
 
 -- name: verify_final_once
 select format('instance %s is in history %s times', id, copies) as example, count(*) over () as violations
@@ -15,7 +15,7 @@ from horai.instance_live live join horai.instance_history past on past.id = live
 order by past.id limit $1;
 
 -- name: verify_outcome_fence
--- Who failed or died has the attempt row of exactly the claim that said so; no attempt is ahead of its instance.
+-- A FAIL or DEAD instance has the attempt row of the claim that reported it; no attempt is ahead of its instance.
 with instance as (
     select id, state, attempt, fence, created_at from horai.instance_live
     union all
@@ -38,7 +38,7 @@ select example, count(*) over () as violations from (
 ) found order by id limit $1;
 
 -- name: verify_reschedule_kept
--- A moved instance stands where its last event says: retries move execute_time, only a put moves fire_time.
+-- A rescheduled instance has the time of its last event: retries change execute_time, only a put changes fire_time.
 with moved as (
     select distinct on (instance_id) instance_id, (data ->> 'executeTime')::timestamptz as wished
     from horai.event where kind = 'INSTANCE_RESCHEDULED' order by instance_id, seq desc
@@ -53,7 +53,7 @@ where i.fire_time <> moved.wished
 order by i.id limit $1;
 
 -- name: verify_successor_made
--- What was superseded has one successor, born for the time that was wished.
+-- A superseded instance has exactly one successor, created for the time that the put asked for.
 with successor as (
     select id, supersedes, born_for from horai.instance_live where supersedes is not null
     union all
@@ -82,9 +82,9 @@ from (
 order by job_id, key limit $1;
 
 -- name: verify_stuck_running
--- RUNNING for a node that will never settle it and that nobody will rescue any more, or that nobody has rescued within $2.
+-- RUNNING on a node that will never settle it and will not be rescued again, or that was not rescued within $2.
 select format('instance %s runs on incarnation %s, which %s', live.id, live.node,
-        case when node.incarnation is null then 'nobody knows' when node.rescued_at is not null then 'has been rescued'
+        case when node.incarnation is null then 'does not exist' when node.rescued_at is not null then 'has been rescued'
         else 'is dead and waits for its rescue' end) as example,
     count(*) over () as violations
 from horai.instance_live live left join horai.node on node.incarnation = live.node
@@ -96,8 +96,9 @@ where live.state = 1 and live.node <> 0 and (
 order by live.id limit $1;
 
 -- name: verify_overdue
--- Due for longer than $2 though a node has been there for all that time. Only HTTP lanes: a worker's may wait for its worker.
--- Nor what its queue holds back: by a pause, by slots that are all taken or were so lately, by a rate without tokens.
+-- Due for longer than $2 although a node has been live for all that time. Only HTTP lanes: the others may wait for a worker.
+-- Excludes instances that their queue holds back: by a pause, by permits that are all taken or were taken within $2, or by a
+-- rate without tokens.
 select format('instance %s is %s and due since %s', live.id, horai.state_name(live.state), live.due) as example, count(*) over () as violations
 from horai.instance_live live join horai.lane on lane.id = live.lane and lane.handler = '' join horai.queue on queue.id = lane.queue_id
 where live.state in (0, 3) and live.due < clock_timestamp() - $2::interval and exists (
@@ -125,8 +126,8 @@ from (
 order by job_id, fire_time limit $1;
 
 -- name: verify_slots_dense
--- Fixed rates only, whose steps SQL can count: between two slots of a job's present schedule none is missing, unless a
--- skip accounts for it or it is still to be made. What a cron expression or a calendar ought to have left, only the core can say.
+-- Only fixed rates, whose steps SQL can count: between two slots of a job's present schedule no slot is missing, unless it is
+-- recorded as skipped or a catch-up still has to create it. Only the core can compute the slots of cron expressions and calendars.
 with slot as (
     select job_id, fire_time from horai.instance_live where slot = 0
     union all
@@ -153,8 +154,8 @@ where upper - lower > step
 order by job_id, lower limit $1;
 
 -- name: verify_attempts_rise
--- A claim adds one to attempt and fence alike, a failure one to retry_count, a loss one to lost, and every failure and loss
--- has its attempt row. The fence of a key goes on from an earlier instance of it.
+-- A claim adds one to attempt and to fence, a failure adds one to retry_count, a loss adds one to lost, and every failure and
+-- loss has its attempt row. The fence of a key continues from an earlier instance of it.
 with instance as (
     select id, job_id, key, attempt, retry_count, fence, supersedes, created_at from horai.instance_live
     union all
@@ -200,7 +201,8 @@ where (state = 1) <> (node is not null) or (state = 1) <> (claim is not null) or
 order by id limit $1;
 
 -- name: verify_change_told
--- What died or was cancelled has its event as its last one, a late attempt has one too. A success is told by its history row.
+-- The last event of a DEAD or CANCELLED instance records that state, and a late attempt has an event too. A success has no
+-- event: its history row records it.
 with kept as (
     select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
     from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.event'::regclass and part.relname ~ '_[0-9]{8}$'
@@ -252,7 +254,7 @@ where i.created_at >= kept.since and (
 order by i.id limit $1;
 
 -- name: verify_never_early
--- Comparable because nothing moves execute_time while an instance runs; a retry's new time is that of its next claim.
+-- The times are comparable because nothing changes execute_time while an instance runs; a retry sets the time of the next claim.
 select example, count(*) over () as violations from (
     select id, format('instance %s was claimed at %s, before %s', id, claimed_at, greatest(execute_time, due)) as example
     from horai.instance_live where claimed_at < greatest(execute_time, due)
@@ -268,7 +270,7 @@ select example, count(*) over () as violations from (
 ) found order by id limit $1;
 
 -- name: verify_parents_done
--- A node of a run that may run, or does, has parents that all succeeded: noted in the transaction that let it go.
+-- If a workflow node may run or runs, all of its parents succeeded; the transaction that released it recorded that.
 select format('instance %s is %s as the node %s of run %s, and its parent %s is not done', live.id, horai.state_name(live.state),
     node.name, node.run_id, parent.name) as example, count(*) over () as violations
 from horai.workflow_node node
@@ -278,8 +280,8 @@ where node.is_current and parent.ended is distinct from 2
 order by live.id limit $1;
 
 -- name: verify_queue_limit
--- A limited queue has as many slots as its limit says, beside the retired ones. More may be taken than that since the limit
--- was lowered, but then none of them after it.
+-- A limited queue has as many permits as its limit, not counting retired ones. More may be taken if the limit was lowered, but
+-- none of them was taken after that change.
 select format('queue %s has a limit of %s, %s slots and %s taken, the last at %s; it was set at %s',
     name, coalesce(max_concurrency::text, 'none'), slots, taken, last_taken, updated_at) as example, count(*) over () as violations
 from (
@@ -292,7 +294,7 @@ where slots <> coalesce(max_concurrency, 0) or taken > max_concurrency and last_
 order by id limit $1;
 
 -- name: verify_running_has_slot
--- Bounded, since a call that has ended may have left its slot and not yet its row.
+-- Has a time bound, because a call that has ended may have freed its permit while its row is not settled yet.
 select format('instance %s runs in the limited queue %s without a slot', live.id, queue.name) as example, count(*) over () as violations
 from horai.instance_live live join horai.lane on lane.id = live.lane join horai.queue on queue.id = lane.queue_id
 where live.state = 1 and live.node <> 0 and queue.max_concurrency is not null and live.claimed_at < clock_timestamp() - $2::interval and not exists (
@@ -332,9 +334,9 @@ select example, count(*) over () as violations from (
 ) found order by id limit $1;
 
 -- name: verify_parked_for_a_reason
--- The parking lane holds what is BLOCKED and what its job holds back; a job whose rows are still to be moved is marked. A slot
--- that may not overlap waits there for what its job has under way, or for a decision that comes within a minute.
-select format('instance %s of job %s is %s in the parking lane, and nobody will move it', live.id, live.job_id, horai.state_name(live.state)) as example,
+-- The parking lane holds BLOCKED instances and those of paused jobs; a job with rows that still have to move is marked. A slot
+-- that may not overlap waits there for other instances of its job, or for a decision of the overlap gate within a minute.
+select format('instance %s of job %s is %s in the parking lane, and nothing will move it', live.id, live.job_id, horai.state_name(live.state)) as example,
     count(*) over () as violations
 from horai.instance_live live join horai.job on job.id = live.job_id
 where live.lane = 0 and live.state <> 6 and not job.relane and (job.status = 0 or job.deleted_at is not null)
@@ -343,7 +345,7 @@ where live.lane = 0 and live.state <> 6 and not job.relane and (job.status = 0 o
 order by live.id limit $1;
 
 -- name: verify_lane_known
-select format('instance %s waits in lane %s, which there is not', live.id, live.lane) as example, count(*) over () as violations
+select format('instance %s waits in lane %s, which does not exist', live.id, live.lane) as example, count(*) over () as violations
 from horai.instance_live live
 where live.lane <> 0 and not exists (select from horai.lane where lane.id = live.lane)
 order by live.id limit $1;

@@ -1,1 +1,1 @@
-"""Claim due instances, admit them, and run their attempts."""
+"""The dispatch path: it claims due instances, admits them, and runs their attempts."""

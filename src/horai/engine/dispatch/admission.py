@@ -1,7 +1,7 @@
-"""Hands claimed rows to the executors, or sets aside those that may not run.
+"""Admission: it starts claimed rows, or sets aside those that may not run.
 
-Rows of paused jobs are parked, those of deleted jobs cancelled, those nobody here can run or read are given back.
-Whatever goes wrong between claim and call gives the row back.
+Rows of paused jobs are parked, those of deleted jobs are cancelled, and those that this process cannot run or read are
+given back. A row is also given back after any error between claim and call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ BROKEN_PAUSE = timedelta(seconds=60)
 
 
 class Admission:
-    """What stands between a claim and its calls."""
+    """The check between a claim and its calls."""
 
     def __init__(
         self, attempts: Attempts, settler: Settler, holdings: InFlight, jobs: JobCache, wakeups: Wakeups
@@ -35,7 +35,7 @@ class Admission:
         self._jobs = jobs
 
     async def start(self, connection: Dedicated, claimed: Sequence[ClaimedRow], now: datetime) -> None:
-        """Every row is started, set aside or given back."""
+        """Start, set aside or give back every claimed row."""
         if not claimed:
             return
         left = claimed
@@ -63,7 +63,7 @@ class Admission:
         )
 
     async def _refuse(self, connection: Dedicated, rows: Sequence[ClaimedRow], known: Mapping[int, Runnable]) -> None:
-        """Parks, cancels, or gives back for a while. A row that cannot be set aside here is given back as well."""
+        """Park, cancel or give back rows that may not run. Also give back a row that could not be set aside."""
         held = [row.held for row in rows]
         deleted = [h for h in held if h.job_id in known and known[h.job_id].is_deleted]
         paused = [h for h in held if h.job_id in known and known[h.job_id].is_held]
@@ -87,12 +87,12 @@ class Admission:
 
 
 def _errand(row: ClaimedRow, job: Runnable) -> ClaimedJob:
-    assert job.recipe is not None  # noqa: S101 — `_may_run` has asked
+    assert job.recipe is not None  # noqa: S101 — `_may_run` checked it
     return row, job, job.recipe
 
 
 def _is_elsewhere(job: Runnable | None, handlers: frozenset[str]) -> bool:
-    """Whether the job is run by a handler that is not here: its rows lie in a lane that is not theirs any more."""
+    """Return whether the job's handler does not run here: its rows lie in a lane that is no longer theirs."""
     return (
         job is not None
         and job.recipe is not None

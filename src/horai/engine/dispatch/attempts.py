@@ -1,7 +1,7 @@
-"""Attempts under way: each claimed row becomes a call, and whatever comes of it is handed to the settler.
+"""Attempts under way: each claimed row becomes a call, and its outcome goes to the settler.
 
-A runner takes one row after the other. As soon as a call makes it wait, the next row gets a runner of its own: calls run
-side by side, and a thousand that never wait cost one task. A runner lets the event loop go on every `STRETCH` seconds.
+A runner takes one row after another. As soon as a call makes it wait, the next row gets its own runner: calls run side
+by side, and a thousand calls that never wait cost one task. A runner yields to the event loop every `STRETCH` seconds.
 """
 
 import asyncio
@@ -46,18 +46,18 @@ log = structlog.get_logger(__name__)
 STOPPED = FailedRetryable("NODE_STOPPED", "The node stopped before the call had ended.")
 STOPPED_WAITING = FailedRetryable("NODE_STOPPED", "The node stopped while the outcome was awaited.")
 NOT_OURS = NotSent()
-"""Nothing is sent for a claim that is not this node's own any more: row and slot may be somebody else's.
+"""Nothing is sent for a claim that no longer belongs to this node: another node may hold row and permit.
 
-Nor when it holds a lease again: a node that was fenced has done so as another incarnation.
+This also applies when the node holds a lease again: a node that was fenced then has another incarnation.
 """
 UNREADABLE_PAUSE = timedelta(seconds=1)
 STRETCH = 0.003
-"""Seconds that calls which never wait may keep the event loop from reading answers and beginning other work."""
+"""Seconds for which calls that never wait may keep the event loop from reading answers and starting other work."""
 NOT_REPORTED = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
 
 
 class Executor(Protocol):
-    """Makes one attempt; never raises but for cancellation."""
+    """A way to make one attempt. It raises only when it is cancelled."""
 
     def run(self, call: Call) -> "Outcome | Awaitable[Outcome | Accepted]":
         """Return the outcome of an attempt that has ended already, or an awaitable of it, which is awaited at once."""
@@ -65,13 +65,13 @@ class Executor(Protocol):
 
 
 ClaimedJob = tuple[ClaimedRow, Runnable, Recipe]
-"""A claimed row that may be run, and how."""
+"""A claimed row that may be run, with its job and recipe."""
 
 
 class Attempts:
-    """The calls of this process. `executors` are by handler; the empty one is for HTTP.
+    """The calls of this process. `executors` are by handler; the empty handler is HTTP.
 
-    `alone` are by handler as well: they run what was lost `ALONE_AFTER` times, each call alone in a process.
+    `alone` are by handler as well: they run instances that were lost `ALONE_AFTER` times, each call alone in a process.
     """
 
     def __init__(
@@ -99,11 +99,11 @@ class Attempts:
 
     @property
     def handlers(self) -> frozenset[str]:
-        """What can be run here."""
+        """Return the handlers that this process can run."""
         return frozenset(self._executors)
 
     def start(self, errands: Sequence[ClaimedJob], now: datetime) -> None:
-        """Takes claimed rows over; each will be settled, whatever comes."""
+        """Take over claimed rows. Each of them will be settled or released."""
         delays = [(now - row.execute_time).total_seconds() for row, _, _ in errands]
         self._vitals.observe_delays(time.monotonic(), delays)
         retried = sum(1 for row, _, _ in errands if row.held.retry_count)
@@ -112,16 +112,15 @@ class Attempts:
         self._relieve()
 
     def _relieve(self) -> None:
-        """Start a runner for the rows that wait."""
+        """Start a runner for the waiting rows."""
         if self._waiting:
             runner = asyncio.create_task(self._run())
             self._runners.add(runner)
             runner.add_done_callback(self._runners.discard)
 
     async def _run(self) -> None:
-        done: list[
-            Settlement
-        ] = []  # calls that succeeded without a wait: submitted together, before anything else can run
+        # Calls that succeeded without waiting: submitted together, before any other task runs.
+        done: list[Settlement] = []
         pause_at = self._stretch()
         while self._waiting:
             errand = self._waiting.popleft()
@@ -140,12 +139,12 @@ class Attempts:
         self._settler.submit(*done)
 
     def _stretch(self) -> float:
-        """Return until when calls may begin one after the other: not beyond the lease, which is looked at here."""
+        """Check the lease. Return until when calls may begin one after another, which is not beyond the lease."""
         self._is_trusted = self._keeper.holds()
         return min(time.monotonic() + STRETCH, self._keeper.trusted_until)
 
     def _begin(self, errand: ClaimedJob) -> Outcome | Awaitable[Outcome | Accepted]:
-        """Begin an attempt: its outcome, if it has ended already."""
+        """Begin an attempt. Return its outcome if it has ended already, otherwise an awaitable."""
         row, job, recipe = errand
         held, handler = row[0], recipe.handler
         try:
@@ -155,12 +154,12 @@ class Attempts:
                 return self._run_large(errand)
             call = call_of(row, job, recipe, () if handler else self._secrets_of(job))
             return (self._executor(held, handler) if held.lost else self._executors[handler]).run(call)
-        except Exception as error:  # of this row alone: the rows behind it are not to blame
+        except Exception as error:  # only this row failed: the rows behind it go on
             log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
             return STOPPED
 
     async def _attend(self, errand: ClaimedJob, run: Outcome | Awaitable[Outcome | Accepted]) -> None:
-        """One attempt from its first wait to its settlement; every way out settles or releases."""
+        """Follow one attempt from its first wait to its settlement. Every way out settles or releases."""
         row, _, recipe = errand
         held, is_quiet = row.held, False
         outcome: Outcome | Accepted = STOPPED
@@ -174,7 +173,7 @@ class Attempts:
                 await self._reported(held, outcome.remaining)
                 is_quiet = True
                 outcome = NOT_REPORTED
-        except Exception as error:  # its outcome is with the settler; the rows behind it are not to blame
+        except Exception as error:  # the settler gets its outcome; the rows behind it go on
             log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
         finally:
             if isinstance(outcome, Accepted):
@@ -187,7 +186,7 @@ class Attempts:
             self._settler.submit(settlement)
 
     async def _run_large(self, errand: ClaimedJob) -> Outcome | Accepted:
-        """With a payload that did not come with its claim."""
+        """Run an attempt whose payload was too large to come with its claim."""
         row, job, recipe = errand
         try:
             payload = await self._payload_of(row.held)
@@ -197,7 +196,7 @@ class Attempts:
         return await outcome_of(self._executor(row.held, recipe.handler).run(call._replace(payload=payload)))
 
     def _executor(self, held: Claim, handler: str) -> Executor:
-        """Choose the process of its own for an instance that may have killed its nodes."""
+        """Return the executor. An instance that may have killed its nodes gets a process of its own."""
         if held.lost >= ALONE_AFTER and handler in self._alone:
             return self._alone[handler]
         return self._executors[handler]
@@ -214,15 +213,15 @@ class Attempts:
                 raise LookupError from error
 
     async def _reported(self, held: Claim, within: timedelta) -> None:
-        """Returns when the outcome has been reported, or its time is over. Reported unheard, the row tells.
+        """Wait until the outcome is reported or the time is over. If the wake of a report is lost, the row shows it.
 
-        A cancel does not end it: what the target has begun goes on, and so the call keeps its slot.
+        A cancel does not end the wait: the target continues the work it has begun, so the call keeps its permit.
         """
         reported = self._awaited.setdefault((held.id, held.fence), asyncio.Event())
         try:
             async with asyncio.timeout(within.total_seconds()):
                 await reported.wait()
-                while await self._is_awaited(held):  # anybody may notify: only the row is believed
+                while await self._is_awaited(held):  # every client may notify: trust only the row
                     reported.clear()
                     await reported.wait()
         except TimeoutError:
@@ -236,16 +235,16 @@ class Attempts:
                 return await claims.is_awaited(await self._line.get(), held)
             except Exception as error:
                 self._line.drop()
-                log.warning("an instance could not be looked at", instance=held.id, error=repr(error))
+                log.warning("an instance could not be read", instance=held.id, error=repr(error))
                 return True
 
     def outcome_reported(self, instance_id: int, fence: int) -> None:
-        """Nobody needs to wait for this outcome any more."""
+        """Stop waiting for this outcome: it was reported."""
         if (reported := self._awaited.get((instance_id, fence))) is not None:
             reported.set()
 
     async def break_off(self) -> None:
-        """Ends what still runs, with the outcome that the node stopped; what has not begun goes back."""
+        """Cancel running calls with the outcome that the node stopped, and release rows that have not begun."""
         while self._waiting:
             self._settler.submit(Settlement(self._waiting.popleft()[0].held, Release()))
         for runner in list(self._runners):
@@ -254,7 +253,7 @@ class Attempts:
 
 
 def _origin(errand: ClaimedJob, outcome: Outcome) -> Origin | None:
-    """Return what the log needs to name a failure; None for any other outcome."""
+    """Return the origin that the log needs to name a failure; None for any other outcome."""
     if not isinstance(outcome, FailedRetryable | FailedUnrecoverable):
         return None
     row, job, recipe = errand
@@ -262,7 +261,7 @@ def _origin(errand: ClaimedJob, outcome: Outcome) -> Origin | None:
 
 
 def call_of(row: ClaimedRow, job: Runnable, recipe: Recipe, secrets: tuple[str, ...]) -> Call:
-    """The attempt a claim stands for."""
+    """Return the call of a claimed row."""
     (id_, job_id, attempt, fence, node, *_), _lane, _due, slot, key, fire_time, execute_time, born_for, payload, _ = row
     new: Any = getattr(tuple, "__new__")  # noqa: B009 — as in `claimed_rows`: half the time of the constructor
     return new(

@@ -1,8 +1,8 @@
-"""Claims from the places that were picked, within what their queues allow.
+"""The claimer: it claims from the picked scans, within the limits of their queues.
 
-Places without limits are one statement. A queue with a rate is asked for tokens first; one with a limit gives each row a
-slot in the statement that claims it. The row is the judge: a queue that was limited or paused a moment ago lets
-nothing through that this process still thinks free.
+Scans without limits are claimed in one statement. A queue with a rate is asked for tokens first; a queue with a
+concurrency limit gives each row a permit in the statement that claims it. The queue's row decides: even if this process
+does not yet know a new limit or pause, the statement enforces it.
 """
 
 from collections import defaultdict
@@ -24,15 +24,15 @@ from horai.engine.settler import Settlement, Settler
 PAGE = 1_000
 
 ScanQuota = tuple[Scan, int]
-"""A place and how many rows it may give."""
+"""A scan and how many rows it may give."""
 
 
 @dataclass(slots=True)
 class ClaimResult:
-    """What a claim brought: the rows, and how many each place gave.
+    """The result of a claim: the rows, and how many each scan gave.
 
-    `wait_until`: places that their queue's rate holds back, and until when. `passed_over`: places that were not asked,
-    because their queue had tokens for a few others only.
+    `wait_until`: scans that their queue's rate holds back, and until when. `passed_over`: scans that were not read,
+    because their queue had tokens for only a few others.
     """
 
     rows: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
@@ -42,7 +42,7 @@ class ClaimResult:
 
 
 class Claimer:
-    """Numbers the claims of this node, and knows when an answer was lost."""
+    """The claims of this node, numbered, with a record of lost answers."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Claimer:
         self._vitals = vitals
         self.begun = 0
         self.answered = 0
-        """The number of the last claim whose answer is here: rows of a later one may be ours unknown to us."""
+        """The number of the last answered claim: rows of a later one may belong to this node without its knowledge."""
         self.is_answer_lost = False
 
     async def claim(self, connection: Dedicated, picks: Sequence[ScanQuota]) -> ClaimResult:
-        """Claims due rows of these places; they are in hand when it returns."""
+        """Claim due rows of these scans. The rows are in flight when it returns."""
         free: list[ScanQuota] = []
         bounded: dict[int, list[ScanQuota]] = defaultdict(list)
         for pick in picks:
@@ -100,11 +100,11 @@ class Claimer:
     async def _take(
         self, connection: Dedicated, picks: Sequence[ScanQuota], queue_id: int | None, harvest: ClaimResult
     ) -> int:
-        """One claiming statement: of a limited queue, or of places without limits; how many rows it brought."""
+        """Run one claiming statement, of a limited queue or of scans without limits. Return the number of rows."""
         self.begun += 1
         by = ClaimedBy(self._keeper.incarnation, self.begun, self._clock.now())
         positions = self._lanes.starts(place for place, _ in picks)
-        self.is_answer_lost = True  # until it is here: without it, rows may be ours unknown to us
+        self.is_answer_lost = True  # until it arrives: without it, rows may be ours without our knowledge
         if queue_id is None:
             rows = await claims.claim_due(connection, by, positions, [count for _, count in picks])
         else:
@@ -116,9 +116,10 @@ class Claimer:
         return len(rows)
 
     async def release_lost(self, connection: Dedicated) -> None:
-        """After an error and before the next claim: gives back what the table says is ours and we do not hold.
+        """Release rows that the table assigns to this node but that are not in flight here.
 
-        No claim is under way while this runs. What was in hand before the look may have been settled during it.
+        Call this after an error and before the next claim, while no claim is under way. A row that was in flight before
+        the read may have been settled during it.
         """
         after, known = 0, self._holdings.known()
         while page := await claims.running_of_node(connection, self._keeper.incarnation, after, PAGE):
@@ -131,6 +132,6 @@ class Claimer:
 
 
 def _within(picks: Sequence[ScanQuota], rows: int) -> list[ScanQuota]:
-    """`rows` rows in all, spread over the first so many places."""
+    """Return picks of `rows` rows in all, spread over the first `rows` scans at most."""
     each, more = divmod(rows, len(picks))
     return [(place, min(count, each + (n < more))) for n, (place, count) in enumerate(picks[:rows])]

@@ -1,7 +1,7 @@
-"""Claims what is due and hands it out: the stage that picks whose turn it is.
+"""The dispatcher: the stage that claims due instances and passes them to admission.
 
-Timers and wakes say which places have something due; turns say who of them is next; one statement claims; and what a
-place has next is asked for when it has run dry. Never more is claimed than there is room for.
+Timers and wakes tell which scans have due rows. The fair queue chooses among them, and one statement claims. When a
+scan has run dry, the dispatcher asks the database for its next due time. It never claims more than there is room for.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ IDLE = timedelta(seconds=60)
 PLACES_AT_ONCE = 256
 ASKED_AT_ONCE = 1_000
 ASK_EVERY = 0.02
-"""Seconds for which claims go on before places that have run dry are asked what they have next."""
+"""Seconds of claiming after which the dispatcher asks for the next due times of scans that have run dry."""
 CLAIMS_A_STEP = 50
 RELEARN = timedelta(seconds=1)
 SHORTEST_BARREN = timedelta(milliseconds=1)
@@ -44,7 +44,7 @@ LONGEST_BARREN = timedelta(milliseconds=500)
 
 @dataclass(frozen=True, slots=True)
 class DispatcherParts:
-    """What a dispatcher works with."""
+    """The dependencies of a dispatcher."""
 
     keeper: NodeLease
     attempts: Attempts
@@ -72,24 +72,27 @@ class Dispatcher:
         self._turns: FairQueue[Scan] = FairQueue(time.monotonic())
         self._barren: dict[Scan, int] = {}
         self._held_back: dict[str, dict[Scan, None]] = {}
-        """Places that have something due and whose handler has no room, by handler."""
+        """Scans that have due rows but whose handler has no room, by handler."""
         self._company = Contention()
         self._is_lanes_stale = True
         self._learnt_at: datetime | None = None
         self._stepping = asyncio.Lock()
         self.is_draining = False
         self.is_active = False
-        """Whether something was claimed since the last look at this; the sweeper's to take back."""
+        """True if something was claimed since the sweeper last reset this flag."""
 
     def wake(self, shard: int | None, lane: int, due: datetime, after: int = BEFORE_ALL) -> None:
-        """A row of this lane, with an id above `after`, is claimable from `due` on."""
+        """Note that a row of this lane, with an id above `after`, is claimable from `due` on."""
         is_new = not self._lanes.knows(lane)
         self._is_lanes_stale = self._is_lanes_stale or is_new
         if self._lanes.wake(shard, lane, due, after) or is_new:
             self.signal.set()
 
     def wake_queue(self, queue_id: int) -> None:
-        """A queue has other limits, or a free slot. What it allows is read again; the row decides until then."""
+        """Look at the scans of a queue again: its limits have changed, or a permit is free.
+
+        The dispatcher reads the new limits later; until then the claiming statement enforces them.
+        """
         self._is_lanes_stale = True
         for place in self._lanes.places_of_queue(queue_id):
             self._barren.pop(place, None)
@@ -97,24 +100,24 @@ class Dispatcher:
         self.signal.set()
 
     def rescan_all(self) -> None:
-        """Wakes were lost: every place is asked what it has next."""
+        """Ask for the next due time of every scan: wakes were lost."""
         self._is_lanes_stale = True
         self._lanes.ask(place for place in self._lanes.places() if not self.is_ready(place))
         self.signal.set()
 
     def learn(self, lanes: Iterable[jobs.Lane]) -> None:
-        """Takes note of the lanes as somebody has just read them."""
+        """Update the lanes with a list that was just read."""
         self._lanes.learn(lanes)
         self._learnt_at = self.bench.clock.now()
         if self._lanes.unknown:
             self.signal.set()
 
     def is_ready(self, place: Scan) -> bool:
-        """Whether this place is in line to be claimed from, or will be as soon as its handler has room."""
+        """Return whether the scan is queued for a claim, or will be as soon as its handler has room."""
         return place in self._turns or any(place in places for places in self._held_back.values())
 
     async def step(self, now: datetime) -> datetime:
-        """Claims all that is due, as far as there is room."""
+        """Claim all due rows, as far as there is room."""
         if self.is_draining or not self.bench.keeper.holds():
             return now + NOT_TRUSTED_PAUSE
         async with self._stepping:
@@ -135,7 +138,7 @@ class Dispatcher:
             return self._next_look()
 
     def _next_look(self) -> datetime:
-        """With no room the signal of `InFlight` comes first; otherwise the next timer."""
+        """Return the time of the next timer. Without room, `InFlight` signals first."""
         now = self.bench.clock.now()
         looks = [now + IDLE]
         if self.bench.holdings.room > 0:
@@ -148,7 +151,7 @@ class Dispatcher:
         return min(looks)
 
     async def _look_around(self, connection: Dedicated, now: datetime) -> None:
-        """Shards that came or went, claims whose answer was lost, lanes that are new or have other limits."""
+        """Apply changed shards, release claims whose answer was lost, and read lanes that are new or have changed."""
         for place in self._lanes.own(self.bench.keeper.shards(Duty.dispatch)):
             self._turns.discard(place)
             self._held_back.get(HTTP, {}).pop(place, None)
@@ -158,7 +161,7 @@ class Dispatcher:
             await self._relearn(connection)
 
     async def _relearn(self, connection: Dedicated) -> None:
-        self._is_lanes_stale = False  # before the look: what changes during it is looked at again
+        self._is_lanes_stale = False  # before reading: lanes that change meanwhile are read again
         try:
             self.learn(await jobs.lanes(connection))
         except BaseException:
@@ -166,9 +169,9 @@ class Dispatcher:
             raise
 
     async def _ask(self, connection: Dedicated) -> None:
-        """Sets the timers of places whose next due is not known."""
+        """Set the timers of scans whose next due time is not known."""
         while unknown := [*self._lanes.unknown][:ASKED_AT_ONCE]:
-            for place in unknown:  # before the question: what becomes unknown during it is asked again
+            for place in unknown:  # before the query: scans that become unknown meanwhile are asked again
                 del self._lanes.unknown[place]
             open_ones = [place for place in unknown if not self._lanes[place.lane].limits.paused]
             try:
@@ -182,7 +185,10 @@ class Dispatcher:
                 self._lanes.arm(place, max(due, now + self._barren_pause(place)))
 
     def _barren_pause(self, place: Scan) -> timedelta:
-        """What is due and yet was not claimed is locked, or its queue is full: soon again, and ever less soon."""
+        """Return the pause after polls that found nothing to claim: exponential back-off, 1 ms to 500 ms.
+
+        A row that is due but was not claimed is locked, or its queue is full.
+        """
         times = self._barren.get(place)
         return timedelta(0) if times is None else min(SHORTEST_BARREN * 4 ** min(times, 8), LONGEST_BARREN)
 
@@ -198,12 +204,12 @@ class Dispatcher:
             if lane.handler in self._held_back:
                 self._held_back[lane.handler][place] = None
                 continue
-            self._lanes.unknown.pop(place, None)  # a claim finds out, and asks when the place has run dry
+            self._lanes.unknown.pop(place, None)  # the claim finds out, and asks when the scan has run dry
             self._company.meet(int(lane.priority), lane.tenant_id, now)
             self._turns.ready(place, QueuePosition(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
 
     async def _serve(self, connection: Dedicated) -> None:
-        """One claim: pick, claim, hand out, and sort the places by what came of them."""
+        """Make one claim: pick scans, claim their rows, admit them, and sort the scans by the result."""
         batch = self._settings.shared_batch if self._company.is_mixed(time.monotonic()) else self._settings.claim_batch
         budget = min(batch, self.bench.holdings.room)
         picks = self._within_shares(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE))
@@ -220,7 +226,7 @@ class Dispatcher:
         await self.bench.handout.start(connection, harvest.rows, self.bench.clock.now())
 
     def _within_shares(self, picks: Sequence[ScanQuota]) -> list[ScanQuota]:
-        """Cut the picks to the room of their handlers. Places of a handler without room wait until it has some."""
+        """Cut the picks to the room of their handlers. Scans of a handler without room wait until it has some."""
         room: dict[str, int] = {}
         kept: list[ScanQuota] = []
         for place, rows in picks:
@@ -234,7 +240,7 @@ class Dispatcher:
         return kept
 
     def _sort(self, picks: Sequence[ScanQuota], harvest: ClaimResult) -> None:
-        """Whoever gave all it was asked for is in line again, whoever did not has run dry for now."""
+        """Re-queue scans that filled their quota; ask the others for their next due time."""
         now = self.bench.clock.now()
         for place, rows in picks:
             count = harvest.found.get(place, 0)
@@ -250,11 +256,11 @@ class Dispatcher:
                 self._lanes.ask((place,))
 
     async def stop(self, grace: timedelta) -> None:
-        """Claims nothing more, waits for what runs, and settles what does not end in time as failed."""
+        """Stop claiming and wait for running calls. Settle calls that do not end within `grace` as failed."""
         self.is_draining = True
         try:
             async with asyncio.timeout(grace.total_seconds()):
-                async with self._stepping:  # a claim under way is handed out first
+                async with self._stepping:  # let a claim under way finish
                     pass
                 await self.bench.holdings.emptied()
         except TimeoutError:
@@ -262,6 +268,6 @@ class Dispatcher:
 
 
 def _in_polls(picks: list[ScanQuota], most: int) -> list[ScanQuota]:
-    """The same shares with no place giving more than `most` rows."""
+    """Return the picks scaled down so that no scan gives more than `most` rows."""
     largest = max(rows for _, rows in picks)
     return picks if largest <= most else [(place, max(rows * most // largest, 1)) for place, rows in picks]

@@ -1,4 +1,4 @@
-"""What this process has claimed and not yet settled: the bound of its work, and what a sweep must not release."""
+"""The claims of this process that are not yet settled: they bound its work, and a sweep must not release them."""
 
 import asyncio
 import time
@@ -12,10 +12,11 @@ from horai.db.claims import Claim, ClaimedRow
 
 
 class InFlight:
-    """Claims in hand. `limit` bounds them; `freed` is set when there is room again.
+    """The claims in flight. `limit` bounds them; `freed` is set when there is room again.
 
-    Without a `crew`, a claim takes a slot of its handler as long as it is in hand. Where a crew runs only so many calls at once,
-    the crew counts them: then no more is held than these and what they will soon have ended, handler by handler.
+    Without a `crew`, a claim counts towards the share of its handler while it is in flight. A crew runs a limited
+    number of calls at once and counts them itself: the process then holds, per handler, at most the running calls plus
+    as many as they will soon have made room for.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class InFlight:
 
     @property
     def room(self) -> int:
-        """How many more may be claimed, of any handler. A caller that is told 0 is woken when that changes."""
+        """Return how many more rows may be claimed, of any handler. A caller that gets 0 is woken when that changes."""
         room = self._limit - len(self._held)
         if self._is_crewed:
             waiting = len(self._held) - sum(self._shares.running(handler) for handler in self._counts)
@@ -52,11 +53,11 @@ class InFlight:
         return room
 
     def _widest(self) -> int:
-        """The room of the handler that has most: one that runs nothing is not held up by what waits for others."""
+        """Return the largest room of a handler: an idle handler does not wait for rows of other handlers."""
         return max((self._room_of(handler) for handler in self._shares.handlers), default=0)
 
     def room_of(self, handler: str) -> int:
-        """How many more of one handler may be claimed. A caller that is told 0 is woken when that changes."""
+        """Return how many more rows of one handler may be claimed. A caller that gets 0 is woken when that changes."""
         room = self._room_of(handler)
         if room <= 0:
             self._wanted.add(handler)
@@ -70,7 +71,7 @@ class InFlight:
         return min(room, self._limit - len(self._held))
 
     def add(self, claimed: Sequence[ClaimedRow], handler_of: Callable[[int], str] = lambda _: "") -> None:
-        """Taken in hand. `handler_of` tells the handler of a lane."""
+        """Add claimed rows. `handler_of` returns the handler of a lane."""
         by_lane = Counter([row[1] for row in claimed])
         handlers = {lane: handler_of(lane) for lane in by_lane}
         self._held |= {(row[0][0], row[0][3]): (row[0], handlers[row[1]]) for row in claimed}
@@ -84,7 +85,7 @@ class InFlight:
         self._changed()
 
     def worked(self, ended: Iterable[Claim]) -> None:
-        """The calls of these claims have ended, and wait to be settled."""
+        """Record that the calls of these claims have ended and wait to be settled."""
         if self._is_crewed:
             now = time.monotonic()
             calls = Counter([known[1] for held in ended if (known := self._held.get((held[0], held[3]))) is not None])
@@ -93,7 +94,7 @@ class InFlight:
             self.wake()
 
     def drop(self, ended: Iterable[Claim]) -> None:
-        """Settled, or no longer ours."""
+        """Remove claims that are settled or no longer belong to this node."""
         known = [known for held in ended if (known := self._held.pop((held[0], held[3]), None)) is not None]
         for handler, calls in Counter([handler for _, handler in known]).items():
             self._counts[handler] -= calls
@@ -103,7 +104,7 @@ class InFlight:
         self.wake()
 
     def wake(self) -> None:
-        """Wake the caller that was told that there is no room, if there is some now."""
+        """Wake the caller that was told that there is no room, if there is room now."""
         if self._wanted and any(self._room_of(handler) > 0 for handler in self._wanted):
             self._wanted.clear()
             if self.freed is not None:
@@ -117,14 +118,14 @@ class InFlight:
             self._emptied.set()
 
     def find(self, instance_id: int, fence: int) -> Claim | None:
-        """The very claim, if it is in hand."""
+        """Return the claim with this fence if it is in flight."""
         known = self._held.get((instance_id, fence))
         return None if known is None else known[0]
 
     def known(self) -> frozenset[tuple[int, int]]:
-        """What is in hand at this moment, as (instance id, fence): to be compared with a look that begins now."""
+        """Return the claims in flight now, as (instance id, fence), to compare with a read that begins now."""
         return frozenset(self._held)
 
     async def emptied(self) -> None:
-        """Returns when nothing is in hand."""
+        """Wait until no claim is in flight."""
         await self._emptied.wait()

@@ -1,6 +1,6 @@
-"""What the engine knows of jobs: definitions at most a second old, asked for a whole batch at once.
+"""The job cache: definitions at most a second old, read for a whole batch at once.
 
-What is older is asked for by its version, so that a job which has not changed is not read again.
+Older definitions are requested with their version, so that an unchanged job is not read again.
 """
 
 import math
@@ -17,20 +17,20 @@ LIMIT = 100_000
 
 
 class JobCache:
-    """A small cache. A pause or a change is seen after a second at the latest, and so is a new secret."""
+    """A small cache of jobs and secrets. A pause, a change or a new secret takes effect within a second."""
 
     def __init__(self) -> None:
         self.gated: set[int] = set()
-        """The jobs whose gates want to know when a run has ended, as far as they have been read."""
+        """The jobs, as far as read, whose overlap gates must be told when a run has ended."""
         self.chained: set[int] = set()
-        """The jobs that are in a workflow, whose runs want to know as well."""
+        """The jobs, as far as read, that belong to a workflow whose runs must be told as well."""
         self._known: dict[int, Runnable] = {}
         self._asked_at: dict[int, float] = {}
         self._secrets: dict[str, tuple[str, ...]] = {}
         self._secrets_at = -math.inf
 
     async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
-        """The jobs by id; one whose row is gone for good is absent."""
+        """Return the jobs by id, without those whose row was deleted."""
         wanted = set(job_ids)
         now = time.monotonic()
         if len(self._known) + len(wanted) > LIMIT:
@@ -51,10 +51,13 @@ class JobCache:
         if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
             self._secrets = await self._read_secrets(connection, stale)
             self._secrets_at = now
-        self._asked_at.update(dict.fromkeys(stale, now))  # at last: without its secrets a job is not known
+        self._asked_at.update(dict.fromkeys(stale, now))  # last: a job counts as read only with its secrets
 
     async def _read_secrets(self, connection: Connection, job_ids: Iterable[int]) -> dict[str, tuple[str, ...]]:
-        """Read every tenant's secrets. A tenant whose rows were deleted by hand gets a new one: no call goes unsigned."""
+        """Read every tenant's secrets.
+
+        A tenant whose rows were deleted by hand gets a new secret, so that every call is signed.
+        """
         secrets = await signing_secrets.signing_secrets(connection)
         wanted = (self._known[i] for i in job_ids if i in self._known)
         if all(job.tenant in secrets for job in wanted if _is_http(job)):
@@ -63,7 +66,7 @@ class JobCache:
         return await signing_secrets.signing_secrets(connection)
 
     def secrets_of(self, job: Runnable) -> tuple[str, ...]:
-        """What a call of this job is signed with."""
+        """Return the secrets that sign a call of this job; none if its target is not HTTP."""
         return self._secrets.get(job.tenant, ()) if _is_http(job) else ()
 
 

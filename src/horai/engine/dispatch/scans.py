@@ -1,9 +1,9 @@
-"""Which scans are this process's, when each has something due, and where each goes on.
+"""The scans of this process: which ones it has, when each has due rows, and where each continues.
 
-A place is a lane in a shard: one scan of the claimer. Lanes with a handler are claimed in every shard, those of HTTP in
-the shards that this node has leased. Cursors start where everything earlier has been claimed, so that dead index entries
-cost nothing. Only a late commit or a row that was locked can lie behind one: a wake moves it back, a straggler pass
-looks again over the last seconds, a sweep over everything.
+A scan is the claimer's read of one lane in one shard. Lanes with a handler are claimed in every shard, HTTP lanes only
+in the shards that this node has leased. Cursors start where everything earlier has been claimed, so that dead index
+entries cost nothing. Only a late commit or a row that was locked can lie behind a cursor: a wake moves the cursor back,
+a straggler pass checks the last seconds again, and a sweep checks everything.
 """
 
 import math
@@ -32,13 +32,13 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Which lanes are a process's to claim from, of those it can run: None for any."""
+    """The lanes that a process claims from, among those it can run; None means any."""
 
     tenant_id: int | None = None
     queues: frozenset[str] | None = None
 
     def covers(self, lane: Lane) -> bool:
-        """Whether it claims here."""
+        """Return whether the process claims from this lane."""
         return self.tenant_id in {None, lane.tenant_id} and (self.queues is None or lane.queue in self.queues)
 
 
@@ -46,12 +46,12 @@ EVERYWHERE = Reach()
 
 
 def to_millis(instant: datetime) -> int:
-    """Whole milliseconds, rounded up: a timer set by it does not go off early."""
+    """Return whole milliseconds, rounded up, so that a timer set by them does not go off early."""
     return math.ceil((instant - START) / TICK)
 
 
 class Scans:
-    """The claimer's memory; nothing here is the truth."""
+    """The claimer's memory of lanes, cursors and timers. The table is the truth, this is a cache."""
 
     def __init__(self, handlers: frozenset[str], now: datetime, reach: Reach = EVERYWHERE) -> None:
         self._handlers = handlers
@@ -63,23 +63,23 @@ class Scans:
         self._timers: Wheel[Scan] = Wheel(TICK, to_millis(now))
         self._woken: dict[Scan, tuple[datetime, int]] = {}
         self.has_new_limit = False
-        """Whether a queue has got its first limit: what runs of it has been given slots that nobody here knows of."""
+        """True if a queue got its first limit: its running calls were given permits that this process does not know."""
         self.unknown: dict[Scan, None] = {}
-        """Places whose next due nobody here knows: it has to be asked for."""
+        """Scans whose next due time is not known here and has to be queried."""
 
     def __getitem__(self, lane: int) -> Lane:
         return self._lanes[lane]
 
     def handler_of(self, lane: int) -> str:
-        """What runs the rows of a lane."""
+        """Return the handler that runs the rows of a lane."""
         return self._lanes[lane].handler
 
     def knows(self, lane: int) -> bool:
-        """Whether it has been read, runnable here or not. Not by its number: ids commit out of order."""
+        """Return whether the lane has been read, runnable here or not. Ids cannot tell: they commit out of order."""
         return lane in self._seen
 
     def learn(self, lanes: Iterable[Lane]) -> None:
-        """Takes note of lanes as they are now; the places of those that are new or changed are unknown ground."""
+        """Update the lanes, and mark the scans of new or changed lanes as unknown."""
         for lane in lanes:
             self._seen.add(lane.id)
             known = self._lanes.get(lane.id)
@@ -90,7 +90,7 @@ class Scans:
                     self.has_new_limit = self.has_new_limit or lane.limits.max_concurrency is not None
 
     def own(self, shards: frozenset[int]) -> list[Scan]:
-        """HTTP is claimed in these shards from now on. Those that were lost are forgotten and returned."""
+        """Claim HTTP in these shards from now on. Forget the scans of lost shards and return them."""
         lost = self._shards - shards
         gained = shards - self._shards
         self._shards = shards
@@ -107,7 +107,7 @@ class Scans:
         self.unknown.pop(place, None)
 
     def is_ours(self, place: Scan) -> bool:
-        """Whether this process claims here."""
+        """Return whether this process claims from this scan."""
         lane = self._lanes.get(place.lane)
         return lane is not None and (lane.handler != HTTP or place.shard in self._shards)
 
@@ -115,19 +115,19 @@ class Scans:
         return (Scan(shard, lane.id) for shard in (self._shards if lane.handler == HTTP else range(SHARDS)))
 
     def places(self) -> Iterator[Scan]:
-        """Every place that is ours."""
+        """Return every scan of this process."""
         return (place for lane in self._lanes.values() for place in self._places_of(lane))
 
     def places_of_queue(self, queue_id: int) -> Iterator[Scan]:
-        """Our places of a queue."""
+        """Return this process's scans of a queue."""
         return (place for lane in self._lanes.values() if lane.queue_id == queue_id for place in self._places_of(lane))
 
     def ask(self, places: Iterable[Scan]) -> None:
-        """Nobody knows when these have something next."""
+        """Mark the next due times of these scans as unknown."""
         self.unknown |= dict.fromkeys(places)
 
     def arm(self, place: Scan, due: datetime) -> bool:
-        """Looks at the place at `due`, or earlier if it was going to anyway; whether this is news."""
+        """Set the scan's timer to `due`, unless it goes off earlier already. Return whether the timer changed."""
         known = self._timers.at(place)
         millis = to_millis(due)
         if not self.is_ours(place) or (known is not None and known <= millis):
@@ -136,9 +136,9 @@ class Scans:
         return True
 
     def wake(self, shard: int | None, lane: int, due: datetime, after: int = BEFORE_ALL) -> bool:
-        """A row of this lane, with an id above `after`, is claimable from `due` on.
+        """Note that a row of this lane, with an id above `after`, is claimable from `due` on.
 
-        Tells whether the claimer has to look earlier than it would.
+        Return whether the claimer has to look earlier than planned.
         """
         known = self._lanes.get(lane)
         if known is None:
@@ -152,34 +152,34 @@ class Scans:
         return is_news
 
     def back_to(self, place: Scan, position: tuple[datetime, int]) -> None:
-        """The scan of this place goes on after `position` again, if it is already past it."""
+        """Move the scan's cursor back to `position` if it is past it."""
         cursor = self._cursors.get(place)
         if cursor is not None and cursor > position:
             self._cursors[place] = position
 
     def next_at(self) -> datetime | None:
-        """When the earliest timer goes off."""
+        """Return when the earliest timer goes off."""
         earliest = self._timers.next_at()
         return None if earliest is None else START + earliest * TICK
 
     def take_due(self, now: datetime) -> list[Scan]:
-        """The places to look at now; each has to be armed again afterwards."""
+        """Return the scans that are due now and clear their timers."""
         return list(self._timers.advance(to_millis(now)))
 
     def position(self, place: Scan) -> Position:
-        """Where the scan of a place goes on."""
+        """Return where the scan continues."""
         due, after = self._cursors.get(place, (START, BEFORE_ALL))
         return Position(place.shard, place.lane, due, after)
 
     def starts(self, places: Iterable[Scan]) -> list[Position]:
-        """Where the scans of a claim that begins now go on."""
+        """Return where the scans of a claim that begins now continue."""
         self._woken.clear()
         return [self.position(place) for place in places]
 
     def advance(self, claimed: Iterable[ClaimedRow]) -> dict[Scan, int]:
-        """Moves the cursors behind what was claimed; how many rows each place gave.
+        """Move the cursors behind the claimed rows. Return how many rows each scan gave.
 
-        A row whose wake came while the claim was under way may not have been seen by it: no cursor passes over that.
+        A claim may not have seen a row whose wake arrived while it was under way: no cursor passes over such a row.
         """
         found: dict[tuple[int, int], int] = {}
         cursors = cast("dict[tuple[int, int], tuple[datetime, int]]", self._cursors)  # a plain tuple is made faster

@@ -1,1 +1,1 @@
-"""How one attempt is made: an executor turns a `Call` into an `Outcome` and never touches the database."""
+"""Executors: each turns a `Call` into an `Outcome` for one attempt and never touches the database."""

@@ -1,4 +1,4 @@
-"""What the executors of Horai's own handlers share: a connection lent for one attempt, and what is no fault of theirs."""
+"""The shared parts of the built-in executors: a connection lent for one attempt, and errors that do not count."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -17,4 +17,4 @@ HELD_UP: tuple[type[Exception], ...] = (
     asyncpg.TransactionRollbackError,
     *GONE,
 )
-"""Somebody holds what an attempt needs, or the database is away: it comes again, and nothing is counted against it."""
+"""Another transaction holds a row that the attempt needs, or the database is away: retry without counting a failure."""

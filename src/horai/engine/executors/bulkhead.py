@@ -1,7 +1,7 @@
-"""One host's trouble stays its own: a bounded number of calls in flight to it, a bounded number waiting.
+"""A bulkhead per host: bounded numbers of calls in flight and of calls waiting, so that one slow host affects no other.
 
-Whoever finds no room is told when to come again: by the pace of the calls that end there, each a turn after the one before,
-so that a quick host is kept busy. A host of which no call ends is asked less and less often.
+A call that finds no room is told when to retry: by the pace of the calls that end at the host, each one turn after the
+one before, so that a quick host is kept busy. For a host where no call ends, the delays grow.
 """
 
 import asyncio
@@ -12,39 +12,39 @@ from datetime import timedelta
 
 SHORTEST_DELAY = timedelta(milliseconds=100)
 FIRST_DELAY = timedelta(seconds=1)
-"""Of a host whose pace is not known."""
+"""The first delay for a host whose pace is not known."""
 LONGEST_DELAY = timedelta(seconds=60)
 SILENT = 5.0
-"""Seconds without the end of a call, after which a pace says nothing any more."""
+"""Seconds without the end of a call after which the measured pace is not used."""
 WEIGHT = 0.05
-"""Of the last gap between two ends in the mean."""
+"""The weight of the last gap between two ends in the moving average."""
 
 
 @dataclass(slots=True)
 class _Gate:
-    """One host. A free place goes straight to the first in line, so nobody overtakes."""
+    """The state of one host. A free place goes straight to the first call in line: no call overtakes another."""
 
     in_flight: int = 0
     line: deque["asyncio.Future[bool]"] = field(default_factory=deque["asyncio.Future[bool]"])
     turned_away: int = 0
     ended_at: float | None = None
     gap: float | None = None
-    """Seconds between the ends of two calls, on average."""
+    """Mean seconds between the ends of two calls."""
 
     def note_end(self, now: float) -> None:
-        """A call has ended."""
+        """Record that a call has ended."""
         if self.ended_at is not None:
             last = now - self.ended_at
             self.gap = last if self.gap is None else self.gap + WEIGHT * (last - self.gap)
         self.ended_at = now
 
     def turn(self, now: float) -> float | None:
-        """Seconds from one call's turn to the next; None while the pace is not known."""
+        """Return the seconds from one call's turn to the next; None while the pace is not known."""
         return None if self.ended_at is None or now - self.ended_at > SILENT else self.gap
 
 
 class Bulkhead:
-    """At most `in_flight` calls to a host at once and `waiting` in line for it; hosts know nothing of each other."""
+    """At most `in_flight` calls to a host at once and `waiting` in line for it. Hosts do not affect each other."""
 
     def __init__(self, *, in_flight: int, waiting: int) -> None:
         self._places = in_flight
@@ -55,7 +55,7 @@ class Bulkhead:
         self.waiting = 0
 
     async def enter(self, host: str) -> timedelta | None:
-        """None: a place is held, `leave` must follow. Otherwise how long to keep away from `host`."""
+        """Return None if a place is taken (`leave` must follow), or how long to keep away from `host`."""
         if self._is_closed:
             return timedelta(0)
         gate = self._gates.setdefault(host, _Gate())
@@ -68,7 +68,7 @@ class Bulkhead:
         return None if await self._wait(host, gate) else timedelta(0)
 
     def leave(self, host: str) -> None:
-        """Give the place back, to the first in line if there is one."""
+        """Give the place back. If a call waits in line, the first one gets it."""
         gate = self._gates[host]
         gate.note_end(time.monotonic())
         gate.in_flight -= 1
@@ -82,7 +82,7 @@ class Bulkhead:
             del self._gates[host]
 
     def close(self) -> None:
-        """Send everyone in line away; those in flight go on and leave."""
+        """Turn away all calls in line. Calls in flight continue and leave."""
         self._is_closed = True
         for gate in self._gates.values():
             while gate.line:
@@ -95,7 +95,7 @@ class Bulkhead:
         self.in_flight += 1
 
     async def _wait(self, host: str, gate: _Gate) -> bool:
-        """Whether a place was given before the bulkhead closed."""
+        """Wait in line. Return whether a place was given before the bulkhead closed."""
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         gate.line.append(place)
         self.waiting += 1
@@ -111,7 +111,11 @@ class Bulkhead:
             self.waiting -= 1
 
     def _turn_away(self, gate: _Gate) -> timedelta:
-        """Its turn comes after that of those turned away before. Without a pace: doubled with every further houseful."""
+        """Return the delay of a call that finds no room: one turn after the call turned away before it.
+
+        Without a known pace the delay starts at 1 s and doubles with every further `in_flight` + `waiting` calls turned
+        away.
+        """
         turn = gate.turn(time.monotonic())
         gate.turned_away += 1
         if turn is not None:

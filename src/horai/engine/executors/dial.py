@@ -1,8 +1,8 @@
-"""The only way out: connections to callback hosts, with every address checked when it is dialled.
+"""Outgoing connections to callback hosts, with every address checked when it is dialled. Horai has no other way out.
 
-A name is resolved once, each answer is checked, and what is dialled is one of the answers that passed: a name that
-resolves differently the next moment gains nothing. The socket itself is made only for a permitted address, so that
-neither an address written in the URL nor a later version of the library finds another way round.
+A name is resolved once, each answer is checked, and only an answer that passed is dialled: a name that resolves
+differently a moment later gains nothing. The socket itself is made only for a permitted address, so that neither an
+address written in the URL nor a later version of the library bypasses the check.
 """
 
 import socket
@@ -18,19 +18,19 @@ from horai.engine.executors.lookups import Lookup, Lookups
 ADDRESSES_REMEMBERED_FOR = 10
 """Seconds. Short, so that a host that moves is followed."""
 IDLE_CONNECTION_KEPT_FOR = 4
-"""Seconds. Less than the 5 s after which many servers close: to send into a closing connection fails an attempt."""
+"""Seconds. Less than the 5 s after which many servers close: sending into a closing connection fails an attempt."""
 
 
 AddrInfo = tuple[int, int, int, str, tuple[object, ...]]
-"""As `socket.getaddrinfo` has it: family, type, protocol, canonical name, socket address."""
+"""An entry of `socket.getaddrinfo`: family, type, protocol, canonical name, socket address."""
 
 
 class AddressRefused(Exception):
-    """Nothing was dialled: no address of the host is permitted."""
+    """No address of the host is permitted, so nothing was dialled."""
 
 
 class CheckedResolver(AbstractResolver):
-    """Names to permitted addresses. Every answer is checked when it is used, a kept one as well as a new one."""
+    """A resolver that returns only permitted addresses. It checks every answer when it is used, also a cached one."""
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
@@ -39,7 +39,7 @@ class CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The permitted addresses of `host`; AddressRefused when it has addresses, but none permitted."""
+        """Return the permitted addresses of `host`. Raise `AddressRefused` if it has addresses, but none permitted."""
         answers = await self._lookups.find(Lookup(host, port, family))
         permitted = [answer for answer in answers if self._policy.permits(answer["host"])]
         if not permitted:
@@ -53,7 +53,7 @@ class CheckedResolver(AbstractResolver):
 
 @asynccontextmanager
 async def callback_session(policy: AddressPolicy) -> AsyncGenerator[ClientSession]:
-    """A session for callbacks: no proxy, no cookie, no decompression, no sending twice, no limit across hosts."""
+    """Open a session for callbacks: no proxy, cookies, decompression or repeated sending, and no limit across hosts."""
 
     def checked_socket(info: AddrInfo) -> socket.socket:
         family, kind, protocol, _, address = info
@@ -77,13 +77,13 @@ async def callback_session(policy: AddressPolicy) -> AsyncGenerator[ClientSessio
             session._retry_connection = False  # pyright: ignore[reportPrivateUsage]
             yield session
     finally:
-        await resolver.close()  # one that is handed in is not closed with its connector
+        await resolver.close()  # the connector does not close a resolver that it was given
 
 
 def _look_up(host: str, port: int, family: int) -> list[ResolveResult]:
     try:
         found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-    except UnicodeError as error:  # a label that no name server could be asked for
+    except UnicodeError as error:  # a label that cannot be sent to a name server
         raise socket.gaierror(socket.EAI_NONAME, "not a host name") from error
     return [
         ResolveResult(

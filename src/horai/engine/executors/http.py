@@ -1,7 +1,7 @@
-"""One attempt over HTTP: send the call, read the answer, say what came of it.
+"""The HTTP executor: it sends one call, reads the answer, and returns the outcome of the attempt.
 
-Everything that can go wrong is an outcome. The deadline is total: it covers name lookup, connection, sending, and the
-last byte of the answer. Messages name the host and the trouble, never a payload, a secret or a query.
+Every error is an outcome. The deadline is total: it covers name lookup, connection, sending, and the last byte of the
+answer. Messages name the host and the problem, never a payload, a secret or a query.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from horai.engine.executors.dial import AddressRefused, callback_session
 CONNECT_TIMEOUT = timedelta(seconds=5)
 
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""This node has no means to dial: no fault of the target."""
+"""Errors of a node that lacks the resources to connect. The target did not cause them."""
 
 _log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 UNSIGNED_PAUSE = timedelta(seconds=1)
-"""How long a call waits for its tenant to have a signing secret."""
+"""The pause of a call whose tenant has no signing secret yet."""
 
 
 def _utc_now() -> datetime:
@@ -39,10 +39,10 @@ def _utc_now() -> datetime:
 
 
 class _Body(io.BytesIO):
-    """What a call sends, in chunks: a large one does not hold up the loop.
+    """The body of a call, sent in chunks, so that a large one does not block the loop.
 
-    It is read when the connection is there, and before that nothing goes out, the headers neither: the last moment to
-    keep a call back that is not ours any more.
+    aiohttp reads it when the connection is open. Nothing is sent before that, not even headers: this is the last moment
+    to withhold a call that no longer belongs to this node.
     """
 
     def __init__(self, content: bytes, is_held: Callable[[], bool]) -> None:
@@ -58,10 +58,10 @@ class _Body(io.BytesIO):
 
 
 class HttpExecutor:
-    """Makes HTTP calls. `open` before the first, `close` after the last; outside of that every call is `NotSent`.
+    """An executor that makes HTTP calls. Before `open` and after `close`, every call is `NotSent`.
 
-    `is_held` tells whether the claim is still this node's. It is asked when the connection is there: a call may have stood
-    in line for its host, or waited for a name or a connection, and the node may have been frozen meanwhile.
+    `is_held` returns whether the claim still belongs to this node. It is called when the connection is open: the call
+    may have waited for its host, a name or a connection, and the node may have been frozen meanwhile.
     """
 
     def __init__(
@@ -82,29 +82,29 @@ class HttpExecutor:
 
     @property
     def in_flight(self) -> int:
-        """Calls being made now."""
+        """Return how many calls are being made now."""
         return self._bulkhead.in_flight
 
     @property
     def waiting(self) -> int:
-        """Calls in line for a place; their deadlines have not begun."""
+        """Return how many calls wait for a place. Their deadlines have not begun."""
         return self._bulkhead.waiting
 
     async def open(self) -> None:
         self._session = await self._resources.enter_async_context(callback_session(self._policy))
 
     async def close(self) -> None:
-        """Send the waiting back and cut the calls in flight, which fail retryable: drain first."""
+        """Turn away waiting calls and cut those in flight, which fail as retryable. Drain first."""
         self._bulkhead.close()
         self._session = None
         await self._resources.aclose()
 
     async def run(self, call: Call) -> Outcome | Accepted:
-        """Make one attempt. Raises nothing but CancelledError, which closes the connection."""
+        """Make one attempt. Raises only CancelledError, which closes the connection."""
         try:
             return await self._run(call)
         except Exception as error:
-            # Not the error's text, nor the variables of its frames: either could hold the payload or a secret.
+            # Log neither the error's text nor the variables of its frames: either could hold the payload or a secret.
             where = "".join(traceback.format_tb(error.__traceback__))
             name = type(error).__name__
             _log.error("an HTTP call failed unexpectedly", instance=call.instance_id, error=name, traceback=where)
@@ -131,7 +131,7 @@ class HttpExecutor:
             self._bulkhead.leave(host)
 
     async def _call(self, session: aiohttp.ClientSession, call: Call, target: HttpTarget) -> Outcome | Accepted:
-        url = URL(target.url, encoded=True)  # sent as it was written: a signed query must not be requoted
+        url = URL(target.url, encoded=True)  # sent as written: a signed query must not be requoted
         timeout = call.timeout or HTTP_TIMEOUT
         content = body_of(call)
         body = _Body(content, lambda: self._is_held(call))
@@ -148,7 +148,7 @@ class HttpExecutor:
                 try:
                     answer = await _read(response)
                 finally:
-                    response.close()  # unless read to its end: then the connection is already back for the next call
+                    response.close()  # no effect if read to its end: the connection is already back in the pool
         except aiohttp.ConnectionTimeoutError:
             return FailedRetryable(TIMEOUT, f"no connection to {url.raw_authority} within {_seconds(CONNECT_TIMEOUT)}")
         except TimeoutError:
@@ -162,7 +162,7 @@ class HttpExecutor:
 
 
 async def _read(response: aiohttp.ClientResponse) -> Answer:
-    """Read the body, at most `ANSWER_LIMIT` bytes of it; a longer one and one that breaks off are marked as such."""
+    """Read at most `ANSWER_LIMIT` bytes of the body. Mark a longer body, and one that breaks off."""
     body = bytearray()
     fault = None
     try:
@@ -177,7 +177,10 @@ async def _read(response: aiohttp.ClientResponse) -> Answer:
 
 
 def _connect_timeout(total: timedelta) -> aiohttp.ClientTimeout:
-    """The connection's own limit where it is the shorter one; the total is not left to aiohttp, which rounds it up."""
+    """Return the timeout of the connection if it is shorter than `total`.
+
+    The total is not left to aiohttp, which rounds it up.
+    """
     connect = CONNECT_TIMEOUT.total_seconds() if total > CONNECT_TIMEOUT else None
     return aiohttp.ClientTimeout(total=None, connect=connect, ceil_threshold=math.inf)
 
@@ -188,7 +191,7 @@ def _refused(host: str) -> FailedUnrecoverable:
 
 
 def _failure(host: str, error: aiohttp.ClientError | OSError) -> Outcome:
-    """The connection failed. Built from the kind of error: its own text may quote the URL."""
+    """Return the outcome of a failed connection. Use only the kind of error: its own text may quote the URL."""
     match error:
         case aiohttp.ClientConnectorError() if error.errno in _SHORTAGES:
             return NotSent(timedelta(seconds=1))

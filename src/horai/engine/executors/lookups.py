@@ -1,4 +1,4 @@
-"""Look host names up so that names whose server does not answer delay no other name.
+"""Host name lookups in which names whose server does not answer delay no other name.
 
 `getaddrinfo` blocks, so each lookup has a thread. These bounds hold:
 
@@ -7,7 +7,7 @@
 * 256 at a time in all. A lookup that takes longer than 0.25 s does not count towards them, up to 768 such lookups;
 * 64 at a time for names whose last lookup took longer than 0.25 s, within the last minute.
 
-An answer is kept for an hour. It is used again if a later lookup takes longer than 1 s or fails for want of an answer; an
+An answer is kept for an hour. It is used again if a later lookup takes longer than 1 s or fails without an answer; an
 answer that the name does not exist is believed.
 """
 
@@ -33,13 +33,13 @@ SLOW_FOR = 60.0
 PATIENCE = 1.0
 """Seconds that a lookup may take before an earlier answer is used."""
 STALE_FOR = 3600.0
-"""Seconds for which an answer may be used when no newer one is to be had."""
+"""Seconds for which an answer may be used while there is no newer one."""
 NAMES_KEPT = 10_000
 BELIEVED = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
 
 class Lookup(NamedTuple):
-    """What is looked up."""
+    """The arguments of a lookup."""
 
     host: str
     port: int
@@ -60,7 +60,7 @@ class Lookups(Generic[T]):
         self._overdue = 0
 
     async def find(self, question: Lookup) -> T:
-        """Return the newest answer, or one of at most an hour ago if there is none now. Raises OSError without either."""
+        """Return the newest answer, or one at most an hour old if there is none now. Raises OSError without either."""
         asked = self._underway.get(question) or self._ask(question)
         earlier = self._earlier(question)
         if earlier is None:
@@ -98,7 +98,7 @@ class Lookups(Generic[T]):
     async def _answer(self, question: Lookup) -> T:
         domain = registered_domain(question.host)
         turns = self._domains.get(domain) or asyncio.Semaphore(PER_DOMAIN)
-        self._domains[domain] = turns  # forgotten with the last lookup that refers to it
+        self._domains[domain] = turns  # dropped with the last lookup that refers to it
         async with turns:
             answer = await self._in_lane(question)
         _keep(self._kept, question, (time.monotonic(), answer))
@@ -131,7 +131,7 @@ V = TypeVar("V")
 
 
 def _keep(kept: dict[K, V], key: K, value: V) -> None:
-    """Keep it as the newest; the oldest goes when there are too many."""
+    """Store the value as the newest entry, and drop the oldest when there are more than `NAMES_KEPT`."""
     kept.pop(key, None)
     kept[key] = value
     if len(kept) > NAMES_KEPT:

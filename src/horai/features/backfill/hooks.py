@@ -1,4 +1,4 @@
-"""What backfills add to the life of a job."""
+"""The job hooks of backfills."""
 
 from horai.db.pool import Connection
 from horai.features.backfill import store

@@ -1,4 +1,4 @@
-"""Backfills."""
+"""Routes for backfills."""
 
 import base64
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ NoteBody = Annotated[Body[Noted], Depends(body_of(Noted))]
 
 
 class BackfillQuery(PageQuery):
-    """How a list of backfills is narrowed and paged."""
+    """Filters and paging of a list of backfills."""
 
     job: Text | None = None
     status: BackfillStatusName | None = None
@@ -44,7 +44,7 @@ class BackfillQuery(PageQuery):
 async def backfill_job(
     scope: ScopeDep, job: str, body: Annotated[Body[BackfillIn], Depends(body_of(BackfillIn))]
 ) -> Response:
-    """Run slots of the past; with `dryRun` only count them."""
+    """Run past slots of a job; with `dryRun`, only count them."""
     wish = checked(body.given())
     if body.shape.dry_run:
         return answer(plan_json(await backfills.survey_backfill(scope, job, wish)))
@@ -75,7 +75,7 @@ async def get_backfill(scope: ScopeDep, backfill: str) -> Response:
     openapi_extra=takes(Noted, required=False),
 )
 async def pause_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Response:
-    """Make no further slots; those that were made go on."""
+    """Pause a backfill: create no further slots. Slots that were created continue."""
     return answer(backfill_json(await backfills.pause_backfill(scope, _id(backfill), body.shape.note)))
 
 
@@ -85,7 +85,7 @@ async def pause_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Resp
     openapi_extra=takes(Noted, required=False),
 )
 async def resume_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Response:
-    """Go on where it stopped."""
+    """Resume a paused backfill where it stopped."""
     return answer(backfill_json(await backfills.resume_backfill(scope, _id(backfill), body.shape.note)))
 
 
@@ -95,7 +95,7 @@ async def resume_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Res
     openapi_extra=takes(Noted, required=False),
 )
 async def cancel_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Response:
-    """Make no further slots, and cancel those that wait; what runs finishes."""
+    """Cancel a backfill: create no further slots and cancel those that wait. Running instances finish."""
     return answer(backfill_json(await backfills.cancel_backfill(scope, _id(backfill), body.shape.note)))
 
 
@@ -112,7 +112,7 @@ def _page(rows: Sequence[BackfillRow], limit: int) -> dict[str, Any]:
 
 
 def backfill_json(row: BackfillRow) -> dict[str, Any]:
-    """A backfill as it is."""
+    """Return a backfill as JSON."""
     progress, pace = row.progress, row.progress.pace
     return {
         "id": str(row.id),
@@ -145,7 +145,7 @@ def backfill_json(row: BackfillRow) -> dict[str, Any]:
 
 
 def plan_json(survey: Survey) -> dict[str, Any]:
-    """The answer to a dry run."""
+    """Return the answer to a dry run as JSON."""
     wish = survey.wish
     return {
         "dryRun": True,

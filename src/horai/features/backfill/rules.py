@@ -1,13 +1,13 @@
-"""A backfill: slots of a job's past that are run, once more or for the first time.
+"""Rules of backfills: run slots of a job's past, again or for the first time.
 
-Which slots there are is the schedule's to say, exactly, over clock changes too. Which of them are run is the mode's:
+The schedule defines the slots of the range exactly, across clock changes too. The mode selects the slots to run:
 
-- `missing` runs those that were never made,
-- `failed` those whose last run is dead and waits for somebody to care,
-- `all` every one.
+- `missing` runs slots that were never created,
+- `failed` runs slots whose last run is dead and was neither replayed nor discarded,
+- `all` runs every slot.
 
-What is under way is left alone, and so is a slot that will come by itself. A slot that was made before is made again
-as its next generation, so that its key is a new one.
+A backfill skips slots with a live instance, and slots that the job's own schedule will create. A slot that was created
+before is created again as its next generation, so that it gets a new key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,16 +28,16 @@ from horai.time.schedule import EverySchedule, Schedule
 MOST_SLOTS = 1_000_000
 CONCURRENCY = 10
 GATED_CONCURRENCY = 1
-"""How many run at once where nobody says; of a job whose slots may not overlap, one."""
+"""The default number of instances at once; 1 for a job whose slots may not overlap."""
 AHEAD = timedelta(seconds=2)
-"""With a rate, slots are made so long before they may start: whoever runs them need not wait for the next look."""
+"""With a rate, slots are created this long before they may start, so that dispatch need not wait for the next step."""
 SMOOTHING = timedelta(seconds=10)
 
 _MOMENT = timedelta(microseconds=1)
 
 
 class Mode(IntEnum):
-    """Which slots are run."""
+    """The slots that a backfill runs."""
 
     missing = 0
     failed = 1
@@ -49,7 +49,7 @@ OPEN = frozenset({BackfillStatus.RUNNING, BackfillStatus.PAUSED})
 
 @dataclass(frozen=True, slots=True)
 class BackfillRequest:
-    """What is asked for: the slots from `since` on and before `until` (None: until now)."""
+    """A request for a backfill: the slots from `since` (included) to `until` (excluded; None: now)."""
 
     since: datetime
     until: datetime | None = None
@@ -58,14 +58,14 @@ class BackfillRequest:
     max_concurrency: int | None = None
 
     def concurrency_of(self, timing: Timing) -> int:
-        """How many may be under way at once."""
+        """Return the maximum number of live instances at once."""
         if self.max_concurrency is not None:
             return self.max_concurrency
         return GATED_CONCURRENCY if timing.is_gated else CONCURRENCY
 
 
 def checked(document: Mapping[str, Any]) -> BackfillRequest:
-    """The wish that a document with instants as datetimes describes; `Invalid` names every wrong field."""
+    """Return the request of a document with instants as datetimes. Raise `Invalid` with every wrong field."""
     errors: list[FieldError] = []
     hints: list[Phrase] = []
     limit, rate = read_limits(document, errors, hints)
@@ -75,7 +75,7 @@ def checked(document: Mapping[str, Any]) -> BackfillRequest:
 
 
 def check_range(wish: BackfillRequest, timing: Timing, now: datetime) -> Schedule:
-    """The schedule whose slots are meant; `Invalid` where there is none, or the range makes no sense."""
+    """Return the schedule whose slots are meant. Raise `Invalid` if there is none or the range is not valid."""
     if timing.schedule is None:
         raise Invalid(
             Refused.BACKFILL_NO_SCHEDULE(),
@@ -94,22 +94,22 @@ def check_range(wish: BackfillRequest, timing: Timing, now: datetime) -> Schedul
 
 
 def is_too_many(schedule: Schedule, first: datetime, end: datetime) -> bool:
-    """Whether a glance tells that there are more slots than one backfill takes; those of a cron have to be counted."""
+    """Return whether an interval surely has more slots than a backfill accepts; slots of a cron must be counted."""
     if not isinstance(schedule, EverySchedule) or schedule.excluded:
         return False
     return (end - first) // schedule.interval > MOST_SLOTS
 
 
 def too_many() -> Invalid:
-    """The range has more slots than one backfill takes."""
+    """Build the error for a range with more slots than one backfill accepts."""
     return Invalid(Refused.BACKFILL_TOO_MANY(most=MOST_SLOTS), Hint.SPLIT_RANGE())
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSlot:
-    """What is known of a slot that was made: its highest generation, and whether one of it is under way.
+    """A slot that was created: its highest generation, and whether it has a live instance.
 
-    `dead`: the last one, where it is dead and nobody has replayed or discarded its letter.
+    `dead`: its last instance, if that is dead and its letter was neither replayed nor discarded.
     """
 
     generation: int
@@ -119,8 +119,10 @@ class KnownSlot:
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """The slots that the job will have without our help: after `active_from`, those from `since` on, which its schedule has
-    not come to, and late ones that are being made, as (first, last).
+    """The upcoming slots that the job gets without a backfill.
+
+    After `active_from`: slots from `since` on, which its schedule has not reached yet, and late slots that are being
+    created, as (first, last).
     """
 
     active_from: datetime
@@ -134,7 +136,7 @@ class Coming:
 
 
 def generation_of(mode: Mode, known: KnownSlot | None, *, is_coming: bool) -> int | None:
-    """The generation in which a slot is run; None when it is passed over."""
+    """Return the generation in which a slot is run; None if it is skipped."""
     if known is None:
         return None if is_coming or mode is Mode.failed else 0
     if known.is_live:
@@ -145,8 +147,9 @@ def generation_of(mode: Mode, known: KnownSlot | None, *, is_coming: bool) -> in
 
 @dataclass(frozen=True, slots=True)
 class SlotChoice:
-    """What is made of some slots in a row: those to run, with their generations, how many are passed over, and the first
-    that there was no room for (None: all were looked at).
+    """The decision on consecutive slots: those to run, with their generations, and the number skipped.
+
+    `stopped_at` is the first slot without room (None: all were checked).
     """
 
     chosen: tuple[tuple[datetime, int], ...]
@@ -157,7 +160,7 @@ class SlotChoice:
 def choose(
     mode: Mode, slots: Sequence[datetime], known: Mapping[datetime, KnownSlot], coming: Coming, room: int
 ) -> SlotChoice:
-    """Looks at slots in their order until `room` of them are to be run and one more would be."""
+    """Check slots in order until `room` of them are chosen and one more would be."""
     chosen: list[tuple[datetime, int]] = []
     skipped = 0
     for slot in slots:
@@ -172,14 +175,14 @@ def choose(
 
 
 def bounds(timing: Timing, since: datetime, until: datetime) -> tuple[datetime, datetime]:
-    """The part of a range that the job's `startAt` and `endAt` leave: from the first instant on, before the second."""
+    """Return the part of a range that the job's `startAt` and `endAt` allow: first included, second excluded."""
     first = since if timing.start_at is None else max(since, timing.start_at)
     end = until if timing.end_at is None else min(until, timing.end_at + _MOMENT)
     return first, end
 
 
 def starts(rate: Rate | None, next_start: datetime | None, now: datetime, most: int) -> list[datetime]:
-    """When up to `most` instances may start: now, or one after the other by the rate, and none later than `AHEAD`."""
+    """Return the starts of up to `most` instances: now, or spaced by the rate and at most `AHEAD` after now."""
     if rate is None:
         return [now] * most
     first, gap = max(next_start or now, now), rate.per / rate.count
@@ -187,12 +190,12 @@ def starts(rate: Rate | None, next_start: datetime | None, now: datetime, most: 
 
 
 def after(rate: Rate | None, started: Sequence[datetime], next_start: datetime | None) -> datetime | None:
-    """When the next one may start, behind those that were given a start."""
+    """Return when the next instance may start, after those in `started`."""
     return next_start if rate is None or not started else started[-1] + rate.per / rate.count
 
 
 def smoothed(pace: float | None, ended: int, elapsed: timedelta) -> float | None:
-    """How many end in a second, where so many more have ended in a while; the last ten seconds count most."""
+    """Return the ends per second after `ended` more in `elapsed`; the last ten seconds count most."""
     seconds = elapsed.total_seconds()
     if seconds <= 0:
         return pace
@@ -203,7 +206,7 @@ def smoothed(pace: float | None, ended: int, elapsed: timedelta) -> float | None
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a backfill has come. `slots` are all that its range has, `total` those that were to be run."""
+    """The progress of a backfill. `slots`: all slots of its range; `total`: those that were to be run."""
 
     slots: int
     total: int
@@ -216,23 +219,23 @@ class Progress:
 
     @property
     def running(self) -> int:
-        """How many are under way: waiting, running, or waiting for a retry."""
+        """Return the number of live instances: waiting, running, or waiting for a retry."""
         return self.made - self.succeeded - self.failed - self.cancelled
 
     @property
     def left(self) -> int:
-        """How many have not ended, those included that are still to be made."""
+        """Return the number that has not ended, including slots still to be created."""
         return max(self.total - self.made, 0) + self.running
 
     def percent(self, status: BackfillStatus) -> float:
-        """How much of it has ended; 100 only when it is done."""
+        """Return the percentage that has ended; 100 only when the backfill is done."""
         if status is BackfillStatus.DONE:
             return 100.0
         ended = self.made - self.running
         return min(round(100.0 * ended / max(self.total, self.made, 1), 1), 99.9)
 
     def eta(self, status: BackfillStatus, now: datetime, rate: Rate | None) -> datetime | None:
-        """When it will be done at the pace of late; None where that cannot be told."""
+        """Return when the backfill will be done at its recent pace; None if that is unknown."""
         pace = self.pace or (rate.per_second if rate is not None else None)
         if status is not BackfillStatus.RUNNING or not pace:
             return None

@@ -1,4 +1,4 @@
-"""Backfills by request: counted, begun, looked at, paused, resumed, cancelled. What makes their slots is engine/backfiller.py."""
+"""Requests on backfills: count, start, read, pause, resume, cancel. `stage.py` creates their slots."""
 
 import asyncio
 from dataclasses import dataclass
@@ -43,9 +43,7 @@ _EVENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a backfill comes to, as things are now: the range's slots, how many of them would be run, the first and last of
-    those that would.
-    """
+    """The size of a backfill as of now: the slots of the range, how many would run, and the first and last of these."""
 
     job: JobRow
     timing: Timing
@@ -59,7 +57,7 @@ class Survey:
 
 
 async def survey_backfill(scope: Scope, reference: str, wish: BackfillRequest) -> Survey:
-    """Counts what would be run, to the slot, and writes nothing."""
+    """Count exactly the slots that would run, without writing."""
     async with acquire(scope.pool) as connection:
         job = await require_job(connection, scope, reference)
         now = await nodes.database_time(connection)
@@ -76,7 +74,7 @@ async def _survey(scope: Scope, job: JobRow, wish: BackfillRequest, now: datetim
     walk = slots_from(schedule, first_instant, end)
     slots = total = 0
     first = last = None
-    while page := await asyncio.to_thread(lambda: [*islice(walk, PAGE)]):  # rare days are far to seek
+    while page := await asyncio.to_thread(lambda: [*islice(walk, PAGE)]):  # a search for rare days takes long
         slots += len(page)
         if slots > MOST_SLOTS:
             raise too_many()
@@ -92,7 +90,7 @@ async def _survey(scope: Scope, job: JobRow, wish: BackfillRequest, now: datetim
 async def start_backfill(
     scope: Scope, reference: str, wish: BackfillRequest, once: Once | None = None, note: str | None = None
 ) -> BackfillRow:
-    """A new backfill, which the engine works off; a repeated request gets the first one. Durable when it returns."""
+    """Create a backfill for the stage to process; a repeated request gets the first one. Durable when it returns."""
     async with acquire(scope.pool) as connection:
         job = await require_job(connection, scope, reference)
         request = request_keys.request_key(scope, f"backfill:{job.id}", once) if once else None
@@ -105,7 +103,7 @@ async def start_backfill(
 
 
 async def _made_by(connection: Connection, job: JobRow, request: RequestKey) -> int | None:
-    """The backfill that the first request of this key made."""
+    """Return the backfill that the first request with this key created. Raise if that request had another body."""
     found = await backfills.backfill_of_request(connection, job.tenant_id, job.id, request.key)
     if found is not None and found[1] != request.digest:
         raise request_keys.another_body(request)
@@ -137,7 +135,7 @@ async def _insert(scope: Scope, survey: Survey, request: RequestKey | None, note
         if made is not None:
             await jobs.insert_event(connection, scope.tenant_id, job.id, "BACKFILL_STARTED", _told(made, survey, write))
             return made
-    assert request is not None  # noqa: S101 — only a request's key can be there already
+    assert request is not None  # noqa: S101 — only a request key can exist already
     async with acquire(scope.pool) as connection:
         first_made = await _made_by(connection, job, request)
     assert first_made is not None  # noqa: S101 — backfills are never deleted
@@ -158,7 +156,7 @@ def _told(backfill_id: int, survey: Survey, write: BackfillWrite) -> dict[str, o
 
 
 async def read_backfill(scope: Scope, backfill_id: int) -> BackfillRow:
-    """One backfill of this tenant, with its progress."""
+    """Return a backfill of this tenant with its progress."""
     async with acquire(scope.pool) as connection:
         found = await backfills.find_backfill(connection, scope.tenant_id, backfill_id)
     if found is None:
@@ -167,27 +165,27 @@ async def read_backfill(scope: Scope, backfill_id: int) -> BackfillRow:
 
 
 def backfill_not_found(reference: str) -> NotFound:
-    """One answer for a backfill that never was, or is somebody else's."""
+    """Build the error for a backfill that does not exist or belongs to another tenant."""
     return NotFound(Refused.NO_BACKFILL(backfill=reference[:40]), Hint.LISTED_AT(path="/api/v1/backfills"))
 
 
 async def pause_backfill(scope: Scope, backfill_id: int, note: str | None = None) -> BackfillRow:
-    """No further slots; those that were made go on."""
+    """Stop creating slots; slots that were created continue."""
     return await _change(scope, backfill_id, BackfillStatus.PAUSED, note)
 
 
 async def resume_backfill(scope: Scope, backfill_id: int, note: str | None = None) -> BackfillRow:
-    """Goes on where it stopped."""
+    """Continue creating slots where the backfill stopped."""
     return await _change(scope, backfill_id, BackfillStatus.RUNNING, note)
 
 
 async def cancel_backfill(scope: Scope, backfill_id: int, note: str | None = None) -> BackfillRow:
-    """No further slots, and what it has made that does not run is cancelled; what runs is left to finish."""
+    """Stop creating slots and cancel its instances that are not running; running ones finish."""
     return await _change(scope, backfill_id, BackfillStatus.CANCELLED, note)
 
 
 async def _change(scope: Scope, backfill_id: int, status: BackfillStatus, note: str | None) -> BackfillRow:
-    """A change that is there already changes only the note; one that is over cannot be changed."""
+    """Set the status. If it is set already, change only the note; a finished backfill cannot be changed."""
     async with transaction(scope.pool) as connection:
         backfill = await backfills.lock_backfill(connection, scope.tenant_id, backfill_id)
         if backfill is None:

@@ -1,9 +1,9 @@
-"""Makes the slots of backfills: few at a time, beside the work of now.
+"""The stage that creates the slots of backfills: few at a time, beside current work.
 
-Whoever takes a step holds the backfill and its job, counts what of it has ended, makes the next slots where its cap and
-its rate leave room, and writes how far it has come, all in one transaction: a crash loses nothing and repeats nothing,
-and two nodes that work on one backfill never make more than its cap allows. Its instances lie in the lane of low
-priority beside the job's own, so that nothing of now waits behind more than the cap.
+A step locks the backfill and its job, counts the instances that have ended, creates the next slots as far as cap and
+rate leave room, and writes the progress, all in one transaction: a crash loses nothing and repeats nothing, and two
+nodes that work on one backfill never exceed its cap. Its instances are in the low-priority lane beside the job's own,
+so that current work waits behind at most as many instances as the cap allows.
 """
 
 import asyncio
@@ -34,22 +34,22 @@ from horai.time.fires_between import slots_from
 log = structlog.get_logger(__name__)
 
 FEW, PAGE = 50, 1_000
-"""Slots looked at in one step: few at first, more when none of them is to be run."""
+"""Slots checked in one step: 50 at first, up to 1,000 while none of them is to be run."""
 PORTION = 100
-"""Slots made in one step: what is due now waits for no more of them than that, whatever the cap."""
+"""Slots created in one step: due work waits for at most this many of them, regardless of the cap."""
 QUICK, SLOW, LONGEST = timedelta(milliseconds=10), timedelta(seconds=1), timedelta(seconds=30)
-"""How soon to look again: quickly while something ends at each look, slowly while nothing does. Without any end, as when no
-worker runs the job, the pause grows to 30 s."""
+"""The pause between steps: 10 ms while instances end at each step, growing to 1 s while none ends. Without any end, as
+when no worker runs the job, it grows to 30 s."""
 GROWTH = 1.25
-"""By how much a pause of `SLOW` and longer grows: an end is noticed within a quarter of the time that was waited for it."""
+"""The growth of a pause of `SLOW` or longer: an end is noticed within a quarter of the time that was waited for it."""
 IDLE = timedelta(minutes=2)
-"""Whoever starts a backfill says so; this is for a word that was lost."""
+"""The pause without open backfills. A process that starts one sends a wake; this pause covers a lost wake."""
 JOB_DELETED = "the job was deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillProgressed:
-    """What a step came to. `goes_on`: there is room for more at once."""
+    """The result of a step. `goes_on`: there is room for more at once."""
 
     woken: list[Claimable] = field(default_factory=list[Claimable])
     is_moved: bool = False
@@ -57,21 +57,21 @@ class BackfillProgressed:
 
 
 class BackfillStage:
-    """The stage that works off backfills."""
+    """The stage that processes open backfills."""
 
     name = "backfill"
 
     def __init__(
         self,
         line: StageConnection,
-        keeper: NodeLease,
+        lease: NodeLease,
         wakeups: Wakeups,
         settings: EngineSettings,
         hooks: Sequence[JobHooks],
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self._keeper = keeper
+        self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
         self._hooks = hooks
@@ -80,14 +80,14 @@ class BackfillStage:
         self._unreadable: set[int] = set()
 
     def hear(self) -> None:
-        """Look now, and soon again: a backfill was started or changed, or a process has come that may run its slots."""
+        """Run a step now and soon again: a backfill was started or changed, or a new process may run its slots."""
         self._pause = QUICK
         self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
-        """Looks after each backfill of our shards once."""
-        shards = self._keeper.shards(Duty.trigger)
-        if not self._keeper.holds() or not shards:
+        """Advance each open backfill of this node's shards once."""
+        shards = self._lease.shards(Duty.trigger)
+        if not self._lease.holds() or not shards:
             return now + self._settings.sweep
         connection = await self.line.get()
         open_ones = await backfills.open_backfills(connection, shards)
@@ -101,7 +101,7 @@ class BackfillStage:
         return now if any(each.goes_on for each in made) else now + self._pause
 
     async def _advance_readable(self, connection: Dedicated, backfill_id: int) -> BackfillProgressed:
-        """One whose zone or calendar our rules lack does not keep the others waiting."""
+        """Advance a backfill. If this node lacks its zone or calendar, log it once and do not delay the others."""
         try:
             return await self._advance(connection, backfill_id)
         except ValueError as error:
@@ -123,7 +123,7 @@ class BackfillStage:
         return BackfillProgressed(look.woken, look.is_changed(ends), look.goes_on)
 
     async def _look(self, connection: Dedicated, taken: Taken, ends: Ends) -> "_Look":
-        """Makes as many slots as there is room for now."""
+        """Create as many slots as there is room for now."""
         row = taken.row
         if row.status is not BackfillStatus.RUNNING or taken.is_job_paused or taken.is_job_deleted:
             return _Look(row, row.next_time, row.next_start, row.status if not taken.is_job_deleted else _ended(row))
@@ -146,7 +146,7 @@ class BackfillStage:
     async def _make(
         self, connection: Dedicated, row: BackfillRow, page: list[datetime], begin_at: list[datetime]
     ) -> tuple[SlotChoice, list[Claimable]]:
-        """What comes by itself is asked for first: what has come until then is known."""
+        """Create the chosen slots of a page. Read upcoming slots first: one created in between is then a known slot."""
         if not page:
             return SlotChoice((), 0), []
         coming = await backfills.coming_slots(connection, row.job_id)
@@ -180,7 +180,7 @@ class BackfillStage:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a look came to: how far the backfill is, what was made, and how many slots were passed over."""
+    """The outcome of one step: the position of the backfill, the created instances, and the number of skipped slots."""
 
     row: BackfillRow
     next_time: datetime | None
@@ -191,12 +191,12 @@ class _Look:
     goes_on: bool = False
 
     def is_changed(self, ends: Ends) -> bool:
-        """Whether there is something to write."""
+        """Return whether there is something to write."""
         is_over = self.row.progress.running == 0 and (self.next_time is None or self.status not in OPEN)
         return bool(ends.count or self.woken or self.skipped) or self.status is not self.row.status or is_over
 
     def progress(self, ends: Ends) -> Progress:
-        """With what has ended and what was made."""
+        """Return the progress including the ended and the created instances."""
         before = self.row.progress
         pace = before.pace
         if self.row.status is BackfillStatus.RUNNING:
@@ -213,12 +213,12 @@ class _Look:
 
 
 def _longer(pause: timedelta) -> timedelta:
-    """The pause after one in which nothing ended."""
+    """Return the pause that follows a pause in which no instance ended."""
     return min(SLOW, pause * 2) if pause < SLOW else min(LONGEST, pause * GROWTH)
 
 
 def _ended(row: BackfillRow) -> BackfillStatus:
-    """What a backfill is whose job is deleted."""
+    """Return the status of a backfill whose job is deleted."""
     return BackfillStatus.CANCELLED if row.status in OPEN else row.status
 
 
@@ -227,7 +227,7 @@ def _page(row: BackfillRow, first: datetime, size: int) -> list[datetime]:
 
 
 def stages(parts: StageParts) -> list[Stage]:
-    """Build the stage, on schedulers."""
+    """Build the stage if this process is a scheduler."""
     if Role.scheduler not in parts.roles:
         return []
     backfiller = BackfillStage(parts.line("backfill"), parts.lease, parts.wakeups, parts.settings, parts.hooks)

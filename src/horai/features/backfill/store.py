@@ -1,4 +1,4 @@
-"""Backfills: one function per statement of sql/backfills.sql."""
+"""Statements on backfills: one function per statement of store.sql."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ from horai.time.schedule import Schedule, from_spec, to_spec
 
 @dataclass(frozen=True, slots=True)
 class BackfillWrite:
-    """A new backfill: what was asked for, and what it comes to. `first` is None when there is nothing to look at."""
+    """A new backfill: the request and its counts. `first` is None if there is no slot to check."""
 
     schedule: Schedule
     since: datetime
@@ -40,7 +40,7 @@ class BackfillWrite:
 
 @dataclass(frozen=True, slots=True)
 class BackfillRow:
-    """A backfill as it is at `now`. `next_time`: its first slot that nobody has looked at; `end`: behind its last."""
+    """A backfill as of `now`. `next_time`: its first slot not checked yet; `end`: the end of its slots, excluded."""
 
     id: int
     tenant_id: int
@@ -67,7 +67,7 @@ class BackfillRow:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A backfill that is held with its job."""
+    """A backfill that this transaction has locked with its job."""
 
     row: BackfillRow
     is_job_paused: bool
@@ -76,7 +76,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """How many have ended, by what they came to."""
+    """The number of ended instances, by outcome."""
 
     succeeded: int
     failed: int
@@ -84,13 +84,13 @@ class Ends:
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """Return the total."""
         return self.succeeded + self.failed + self.cancelled
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillStep:
-    """How far a backfill has come; `is_finished`: nothing is left to make, and nothing under way."""
+    """The new progress of a backfill; `is_finished`: no slot is left to create and no instance is live."""
 
     next_time: datetime | None
     next_start: datetime | None
@@ -145,7 +145,7 @@ def _schedule(spec: str) -> Schedule:
 
 
 async def insert_backfill(connection: Connection, tenant_id: int, job_id: int, write: BackfillWrite) -> int | None:
-    """A new backfill; None when its request was made before."""
+    """Insert a backfill and return its id; None if its request was made before."""
     return await connection.fetchval(
         sql("insert_backfill"),
         tenant_id,
@@ -170,19 +170,19 @@ async def insert_backfill(connection: Connection, tenant_id: int, job_id: int, w
 async def backfill_of_request(
     connection: Connection, tenant_id: int, job_id: int, request_key: str
 ) -> tuple[int, bytes] | None:
-    """The backfill that a request made, and the hash of the body it came with."""
+    """Return the backfill that a request created, and the hash of the request body."""
     row = await connection.fetchrow(sql("backfill_of_request"), tenant_id, job_id, request_key)
     return None if row is None else (row["id"], row["request_hash"])
 
 
 async def find_backfill(connection: Connection, tenant_id: int, backfill_id: int) -> BackfillRow | None:
-    """A backfill by its id."""
+    """Return a backfill by its id."""
     row = await connection.fetchrow(sql("backfill_by_id"), tenant_id, backfill_id)
     return None if row is None else _row(row)
 
 
 async def lock_backfill(connection: Connection, tenant_id: int, backfill_id: int) -> BackfillRow | None:
-    """Held alone, for a change by a user."""
+    """Lock a backfill for a change by a user."""
     row = await connection.fetchrow(sql("lock_backfill"), tenant_id, backfill_id)
     return None if row is None else _row(row)
 
@@ -194,7 +194,7 @@ async def list_backfills(
     job_id: int | None = None,
     status: BackfillStatus | None = None,
 ) -> list[BackfillRow]:
-    """A page (before which id, how many), the newest first."""
+    """Return a page, newest first. `page`: the id before which it starts, and the number of rows."""
     rows = await connection.fetch(
         sql("list_backfills"), tenant_id, *page, job_id, None if status is None else int(status)
     )
@@ -204,22 +204,22 @@ async def list_backfills(
 async def set_backfill_status(
     connection: Connection, backfill_id: int, status: BackfillStatus, note: str | None
 ) -> None:
-    """Pauses, resumes or cancels one that the caller holds; without a note the last one stays."""
+    """Pause, resume or cancel a backfill that the caller has locked; without a note the last one stays."""
     await connection.execute(sql("set_backfill_status"), backfill_id, int(status), note)
 
 
 async def open_backfills(connection: Connection, shards: Collection[int]) -> list[int]:
-    """Those of jobs of these shards that have something to make or under way."""
+    """Return backfills of jobs of these shards with slots to create, live instances, or a status to close."""
     return [row["id"] for row in await connection.fetch(sql("open_backfills"), list(shards), SHARDS)]
 
 
 async def has_open_backfill(connection: Connection, job_id: int) -> bool:
-    """Whether instances of a backfill may be among the job's."""
+    """Return whether the job may have instances of a backfill."""
     return await connection.fetchval(sql("has_open_backfill"), job_id)
 
 
 async def take_backfill(connection: Connection, backfill_id: int) -> Taken | None:
-    """Held with its job until commit; None when somebody else works on either, or it is finished."""
+    """Lock a backfill and its job until commit; None if another transaction has locked either, or it is finished."""
     row = await connection.fetchrow(sql("take_backfill"), backfill_id)
     if row is None:
         return None
@@ -227,16 +227,16 @@ async def take_backfill(connection: Connection, backfill_id: int) -> Taken | Non
 
 
 async def settle_backfill(connection: Connection, backfill: BackfillRow) -> Ends:
-    """What of it has ended since the last look, counted once."""
+    """Count the instances that have ended since the last step, each once."""
     row = await connection.fetchrow(sql("settle_backfill"), backfill.id, backfill.created_at)
     assert row is not None  # noqa: S101 — an aggregate has one row
     return Ends(row["succeeded"], row["failed"], row["cancelled"])
 
 
 async def coming_slots(connection: Connection, job_id: int) -> Coming:
-    """What the job will have by itself. Read it before `known_slots`."""
+    """Return the slots that the job gets without a backfill. Call it before `known_slots`."""
     row = await connection.fetchrow(sql("coming_slots"), job_id)
-    assert row is not None  # noqa: S101 — jobs are never taken out of the table
+    assert row is not None  # noqa: S101 — job rows are never deleted
     late = tuple(zip(row["late_from"], row["late_until"], strict=True))
     return Coming(row["active_from"], row["since"], late)
 
@@ -244,23 +244,23 @@ async def coming_slots(connection: Connection, job_id: int) -> Coming:
 async def known_slots(
     connection: Connection, job_id: int, first: datetime, last: datetime
 ) -> dict[datetime, KnownSlot]:
-    """The slots between these instants, both included, that were made."""
+    """Return the slots that were created between these instants, both included."""
     rows = await connection.fetch(sql("known_slots"), job_id, first, last)
     return {row["fire_time"]: KnownSlot(row["generation"], row["is_live"], row["dead"]) for row in rows}
 
 
 async def low_lane(connection: Connection, job_id: int) -> int:
-    """The lane for what a job has to do beside its work of now."""
+    """Return the low-priority lane for work beside the current work of a job; create it if needed."""
     for _ in range(2):
         lane = await connection.fetchval(sql("low_lane"), job_id, int(Priority.low))
         if lane is not None:
             return lane
-    raise RuntimeError("a lane that is neither there nor can be made")
+    raise RuntimeError("the low-priority lane can be neither found nor created")
 
 
 @dataclass(frozen=True, slots=True)
 class SlotToMake:
-    """A slot, the generation it is made in, and when it may start."""
+    """A slot, the generation in which it is created, and when it may start."""
 
     fire_time: datetime
     generation: int
@@ -270,7 +270,7 @@ class SlotToMake:
 async def make_backfill_slots(
     connection: Connection, backfill: BackfillRow, lane: int, slots: Sequence[SlotToMake]
 ) -> list[Claimable]:
-    """Makes slots of a backfill that is held; one that is there already is left alone."""
+    """Insert slots of a locked backfill; leave slots that exist unchanged."""
     rows = await connection.fetch(
         sql("make_backfill_slots"),
         backfill.id,
@@ -285,7 +285,7 @@ async def make_backfill_slots(
 
 
 async def write_backfill(connection: Connection, backfill_id: int, step: BackfillStep) -> None:
-    """Writes how far one that is held has come."""
+    """Write the progress of a locked backfill."""
     progress = step.progress
     await connection.execute(
         sql("write_backfill"),
@@ -305,5 +305,5 @@ async def write_backfill(connection: Connection, backfill_id: int, step: Backfil
 
 
 async def waiting_of_backfill(connection: Connection, backfill_id: int) -> list[int]:
-    """What it has made that does not run."""
+    """Return the instances of a backfill that are live and not running."""
     return [row["id"] for row in await connection.fetch(sql("waiting_of_backfill"), backfill_id)]

@@ -1,8 +1,8 @@
--- Backfills. Whoever makes slots of one holds its row, and moves next_time in the same transaction; what is under way for it
--- is in backfill_instance, so that its cap is kept whoever counts.
+-- Backfills. A step that creates slots of a backfill locks its row and moves next_time in the same transaction. Its live
+-- instances are in backfill_instance, so that every node that counts them keeps the same cap.
 
 -- name: insert_backfill
--- None when its request was made before.
+-- Returns no row if its request was made before.
 insert into horai.backfill (tenant_id, job_id, spec, from_time, to_time, next_time, until_time, mode, max_concurrency, rate_count, rate_per,
     slots, total, note, request_key, request_hash, looked_at, created_at, updated_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, clock_timestamp(), clock_timestamp(), clock_timestamp())
@@ -18,7 +18,7 @@ from horai.backfill join horai.job on job.id = backfill.job_id
 where backfill.tenant_id = $1 and backfill.id = $2;
 
 -- name: lock_backfill
--- Held alone, for a change by a user; a step of the engine is waited for.
+-- Locks the row for a change by a user; waits for a step of the engine.
 select backfill.*, job.name as job, clock_timestamp() as now
 from horai.backfill join horai.job on job.id = backfill.job_id
 where backfill.tenant_id = $1 and backfill.id = $2 for update of backfill;
@@ -32,13 +32,13 @@ where backfill.tenant_id = $1 and backfill.id < $2 and ($4::bigint is null or ba
 order by backfill.id desc limit $3;
 
 -- name: set_backfill_status
--- What was under way when it was paused says nothing about its pace afterwards.
+-- Resets looked_at: the time before this change says nothing about the pace after it.
 update horai.backfill set status = $2::smallint, note = coalesce($3, note), looked_at = clock_timestamp(), updated_at = clock_timestamp()
 where id = $1;
 
 -- name: open_backfills
--- Those of these shards that have something to make, or under way, or to be closed. One that is paused, or whose job is, and
--- has nothing under way, costs nothing: whoever resumes it tells.
+-- Backfills of these shards with slots to create, live instances, or a status to close. A backfill that is paused, or whose
+-- job is, and that has no live instance costs nothing: the process that resumes it sends a wake.
 select backfill.id from horai.backfill join horai.job on job.id = backfill.job_id
 where backfill.finished_at is null and backfill.job_id % $2::bigint = any ($1::bigint[]) and (
     job.deleted_at is not null or backfill.status = 3 or backfill.status = 0 and job.status = 0
@@ -49,16 +49,16 @@ order by backfill.id;
 select exists (select from horai.backfill where job_id = $1 and finished_at is null);
 
 -- name: take_backfill
--- Its row and its job's, held until commit and not waited for: two that make slots of one job never decide at once, and a job
--- that is paused or changed meanwhile waits. Whoever adds other instances to the job is not held up.
+-- Locks its row and the job's row until commit, without waiting: two transactions never create slots of one job at once, and
+-- a pause or change of the job waits. Transactions that add other instances to the job are not blocked.
 select backfill.*, job.name as job, job.status as job_status, job.deleted_at is not null as is_job_deleted, clock_timestamp() as now
 from horai.backfill join horai.job on job.id = backfill.job_id
 where backfill.id = $1 and backfill.finished_at is null
 for update of backfill skip locked for no key update of job skip locked;
 
 -- name: settle_backfill
--- What of it has ended since the last look: forgotten and counted. One that is nowhere was deleted by hand. $2: nothing of it
--- can have ended before. Both tables in one snapshot: a row that moves is in one of them.
+-- Deletes and counts the entries whose instances have ended since the last step. An instance in neither table was deleted by
+-- hand. $2: no instance can have ended before. One snapshot reads both tables: a row that moves is in one of them.
 with gone as materialized (
     select own.instance_id from horai.backfill_instance own
     where own.backfill_id = $1 and not exists (select from horai.instance_live live where live.id = own.instance_id)
@@ -70,8 +70,8 @@ select count(*) filter (where past.state = 2) as succeeded, count(*) filter (whe
 from gone left join horai.instance_history past on past.id = gone.instance_id and past.finished_at >= $2;
 
 -- name: coming_slots
--- What the job $1 will have without a backfill: from when on its schedule has not come to its slots, or a resume decides on
--- them, and the late ones that are still to be made. Read before `known_slots`: what has come meanwhile is known then.
+-- The slots that the job $1 gets without a backfill: since when its schedule has not reached its slots, or a resume decides
+-- on them, and the late slots still to be created. Read before `known_slots`: slots created in between are known then.
 select job.active_from,
     case when job.status = 1 then coalesce(job.missed_from, job.active_from)
         when job.id <= schedule.last_job then schedule.fire_time + interval '1 microsecond'
@@ -82,8 +82,9 @@ from horai.job left join horai.schedule on schedule.id = job.schedule_id
 where job.id = $1;
 
 -- name: known_slots
--- The slots of the job $1 from $2 to $3 that were made: the highest generation of each, whether one of it is under way, and
--- the last one where it is dead and its letter waits, or its run is blocked. No slot is made before its time, so none has ended before $2.
+-- The slots of the job $1 from $2 to $3 that were created: the highest generation of each, whether it has a live instance, and
+-- the last instance if it is dead and its letter is open, or its run is blocked. No slot is created before its time, so none
+-- has ended before $2.
 with made as (
     select fire_time, slot, id, state, true as is_live from horai.instance_live
     where job_id = $1 and fire_time between $2 and $3 and slot >= 0
@@ -100,7 +101,7 @@ select fire_time, generation, is_live, case when state = 4 and (not exists (
 from newest;
 
 -- name: low_lane
--- The lane of low priority beside the job's own, made when need be.
+-- The low-priority lane beside the job's own; created if needed.
 with own as (
     select lane.tenant_id, lane.queue, lane.handler from horai.job join horai.lane on lane.id = job.lane_id where job.id = $1
 ), known as (
@@ -114,8 +115,8 @@ select id from known union all select id from made;
 
 -- name: make_backfill_slots
 -- moves: -> INIT
--- Slots $5 of the job $2 in their generations $6, to start at $7, in the lane $3. They pass no gate. One that is there is left
--- alone.
+-- Inserts slots $5 of the job $2 in their generations $6, to start at $7, in the lane $3. They bypass the overlap gate. Slots
+-- that exist are left unchanged.
 with made as (
     insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
     select fresh.id, job.id, job.tenant_id, $3, fresh.id % $4, fresh.fire_time, fresh.at, fresh.fire_time,
@@ -134,7 +135,7 @@ with made as (
 select id, lane, due from made;
 
 -- name: write_backfill
--- How far it has come; for who holds its row.
+-- Writes the progress; the caller has locked the row.
 update horai.backfill
 set next_time = $2, next_start = $3, made = $4, skipped = $5, succeeded = $6, failed = $7, cancelled = $8, pace = $9,
     status = $10::smallint, note = coalesce($11, note), looked_at = clock_timestamp(), updated_at = clock_timestamp(),
@@ -142,6 +143,6 @@ set next_time = $2, next_start = $3, made = $4, skipped = $5, succeeded = $6, fa
 where id = $1;
 
 -- name: waiting_of_backfill
--- What it has made and nobody has begun, or waits for a retry.
+-- Its instances that have not started, or that wait for a retry.
 select live.id from horai.backfill_instance own join horai.instance_live live on live.id = own.instance_id
 where own.backfill_id = $1 and live.state <> 1 order by live.id;

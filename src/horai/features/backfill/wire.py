@@ -1,4 +1,4 @@
-"""Backfills on the wire."""
+"""Wire models of backfills."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -12,9 +12,9 @@ BackfillStatusName = Literal["RUNNING", "PAUSED", "DONE", "CANCELLED"]
 
 
 class BackfillIn(Model):
-    """`POST /api/v1/jobs/{job}/backfill`: the slots from `from` on and before `to` (now), and which of them are run.
+    """`POST /api/v1/jobs/{job}/backfill`: the slots from `from` (included) to `to` (excluded; default now), and a mode.
 
-    `missing` (the default) runs those that were never made, `failed` those whose last run is dead, `all` every one.
+    `missing` (the default) runs slots that were never created, `failed` slots whose last run is dead, `all` every slot.
     """
 
     from_: Annotated[Instant, Field(alias="from")]
@@ -27,10 +27,10 @@ class BackfillIn(Model):
 
 
 class ProgressOut(Model):
-    """How far a backfill has come.
+    """The progress of a backfill.
 
-    `slots`: all of the range. `total`: those to run, as counted when it was asked for. `made` and `skipped`: those looked at.
-    `running`: made and not ended. `eta`: when it will be done at `ratePerSecond`, its pace of late.
+    `slots`: all slots of the range. `total`: those to run, as counted at the request. `made` and `skipped`: those
+    checked so far. `running`: created and not ended. `eta`: when it will be done at `ratePerSecond`, its recent pace.
     """
 
     slots: int
@@ -47,7 +47,7 @@ class ProgressOut(Model):
 
 
 class BackfillOut(Model):
-    """A backfill as it is."""
+    """A backfill and its progress."""
 
     id: Id
     job: str
@@ -66,14 +66,14 @@ class BackfillOut(Model):
 
 
 class BackfillList(Model):
-    """A page of backfills, the newest first."""
+    """A page of backfills, newest first."""
 
     items: list[BackfillOut]
     next_cursor: str | None
 
 
 class BackfillPlanOut(Model):
-    """The answer to a dry run: what a backfill would run, to the slot, as things are now. Nothing was written."""
+    """The answer to a dry run: the exact slots that a backfill would run now. Nothing was written."""
 
     dry_run: Literal[True]
     job: str

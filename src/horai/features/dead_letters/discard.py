@@ -1,6 +1,6 @@
-"""Discards many dead letters: the oldest first, in batches, each a transaction of its own.
+"""Bulk discard of dead letters: oldest first, in batches of one transaction each.
 
-A crash in between leaves the rest as it was; the same request again discards what is left.
+A crash between batches leaves the other letters unchanged; the same request again discards the rest.
 """
 
 import time
@@ -16,7 +16,7 @@ from horai.operations.scope import Scope
 
 @dataclass(slots=True)
 class DiscardSummary:
-    """What came of it; `more`: there are others that match, or somebody is at work on them."""
+    """The result of a discard; `more`: other letters match, or matching letters are locked by another transaction."""
 
     matched: int = 0
     discarded: int = 0
@@ -24,7 +24,7 @@ class DiscardSummary:
 
 
 async def count_matching(scope: Scope, only: LetterFilter, limit: int) -> DiscardSummary:
-    """What a discard would take now; nothing is written."""
+    """Count the letters that a discard would take now, without writing."""
     async with acquire(scope.pool) as connection:
         meant = until(only, await nodes.database_time(connection))
         found = await dead_letters.count_open(connection, scope.tenant_id, meant, limit + 1)
@@ -32,7 +32,7 @@ async def count_matching(scope: Scope, only: LetterFilter, limit: int) -> Discar
 
 
 async def discard_matching(scope: Scope, only: LetterFilter, limit: int, reason: str) -> DiscardSummary:
-    """Discards what matches and was dead when it began, at most `limit`."""
+    """Discard letters that match and existed when the call began, at most `limit`."""
     told, ends_at = DiscardSummary(), time.monotonic() + scope.longest
     async with acquire(scope.pool) as connection:
         meant = until(only, await nodes.database_time(connection))

@@ -1,12 +1,12 @@
-"""Replays dead letters: a new instance each, in one transaction with its letter.
+"""Replay of dead letters: one new instance each, in one transaction with its letter.
 
-Letters are taken oldest first, in batches, each a transaction of its own: a crash in between leaves every letter either
-NEW without an instance, or REPLAYED with one. Who asks at the same time gets other letters (SKIP LOCKED); who asks again
+Letters are taken oldest first, in batches of one transaction each: a crash between batches leaves every letter either
+NEW without an instance, or REPLAYED with one. A concurrent request gets other letters (SKIP LOCKED); a repeated request
 finds none of them NEW.
 
-A put takes its key first and the letters of the key after; here it is the other way round. So a replay gives way: it waits
-for a key no longer than `PATIENCE`, far less than a deadlock takes to be noticed, then lets its letters go and takes them
-one by one. What is still held then stays NEW.
+A put locks its key first and the letters of the key second; a replay locks them in the opposite order. So a replay
+gives way: it waits for a key at most `PATIENCE`, far less than deadlock detection takes, then releases its letters and
+takes them one by one. Letters whose keys are still locked then stay NEW.
 """
 
 import time
@@ -34,7 +34,7 @@ LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """Which letters to replay: at most `limit`, oldest first, starting at `rate` if there is one."""
+    """The letters to replay: at most `limit`, oldest first, starting at `rate` if there is one."""
 
     only: LetterFilter
     limit: int = LIMIT_DEFAULT
@@ -43,7 +43,10 @@ class ReplayRequest:
 
 @dataclass(slots=True)
 class LetterReplaySummary:
-    """What came of a replay. `held`: somebody had their keys, they are NEW still; `more`: there are others that match."""
+    """The result of a replay.
+
+    `held`: another transaction had locked their keys, they are still NEW; `more`: other letters match.
+    """
 
     matched: int = 0
     replayed: int = 0
@@ -54,14 +57,14 @@ class LetterReplaySummary:
 
 @dataclass(slots=True)
 class ReplayResult:
-    """What became of locked letters: by id the instances made, and those whose keys have been run otherwise."""
+    """The result for locked letters: the created instances by letter id, and the letters whose keys ran otherwise."""
 
     made: dict[int, Claimable] = field(default_factory=dict[int, Claimable])
     superseded: list[int] = field(default_factory=list[int])
 
 
 async def count_matching(scope: Scope, wanted: ReplayRequest) -> LetterReplaySummary:
-    """What a replay would take now; nothing is written."""
+    """Count the letters that a replay would take now, without writing."""
     async with acquire(scope.pool) as connection:
         only = until(wanted.only, await nodes.database_time(connection))
         found = await dead_letters.count_replayable(connection, scope.tenant_id, only, wanted.limit + 1)
@@ -69,7 +72,10 @@ async def count_matching(scope: Scope, wanted: ReplayRequest) -> LetterReplaySum
 
 
 async def replay_matching(scope: Scope, wanted: ReplayRequest) -> LetterReplaySummary:
-    """Replays what matches and was dead when it began: what dies again meanwhile is left for the next call."""
+    """Replay letters that match and existed when the call began.
+
+    Instances that die again meanwhile are left for the next call.
+    """
     async with acquire(scope.pool) as connection:
         now = await nodes.database_time(connection)
     only = until(wanted.only, now)
@@ -81,13 +87,13 @@ async def replay_matching(scope: Scope, wanted: ReplayRequest) -> LetterReplaySu
 
 
 def until(only: LetterFilter, now: datetime) -> LetterFilter:
-    """The same letters, without those that come after now."""
+    """Limit a filter to letters created before `now`."""
     return replace(only, until=now if only.until is None else min(only.until, now))
 
 
 @dataclass(slots=True)
 class _Replay:
-    """One request at work."""
+    """One replay request in progress."""
 
     scope: Scope
     wanted: ReplayRequest
@@ -96,7 +102,7 @@ class _Replay:
     summary: LetterReplaySummary = field(default_factory=LetterReplaySummary)
 
     async def through(self, only: LetterFilter) -> None:
-        """Batch after batch, until there are enough or no more, or time is up."""
+        """Replay batch after batch until the limit is reached, no letter is left, or time is up."""
         after = FIRST
         while (left := self.wanted.limit - self.summary.matched) > 0 and not self.is_late:
             letters = await self._batch(only, after, min(left, BATCH))
@@ -156,10 +162,10 @@ class _Replay:
 
 
 async def replay_locked(connection: Connection, letters: Sequence[tuple[LockedLetter, datetime]]) -> ReplayResult:
-    """Replays letters that the caller's transaction holds and that are NEW, each at its time; announce them after the
-    commit. A letter of a deleted job is left alone.
+    """Replay NEW letters that the caller's transaction has locked, each at its time.
 
-    A key that is live, or that has succeeded since the death, is not run again: its letter is superseded.
+    The caller announces the instances after the commit. A letter of a deleted job is left unchanged. A key that is
+    live, or that has succeeded since the death, is not run again: its letter is superseded.
     """
     lanes = await dead_letters.share_lanes(connection, {letter.job_id for letter, _ in letters})
     able = [(letter, at) for letter, at in letters if letter.job_id in lanes]
@@ -178,7 +184,7 @@ async def replay_locked(connection: Connection, letters: Sequence[tuple[LockedLe
 
 
 async def _inherit(connection: Connection, made: Sequence[int]) -> set[int]:
-    """Gives fresh replays what they have from the past of their keys; those that history makes needless are removed."""
+    """Give new replays the version and fence of their keys' history; remove those that history makes needless."""
     pasts = await dead_letters.pasts_of_replays(connection, made) if made else {}
     needless = {instance_id for instance_id, past in pasts.items() if past.succeeded}
     if needless:

@@ -1,7 +1,7 @@
-"""Replays every dead instance that matches and whose letter is open, in portions, each a transaction of its own.
+"""Bulk replay of the dead instances that match and whose letter is open, in portions of one transaction each.
 
-A dead instance stays as it is when it is replayed; its letter says so. A crash in between leaves each letter either NEW without
-an instance, or REPLAYED with one, and the same request again passes over the latter.
+A dead instance stays unchanged when it is replayed; its letter records the replay. A crash between portions leaves each
+letter either NEW without an instance, or REPLAYED with one, and the same request again skips the latter.
 """
 
 import time
@@ -20,7 +20,7 @@ from horai.operations.scope import Scope
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """What came of it. `held`: somebody was at work on them; `reached`: the next request goes on behind it."""
+    """The result of a replay. `held`: locked by another transaction; `reached`: the next request continues after it."""
 
     matched: int = 0
     replayed: int = 0
@@ -32,7 +32,10 @@ class ReplaySummary:
 async def replay_matching(
     scope: Scope, only: InstanceFilter, before: Position, limit: int, *, dry_run: bool = False
 ) -> ReplaySummary:
-    """Replays what matches behind `before`, the newest fire time first, at most `limit`; a dry run counts, and writes nothing."""
+    """Replay the dead instances that match after the position `before`, newest fire time first, at most `limit`.
+
+    A dry run counts them and writes nothing.
+    """
     swept, ends_at = ReplaySummary(), time.monotonic() + scope.longest
     while True:
         page = await page_before(scope, only, before, min(limit - swept.matched, PORTION))

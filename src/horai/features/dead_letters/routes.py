@@ -1,4 +1,4 @@
-"""Dead letters: found, replayed, discarded."""
+"""Routes for dead letters: list, replay, discard."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -45,7 +45,7 @@ ANYTHING = ("job", "tag", "error_code", "fingerprint", "instance", "from_", "to"
 
 
 class FaultQuery(Model):
-    """Which letters are meant."""
+    """A filter for dead letters."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 
@@ -60,7 +60,7 @@ class FaultQuery(Model):
 
 
 class LetterQuery(PageQuery, FaultQuery):
-    """The same, by pages."""
+    """A filter for dead letters, with paging."""
 
 
 async def _filter(scope: Scope, asked: FaultQuery | LettersIn, status: str | None = None) -> LetterFilter:
@@ -107,7 +107,7 @@ async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -
 
 @router.get("/faults", responses={200: {"model": FaultList}})
 async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> Response:
-    """Count dead letters by fault, the most frequent first; the newest 10,000 that match are looked at."""
+    """Count dead letters by fault, the most frequent first, among the newest 10,000 that match."""
     only = await _filter(scope, query, query.status)
     async with acquire(scope.pool) as connection:
         rows = await stored.group_letters(connection, scope.tenant_id, only, FAULTS_LOOKED_AT, FAULTS_SHOWN)
@@ -116,7 +116,7 @@ async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> 
 
 @router.post("/replay", responses={200: {"model": ReplayAnswer}}, openapi_extra=takes(ReplayIn))
 async def replay_letters(scope: ScopeDep, body: Annotated[Body[ReplayIn], Depends(body_of(ReplayIn))]) -> Response:
-    """Replay dead letters that match, oldest first. The same request again replays nothing that was replayed before."""
+    """Replay dead letters that match, oldest first. The same request again skips letters that were replayed before."""
     wish = body.shape
     wanted = ReplayRequest(await _filter(scope, wish), wish.limit, _rate(wish.rate))
     if wish.dry_run:
@@ -128,7 +128,7 @@ async def replay_letters(scope: ScopeDep, body: Annotated[Body[ReplayIn], Depend
 async def discard_letters(
     scope: ScopeDep, body: Annotated[Body[DiscardManyIn], Depends(body_of(DiscardManyIn))]
 ) -> Response:
-    """Settle all open letters that match without running them again. The same request again goes on with what is left."""
+    """Settle all open letters that match without running them again. The same request again continues with the rest."""
     wish = body.shape
     if all(getattr(wish, name) in (None, "") for name in ANYTHING):
         raise Invalid(
@@ -157,7 +157,7 @@ async def get_letter(scope: ScopeDep, letter: str) -> Response:
 
 @router.post("/{letter}/replay", responses={200: {"model": LetterAnswer}, 201: {"model": LetterAnswer}})
 async def replay_letter(scope: ScopeDep, letter: str) -> Response:
-    """Run a dead instance once more, as a new one. A letter that was replayed or superseded before is left as it is."""
+    """Run a dead instance again, as a new one. A letter that was replayed or superseded before is left unchanged."""
     told = await dead_letters.replay_letter(scope, _letter_id(letter))
     made = None if told.instance is None else instance_json(told.instance)
     shown = {"replayed": told.replayed, "letter": letter_json(told.letter), "instance": made}
@@ -174,7 +174,7 @@ async def discard_letter(
 
 
 def letter_json(row: LetterRow) -> dict[str, Any]:
-    """A dead letter."""
+    """Return a dead letter as JSON."""
     return {
         "id": str(row.id),
         "job": row.job,

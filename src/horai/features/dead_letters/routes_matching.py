@@ -1,4 +1,4 @@
-"""Many instances at once: cancelled or replayed by what they have in common."""
+"""Bulk routes: cancel or replay all instances that match a filter."""
 
 from typing import Annotated
 
@@ -27,9 +27,9 @@ ANYTHING = ("job", "state", "queue", "tag", "key", "key_prefix", "error_code", "
 
 @router.post("/cancel", responses={200: {"model": SweepAnswer}}, openapi_extra=takes(SweepIn))
 async def cancel_instances(scope: ScopeDep, body: Annotated[Body[SweepIn], Depends(body_of(SweepIn))]) -> Response:
-    """Cancel all live instances that match, at most `limit`; what runs only where `state` names RUNNING.
+    """Cancel all live instances that match, at most `limit`; running ones only if `state` names RUNNING.
 
-    Done in portions. The same request again goes on with what is left, as long as `more` is true.
+    They are cancelled in portions. While `more` is true, the same request again continues with the rest.
     """
     wish = body.shape
     _refuse_everything(wish, Refused.CANCELS_EVERYTHING)
@@ -49,7 +49,7 @@ async def replay_instances(
 ) -> Response:
     """Replay the dead instances that match and whose letters are open, at most `limit`, newest fire time first.
 
-    The same request again replays nothing that was replayed before; with `cursor` it goes on behind them.
+    The same request again skips instances that were replayed before; with `cursor` it continues after them.
     """
     wish = body.shape
     _refuse_everything(wish, Refused.REPLAYS_EVERYTHING)

@@ -1,4 +1,4 @@
-"""One dead letter: read, replayed, discarded. Both verbs may be repeated: the first one stands."""
+"""One dead letter: read, replay, discard. Replay and discard may be repeated: the first call counts."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ from horai.operations.scope import Scope
 from horai.text import Hint, Refused
 
 LOOKS = 20
-"""How often a replay gives way to whoever has its key, before it gives up."""
+"""The number of attempts of a replay that gives way to a transaction that has locked its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class LetterResult:
-    """A letter as it is now, whether this call replayed it, and what it was replayed as, by this call or an earlier one."""
+    """A letter as it is now, whether this call replayed it, and the new instance, from this call or an earlier one."""
 
     letter: LetterRow
     replayed: bool
@@ -28,7 +28,7 @@ class LetterResult:
 
 
 async def read_letter(scope: Scope, letter_id: int) -> LetterRow:
-    """One letter of this tenant."""
+    """Return a letter of this tenant."""
     async with acquire(scope.pool) as connection:
         letter = await dead_letters.letter_by_id(connection, scope.tenant_id, letter_id)
     if letter is None:
@@ -37,7 +37,7 @@ async def read_letter(scope: Scope, letter_id: int) -> LetterRow:
 
 
 async def replay_letter(scope: Scope, letter_id: int) -> LetterResult:
-    """Runs a dead instance once more, as a new one; a letter that was replayed before tells as what."""
+    """Run a dead instance again, as a new one; if its letter was replayed before, return that instance."""
     done = await _replay(scope, letter_id)
     scope.wakeups.announce(done.made.values())
     scope.wakeups.runs_asked([woken.id for woken in done.made.values()])
@@ -61,7 +61,7 @@ async def _replay(scope: Scope, letter_id: int) -> ReplayResult:
         except HELD_UP:
             if left == 0:
                 raise
-    raise AssertionError("there is at least one look")
+    raise AssertionError("LOOKS must be at least 1")
 
 
 async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -> ReplayResult:
@@ -81,7 +81,7 @@ async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -
 
 
 async def discard_letter(scope: Scope, letter_id: int, reason: str | None) -> LetterRow:
-    """Nobody replays it from now on; discarding it again changes nothing, its first reason stays."""
+    """Settle a letter without a replay; discarding it again changes nothing, and its first reason stays."""
     async with transaction(scope.pool) as connection:
         if await dead_letters.lock_letter(connection, scope.tenant_id, letter_id) is None:
             raise _not_found(letter_id)

@@ -1,4 +1,4 @@
-"""Dead letters: one function per statement of sql/dead_letters.sql."""
+"""Statements on dead letters: one function per statement of store.sql."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -16,18 +16,18 @@ from horai.db.pool import Connection
 
 
 class ReplayStatus(StrEnum):
-    """What has become of a letter; all but NEW are final."""
+    """The status of a letter; all but NEW are final."""
 
     NEW = "NEW"
     REPLAYED = "REPLAYED"
     SUPERSEDED = "SUPERSEDED"
-    """Its key has been run otherwise since."""
+    """Its key has been run in another way since."""
     DISCARDED = "DISCARDED"
 
 
 @dataclass(frozen=True, slots=True)
 class LetterRow:
-    """A dead letter, with the key of its instance as far as that is still kept."""
+    """A dead letter, with the key of its instance if that is still kept."""
 
     id: int
     instance_id: int
@@ -48,7 +48,7 @@ class LetterRow:
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Which letters are meant; what is None is not asked for. `until` is the first instant that is not meant."""
+    """A filter for letters; None means no condition. `until` is excluded."""
 
     job_id: int | None = None
     tag: str | None = None
@@ -61,14 +61,14 @@ class LetterFilter:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """As the statements take them, after the tenant."""
+        """Return the values as the statements take them, after the tenant."""
         words = (self.tag, self.error_code, self.fingerprint, self.status)
         return (self.job_id, *words, self.instance_id, self.since, self.until)
 
 
 @dataclass(frozen=True, slots=True)
 class LockedLetter:
-    """A letter that this transaction holds."""
+    """A letter that this transaction has locked."""
 
     id: int
     instance_id: int
@@ -79,7 +79,10 @@ class LockedLetter:
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """Letters of one fault: how many, since when, the last of them, and how many of the last day came how many hours ago."""
+    """The letters of one fault: their number, the first and the last of them.
+
+    `hours` counts the letters of the last day by how many hours ago they were created.
+    """
 
     fingerprint: str | None
     job_id: int
@@ -96,7 +99,7 @@ class FaultRow:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPast:
-    """What history knows of the key of a replay: whether it has succeeded since the death, and its highest fence."""
+    """The history of the key of a replay: whether it has succeeded since the death, its highest version and fence."""
 
     succeeded: bool
     version: int | None
@@ -124,7 +127,7 @@ def _letter(row: asyncpg.Record) -> LetterRow:
 
 
 async def letter_by_id(connection: Connection, tenant_id: int, letter_id: int) -> LetterRow | None:
-    """One letter of a tenant."""
+    """Return a letter of a tenant."""
     row = await connection.fetchrow(sql("letter_by_id"), tenant_id, letter_id)
     return None if row is None else _letter(row)
 
@@ -132,7 +135,7 @@ async def letter_by_id(connection: Connection, tenant_id: int, letter_id: int) -
 async def list_letters(
     connection: Connection, tenant_id: int, before: tuple[datetime, int], limit: int, only: LetterFilter
 ) -> list[LetterRow]:
-    """A page, newest first, that starts after `before`."""
+    """Return a page, newest first, that starts after `before`."""
     return [
         _letter(row) for row in await connection.fetch(sql("list_letters"), tenant_id, *only.values, *before, limit)
     ]
@@ -141,7 +144,7 @@ async def list_letters(
 async def group_letters(
     connection: Connection, tenant_id: int, only: LetterFilter, look_at: int, limit: int
 ) -> list[FaultRow]:
-    """The most frequent faults among the newest `look_at` letters that match."""
+    """Return the most frequent faults among the newest `look_at` letters that match."""
     rows = await connection.fetch(sql("group_letters"), tenant_id, *only.values, look_at, limit)
     return [_fault(row) for row in rows]
 
@@ -154,30 +157,30 @@ def _fault(row: asyncpg.Record) -> FaultRow:
 
 
 async def count_replayable(connection: Connection, tenant_id: int, only: LetterFilter, up_to: int) -> int:
-    """How many letters a replay of these would take, counted up to a limit. `until` must be given."""
+    """Count the letters that a replay of these would take, up to a limit. `until` must be given."""
     return await connection.fetchval(sql("count_replayable"), tenant_id, *only.values, up_to)
 
 
 async def lock_replayable(
     connection: Connection, tenant_id: int, only: LetterFilter, after: tuple[datetime, int], limit: int
 ) -> list[LockedLetter]:
-    """The oldest letters after `after` that may be replayed and that nobody holds. `until` must be given."""
+    """Lock the oldest letters after `after` that may be replayed and that are not locked. `until` must be given."""
     rows = await connection.fetch(sql("lock_replayable"), tenant_id, *only.values, *after, limit)
     return [LockedLetter(*row.values()) for row in rows]
 
 
 async def count_open_of(connection: Connection, instance_ids: Sequence[int]) -> int:
-    """How many of these dead instances a replay would take."""
+    """Count the dead instances among these that a replay would take."""
     return await connection.fetchval(sql("count_open_of"), list(instance_ids))
 
 
 async def lock_open_of(connection: Connection, instance_ids: Sequence[int]) -> list[LockedLetter]:
-    """The letters of these dead instances that may be replayed, waited for as long as lock_timeout allows."""
+    """Lock the letters of these dead instances that may be replayed; wait as long as lock_timeout allows."""
     return [LockedLetter(*row.values()) for row in await connection.fetch(sql("lock_open_of"), list(instance_ids))]
 
 
 async def lock_letter(connection: Connection, tenant_id: int, letter_id: int) -> LockedLetter | None:
-    """One letter, waited for as long as lock_timeout allows."""
+    """Lock a letter; wait as long as lock_timeout allows."""
     row = await connection.fetchrow(sql("lock_letter"), tenant_id, letter_id)
     if row is None:
         return None
@@ -186,14 +189,14 @@ async def lock_letter(connection: Connection, tenant_id: int, letter_id: int) ->
 
 
 async def share_lanes(connection: Connection, job_ids: Collection[int]) -> dict[int, int]:
-    """Where new instances of each job go, held against a pause; a deleted job is absent."""
+    """Return the lane of new instances of each job, locked against a pause; a deleted job is absent."""
     return {row["id"]: row["lane"] for row in await connection.fetch(sql("share_lanes"), list(job_ids))}
 
 
 async def insert_replays(
     connection: Connection, dead: Sequence[tuple[int, datetime]], lanes: Mapping[int, int]
 ) -> dict[int, Claimable]:
-    """A new instance of each dead one, at its time, by the dead one's id; one whose key is live is absent."""
+    """Insert a new instance of each dead one, at its time. Return them by dead id; one whose key is live is absent."""
     rows = await connection.fetch(
         sql("insert_replays"),
         [instance_id for instance_id, _ in dead],
@@ -206,31 +209,31 @@ async def insert_replays(
 
 
 async def pasts_of_replays(connection: Connection, instance_ids: Sequence[int]) -> dict[int, ReplayPast]:
-    """What history knows of the keys of replays that this transaction has made; those without a key are absent."""
+    """Return the history of the keys of this transaction's replays; those without a key are absent."""
     rows = await connection.fetch(sql("pasts_of_replays"), list(instance_ids))
     return {row["id"]: ReplayPast(row["succeeded"], row["version"], row["fence"]) for row in rows}
 
 
 async def mark_replayed(connection: Connection, made: Mapping[int, int]) -> None:
-    """NEW → REPLAYED, by letter the instance that was made; with its event."""
+    """Mark letters NEW → REPLAYED, each with the instance that was created, and write the events."""
     await connection.execute(sql("mark_replayed"), list(made), list(made.values()))
 
 
 async def mark_superseded(connection: Connection, letter_ids: Sequence[int]) -> None:
-    """NEW → SUPERSEDED: the keys of these letters have been run otherwise."""
+    """Mark letters NEW → SUPERSEDED: their keys have been run in another way."""
     await connection.execute(sql("mark_superseded"), list(letter_ids))
 
 
 async def discard_letter(connection: Connection, letter_id: int, reason: str | None) -> bool:
-    """NEW → DISCARDED, with its event; False when it is not NEW."""
+    """Mark a letter NEW → DISCARDED and write the event; False if it is not NEW."""
     return await connection.fetchval(sql("discard_letter"), letter_id, reason) is not None
 
 
 async def count_open(connection: Connection, tenant_id: int, only: LetterFilter, up_to: int) -> int:
-    """How many letters a discard of these would take, counted up to a limit. `until` must be given."""
+    """Count the letters that a discard of these would take, up to a limit. `until` must be given."""
     return await connection.fetchval(sql("count_open"), tenant_id, *only.values, up_to)
 
 
 async def discard_open(connection: Connection, tenant_id: int, only: LetterFilter, limit: int, reason: str) -> int:
-    """NEW → DISCARDED, the oldest first, with their events; how many. `until` must be given."""
+    """Mark letters NEW → DISCARDED, oldest first, write the events, and return the number. `until` must be given."""
     return await connection.fetchval(sql("discard_open"), tenant_id, *only.values, limit, reason)

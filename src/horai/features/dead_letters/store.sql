@@ -1,5 +1,5 @@
--- Dead letters: what people ask of them, and what a replay or a discard writes. The filter is the same everywhere: $1 tenant,
--- $2 job, $3 tag, $4 error code, $5 fingerprint, $6 status, $7 instance, $8 from, $9 until; null for those that are not asked for.
+-- Dead letters: the queries of users, and the writes of a replay or a discard. The filter is the same everywhere: $1 tenant,
+-- $2 job, $3 tag, $4 error code, $5 fingerprint, $6 status, $7 instance, $8 from, $9 until; null means no condition.
 
 -- name: letter_by_id
 select letter.*, job.name as job, job.deleted_at is not null as is_job_deleted, past.key
@@ -22,8 +22,8 @@ left join lateral (select key from horai.instance_history where id = page.instan
 order by page.created_at desc, page.id desc;
 
 -- name: group_letters
--- Faults by how often they came, among the newest $10 letters that match; the number of those looked at stands in each row.
--- hours: how many of the last day came how many hours ago.
+-- Faults by frequency, among the newest $10 letters that match; each row has the number of letters that were read. hours: the
+-- number of letters of the last day by how many hours ago they were created.
 with newest as materialized (
     select * from horai.dead_letter
     where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)
@@ -49,7 +49,7 @@ from counted join horai.job on job.id = counted.job_id
 order by letters desc, last_at desc limit $11;
 
 -- name: count_replayable
--- How many letters a replay would take, counted up to $10.
+-- The number of letters that a replay would take, counted up to $10.
 select count(*) as letters from (
     select from horai.dead_letter letter
     where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)
@@ -61,8 +61,8 @@ select count(*) as letters from (
 ) counted;
 
 -- name: lock_replayable
--- The oldest $12 letters after ($10, $11) that a replay may take and that nobody else holds: another replay that asks at the
--- same time gets others. A letter whose job is deleted, or whose instance is no longer kept, cannot be replayed.
+-- Locks the oldest $12 letters after ($10, $11) that a replay may take and that no other transaction has locked: a concurrent
+-- replay gets others. A letter whose job is deleted, or whose instance is no longer kept, cannot be replayed.
 select id, instance_id, job_id, created_at from horai.dead_letter letter
 where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)
     and ($5::text is null or fingerprint = $5) and ($6::text is null or replay_status = $6) and ($7::bigint is null or instance_id = $7) and replay_status = 'NEW'
@@ -72,14 +72,14 @@ where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is nu
 order by created_at, id limit $12 for update of letter skip locked;
 
 -- name: count_open_of
--- How many of the dead instances $1 a replay would take.
+-- The number of the dead instances $1 that a replay would take.
 select count(*) from horai.dead_letter letter
 where instance_id = any ($1::bigint[]) and replay_status = 'NEW'
     and exists (select from horai.job where job.id = letter.job_id and deleted_at is null)
     and exists (select from horai.instance_history past where past.id = letter.instance_id);
 
 -- name: lock_open_of
--- The open letters of the dead instances $1, waited for as long as lock_timeout allows; by id, as everybody locks many.
+-- Locks the open letters of the dead instances $1; waits as long as lock_timeout allows. Ordered by id, like all bulk locks.
 select id, instance_id, job_id, created_at from horai.dead_letter letter
 where instance_id = any ($1::bigint[]) and replay_status = 'NEW'
     and exists (select from horai.job where job.id = letter.job_id and deleted_at is null)
@@ -87,18 +87,19 @@ where instance_id = any ($1::bigint[]) and replay_status = 'NEW'
 order by id for update of letter;
 
 -- name: lock_letter
--- One letter, waited for as long as lock_timeout allows.
+-- Locks one letter; waits as long as lock_timeout allows.
 select id, instance_id, job_id, created_at, replay_status from horai.dead_letter where tenant_id = $1 and id = $2 for update;
 
 -- name: share_lanes
--- Where new instances of these jobs go; none for a job that is deleted. The lock orders it against a pause.
+-- The lanes of new instances of these jobs; no row for a deleted job. The lock orders this transaction against a pause.
 select id, case when status = 0 then lane_id else 0 end as lane from horai.job
 where id = any ($1::bigint[]) and deleted_at is null order by id for key share;
 
 -- name: insert_replays
 -- moves: -> INIT
--- A new instance of each dead one: its job, key, payload, version and fire time; $2 when, $3 and $4 the lanes of their jobs. The
--- fence goes on. Who does not come back: its key has a live instance. Ordered by key, as puts are: no two wait crosswise.
+-- Inserts a new instance of each dead one $1: its job, key, payload, version and fire time; $2 the start times, $3 and $4 the
+-- lanes of their jobs. The fence continues. No row is returned for a key that has a live instance. Ordered by key, like puts,
+-- so that two transactions do not deadlock.
 insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, payload, version, fence, replay_of)
 select fresh.new_id, fresh.job_id, fresh.tenant_id, fresh.to_lane, fresh.new_id % $5, fresh.key, fresh.fire_time, fresh.at, fresh.fire_time,
     greatest(fresh.at, clock_timestamp()), -fresh.new_id, fresh.payload, fresh.version, fresh.fence, fresh.id
@@ -116,8 +117,8 @@ on conflict (job_id, key) where key is not null do nothing
 returning id, replay_of, lane, due;
 
 -- name: pasts_of_replays
--- What history knows of the keys that this transaction has just taken. Asked in a later statement than the insert: with the
--- key taken, whatever finished before is visible there.
+-- The history of the keys that this transaction has just inserted. It runs after the insert statement: once the key is taken,
+-- every instance of it that finished before is visible in history.
 select live.id, bool_or(past.state = 2 and past.finished_at > dead.finished_at) as succeeded, max(past.version) as version, max(past.fence) as fence
 from horai.instance_live live
 join horai.instance_history dead on dead.id = live.replay_of
@@ -126,7 +127,7 @@ where live.id = any ($1::bigint[]) and live.key is not null
 group by live.id;
 
 -- name: mark_replayed
--- The letter says what it was replayed as, and the dead instance tells of it.
+-- Records the new instance in the letter, and an event on the dead instance.
 with marked as (
     update horai.dead_letter letter set replay_status = 'REPLAYED', replayed_as = made.id
     from unnest($1::bigint[], $2::bigint[]) as made(letter_id, id)
@@ -139,7 +140,7 @@ select tenant_id, job_id, instance_id, 'INSTANCE_REPLAYED', json_build_object('l
 update horai.dead_letter set replay_status = 'SUPERSEDED' where id = any ($1::bigint[]) and replay_status = 'NEW';
 
 -- name: discard_letter
--- Nobody will replay it; $2 why. No row: it is not NEW.
+-- Discards the letter $1 for the reason $2, so that it is never replayed. Returns no row if it is not NEW.
 with marked as (
     update horai.dead_letter set replay_status = 'DISCARDED', reason = $2 where id = $1 and replay_status = 'NEW' returning *
 ), told as (
@@ -149,7 +150,7 @@ with marked as (
 select id from marked;
 
 -- name: count_open
--- How many letters a discard would take, counted up to $10.
+-- The number of letters that a discard would take, counted up to $10.
 select count(*) as letters from (
     select from horai.dead_letter
     where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)
@@ -159,7 +160,7 @@ select count(*) as letters from (
 ) counted;
 
 -- name: discard_open
--- The oldest $10 open letters that match and that nobody holds are discarded for the reason $11; how many.
+-- Discards the oldest $10 open letters that match and are not locked, for the reason $11. Returns their number.
 with chosen as (
     select id from horai.dead_letter
     where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)

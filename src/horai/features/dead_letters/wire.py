@@ -1,4 +1,4 @@
-"""Dead letters on the wire."""
+"""Wire models of dead letters."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ RateText = Annotated[Text | int, Field(json_schema_extra={"examples": ["100/s", 
 
 
 class LettersIn(Model):
-    """Which letters a request is about: what is given narrows it down; oldest first, at most `limit`."""
+    """The letters of a request: those that match all given fields, oldest first, at most `limit`."""
 
     job: Text | None = None
     tag: Word | None = None
@@ -28,22 +28,22 @@ class LettersIn(Model):
 
 
 class ReplayIn(LettersIn):
-    """`POST /api/v1/dlq/replay`: what is given narrows it down; oldest first, at most `limit`, starting at `rate`."""
+    """`POST /api/v1/dlq/replay`: the letters that match all given fields, oldest first, at most `limit`, at `rate`."""
 
     rate: RateText | None = None
 
 
 class DiscardManyIn(LettersIn):
-    """`POST /api/v1/dlq/discard`: what is given narrows it down, and something must; oldest first, at most `limit`.
+    """`POST /api/v1/dlq/discard`: the letters that match all given fields, oldest first, at most `limit`.
 
-    Only a dry run goes without a reason.
+    At least one field is required. Only a dry run needs no reason.
     """
 
     reason: Note | None = None
 
 
 class DiscardAnswer(Model):
-    """What a discard by filter came to. `more`: there are further letters that match."""
+    """The result of a discard by filter. `more`: there are further letters that match."""
 
     matched: int
     discarded: int
@@ -52,11 +52,11 @@ class DiscardAnswer(Model):
 
 
 class LetterOut(Model):
-    """A dead letter: why an instance died, and what has become of it since.
+    """A dead letter: the error of an instance that died, and its status since.
 
-    `fingerprint` is the same for the same fault of a job. `payloadRef` says where the payload is kept: with the instance,
-    whose `key` is null when it has none or is no longer kept. `replayedAs` is the instance that a replay made, `reason`
-    why it was discarded.
+    `fingerprint` is the same for the same fault of a job. `payloadRef` says where the payload is kept: with the
+    instance. `key` is null if the instance has none or is no longer kept. `replayedAs` is the instance that a replay
+    created, `reason` says why the letter was discarded.
     """
 
     id: Id
@@ -77,7 +77,7 @@ class LetterOut(Model):
 
 
 class LetterDetail(LetterOut):
-    """The same, with the instance that died, as long as it is kept."""
+    """A dead letter with the instance that died, as long as that is kept."""
 
     instance: InstanceOut | None
 
@@ -90,9 +90,9 @@ class LetterList(Model):
 
 
 class FaultOut(Model):
-    """Dead letters of one fault: how many, from when to when, and the last of them.
+    """The dead letters of one fault: their number, the times of the first and the last, and the last letter.
 
-    `lastDay` are those of the last 24 hours, hour by hour, the last hour last.
+    `lastDay` has the number of letters in each of the last 24 hours, the most recent hour last.
     """
 
     fingerprint: str | None
@@ -116,10 +116,10 @@ class FaultList(Model):
 
 
 class ReplayAnswer(Model):
-    """What a replay by filter came to.
+    """The result of a replay by filter.
 
-    `superseded` letters were not run: their keys are live, or have succeeded since. `held` ones are NEW still: somebody
-    was at work on their keys. `more`: there are further letters that match.
+    `superseded` letters were not run: their keys are live, or have succeeded since. `held` letters are still NEW:
+    another transaction had locked their keys. `more`: there are further letters that match.
     """
 
     matched: int
@@ -131,7 +131,7 @@ class ReplayAnswer(Model):
 
 
 class LetterAnswer(Model):
-    """A letter and what it was replayed as; `replayed` is false when this request did not do it."""
+    """A letter and the instance of its replay; `replayed` is false if this request did not replay it."""
 
     replayed: bool
     letter: LetterOut

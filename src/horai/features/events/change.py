@@ -1,12 +1,12 @@
-"""A change of mind that arrives as an event: what it says, read strictly.
+"""A change that arrives as an event, and its strict parser.
 
-Two forms, one meaning. A JSON document of our own,
+An event has one of two forms with the same meaning. It is a JSON document of our own,
 
     {"job": "publish", "key": "article:42", "executeTime": "2030-01-01T09:00:00+08:00", "payload": {…}, "version": 7}
     {"job": "publish", "key": "article:42", "cancel": true, "version": 8}
 
-or the same document as the data of a CloudEvent (`core/cloudevents.py`). What cannot be read is `Poison`, with its reason:
-nothing is guessed, as a change that was misread would move somebody's work.
+or the same document as the data of a CloudEvent (`cloudevents.py`). The parser raises `Poison` with a reason if it
+cannot read an event. It never guesses, because a misread change would move a user's work.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from horai.features.events.cloudevents import Envelope, Poison
 
 FIELDS = frozenset({"id", "job", "key", "executeTime", "payload", "version", "cancel"})
 MESSAGE_ID = "nats-msg-id"
-"""The header by which JetStream itself tells repeated messages."""
+"""The header by which JetStream itself detects repeated messages."""
 VERSION_LIMIT = 2**62
 JOB_LIMIT = 200
 ID_KEPT = 200
@@ -39,7 +39,7 @@ _LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class Effect(StrEnum):
-    """What became of a change: a verdict of put, or of a cancel."""
+    """The result of a change: the decision of a put or of a cancel."""
 
     INSERTED = "INSERTED"
     UPDATED = "UPDATED"
@@ -50,9 +50,9 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is wanted of a key from now on: a time, or with None that it is cancelled.
+    """The desired state of a key: run at `execute_time`, or be cancelled if that is None.
 
-    `job` is None where the event names none, `event_id` where it has no id of its own.
+    `job` is None if the event does not name a job; `event_id` is None if the event has no id of its own.
     """
 
     job: str | None
@@ -65,14 +65,14 @@ class Change:
 
     @property
     def identity(self) -> str | None:
-        """What tells it from other changes of its job; the same version of a key says the same again."""
+        """The id that tells this change from others of its job; equal versions of a key are the same change."""
         if self.event_id is not None or self.version is None:
             return self.event_id
         return short_id(f"version:{self.version} of {self.key}")
 
 
 def parse_change(body: bytes, headers: Mapping[str, str]) -> Change:
-    """The change that a message tells of; raises `Poison` for what is none."""
+    """Return the change that a message describes. Raises `Poison` if the message is not a change."""
     if len(body) > BODY_LIMIT:
         raise Poison(f"the event is larger than {BODY_LIMIT} bytes")
     named = {name.lower(): value for name, value in headers.items()}
@@ -91,7 +91,10 @@ def parse_change(body: bytes, headers: Mapping[str, str]) -> Change:
 
 
 def read_change(body: bytes, headers: Mapping[str, str], job: str | None) -> Change | Poison:
-    """What a message says, of the job that all of its source are for (None: each names its own)."""
+    """Return the change of a message, or why it cannot be read.
+
+    `job` is the job of every message of the source; None if each message names its own.
+    """
     try:
         change = parse_change(body, headers)
     except Poison as poison:
@@ -102,7 +105,7 @@ def read_change(body: bytes, headers: Mapping[str, str], job: str | None) -> Cha
 
 
 def short_id(event_id: str) -> str:
-    """An id as it is remembered: a long one by its digest, so that no index chokes on it."""
+    """Return an id in its stored form: ids longer than `ID_KEPT` characters become a digest that fits an index."""
     if len(event_id) <= ID_KEPT:
         return event_id
     return f"sha256:{hashlib.sha256(event_id.encode()).hexdigest()}"
@@ -114,7 +117,7 @@ def _object(data: bytes) -> dict[str, Any]:
     except JsonError as error:
         raise Poison(str(error).replace("the body", "the event")) from error
     if not isinstance(value, dict):
-        raise Poison("the event is no JSON object")
+        raise Poison("the event is not a JSON object")
     document = cast("dict[str, Any]", value)
     if unknown := sorted(set(document) - FIELDS):
         raise Poison(f"{unknown[0][:64]}: unknown field", f"Known: {', '.join(sorted(FIELDS))}.")
@@ -126,7 +129,7 @@ def _text(document: Mapping[str, Any], field: str, otherwise: str | None = None)
     if value is None:
         raise Poison(f"{field}: is missing")
     if not isinstance(value, str):
-        raise Poison(f"{field}: is no string")
+        raise Poison(f"{field}: is not a string")
     return value
 
 
@@ -135,7 +138,7 @@ def _job(document: Mapping[str, Any]) -> str | None:
         return None
     job = _text(document, "job")
     if not 0 < len(job) <= JOB_LIMIT or not job.isprintable():
-        raise Poison("job: is no name of a job")
+        raise Poison("job: is not a valid job name")
     return job
 
 
@@ -147,13 +150,16 @@ def _key(text: str) -> str:
 
 
 def _time(document: Mapping[str, Any]) -> datetime | None:
-    """When; None to cancel. A time that is missing is never now: the name of the field may have been misspelt."""
+    """Return the execute time; None to cancel.
+
+    A missing time never means now: the sender may have misspelt the name of the field.
+    """
     cancel = document.get("cancel", False)
     if not isinstance(cancel, bool):
         raise Poison("cancel: is neither true nor false")
     given = document.get("executeTime")
     if cancel and given is not None:
-        raise Poison("executeTime: stands beside cancel", "A change either has a time or cancels.")
+        raise Poison("executeTime: cannot be combined with cancel", "A change either has a time or cancels.")
     if not cancel and given is None:
         raise Poison("executeTime: is missing")
     return None if cancel else _instant("executeTime", given)
@@ -176,17 +182,17 @@ def _version(document: Mapping[str, Any]) -> int | None:
     if version is None:
         return None
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < VERSION_LIMIT:
-        raise Poison("version: is no whole number from 0 to 2^62")
+        raise Poison("version: is not a whole number from 0 to 2^62 - 1")
     return version
 
 
 def _payload(data: bytes, *, is_cancel: bool) -> str | None:
-    """The payload's JSON text, to the letter; None for null and absent."""
+    """Return the JSON text of the payload, unchanged; None if it is null or absent."""
     raw = bytes(msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("payload", msgspec.Raw(b"null")))
     if raw == b"null":
         return None
     if is_cancel:
-        raise Poison("payload: stands beside cancel", "What is cancelled takes none.")
+        raise Poison("payload: cannot be combined with cancel", "A cancel takes no payload.")
     if len(raw) > PAYLOAD_LIMIT:
         raise Poison(f"payload: is larger than {PAYLOAD_LIMIT} bytes")
     return raw.decode("utf-8")
@@ -194,7 +200,7 @@ def _payload(data: bytes, *, is_cancel: bool) -> str | None:
 
 def _event_id(document: Mapping[str, Any], envelope: Envelope, message_id: str | None) -> str | None:
     if envelope.id is not None:
-        return short_id(f"ce:{envelope.source} {envelope.id}")  # unique together, says CloudEvents
+        return short_id(f"ce:{envelope.source} {envelope.id}")  # CloudEvents: source and id together are unique
     own = _text(document, "id") if document.get("id") is not None else message_id
     if own is None:
         return None

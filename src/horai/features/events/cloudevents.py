@@ -1,6 +1,6 @@
 """CloudEvents 1.0 around a change: structured (one JSON document) or binary (attributes in `ce-…` headers).
 
-Attributes that an event must have are asked for; extensions are let through; batches and data that is no JSON are not read.
+Required attributes are checked and extensions are ignored. Batches and data that is not JSON are rejected.
 """
 
 import base64
@@ -21,7 +21,7 @@ _MARK = b'"specversion"'
 
 
 class Poison(Exception):
-    """Why a message can never be read, however often it comes."""
+    """A message that cannot be read, no matter how often it is delivered; the text is the reason."""
 
     def __init__(self, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -30,13 +30,13 @@ class Poison(Exception):
 
     @property
     def words(self) -> str:
-        """The reason, and what to do about it."""
+        """The reason, followed by the hint if there is one."""
         return self.reason if self.hint is None else f"{self.reason}. {self.hint}"
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The document inside, and what a CloudEvent says of it; of a bare document nothing."""
+    """The document inside a message and its CloudEvent attributes; these are None for a bare document."""
 
     data: bytes
     id: str | None = None
@@ -46,10 +46,10 @@ class Envelope:
 
 
 def open_envelope(body: bytes, headers: Mapping[str, str]) -> Envelope:
-    """What is inside a message; `headers` by their names in lower case."""
+    """Return the content of a message. The names in `headers` must be in lower case."""
     media = headers.get("content-type", "").strip().lower()
     if media.startswith(f"{_STRUCTURED}-batch"):
-        raise Poison("a batch of CloudEvents is not read", "Publish each event as a message of its own.")
+        raise Poison("a batch of CloudEvents is not supported", "Publish each event as a separate message.")
     if "ce-specversion" in headers:
         attributes = {name[3:]: _decoded(value) for name, value in headers.items() if name.startswith("ce-")}
         _require_json(media)
@@ -79,7 +79,7 @@ def _data(attributes: Mapping[str, Any], body: bytes) -> bytes:
     try:
         return base64.b64decode(attributes["data_base64"], validate=True)
     except (binascii.Error, ValueError, TypeError) as error:
-        raise Poison("data_base64: is no base64") from error
+        raise Poison("data_base64: is not base64") from error
 
 
 def _envelope(attributes: Mapping[str, Any], data: bytes) -> Envelope:
@@ -87,7 +87,7 @@ def _envelope(attributes: Mapping[str, Any], data: bytes) -> Envelope:
         raise Poison(f"specversion: is not {SPEC_VERSION}")
     required = {name: _attribute(attributes, name) for name in ("id", "source", "type")}
     if missing := next((name for name, value in required.items() if value is None), None):
-        raise Poison(f"{missing}: is missing: a CloudEvent has one")
+        raise Poison(f"{missing}: is missing; a CloudEvent requires it")
     subject, time = _attribute(attributes, "subject"), _attribute(attributes, "time")
     return Envelope(data, required["id"], required["source"], subject, time)
 
@@ -97,7 +97,7 @@ def _attribute(attributes: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not 0 < len(value) <= ATTRIBUTE_LIMIT:
-        raise Poison(f"{name}: is no text of 1 to {ATTRIBUTE_LIMIT} characters")
+        raise Poison(f"{name}: is not a string of 1 to {ATTRIBUTE_LIMIT} characters")
     try:
         return check_text(value)
     except JsonError as error:
@@ -105,7 +105,7 @@ def _attribute(attributes: Mapping[str, Any], name: str) -> str | None:
 
 
 def _decoded(value: str) -> str:
-    """Headers carry what is not plain ASCII in per cent signs."""
+    """Return a header value with percent-encoding removed: headers carry non-ASCII text that way."""
     try:
         return unquote(value, errors="strict") if "%" in value else value
     except UnicodeDecodeError as error:
@@ -115,4 +115,4 @@ def _decoded(value: str) -> str:
 def _require_json(media: str) -> None:
     kind = media.split(";", maxsplit=1)[0].strip().lower()
     if kind and kind != "application/json" and not kind.endswith("+json"):
-        raise Poison(f"the data is {kind[:64]}, no JSON")
+        raise Poison(f"the data is {kind[:64]}, not JSON")

@@ -1,4 +1,4 @@
-"""Takes changes from a source, has them accepted, and tells the source what became of them: never before the commit."""
+"""The loop that receives changes from a source, applies them, and reports each result after the commit."""
 
 import asyncio
 from collections import Counter
@@ -32,14 +32,14 @@ LONGEST_PAUSE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class IntakeSettings:
-    """`job`: whose changes the source brings; None when each event says so itself."""
+    """`job` is the job of all changes of the source; None if each event names its own."""
 
     job: str | None = None
     batch: int = 500
 
 
 class Intake:
-    """One source, read until it ends or somebody says stop."""
+    """The reader of one source; it runs until the source ends or the caller sets `stop`."""
 
     def __init__(self, scope: Scope, source: Source, settings: IntakeSettings | None = None) -> None:
         self._scope = scope
@@ -48,17 +48,22 @@ class Intake:
         self._failures = 0
         self._tidied_at: float | None = None
         self.counts: Counter[str] = Counter()
-        """How many messages came to what: the effects of changes, REPEATED, PARKED, and DELAYED for those put off."""
+        """The number of messages by result: an effect of a change, REPEATED, PARKED, or DELAYED."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Returns when the source has ended, or soon after `stop`: what was received is accepted first."""
+        """Read until the source ends, or until soon after `stop`; messages already received are applied first."""
         while not stop.is_set():
             try:
                 is_open = await self.step()
                 self._failures = 0 if is_open is not None else self._failures + 1
             except (SourceUnavailable, DatabaseUnavailable, asyncpg.PostgresError, *GONE) as error:
                 self._failures += 1
-                log.warning("the source waits", source=self._source.name, error=str(error), failures=self._failures)
+                log.warning(
+                    "reading the source failed, will retry",
+                    source=self._source.name,
+                    error=str(error),
+                    failures=self._failures,
+                )
                 is_open = None
             if is_open is False:
                 return
@@ -66,7 +71,7 @@ class Intake:
                 await _pause(stop, min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE))
 
     async def step(self) -> bool | None:
-        """One batch: True to go on, None to go on after a pause, False when the source has ended."""
+        """Process one batch. Return True to continue, None to continue after a pause, False if the source has ended."""
         await self._tidy()
         messages = await self._source.receive(self._settings.batch)
         if messages is None:
@@ -87,16 +92,16 @@ class Intake:
             case AppliedChange() | RepeatedChange():
                 await self._source.ack(message)
             case PutAside(reason):
-                log.warning("an event was parked", source=self._source.name, place=message.place, reason=reason)
+                log.warning("event parked", source=self._source.name, place=message.place, reason=reason)
                 await self._source.park(message)
             case NotNow(reason):
-                log.info("an event waits", source=self._source.name, place=message.place, reason=reason)
+                log.info("event delayed", source=self._source.name, place=message.place, reason=reason)
                 await self._source.nak(message, delay_of(message.deliveries))
             case _:
                 assert_never(fate)
 
     async def _tidy(self) -> None:
-        """Forgets what nobody repeats any more, now and then and a batch at a time."""
+        """Delete up to `FORGOTTEN_AT_ONCE` event ids older than `REMEMBERED`, at most once per `TIDY_EVERY`."""
         now = asyncio.get_running_loop().time()
         if self._tidied_at is not None and now < self._tidied_at + TIDY_EVERY.total_seconds():
             return
@@ -106,13 +111,13 @@ class Intake:
 
 
 def delay_of(deliveries: int) -> timedelta:
-    """How long a message that could not be accepted stays away: longer each time, up to a minute."""
+    """Return the delay before a message is delivered again: 1 s, doubled with each delivery, up to 1 minute."""
     return min(FIRST_DELAY * 2 ** min(deliveries - 1, 10), LONGEST_DELAY)
 
 
 def summary_of(counts: Mapping[str, int]) -> str:
-    """What came of some messages, in words."""
-    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "nothing came"
+    """Return the counts of results as text, for example `2 INSERTED, 1 PARKED`."""
+    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "no messages"
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:

@@ -1,6 +1,6 @@
-"""A file of changes, one JSON document a line: for imports, and for trying things out.
+"""A file of changes, one JSON document per line: for imports and for experiments.
 
-A line that takes effect does so once per name of the import: the same file may be read again after a crash.
+Each line takes effect once per import name, so the same file can be read again after a crash.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from horai.features.events.source import Message
 
 
 class JsonLines:
-    """The lines of an open file; empty ones are no messages."""
+    """A source of the lines of an open file; empty lines are skipped."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
@@ -28,11 +28,11 @@ class JsonLines:
 
     @property
     def name(self) -> str:
-        """That of the import."""
+        """The name of the import, with the prefix `jsonl:`."""
         return f"jsonl:{self._name}"
 
     async def receive(self, limit: int) -> Sequence[Message] | None:
-        """The next lines, those that were put off first when their time has come; None when all are settled."""
+        """Return the next lines, postponed lines that are due first; None when every line is settled."""
         if due := self._due(limit):
             return due
         if not self._is_read:
@@ -55,7 +55,7 @@ class JsonLines:
         self._open.pop(message.place, None)
 
     async def close(self) -> None:
-        """The file is whoever's who opened it."""
+        """Do nothing: the caller that opened the file closes it."""
 
     def _due(self, limit: int) -> list[Message]:
         due: list[Message] = []
@@ -84,5 +84,5 @@ class JsonLines:
             text = self._file.readline(BODY_LIMIT)
 
     def _place(self, text: bytes) -> str:
-        """With its content: a file that was edited has other lines under the same numbers."""
+        """Return the line number with a digest of the text: an edited file has different lines at the same numbers."""
         return f"{self._line}#{hashlib.sha256(text.strip()).hexdigest()[:32]}"

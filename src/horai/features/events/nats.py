@@ -1,7 +1,8 @@
-"""A NATS JetStream consumer: durable, pulled, each message acknowledged by itself.
+"""A NATS JetStream consumer: durable, pull-based, with explicit acknowledgement of each message.
 
-The pull is our own, over the library's connection: its `fetch` takes every message with a header `Status` for a word of the
-server's, and would neither deliver nor acknowledge it. Here the reply subject, which only the server can write, tells them apart.
+This module implements the pull itself, over the connection of the library. The library's `fetch` takes every message
+with a `Status` header for a status message of the server, and would neither deliver nor acknowledge it. Here the reply
+subject, which only the server can write, tells them apart.
 """
 
 import asyncio
@@ -30,9 +31,9 @@ CONNECT_TIMEOUT = 5.0
 RECONNECT_WAIT = 1
 IDLE = 1.0
 LINGER = 0.005
-"""How long the next message of a batch may take to follow the last one."""
+"""Seconds to wait for the next message of a batch after the last one."""
 REQUEST_FOR = 5.0
-"""Seconds after which the server gives up an unanswered request; one that a reconnect lost is asked again then."""
+"""Seconds after which the server drops an unanswered request; a request that a reconnect lost is sent again then."""
 BATCH_BYTES = 32 * 1024 * 1024
 _DELIVERY = "$JS.ACK."
 _NO_RESPONDERS = "503"
@@ -41,7 +42,10 @@ _HEARTBEAT = "100"
 
 @dataclass(frozen=True, slots=True)
 class NatsSettings:
-    """Which stream, what of it, and as whom. `durable` is made of the subject where it is not named."""
+    """The stream, the subject to read, and the name of the consumer.
+
+    `durable` defaults to a name made from the subject.
+    """
 
     servers: tuple[str, ...]
     stream: str
@@ -54,12 +58,12 @@ class NatsSettings:
 
     @property
     def consumer(self) -> str:
-        """The durable's name, under which the server remembers what was acknowledged."""
+        """The name of the durable consumer, under which the server stores the acknowledgements."""
         return self.durable or "horai-" + re.sub(r"[^A-Za-z0-9_-]", "_", self.subject)
 
 
 class NatsSource:
-    """One durable consumer. Several processes may share it: each message goes to one of them."""
+    """A source that reads one durable consumer. Several processes can share it: each message goes to one of them."""
 
     def __init__(self, settings: NatsSettings) -> None:
         self._settings = settings
@@ -73,11 +77,11 @@ class NatsSource:
 
     @property
     def name(self) -> str:
-        """The stream's: an event's id holds for whichever consumer reads it."""
+        """The name of the stream, with the prefix `nats:`: an event id is valid for every consumer of the stream."""
         return f"nats:{self._settings.stream}"
 
     async def open(self) -> None:
-        """Connects and finds, or makes, the consumer; `SourceRefused` says what somebody has to change."""
+        """Connect, and find or create the consumer. `SourceRefused` says what the operator has to change."""
         try:
             await self._bind()
         except BaseException:
@@ -85,16 +89,16 @@ class NatsSource:
             raise
 
     async def receive(self, limit: int) -> Sequence[Message]:
-        """What is there, up to `limit` and to the size of a batch; waits a second for the first."""
+        """Return available messages, at most `limit` and at most a batch in bytes; wait up to 1 s for the first."""
         try:
             inbox = self._inbox or await self._bind()
             return [self._message(delivered) for delivered in await self._pull(inbox, limit)]
         except (NatsError, OSError) as error:
             self._inbox = None
-            raise SourceUnavailable(f"NATS does not deliver: {error or type(error).__name__}") from error
+            raise SourceUnavailable(f"NATS did not deliver messages: {error or type(error).__name__}") from error
 
     async def ack(self, message: Message) -> None:
-        """What the server does not hear, it delivers again."""
+        """Acknowledge a message without waiting; if the acknowledgement is lost, the server delivers again."""
         if held := self._held.pop(message.place, None):
             await held.ack()
 
@@ -107,7 +111,7 @@ class NatsSource:
             await held.term()
 
     async def close(self) -> None:
-        """Gives back what was received and not looked at, and says goodbye."""
+        """Return received but unprocessed messages to the server, then close the connection."""
         connection, self._connection = self._connection, None
         if connection is None or connection.is_closed:
             return
@@ -126,7 +130,7 @@ class NatsSource:
                 await waiting.nak()
 
     async def _pull(self, inbox: Subscription, limit: int) -> list[Msg]:
-        """Reads what an open request brings, and makes a new one when it has ended."""
+        """Read the messages of the open request; send a new request if that one has ended."""
         if not self._asked or time.monotonic() > self._asked_until:
             await self._ask(inbox, limit)
         found: list[Msg] = []
@@ -141,11 +145,14 @@ class NatsSource:
             elif came.subject == self._request and (status := (came.headers or {}).get("Status")) != _HEARTBEAT:
                 self._asked = 0
                 if status == _NO_RESPONDERS and not found:
-                    raise NatsError("nobody answers for the consumer")
+                    raise NatsError("the server has no responder for the consumer")
         return found
 
     async def _ask(self, inbox: Subscription, limit: int) -> None:
-        """Each request has an address of its own: what the server says of one that has ended is not taken for this one."""
+        """Send a pull request.
+
+        Each request has its own reply subject, so that the status of an earlier request is not taken for this one.
+        """
         connection = self._require()
         self._requests += 1
         self._request = inbox.subject.replace("*", str(self._requests))
@@ -159,7 +166,7 @@ class NatsSource:
         self._asked, self._asked_until = limit, time.monotonic() + REQUEST_FOR
 
     def _message(self, delivered: Msg) -> Message:
-        """Its place holds its time too: a stream that is made anew counts from one again."""
+        """Convert a delivery. Its place includes the timestamp, because a recreated stream counts from 1 again."""
         known = delivered.metadata
         place = f"{known.sequence.stream}@{known.timestamp.isoformat()}"
         self._held[place] = delivered
@@ -179,18 +186,18 @@ class NatsSource:
             answers = f"{self._connection.new_inbox()}.*"
             self._inbox = await self._connection.subscribe(answers)  # pyright: ignore[reportUnknownMemberType]
         except (NatsError, OSError) as error:
-            raise SourceUnavailable(f"JetStream does not answer: {error or type(error).__name__}") from error
+            raise SourceUnavailable(f"JetStream did not answer: {error or type(error).__name__}") from error
         self._asked = 0
         self._held.clear()
         return self._inbox
 
     async def _connect(self) -> Client:
         async def trouble(error: Exception) -> None:
-            log.warning("NATS has trouble", error=repr(error))
+            log.warning("NATS error", error=repr(error))
 
         async def again() -> None:
-            self._asked = 0  # the request went with the connection
-            log.info("NATS is back")
+            self._asked = 0  # the request was lost with the connection
+            log.info("NATS reconnected")
 
         client = Client()
         try:
@@ -200,7 +207,7 @@ class NatsSource:
                     name="horai source",
                     connect_timeout=2,
                     reconnect_time_wait=RECONNECT_WAIT,
-                    max_reconnect_attempts=-1,  # once connected, it comes back whenever the server does
+                    max_reconnect_attempts=-1,  # once connected, reconnect without a limit
                     error_cb=trouble,
                     reconnected_cb=again,
                 )
@@ -218,7 +225,7 @@ class NatsSource:
         except NotFoundError as error:
             if not settings.creates_stream:
                 raise SourceRefused(
-                    f"There is no stream {settings.stream!r}.", "Make it, or let --create-stream do so."
+                    f"There is no stream {settings.stream!r}.", "Create it, or use --create-stream."
                 ) from error
             await jetstream.add_stream(StreamConfig(settings.stream, subjects=[settings.subject]))  # pyright: ignore[reportUnknownMemberType]
         try:
@@ -237,10 +244,12 @@ class NatsSource:
         )
 
     def _check(self, found: ConsumerInfo) -> None:
-        """One that is there is used as it is, where that is safe."""
+        """Raise `SourceRefused` if the existing consumer cannot be used safely as it is."""
         config, named = found.config, f"The consumer {self._settings.consumer!r} of {self._settings.stream!r}"
         if config.ack_policy != AckPolicy.EXPLICIT or config.deliver_subject:
-            raise SourceRefused(f"{named} is not pulled with explicit acknowledgement.", "Name another: --durable.")
+            raise SourceRefused(
+                f"{named} is not a pull consumer with explicit acknowledgement.", "Name another: --durable."
+            )
         if config.filter_subject != self._settings.subject:
             raise SourceRefused(f"{named} is for {config.filter_subject!r}.", "Name another: --durable.")
 

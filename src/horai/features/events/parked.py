@@ -1,7 +1,7 @@
-"""Messages of event sources that were put aside: looked at, tried once more by the rules of the first time, or let go of.
+"""Parked messages of event sources: list them, retry them by the rules of the first attempt, or discard them.
 
-A message leaves the list behind the commit of its change. A crash between the two leaves it there, and the next retry finds
-that its event has taken effect.
+A message leaves the list after its change is committed. If the process crashes between the two, the message stays, and
+the next retry finds that its event has already taken effect.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ BATCH = 500
 
 
 async def read_page(scope: Scope, source: str | None, after: int, limit: int) -> list[Parked]:
-    """What was put aside, of one source or of all, oldest first, from behind an id."""
+    """Return a page of parked messages after the id `after`, oldest first; `source` None means all sources."""
     async with acquire(scope.pool) as connection:
         return await sources.parked_events(connection, scope.tenant_id, source, after, limit)
 
 
 async def read_one(scope: Scope, parked_id: int) -> Parked:
-    """One message as it came."""
+    """Return one parked message. Raises `NotFound` if there is none with this id."""
     async with acquire(scope.pool) as connection:
         found = await sources.parked_event(connection, scope.tenant_id, parked_id)
     if found is None:
@@ -35,12 +35,15 @@ async def read_one(scope: Scope, parked_id: int) -> Parked:
 
 
 def parked_not_found(reference: str) -> NotFound:
-    """One answer for a message that never was there, has been let go of, or is somebody else's."""
+    """Return the same error for a message that never existed, was discarded, or belongs to another tenant."""
     return NotFound(Refused.NO_PARKED_EVENT(event=reference[:40]), Hint.LISTED_AT(path="/api/v1/events/parked"))
 
 
 async def retry_one(scope: Scope, parked_id: int, job: str | None = None) -> Fate:
-    """What becomes of a message when it is tried once more; `job` is whose, where it does not say so itself."""
+    """Retry a parked message and return the result; `job` is used if the message names none.
+
+    Raises `Conflict` if only the beginning of the message was kept.
+    """
     found = await read_one(scope, parked_id)
     if not found.is_whole:
         raise Conflict(
@@ -52,7 +55,7 @@ async def retry_one(scope: Scope, parked_id: int, job: str | None = None) -> Fat
 
 
 async def retry_all(scope: Scope, parked: Sequence[Parked], job: str | None = None) -> list[Fate]:
-    """The same for whole messages of one source, in their order. What takes no effect now stays where it is."""
+    """Retry complete messages of one source, in order. Messages that take no effect now stay parked."""
     fates: list[Fate] = []
     for batch in _batches(parked):
         arrivals = [
@@ -74,7 +77,7 @@ def _batches(parked: Sequence[Parked]) -> Iterator[Sequence[Parked]]:
 
 
 async def discard(scope: Scope, ids: Sequence[int], reason: str | None = None) -> list[Parked]:
-    """Lets go of messages for good, of all or of none; an event each tells what they were, and why they went."""
+    """Delete all of the messages, or none if one is missing; record an event with the reason for each."""
     async with transaction(scope.pool) as connection:
         gone = await sources.drop_parked(connection, scope.tenant_id, ids)
         if missing := sorted(set(ids) - {one.id for one in gone}):

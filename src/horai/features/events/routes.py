@@ -1,4 +1,4 @@
-"""Parked events: listed, retried, discarded."""
+"""HTTP routes for parked events: list, retry and discard."""
 
 from typing import Annotated, Any
 
@@ -19,11 +19,11 @@ from horai.wire.fields import DiscardIn, Text
 router = APIRouter(prefix="/api/v1/events/parked", tags=["events"], route_class=RepeatSafe)
 
 PREVIEW = 500
-"""Bytes of a body that a list shows."""
+"""The number of bytes of a body that a list shows."""
 
 
 class ParkedQuery(PageQuery):
-    """How a list of parked events is narrowed and paged."""
+    """The filter and paging parameters of a list of parked events."""
 
     source: Text | None = None
 
@@ -38,7 +38,7 @@ async def get_parked_events(scope: ScopeDep, query: Annotated[ParkedQuery, Query
 
 @router.get("/{event}", responses={200: {"model": ParkedDetail}})
 async def get_parked_event(scope: ScopeDep, event: str) -> Response:
-    """Read one parked event, with its headers and what is kept of its body."""
+    """Read one parked event, with its headers and the stored part of its body."""
     row = await parked.read_one(scope, _id(event))
     return answer({**parked_json(row), "headers": dict(row.headers), "body": _text(row.body)})
 
@@ -47,7 +47,7 @@ async def get_parked_event(scope: ScopeDep, event: str) -> Response:
 async def retry_parked_event(
     scope: ScopeDep, event: str, body: Annotated[Body[RetryIn], Depends(body_of(RetryIn))]
 ) -> Response:
-    """Try a parked event once more; when it takes effect, or has before, it leaves the list."""
+    """Retry a parked event; it leaves the list if it takes effect now or did so before."""
     fate = await parked.retry_one(scope, _id(event), body.shape.job)
     return answer(fate_json(event, fate))
 
@@ -56,7 +56,7 @@ async def retry_parked_event(
 async def discard_parked_event(
     scope: ScopeDep, event: str, body: Annotated[Body[DiscardIn], Depends(body_of(DiscardIn))]
 ) -> Response:
-    """Let go of a parked event for good."""
+    """Discard a parked event permanently."""
     (row,) = await parked.discard(scope, [_id(event)], body.shape.reason)
     return answer(parked_json(row))
 
@@ -68,7 +68,7 @@ def _id(text: str) -> int:
 
 
 def parked_json(row: Parked) -> dict[str, Any]:
-    """A parked event, as a list shows it."""
+    """Return a parked event as a list shows it."""
     return {
         "id": str(row.id),
         "source": row.source,
@@ -83,7 +83,7 @@ def parked_json(row: Parked) -> dict[str, Any]:
 
 
 def fate_json(event: str, fate: Fate) -> dict[str, Any]:
-    """What became of a parked event."""
+    """Return the result of a retry."""
     made = fate.instance_id if isinstance(fate, AppliedChange) else None
     return {
         "id": str(int(event)),
@@ -94,5 +94,5 @@ def fate_json(event: str, fate: Fate) -> dict[str, Any]:
 
 
 def _text(body: bytes) -> str:
-    """What of it is no text is shown as escapes."""
+    """Return a body as text; bytes that are not UTF-8 become escapes."""
     return body.decode("utf-8", "backslashreplace")

@@ -1,7 +1,8 @@
-"""Changes that event sources bring: many in one transaction, each of them once, by the same rules as `put`.
+"""Apply the changes of event sources: many per transaction, each exactly once, by the same rules as `put`.
 
-An event's id is taken in the transaction of its change. A crash before the commit leaves neither, one after it both: then the
-event comes again, and is known. What can never take effect is parked in the same transaction and holds up nobody.
+The id of an event is stored in the transaction of its change. After a crash before the commit neither exists; after a
+crash that follows the commit both do, and the redelivered event is recognised. A message that can never take effect is
+parked in the same transaction and does not delay other messages.
 """
 
 from collections import Counter
@@ -28,12 +29,12 @@ from horai.operations.scope import Scope
 
 LOCK_PATIENCE = timedelta(milliseconds=500)
 UNACCEPTABLE = ("22", "23", "54")
-"""Classes of SQLSTATE that say that a value, not the moment, is wrong."""
+"""SQLSTATE classes that mean a bad value, for which a retry does not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A message as it came, and what could be read in it. `place` is where it stands in its source, whenever it comes."""
+    """A received message and its parsed content. `place` is its position in the source, the same at every delivery."""
 
     place: str
     subject: str
@@ -42,37 +43,37 @@ class Arrival:
     read: Change | Poison
 
     def event_of(self, change: Change, job_id: int) -> Event:
-        """By which it is told from others: what it says of itself, else its place."""
+        """Return the key that identifies the event: its own identity, or its place if it has none."""
         return job_id, change.identity or f"place:{self.place}"
 
     def unreadable(self, poison: Poison) -> Unreadable:
-        """As it is put aside."""
+        """Return the message in the form in which it is parked."""
         return Unreadable(self.place, self.subject, self.headers, self.body, poison.words)
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """The change is committed."""
+    """A change that was applied and committed."""
 
     effect: Effect
     instance_id: int | None
 
     @property
     def word(self) -> str:
-        """What it is counted as; so with every fate."""
+        """The name under which this result is counted; every `Fate` has one."""
         return self.effect.value
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedChange:
-    """The event has taken effect before: nothing was done."""
+    """An event that took effect before: nothing was done."""
 
     word: ClassVar[str] = "REPEATED"
 
 
 @dataclass(frozen=True, slots=True)
 class PutAside:
-    """The message is parked, with its reason."""
+    """A message that was parked, and the reason."""
 
     reason: str
     word: ClassVar[str] = "PARKED"
@@ -80,7 +81,7 @@ class PutAside:
 
 @dataclass(frozen=True, slots=True)
 class NotNow:
-    """Nothing was done: the database, or whoever holds the key, did not let us. To be tried again."""
+    """A message that had no effect yet, because of the database or another transaction that holds the key. Retry it."""
 
     reason: str
     word: ClassVar[str] = "DELAYED"
@@ -90,9 +91,10 @@ Fate: TypeAlias = AppliedChange | RepeatedChange | PutAside | NotNow
 
 
 async def accept_changes(scope: Scope, source: str, arrivals: Sequence[Arrival]) -> list[Fate]:
-    """What became of each arrival, in their order; when this returns, it is committed.
+    """Apply the arrivals and return the result of each, in order; results are committed on return.
 
-    One that the database refuses does not take the others with it: they are tried by halves until it stands alone.
+    If the database refuses one arrival, the batch is split in halves until that arrival is alone, so the others
+    succeed.
     """
     if not arrivals:
         return []
@@ -108,7 +110,7 @@ async def accept_changes(scope: Scope, source: str, arrivals: Sequence[Arrival])
     delayed = {_unit(one) for one, fate in zip(arrivals[:half], first, strict=True) if isinstance(fate, NotNow)}
     rest = [one for one in arrivals[half:] if _unit(one) not in delayed]
     fates = iter(await accept_changes(scope, source, rest))
-    behind = NotNow("an earlier change of the same key waits")
+    behind = NotNow("an earlier change of the same key is delayed")
     return first + [behind if _unit(one) in delayed else next(fates) for one in arrivals[half:]]
 
 
@@ -139,7 +141,7 @@ async def _attempt(scope: Scope, source: str, arrivals: Sequence[Arrival]) -> li
 
 @dataclass(slots=True)
 class _Batch:
-    """One transaction, and what is to be told after it."""
+    """One transaction, and the answers to publish after its commit."""
 
     connection: Connection
     scope: Scope
@@ -169,14 +171,14 @@ class _Batch:
         ]
 
     async def _new(self, events: Mapping[Event, Change]) -> dict[Event, Change]:
-        """Those that have not taken effect before, in their order."""
+        """Take the events that have not taken effect before, and return them in order."""
         new = await sources.take_events(self.connection, self.source, events) if events else set[Event]()
         return {event: change for event, change in events.items() if event in new}
 
     async def _places(
         self, arrivals: Sequence[Arrival]
     ) -> tuple[dict[str | None, InsertTarget], dict[str | None, Poison]]:
-        """Where the instances of each named job go, all held in one order; and why others have no place."""
+        """Lock the named jobs in order of name; return their insert targets, and the reasons for missing jobs."""
         places: dict[str | None, InsertTarget] = {}
         unknown: dict[str | None, Poison] = {}
         for job in sorted({change.job or "" for _, change in _changes(arrivals)}):
@@ -192,7 +194,7 @@ class _Batch:
     async def _apply(
         self, events: Mapping[Event, Change], places: Mapping[str | None, InsertTarget]
     ) -> dict[Event, AppliedChange]:
-        """A key's changes one after the other, those of different keys together."""
+        """Apply the changes of one key one after the other, and those of different keys together."""
         applied: dict[Event, AppliedChange] = {}
         for wave in _waves(events):
             for job, group in groupby(sorted(wave, key=lambda one: one[1].job or ""), key=lambda one: one[1].job):
@@ -219,7 +221,7 @@ def _changes(arrivals: Sequence[Arrival]) -> Iterator[tuple[int, Change]]:
 
 
 def _put(change: Change) -> Put:
-    assert change.execute_time is not None  # noqa: S101 — those without one are cancels
+    assert change.execute_time is not None  # noqa: S101 — changes without one are cancels
     return Put(change.key, change.execute_time, change.payload, PutOptions(change.version))
 
 
@@ -228,7 +230,7 @@ def _applied(cancelled: CancelResult) -> AppliedChange:
 
 
 def _waves(events: Mapping[Event, Change]) -> list[list[tuple[Event, Change]]]:
-    """The first changes of all keys, then the second ones, …: each key occurs once in a wave."""
+    """Group the changes: the first of every key, then the second of every key, …; a key occurs once per wave."""
     waves: list[list[tuple[Event, Change]]] = []
     turns: Counter[tuple[int, str]] = Counter()
     for event, change in events.items():

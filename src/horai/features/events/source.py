@@ -1,7 +1,7 @@
-"""What an adapter has to be able to do.
+"""The protocol that an adapter of an event source implements.
 
-A source delivers each message at least once, and again until it is told that it is done with. It promises nothing on order:
-what decides between two changes of a key is their version.
+A source delivers each message at least once, and again until the message is acknowledged or parked. A source does not
+guarantee an order: the version decides between two changes of a key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from horai.core.errors import HoraiError
 
 
 class SourceUnavailable(HoraiError):
-    """The source is out of reach for now: worth trying again."""
+    """A source that cannot be reached at the moment; retry later."""
 
     code = "SCH_503_SOURCE_UNAVAILABLE"
     status = 503
@@ -21,7 +21,7 @@ class SourceUnavailable(HoraiError):
 
 
 class SourceRefused(HoraiError):
-    """The source is there and not as it should be: somebody has to change something."""
+    """A source that was reached but is not configured correctly; the operator has to change it."""
 
     code = "SCH_422_SOURCE"
     status = 422
@@ -30,7 +30,10 @@ class SourceRefused(HoraiError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a source delivers. `place` names it within the source, the same at every delivery; `deliveries` counts from 1."""
+    """A message of a source.
+
+    `place` identifies it within the source, the same at every delivery; `deliveries` counts from 1.
+    """
 
     place: str
     subject: str
@@ -40,29 +43,32 @@ class Message:
 
 
 class Source(Protocol):
-    """Where messages come from. One that has none yet waits a moment; the others of its methods do not wait for an answer."""
+    """A source of messages.
+
+    `receive` waits briefly if there is no message; `ack`, `nak` and `park` do not wait for an answer.
+    """
 
     @property
     def name(self) -> str:
-        """Within which the ids of events are their own, such as `nats:articles`; the same after a restart."""
+        """The namespace of the event ids, such as `nats:articles`; the same after a restart."""
         ...
 
     async def receive(self, limit: int) -> Sequence[Message] | None:
-        """Up to `limit` messages, none after a moment without any; None when there will never be more."""
+        """Return up to `limit` messages, an empty list after a short wait without any, None if the source has ended."""
         ...
 
     async def ack(self, message: Message) -> None:
-        """It is done with: never deliver it again. Called when its effect is committed, not before."""
+        """Mark the message as processed: never deliver it again. Called only after its effect is committed."""
         ...
 
     async def nak(self, message: Message, delay: timedelta) -> None:
-        """Nothing was done: deliver it again, no sooner than after `delay`."""
+        """Request redelivery of the message, no sooner than after `delay`; it had no effect."""
         ...
 
     async def park(self, message: Message) -> None:
-        """It can never take effect, and is kept elsewhere: never deliver it again."""
+        """Mark the message as one that can never take effect and is stored elsewhere: never deliver it again."""
         ...
 
     async def close(self) -> None:
-        """Lets go of everything; what was not told to be done with is delivered to whoever comes next."""
+        """Release all resources; messages that were neither acknowledged nor parked go to the next consumer."""
         ...

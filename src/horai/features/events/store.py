@@ -1,4 +1,4 @@
-"""What comes from event sources: one function per statement of sql/sources.sql."""
+"""Events and parked messages of event sources: one function per statement of features/events/store.sql."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ BODY_KEPT = 64 * 1024
 
 
 Event: TypeAlias = tuple[int, str]
-"""An event as a job knows it: the job's id, and its own within its source."""
+"""An event of a job: the id of the job, and the id of the event within its source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What became of an event; `instance_id` is None where it concerned none."""
+    """The result of an event; `instance_id` is None if the event affected no instance."""
 
     effect: Effect
     instance_id: int | None
@@ -29,7 +29,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A message that cannot take effect, as it came."""
+    """A message that cannot take effect, as received, and the reason."""
 
     place: str
     subject: str
@@ -40,7 +40,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A message that was put aside. Only its beginning is kept when it is long."""
+    """A parked message. Only the first `BODY_KEPT` bytes of its body are stored."""
 
     id: int
     source: str
@@ -54,31 +54,31 @@ class Parked:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it could be read once more."""
+        """True if the whole body is stored, so that the message can be retried."""
         return len(self.body) == self.size
 
 
 async def wait_briefly(connection: Connection, patience: timedelta) -> None:
-    """From here on this transaction waits no longer than this for any lock."""
+    """Limit the time that this transaction waits for a lock, from here on."""
     await connection.execute(sql("wait_briefly"), str(int(patience.total_seconds() * 1000)))
 
 
 async def take_events(connection: Connection, source: str, events: Mapping[Event, Change]) -> set[Event]:
-    """Those that are new; they are taken when the caller's transaction commits."""
+    """Store the ids of new events and return those events; they are taken once the caller's transaction commits."""
     jobs, ids = [job_id for job_id, _ in events], [event_id for _, event_id in events]
     times, versions = [c.occurred_at for c in events.values()], [c.version for c in events.values()]
     return {(row[0], row[1]) for row in await connection.fetch(sql("take_events"), source, jobs, ids, times, versions)}
 
 
 async def bind_events(connection: Connection, source: str, bound: Mapping[Event, Bound]) -> None:
-    """Remembers what became of the events this transaction has taken."""
+    """Store the results of the events that this transaction has taken."""
     jobs, ids = [job_id for job_id, _ in bound], [event_id for _, event_id in bound]
     effects, instances = [one.effect.value for one in bound.values()], [one.instance_id for one in bound.values()]
     await connection.execute(sql("bind_events"), source, jobs, ids, effects, instances)
 
 
 async def park_events(connection: Connection, tenant_id: int, source: str, unreadable: Sequence[Unreadable]) -> None:
-    """Puts messages aside, each once."""
+    """Park messages; a message that is parked already stays unchanged."""
     await connection.execute(
         sql("park_events"),
         tenant_id,
@@ -93,19 +93,19 @@ async def park_events(connection: Connection, tenant_id: int, source: str, unrea
 
 
 def _kept(text: str) -> str:
-    """What PostgreSQL can hold as text, whatever it was that could not be read."""
+    """Return text that PostgreSQL can store: without NUL and lone surrogates, at most 2,000 characters."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:2_000]
 
 
 async def parked_events(
     connection: Connection, tenant_id: int, source: str | None, after: int, limit: int
 ) -> list[Parked]:
-    """A page of what was put aside, oldest first."""
+    """Return a page of parked messages, oldest first."""
     return [_parked(row) for row in await connection.fetch(sql("parked_events"), tenant_id, after, source, limit)]
 
 
 async def parked_event(connection: Connection, tenant_id: int, parked_id: int) -> Parked | None:
-    """One message that was put aside."""
+    """Return one parked message; None if there is none with this id."""
     row = await connection.fetchrow(sql("parked_event"), tenant_id, parked_id)
     return None if row is None else _parked(row)
 
@@ -116,10 +116,10 @@ def _parked(row: asyncpg.Record) -> Parked:
 
 
 async def drop_parked(connection: Connection, tenant_id: int, ids: Sequence[int]) -> list[Parked]:
-    """Lets go of what was put aside; those that were."""
+    """Delete parked messages and return those that were deleted."""
     return [_parked(row) for row in await connection.fetch(sql("drop_parked"), tenant_id, list(ids))]
 
 
 async def forget_events(connection: Connection, older_than: timedelta, limit: int) -> None:
-    """Drops up to `limit` ids of events that nobody will repeat any more."""
+    """Delete up to `limit` event ids older than `older_than`; sources no longer repeat such events."""
     await connection.execute(sql("forget_events"), older_than, limit)

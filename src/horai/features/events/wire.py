@@ -1,4 +1,4 @@
-"""Parked events on the wire."""
+"""Request and response models of parked events."""
 
 from datetime import datetime
 from typing import Literal
@@ -9,16 +9,16 @@ FateName = Literal["INSERTED", "UPDATED", "SUPERSEDED", "IGNORED", "CANCELLED", 
 
 
 class RetryIn(Model):
-    """`POST /api/v1/events/parked/{event}/retry`: whose event it is, where it does not name a job itself."""
+    """`POST /api/v1/events/parked/{event}/retry`: the job of the event, if the event does not name one."""
 
     job: Text | None = None
 
 
 class ParkedOut(Model):
-    """A message of an event source that could not take effect, and why.
+    """A message of an event source that could not take effect, and the reason.
 
-    `place` is where it stands in its source, `size` its length in bytes. `preview` is how its body begins, as text;
-    `isWhole`: all of the body is kept, so that it can be retried.
+    `place` is its position in the source, `size` the length of its body in bytes. `preview` is the beginning of the
+    body as text. `isWhole`: the whole body is stored, so the message can be retried.
     """
 
     id: Id
@@ -33,21 +33,24 @@ class ParkedOut(Model):
 
 
 class ParkedDetail(ParkedOut):
-    """The same with its headers, and as much of its body as is kept."""
+    """A parked event with its headers and the stored part of its body."""
 
     headers: dict[str, str]
     body: str
 
 
 class ParkedList(Model):
-    """A page of parked events, the oldest first."""
+    """A page of parked events, oldest first."""
 
     items: list[ParkedOut]
     next_cursor: str | None
 
 
 class RetryAnswer(Model):
-    """What became of a parked event: PARKED and DELAYED leave it where it is, for `reason`; with the others it is gone."""
+    """The result of a retry.
+
+    With PARKED and DELAYED the event stays parked, for `reason`; with every other decision it has left the list.
+    """
 
     id: Id
     decision: FateName

@@ -1,14 +1,18 @@
-"""Why a slot fired, waits, was held or skipped: facts in, a verdict and plain sentences out.
+"""Explanations why a slot fired, waits, was held or skipped: facts in, a verdict and plain sentences out.
 
-| module   | promise                                                                         |
-|----------|---------------------------------------------------------------------------------|
-| phrases  | all that may be said                                                            |
-| moments  | what was asked: an instant, or a time on the wall that comes once, twice, never |
-| facts    | all that the store knows of one job around one instant                          |
-| slots    | whether an instant is a slot, why not, and which slots are around it            |
-| runs     | the verdict on an instance                                                      |
-| absences | the verdict on a slot without one                                               |
-| answers  | the explanation, put together                                                   |
+| module    | contents                                                                       |
+|-----------|--------------------------------------------------------------------------------|
+| phrases   | every sentence of an explanation                                               |
+| words     | times and durations as text                                                    |
+| moments   | the question: an instant, or a local time that occurs once, twice or never     |
+| facts     | the facts that the store has about one job around one instant                  |
+| verdicts  | the verdicts, and the answer that carries one                                  |
+| slots     | whether an instant is a slot, why not, and the slots around it                 |
+| instances | the verdict on an instance                                                     |
+| absences  | the verdict on a slot without an instance                                      |
+| answers   | the complete explanation                                                       |
+| store     | the statements that read the facts                                             |
+| service   | the facts of one snapshot, turned into an explanation                          |
 """
 
 from horai.features.explain.answers import explanation_of, nothing_there

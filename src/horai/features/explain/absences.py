@@ -1,4 +1,4 @@
-"""What there is to say of a slot without an instance: skipped, late, held, coming, or gone without a trace."""
+"""The verdict on a slot without an instance: skipped, late, held, upcoming, or missing without a record."""
 
 from datetime import datetime, timedelta
 
@@ -20,7 +20,7 @@ _MOMENT = timedelta(microseconds=1)
 
 
 def absence_of(facts: Facts, at: datetime) -> VerdictText:
-    """The verdict on a slot of the job's calendar that no instance tells of."""
+    """Return the verdict on a slot of the job's calendar that has no instance."""
     job = facts.job
     if facts.skip is not None:
         return VerdictText(Verdict.SKIPPED, _skipped(facts, facts.skip))

@@ -1,4 +1,4 @@
-"""The explanation, put together: the verdict, its sentences, and the slots around."""
+"""The complete explanation: the verdict, its sentences, and the slots around it."""
 
 from datetime import datetime
 
@@ -14,9 +14,9 @@ from horai.text.phrase import Joined, Phrase
 
 
 def explanation_of(facts: Facts, at: datetime, moved: Phrase | None = None) -> SlotExplanation:
-    """What became of `at`. `moved` is what there is to say where a time was asked for that no clock showed.
+    """Explain the instant `at`. `moved` is the sentence about a requested local time that no clock showed.
 
-    An instance that is no slot of the schedule says nothing of a slot that happens to be at the same time.
+    An instance that is not a slot of the schedule does not explain a slot that happens to be at the same time.
     """
     job, is_due_slot = facts.job, is_slot(facts.job.timing, at)
     run = facts.run if facts.run is not None and (facts.run.is_slot or not is_due_slot) else None
@@ -39,7 +39,7 @@ def _told(facts: Facts, run: InstanceFact | None, at: datetime, is_due_slot: boo
 
 
 def nothing_there(job: JobFacts, gap: Gap, why: Phrase) -> SlotExplanation:
-    """A time that no clock showed, and that has no slot instead."""
+    """Explain a local time that no clock showed and that has no slot instead."""
     return _answer(job, gap.end, VerdictText(Verdict.NOT_A_SLOT, why.sentence()))
 
 

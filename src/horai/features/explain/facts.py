@@ -1,4 +1,4 @@
-"""What an explanation is made of: all that the store knows of one job around one instant."""
+"""The input of an explanation: all facts that the store has about one job around one instant."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from horai.time.zones import zone
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """The job that is asked about. `paused_at` is None while it is active; an empty `handler` is HTTP."""
+    """The job in question. `paused_at` is None while it is active; an empty `handler` means HTTP."""
 
     id: int
     timing: Timing
@@ -23,19 +23,19 @@ class JobFacts:
     active_from: datetime
     paused_at: datetime | None = None
     missed_from: datetime | None = None
-    """While it is paused: the first instant whose slot is not made for it."""
+    """While the job is paused: the first instant whose slot is not created for it."""
     note: str | None = None
     handler: str = ""
 
     @property
     def place(self) -> ZoneInfo:
-        """The zone in which its times are told."""
+        """Return the zone in which its times are shown."""
         return zone("UTC" if self.timing.schedule is None else self.timing.schedule.timezone)
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceFact:
-    """An instance with the fire time that was asked for. `is_parked`: it lies in the parking lane."""
+    """An instance with the fire time in question. `is_parked`: it is in the parking lane."""
 
     id: int
     state: State
@@ -56,7 +56,7 @@ class InstanceFact:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Another instance of the job that was under way at a moment."""
+    """Another instance of the job that was under way at that moment."""
 
     id: int
     fire_time: datetime
@@ -67,7 +67,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The queue of an instance, and how many of its slots are taken where it has a limit."""
+    """The queue of an instance, and the number of its permits in use if it has a limit."""
 
     name: str
     settings: QueueSettings
@@ -76,7 +76,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A stored range of slots that were not made; `slots` is None where nobody counted that far."""
+    """A stored range of slots that were not created; `slots` is None if they were too many to count."""
 
     from_time: datetime
     to_time: datetime
@@ -86,7 +86,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class CursorFact:
-    """Where the job's schedule stands: its coming slot (None: it sleeps), and the last job that slot was made for."""
+    """The position of the job's schedule: its upcoming slot (None: asleep), and the last job with that slot."""
 
     fire_time: datetime | None
     last_job: int = 0
@@ -94,7 +94,10 @@ class CursorFact:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All of it, of one moment. `others` were under way when the run was cancelled, or are so now; `roles` are alive."""
+    """All facts of one moment.
+
+    `others` were under way when the run was cancelled, or are under way now; `roles` are those of live nodes.
+    """
 
     now: datetime
     job: JobFacts
@@ -106,5 +109,5 @@ class Facts:
     others: tuple[Other, ...] = ()
     roles: frozenset[Role] = frozenset(Role)
     handlers: frozenset[str] | None = None
-    """The functions that live nodes have; None when one of them has not said."""
+    """The functions that live nodes have; None if one of them has not reported yet."""
     parents: tuple[Parent, ...] = ()

@@ -1,4 +1,4 @@
-"""What there is to say of an instance: what it came to, where it runs, what it waits for or is held by."""
+"""The verdict on an instance: its outcome, its node, what it waits for or what holds it."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -15,11 +15,11 @@ from horai.text.phrase import Joined, Phrase
 from horai.time.overlap import MOST_QUEUED, Overlap
 
 SOON = timedelta(seconds=2)
-"""An instance that has been due for less is about to be claimed; for longer, something is in its way."""
+"""An instance that has been due for less than this is about to be claimed; after that, something is in its way."""
 
 
 def story_of(facts: Facts, run: InstanceFact, at: datetime) -> VerdictText:
-    """The verdict on an instance with the fire time `at`."""
+    """Return the verdict on an instance with the fire time `at`."""
     match run.state:
         case State.SUCCESS | State.DEAD:
             return VerdictText(Verdict.FIRED, _ended(run, at))
@@ -34,7 +34,7 @@ def story_of(facts: Facts, run: InstanceFact, at: datetime) -> VerdictText:
 
 
 def holds_of(facts: Facts, run: InstanceFact) -> list[Hold]:
-    """All that is in the way of an instance, the first thing first; nothing for what runs or has ended."""
+    """Return everything that is in the way of an instance, first cause first; nothing if it runs or has ended."""
     if run.state is State.BLOCKED:
         return [Hold(Hindrance.PARENTS, _parents(facts))]
     if run.state not in CLAIMABLE:
@@ -112,7 +112,7 @@ def _cancelled(facts: Facts, run: InstanceFact, at: datetime) -> Phrase:
 
 
 def _overlapped(facts: Facts, at: datetime) -> Phrase:
-    """Why a slot yielded to another run, as far as the policy of today tells."""
+    """Say why a slot yielded to another run, as far as the current policy tells."""
     newer = [other for other in facts.others if other.is_slot and other.fire_time > at]
     older = [other for other in facts.others if other.fire_time <= at or not other.is_slot]
     match facts.job.timing.overlap:
@@ -135,12 +135,12 @@ def _under_way(others: list[Other]) -> Phrase:
 
 
 def _first_begun(others: list[Other]) -> Other | None:
-    """The one that began first; those that have not begun come after all that have."""
+    """Return the instance that began first; those that have not begun sort after all that have."""
     return min(others, key=lambda other: (other.claimed_at is None, other.claimed_at or other.fire_time), default=None)
 
 
 def _waiting(facts: Facts, run: InstanceFact) -> VerdictText:
-    """Held by the first thing in its way, or waiting for its time."""
+    """Return HELD with the first cause in its way, otherwise WAITING."""
     held = next(_holds(facts, run), None)
     if held is not None:
         return VerdictText(Verdict.HELD, Say.HELD(instance=_named(run), hold=held.words, failure=_failure(run)))
@@ -169,10 +169,10 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
     limit = None if queue is None else queue.settings.max_concurrency
     if queue is not None and limit is not None and (running := queue.running or 0) >= limit:
         yield Hold(Hindrance.CONCURRENCY, Say.QUEUE_FULL(queue=queue.name, running=running, limit=limit))
-    yield from _nobody_there(facts)
+    yield from _missing_process(facts)
 
 
-def _nobody_there(facts: Facts) -> Iterator[Hold]:
+def _missing_process(facts: Facts) -> Iterator[Hold]:
     handler = facts.job.handler
     if not handler or handler.startswith(HOUSE):
         if Role.executor not in facts.roles:
@@ -185,7 +185,7 @@ def _nobody_there(facts: Facts) -> Iterator[Hold]:
 
 
 def pause_of(facts: Facts) -> Phrase:
-    """Since when the job is paused, and what was noted."""
+    """Say since when the job is paused, with its note."""
     job = facts.job
     return Say.PAUSED(
         since="" if job.paused_at is None else Say.SINCE(since=local(job.paused_at, job.place)),
@@ -213,7 +213,7 @@ def _until_due(facts: Facts, run: InstanceFact, due: datetime) -> Phrase:
 
 
 def _unclaimed(facts: Facts, run: InstanceFact, waited: timedelta) -> Phrase:
-    """What may keep an instance that nothing holds; nobody has told, so that it is said as a guess."""
+    """Say what may delay an instance that nothing holds. The cause is not recorded, so the sentence is a guess."""
     if waited < SOON:
         return Say.SOON_CLAIMED(instance=_named(run), duration=about(waited))
     guesses = [Say.OTHERS_BEFORE()]

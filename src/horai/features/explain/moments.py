@@ -1,4 +1,4 @@
-"""What was asked: an instant, or a time on the wall of the job's zone, which may come once, twice or never."""
+"""The question: an instant, or a local time in the job's zone, which may occur once, twice or never."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time that no clock showed, because it jumped from `lost_from` to `lost_until`, at the instant `end`."""
+    """A local time that no clock showed: the clock jumped from `lost_from` to `lost_until` at the instant `end`."""
 
     wall: datetime
     lost_from: datetime
@@ -26,9 +26,9 @@ class Gap:
 
 
 def read_moment(asked: str | datetime) -> datetime:
-    """An instant, or without an offset a time on the wall, to the millisecond as instances have it; ValueError for anything else.
+    """Return an instant, or a local time if there is no offset, cut to milliseconds like the times of instances.
 
-    A plus that an address did not escape arrives as a space, and is taken for what it was.
+    Raise `ValueError` for anything else. A plus that a URL did not escape arrives as a space and is read as a plus.
     """
     moment = asked if isinstance(asked, datetime) else _read(asked)
     if not _EARLIEST <= (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) < _LATEST:
@@ -48,7 +48,7 @@ def _read(text: str) -> datetime:
 
 
 def occurrences(moment: datetime, place: ZoneInfo) -> tuple[datetime, ...]:
-    """The instants that are meant, in UTC and in their order: one, two where the clock went back, none in a gap."""
+    """Return the instants that are meant, in UTC and in order: one, two where the clock went back, none in a gap."""
     if moment.tzinfo is not None:
         return (moment.astimezone(UTC),)
     readings = {moment.replace(tzinfo=place, fold=fold).astimezone(UTC) for fold in (0, 1)}
@@ -56,7 +56,7 @@ def occurrences(moment: datetime, place: ZoneInfo) -> tuple[datetime, ...]:
 
 
 def gap_around(wall: datetime, place: ZoneInfo) -> Gap:
-    """The gap that a time without an occurrence lies in."""
+    """Return the gap that contains a local time without an occurrence."""
     after = wall.replace(tzinfo=place, fold=0).astimezone(UTC)
     segment = segment_at(place, (after - EPOCH) // _SECOND)
     end, offset = EPOCH + segment.start * _SECOND, segment.offset * _SECOND

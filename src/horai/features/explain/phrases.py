@@ -1,11 +1,11 @@
-"""All that an explanation may say: of an instance, of a slot without one, of an instant that is no slot."""
+"""Every sentence of an explanation: about an instance, a slot without one, or an instant that is not a slot."""
 
 from horai.core.states import State
 from horai.text.phrase import Phrase, Phrasebook
 
 
 class RunWords(Phrasebook):
-    """Of an instance: what it came to, where it runs, what it waits for or is held by."""
+    """Sentences about an instance: its outcome, its node, what it waits for or what holds it."""
 
     INSTANCE = "instance {instance}{key}"
     OF_KEY = " of the key {key!r}"
@@ -27,7 +27,7 @@ class RunWords(Phrasebook):
     CANCELLED = "{instance} was cancelled{at}"
     CANCELLED_BY_USER = "{instance} was cancelled{at} by a user"
     SUPERSEDED = "a later request for its key took its place"
-    PARENT_FAILED = "what it depends on in its workflow did not succeed"
+    PARENT_FAILED = "a workflow node that it depends on did not succeed"
     JOB_WAS_DELETED = "its job was deleted"
     REPLACED = "a newer slot took its place, by overlap replace"
     REPLACED_BY = "the slot of {slot} (instance {instance}) took its place, by overlap replace"
@@ -47,11 +47,14 @@ class RunWords(Phrasebook):
     AFTER_LOSS = "; in attempt {attempt} it ran beside a crash"
     FAILED = "{instance} failed in attempt {attempt}: it is tried again at {at}"
     FAILED_WITH = "{instance} failed in attempt {attempt} with {error}: it is tried again at {at}"
-    BESIDE_A_CRASH = "{instance} ran beside a crash in attempt {attempt}, which does not count as a failure: it is tried again at {at}"
+    BESIDE_A_CRASH = (
+        "{instance} ran beside a crash in attempt {attempt}, which does not count as a failure: "
+        "it is tried again at {at}"
+    )
     WAITS = "{instance} waits until {at}"
-    WAITS_BY_JITTER = "{instance} waits until {at}: so far behind its slots the jitter puts this job"
+    WAITS_BY_JITTER = "{instance} waits until {at}: the jitter of the job delays its slots"
     SOON_CLAIMED = "{instance} has been due for {duration} and is about to be claimed"
-    UNCLAIMED = "{instance} has been due for {duration} and nobody has claimed it: {guess}"
+    UNCLAIMED = "{instance} has been due for {duration} and has not been claimed: {guess}"
     OTHERS_BEFORE = "others may be before it"
     MAYBE_NO_HANDLER = "no live worker may have its function {handler}"
 
@@ -69,7 +72,7 @@ class RunWords(Phrasebook):
 
 
 class AbsenceWords(Phrasebook):
-    """Of a slot without an instance: skipped, late, held, coming, or gone without a trace."""
+    """Sentences about a slot without an instance: skipped, late, held, upcoming, or missing without a record."""
 
     NO_TRACE = (
         "the schedule has passed this slot, and there is neither an instance nor a skip on record: "
@@ -113,7 +116,7 @@ class AbsenceWords(Phrasebook):
 
 
 class SlotWords(Phrasebook):
-    """Of an instant that is no slot, and of a time that no clock showed."""
+    """Sentences about an instant that is not a slot, and about a local time that no clock showed."""
 
     NO_LONGER = "By the job's present schedule this would be no slot."
     NOT_THERE = "its schedule does not have this time"
@@ -145,7 +148,7 @@ class SlotWords(Phrasebook):
 
 
 class StateName(Phrasebook):
-    """The states, by the names they have everywhere."""
+    """The names of states, the same everywhere."""
 
     STATE_INIT = "INIT"
     STATE_BLOCKED = "BLOCKED"
@@ -157,5 +160,5 @@ class StateName(Phrasebook):
 
 
 def name_of(state: State) -> Phrase:
-    """A state in words."""
+    """Return the name of a state as a phrase."""
     return StateName[f"STATE_{state.name}"]()

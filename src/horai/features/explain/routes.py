@@ -1,4 +1,4 @@
-"""Why a slot fired, waits, was held or skipped."""
+"""Routes that explain slots and instances."""
 
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/api/v1")
 
 
 class ExplainQuery(Model):
-    """What is asked: an instant, or without an offset a time by the clock of the job's zone."""
+    """The question: an instant, or a local time in the job's zone if there is no offset."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 
@@ -34,7 +34,7 @@ async def explain(scope: ScopeDep, job: str, query: Annotated[ExplainQuery, Quer
 
 @router.get("/instances/{instance}/why", tags=["instances"], responses={200: {"model": WhyOut}})
 async def get_why(scope: ScopeDep, instance: str) -> Response:
-    """Say why an instance does not run: all that is in its way. Of one that runs or has ended, what became of it."""
+    """Say why an instance does not run, with everything in its way; if it runs or has ended, say how it went."""
     told = await explain_instance(scope, instance_id_of(instance))
     holds = [{"kind": hold.kind.value, **sentence_fields("detail", hold.words.sentence())} for hold in told.holds]
     shown = {"verdict": told.verdict.value, **sentence_fields("why", told.why), "holds": holds}

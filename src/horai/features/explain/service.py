@@ -1,4 +1,4 @@
-"""Why a slot fired, waits, was held or skipped: gathers what is known of it, at one moment, and asks the core."""
+"""Explanations of slots and instances: the facts of one snapshot, passed to the rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,12 +44,12 @@ from horai.text.phrase import Phrase
 ERROR_SHOWN = 160
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _SLACK = timedelta(days=1)
-"""A slot of a calendar is made when its time has come and ends after it; clocks that were set back may differ by this."""
+"""A slot of a calendar is created at its time and ends after it; clocks that were set back may differ by this much."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
-    """An explanation with its instance; `also` is that of the other occurrence of a time that comes twice."""
+    """An explanation with its instance; `also` explains the other occurrence of a local time that occurs twice."""
 
     explanation: SlotExplanation
     instance: InstanceRow | None = None
@@ -58,7 +58,7 @@ class ExplainResult:
 
 @dataclass(frozen=True, slots=True)
 class _Asker:
-    """One moment of the store, and the job that is asked about."""
+    """One snapshot of the store, and the job in question."""
 
     connection: Connection
     scope: Scope
@@ -78,14 +78,17 @@ class _Asker:
         return ExplainResult(explanation, instance if explanation.instance_id is not None else None)
 
     def _ended_from(self, at: datetime) -> datetime:
-        """Nothing is known of when an instance ended that may have been cancelled long before its time."""
+        """Return the earliest possible end of the instance.
+
+        An instance that is not a slot may have been cancelled long before its fire time, so its end has no lower bound.
+        """
         return at - _SLACK if is_slot(self.job.timing, at) else _BEGIN
 
     async def _instance(self, found: FoundSlot) -> InstanceRow | None:
         return await instance_queries.instance_by_id(self.connection, self.scope.tenant_id, found.id)
 
     async def facts_of_run(self, run: InstanceFact, instance: InstanceRow) -> Facts:
-        """All there is to know of an instance and its surroundings."""
+        """Return the facts about an instance and its surroundings."""
         if run.reason is CancelReason.OVERLAP and run.finished_at is not None:
             others = await explain.others_under_way(self.connection, self.row.id, run.finished_at, run.id)
             return Facts(self.now, self.job, run, others=others)
@@ -121,7 +124,7 @@ class _Asker:
 
 
 async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> ExplainResult:
-    """What became of an instant of a job, or of a time on the wall of its zone (`asked` without an offset)."""
+    """Explain an instant of a job, or a local time in its zone (`asked` without an offset)."""
     try:
         moment = read_moment(asked)
     except ValueError as error:
@@ -136,7 +139,7 @@ async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> E
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why an instance is where it is, and all that keeps it from running."""
+    """The verdict on an instance, and everything that keeps it from running."""
 
     instance: InstanceRow
     verdict: Verdict
@@ -145,7 +148,7 @@ class Why:
 
 
 async def explain_instance(scope: Scope, instance_id: int) -> Why:
-    """Why an instance does not run, or what has become of it."""
+    """Explain why an instance does not run, or how it ended."""
     async with acquire(scope.pool) as connection:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             now = await nodes.database_time(connection)
@@ -153,7 +156,9 @@ async def explain_instance(scope: Scope, instance_id: int) -> Why:
             found = await explain.place_of_instance(connection, instance_id)
             row = await jobs.job_even_deleted(connection, instance.job_id)
             if found is None or row is None:
-                raise RuntimeError(f"the instance {instance_id} was there a moment ago, in the same snapshot")
+                raise RuntimeError(
+                    f"instance {instance_id} or its job is missing in the snapshot that returned the instance"
+                )
             run = _run(instance, found)
             facts = await _Asker(connection, scope, row, _job(row), now).facts_of_run(run, instance)
     told = story_of(facts, run, instance.fire_time)
@@ -170,7 +175,7 @@ async def _answer(asker: _Asker, moment: datetime) -> ExplainResult:
     told = [await asker.explain(at) for at in instants]
     told.sort(
         key=lambda each: each.explanation.verdict is Verdict.NOT_A_SLOT
-    )  # stable: the slot first, else the earlier
+    )  # stable: a slot first, otherwise the earlier instant
     first, *others = told
     return ExplainResult(first.explanation, first.instance, others[0] if others else None)
 
@@ -211,7 +216,7 @@ def _run(row: InstanceRow, found: FoundSlot) -> InstanceFact:
 
 
 def _error(row: InstanceRow) -> str | None:
-    """In one line, and not all of a long one: the instance has the rest."""
+    """Return the error on one line, cut after `ERROR_SHOWN` characters: the instance has the full text."""
     told = " ".join(": ".join(part for part in (row.error_code, row.error_msg) if part).split())
     return f"{told[:ERROR_SHOWN]}…" if len(told) > ERROR_SHOWN else told or None
 
@@ -222,6 +227,6 @@ def _roles(live: Sequence[NodeInfo]) -> frozenset[Role]:
 
 def _handlers(live: Sequence[NodeInfo]) -> frozenset[str] | None:
     if any(node.vitals is None for node in live):
-        return None  # one that has just come has not said yet
+        return None  # a node that has just started has not reported yet
     named = all_handlers([reading_from(node.vitals or "{}", node.name) for node in live])
     return None if named is None else frozenset(named)

@@ -1,4 +1,4 @@
-"""Whether an instant is a slot, why not, and which slots are around it."""
+"""Slots of a calendar: whether an instant is one, why not, and the slots around it."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,17 +23,17 @@ _BEGIN = EPOCH + timedelta(days=1)
 
 
 def is_slot(timing: Timing, at: datetime) -> bool:
-    """Whether the job has a slot exactly there, wherever the job itself began."""
+    """Return whether the job has a slot exactly at `at`, regardless of when the job was created."""
     return timing.rhythm is not None and timing.next_after(at - _MOMENT) == at
 
 
 def next_slot_of(timing: Timing, at: datetime) -> datetime | None:
-    """The first slot after `at`; None for a job that follows no calendar."""
+    """Return the first slot after `at`; None for a job that follows no calendar."""
     return None if timing.rhythm is None else timing.next_after(at)
 
 
 def previous_slot(timing: Timing, at: datetime) -> datetime | None:
-    """The last slot before `at`; None when there is none, or the job follows no calendar."""
+    """Return the last slot before `at`; None if there is none, or the job follows no calendar."""
     if timing.rhythm is None or timing.schedule is None:
         return None
     end = at if timing.end_at is None else min(at, timing.end_at + _MOMENT)
@@ -42,7 +42,7 @@ def previous_slot(timing: Timing, at: datetime) -> datetime | None:
 
 
 def _last_before(schedule: Schedule, end: datetime) -> datetime | None:
-    """Looks back in growing steps, then halves what is left: a schedule that fires each second costs no more."""
+    """Search back in growing steps, then bisect: a schedule that fires each second costs no extra time."""
     for look in _LOOKS:
         start = max(end - min(look, end - _BEGIN), _BEGIN)
         low = next_after(schedule, start - _MOMENT)
@@ -54,7 +54,7 @@ def _last_before(schedule: Schedule, end: datetime) -> datetime | None:
 
 
 def _halved(schedule: Schedule, low: datetime, end: datetime) -> datetime:
-    """`low` is a slot before `end`; behind `high` there is none."""
+    """Bisect to the last slot before `end`: `low` is a slot before it, and there is none between `high` and `end`."""
     high = end
     while (following := next_after(schedule, low)) is not None and following < end:
         middle = low + (high - low) / 2
@@ -67,7 +67,7 @@ def _halved(schedule: Schedule, low: datetime, end: datetime) -> datetime:
 
 
 def why_no_slot(timing: Timing, at: datetime) -> Phrase:
-    """Why the calendar of a job has no slot at `at`, given that it has none."""
+    """Say why the calendar of a job has no slot at `at`, given that it has none."""
     schedule = timing.schedule
     if schedule is None:
         return Say.NO_SCHEDULE()
@@ -131,7 +131,7 @@ def _why_no_match(schedule: CronSchedule, at: datetime) -> Phrase:
 
 
 def shift_of(schedule: Schedule | None, at: datetime) -> Phrase | None:
-    """What the slot at `at` stands for where no clock showed the time that was meant."""
+    """Say which local time that no clock showed the slot at `at` stands for; None if it stands for itself."""
     if not isinstance(schedule, CronSchedule) or cron.why_not(schedule.cron, wall_of(schedule, at)) is None:
         return None
     segment = segment_at(zone(schedule.timezone), (at - EPOCH) // _SECOND)
@@ -143,7 +143,7 @@ def shift_of(schedule: Schedule | None, at: datetime) -> Phrase | None:
 
 
 def lost_in_gap(schedule: Schedule | None, gap: Gap) -> tuple[bool, Phrase]:
-    """Whether a time that no clock showed has its slot at the end of the gap, and what there is to say of it."""
+    """Return whether a local time in a gap has its slot at the end of the gap, and the sentence about it."""
     lost = _lost(gap)
     if not isinstance(schedule, CronSchedule):
         return False, lost

@@ -1,6 +1,6 @@
-"""What is known of one job around one instant: one function per statement of sql/explain.sql.
+"""Facts about one job around one instant: one function per statement of store.sql.
 
-They tell of one moment when they are asked in one REPEATABLE READ transaction.
+Call them in one REPEATABLE READ transaction to get the facts of one moment.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ OTHERS_LOOKED_AT = 2_000
 
 @dataclass(frozen=True, slots=True)
 class FoundSlot:
-    """An instance by its fire time; `is_parked`: it lies in the parking lane."""
+    """An instance found by its fire time; `is_parked`: it is in the parking lane."""
 
     id: int
     is_slot: bool
@@ -28,19 +28,22 @@ class FoundSlot:
 async def instance_at(
     connection: Connection, job_id: int, fire_time: datetime, ended_from: datetime
 ) -> FoundSlot | None:
-    """The instance of a job with exactly this fire time, a slot if there is one; none that ended before `ended_from`."""
+    """Return the instance of a job with exactly this fire time, a slot if there is one.
+
+    Ignore instances that ended before `ended_from`.
+    """
     row = await connection.fetchrow(sql("instance_at"), job_id, fire_time, ended_from)
     return None if row is None else FoundSlot(*row.values())
 
 
 async def others_under_way(connection: Connection, job_id: int, at: datetime, but: int) -> tuple[Other, ...]:
-    """What the job had under way at a moment beside the instance `but`, newest first; keyed ones do not count."""
+    """Return what the job had under way at `at` except `but`, newest first; instances with a key do not count."""
     rows = await connection.fetch(sql("others_under_way"), job_id, at, but, OTHERS_LOOKED_AT)
     return tuple(Other(*row.values()) for row in rows)
 
 
 async def skip_over(connection: Connection, job_id: int, schedule_id: int | None, at: datetime) -> Skip | None:
-    """The stored range that covers `at`: of the job itself, or of every job of its schedule."""
+    """Return the stored skip that covers `at`: of the job itself, or of every job of its schedule."""
     of_job = await connection.fetchrow(sql("skip_of_job"), job_id, at)
     if of_job is not None or schedule_id is None:
         return _skip(of_job)
@@ -52,18 +55,18 @@ def _skip(row: asyncpg.Record | None) -> Skip | None:
 
 
 async def catchup_over(connection: Connection, job_id: int, at: datetime) -> Stretch | None:
-    """The late slots of a job that are still to be made, if `at` is among them."""
+    """Return the late slots of a job that are still to be created, if `at` is among them."""
     row = await connection.fetchrow(sql("catchup_of_job"), job_id, at)
     return None if row is None else Stretch(*row.values())
 
 
 async def cursor_of_schedule(connection: Connection, schedule_id: int) -> CursorFact | None:
-    """Where a schedule stands."""
+    """Return the position of a schedule."""
     row = await connection.fetchrow(sql("cursor_of_schedule"), schedule_id)
     return None if row is None else CursorFact(*row.values())
 
 
 async def place_of_instance(connection: Connection, instance_id: int) -> FoundSlot | None:
-    """Where an instance lies."""
+    """Return whether an instance is a slot, and whether it is in the parking lane."""
     row = await connection.fetchrow(sql("place_of_instance"), instance_id)
     return None if row is None else FoundSlot(instance_id, *row.values())

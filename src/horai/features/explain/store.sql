@@ -1,8 +1,8 @@
--- What is known of one job around one instant. Every look goes by an index and ends after a bounded number of rows.
+-- Facts about one job around one instant. Every statement uses an index and reads a bounded number of rows.
 
 -- name: instance_at
--- $1 job, $2 fire time, $3 before which nothing with this fire time can have ended. Both tables in one snapshot: a row that
--- moves is in one of them. A slot comes before what is none, the latest generation first.
+-- $1 job, $2 fire time, $3 the earliest possible end of an instance with this fire time. One snapshot reads both tables: a row
+-- that moves is in one of them. Slots sort before other instances, the latest generation first.
 select id, slot >= 0 as is_slot, lane = 0 as is_parked from (
     select id, slot, lane from horai.instance_live where job_id = $1 and fire_time = $2
     union all
@@ -11,8 +11,8 @@ select id, slot >= 0 as is_slot, lane = 0 as is_parked from (
 order by slot desc, id desc limit 1;
 
 -- name: others_under_way
--- What the job $1 had under way at $2 beside the instance $3: made by then, not over, and not itself ended by the overlap.
--- The nearest $4 by fire time are looked at.
+-- Instances of the job $1 that were under way at $2, except $3: created by then, not over, and not themselves cancelled by
+-- the overlap policy. Only the nearest $4 by fire time are read.
 select id, fire_time, slot >= 0 as is_slot, is_parked, claimed_at from (
     (select id, fire_time, slot, lane = 0 and state <> 1 as is_parked, claimed_at, created_at, key,
         null::timestamptz as finished_at, null::smallint as reason
@@ -25,21 +25,21 @@ where id <> $3 and key is null and created_at <= $2 and (finished_at is null or 
 order by fire_time desc, id desc limit 100;
 
 -- name: skip_of_job
--- The range of the job $1 that covers $2. Ranges of a job lie one after the other: the last that begin by then will do.
+-- The range of the job $1 that covers $2. Ranges of a job follow one another: reading the last 10 that begin by then is enough.
 select from_time, to_time, slots, reason from (
     select * from horai.skip where job_id = $1 and from_time <= $2 order by from_time desc limit 10
 ) last
 where to_time >= $2 order by from_time desc limit 1;
 
 -- name: skip_of_schedule
--- The same for every job of a schedule.
+-- The range of every job of the schedule $1 that covers $2.
 select from_time, to_time, slots, reason from (
     select * from horai.skip where schedule_id = $1 and job_id is null and from_time <= $2 order by from_time desc limit 10
 ) last
 where to_time >= $2 order by from_time desc limit 1;
 
 -- name: catchup_of_job
--- Late slots that are still to be made, $2 among them.
+-- Late slots that are still to be created, $2 among them.
 select next_time, until_time from horai.catchup
 where job_id = $1 and next_time <= $2 and until_time >= $2 order by next_time limit 1;
 
@@ -47,7 +47,7 @@ where job_id = $1 and next_time <= $2 and until_time >= $2 order by next_time li
 select fire_time, last_job from horai.schedule where id = $1;
 
 -- name: place_of_instance
--- Where an instance lies: whether it is a slot, and in the parking lane.
+-- Whether an instance is a slot, and whether it is in the parking lane.
 select slot >= 0 as is_slot, lane = 0 as is_parked from horai.instance_live where id = $1
 union all
 select slot >= 0, false from horai.instance_history where id = $1

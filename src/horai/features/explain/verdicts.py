@@ -10,26 +10,26 @@ from horai.text.phrase import Phrase
 
 
 class Verdict(StrEnum):
-    """What became of an instant in the life of a job."""
+    """A verdict on an instant in the life of a job."""
 
     FIRED = "FIRED"
-    """There was a run, and it has come to its end."""
+    """There was a run, and it has ended."""
     RUNNING = "RUNNING"
     """It runs now."""
     WAITING = "WAITING"
-    """There is an instance, and it will go by itself: at its time, at its next attempt, or in a moment."""
+    """There is an instance, and it will run without help: at its time, at its next attempt, or in a moment."""
     HELD = "HELD"
-    """Something has to change before it can go: a pause, a limit, a run before it, nobody there to run it."""
+    """Something has to change before it can run: a pause, a limit, an earlier run, or no process that can run it."""
     LATE = "LATE"
-    """Its time has come, and it is not made yet; it will be made, or left out by the misfire policy."""
+    """Its time has come, and it is not created yet; it will be created, or left out by the misfire policy."""
     SKIPPED = "SKIPPED"
-    """It was left out, and that is on record."""
+    """It was left out, and a record says so."""
     CANCELLED = "CANCELLED"
-    """It was made and cancelled."""
+    """It was created and cancelled."""
     COMING = "COMING"
     """It is a slot whose time has not come."""
     MISSED = "MISSED"
-    """It should have been made, and nothing is known of it."""
+    """It should have been created, and there is no record of it."""
     NOT_A_SLOT = "NOT_A_SLOT"
     """The job has no slot there."""
 
@@ -42,7 +42,7 @@ class VerdictText(NamedTuple):
 
 
 class Hindrance(StrEnum):
-    """What keeps an instance from running."""
+    """A cause that keeps an instance from running."""
 
     NOT_DUE = "NOT_DUE"
     JOB_PAUSED = "JOB_PAUSED"
@@ -57,7 +57,7 @@ class Hindrance(StrEnum):
 
 
 class Hold(NamedTuple):
-    """One thing in the way of an instance, in a word and in words."""
+    """One cause that keeps an instance from running, as a code and as a phrase."""
 
     kind: Hindrance
     words: Phrase
@@ -65,7 +65,10 @@ class Hold(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SlotExplanation:
-    """Why a slot fired, waits, was held or skipped, or is none. `previous` and `next` are the slots around it."""
+    """The reason why a slot fired, waits, was held or skipped, or why there is none.
+
+    `previous` and `next` are the slots around it.
+    """
 
     at: datetime
     local: str

@@ -1,4 +1,4 @@
-"""Explanations on the wire."""
+"""Wire models of explanations."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -29,7 +29,7 @@ HindranceName = Literal[
 
 
 class HoldOut(Model):
-    """One thing that keeps an instance from running, in a word and in words."""
+    """One cause that keeps an instance from running, as a code and as a sentence."""
 
     kind: HindranceName
     detail: str
@@ -37,7 +37,7 @@ class HoldOut(Model):
 
 
 class WhyOut(Model):
-    """Why an instance does not run, or what has become of it. `holds`: all that is in its way, the first thing first."""
+    """The reason why an instance does not run, or how it ended. `holds`: everything in its way, first cause first."""
 
     instance: InstanceOut
     verdict: VerdictName
@@ -47,7 +47,7 @@ class WhyOut(Model):
 
 
 class SkipOut(Model):
-    """A range of slots that were not made, both ends included; `slots` is null where nobody counted that far."""
+    """A range of slots that were not created, both ends included; `slots` is null if they were too many to count."""
 
     from_: Annotated[datetime, Field(alias="from")]
     to: datetime
@@ -56,9 +56,9 @@ class SkipOut(Model):
 
 
 class OccurrenceOut(Model):
-    """What became of an instant in the life of a job.
+    """The verdict on an instant in the life of a job.
 
-    `local` is the same instant by the clock of the job's zone, `previous` and `next` are the slots around it.
+    `local` is the same instant on the clock of the job's zone; `previous` and `next` are the slots around it.
     """
 
     at: datetime
@@ -73,6 +73,6 @@ class OccurrenceOut(Model):
 
 
 class ExplanationOut(OccurrenceOut):
-    """The same of a time that was asked for; `also` is its other occurrence, where the clock showed it twice."""
+    """The explanation of the requested time; `also` is its other occurrence if the clock showed it twice."""
 
     also: OccurrenceOut | None

@@ -1,4 +1,4 @@
-"""Times and durations as the answers write them."""
+"""Times and durations as explanations write them."""
 
 from datetime import datetime, timedelta, tzinfo
 
@@ -10,26 +10,26 @@ _MILLISECOND, _MINUTE = timedelta(milliseconds=1), timedelta(minutes=1)
 
 
 def local(instant: datetime, place: tzinfo) -> str:
-    """What the clock of a place shows, with its offset; no finer than it has to be."""
+    """Return the local time with its offset, to the second; to the microsecond if it is not a whole second."""
     return instant.astimezone(place).isoformat(timespec="microseconds" if instant.microsecond else "seconds")
 
 
 def clock(wall: datetime) -> str:
-    """The time of the day, without a date."""
+    """Return the time of day, without a date."""
     if wall.microsecond:
         return wall.time().isoformat("microseconds")
     return wall.time().isoformat("seconds" if wall.second else "minutes")
 
 
 def clock_on(wall: datetime, beside: datetime) -> str:
-    """The time of the day, with its date unless that is the one of `beside`."""
+    """Return the time of day, with its date unless that equals the date of `beside`."""
     if wall.date() == beside.date():
         return clock(wall)
     return SlotWords.ON_DATE(time=clock(wall), day=str(wall.date()))
 
 
 def about(duration: timedelta) -> str:
-    """A duration as people say it: milliseconds under a second, seconds under a day, minutes beyond."""
+    """Return a truncated duration: milliseconds under a second, seconds under a day, minutes beyond."""
     duration = max(duration, timedelta(0))
     if duration > LONGEST:
         return SlotWords.DAYS(days=duration.days)

@@ -1,10 +1,13 @@
-"""How many slots the schedules of very many jobs will have in each minute of the coming days.
+"""A forecast of the number of slots of very many jobs in each minute of the coming days.
 
-| module    | promise                                                                                   |
-|-----------|-------------------------------------------------------------------------------------------|
-| minutes   | the fires of one schedule, minute by minute, exactly as walking from fire to fire finds them |
-| crowds    | the same for crowds of jobs that fire alike, added up, with their jitter and their bounds   |
-| peaks     | the minutes that stand out, and the jitter that would level them                            |
+| module        | contents                                                                                      |
+|---------------|-----------------------------------------------------------------------------------------------|
+| minutes       | the fires of one schedule per minute, exactly as iterating from fire to fire finds them       |
+| crowds        | the same for crowds of jobs with the same fires, added up, with their jitter and their bounds |
+| peaks         | the minutes that stand out, and the jitter that would level them                              |
+| store         | the statements that count jobs, and the crowds built from their rows                          |
+| routes        | the forecast of the coming hours                                                              |
+| routes_minute | the forecast of one minute                                                                    |
 """
 
 from horai.features.feature import Feature

@@ -1,7 +1,7 @@
-"""Crowds of jobs that fire alike, added up minute by minute.
+"""Crowds of jobs with the same fires, added up minute by minute.
 
-A sum over a window is one large integer of 64 bits a minute: a schedule's fires, times the jobs that follow it, are added
-with one multiplication and one addition, and no minute ever carries into the next.
+The sum over a window is one large integer with 64 bits per minute: a schedule's fires, times the number of its jobs,
+are added with one multiplication and one addition, and no minute carries into the next.
 """
 
 from collections import defaultdict
@@ -16,15 +16,15 @@ from horai.features.forecast.minutes import ForecastWindow, bounded, fires_per_m
 from horai.time.schedule import Schedule
 
 MOST_SHARES = 2_000
-"""So many crowds, those with the most fires, are remembered by name; the others are only counted."""
+"""The number of crowds, those with the most fires, that are kept individually; the others are only counted."""
 
 _LANE = 8
-"""Bytes of a minute in a sum."""
+"""Bytes per minute in a sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """So many jobs of one schedule, spread over `jitter` whole minutes, between the same bounds (both inside)."""
+    """A number of jobs of one schedule, spread over `jitter` whole minutes, with the same bounds (both included)."""
 
     schedule: Schedule
     jobs: int
@@ -35,14 +35,14 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a crowd adds: the fires of each of its jobs, minute by minute, `lead` minutes before the window included."""
+    """The share of a crowd: the fires of each of its jobs per minute, including `lead` minutes before the window."""
 
     crowd: Crowd
     counts: bytes
     lead: int
 
     def at(self, index: int) -> int:
-        """How many of its jobs are to run in that minute of the window."""
+        """Return how many of its jobs are to run in that minute of the window."""
         width = max(self.crowd.jitter, 1)
         behind = self.lead + index + 1
         return round(sum(self.counts[max(behind - width, 0) : behind]) * self.crowd.jobs / width)
@@ -50,29 +50,29 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How many jobs are to run in each minute of the window, and whose they are."""
+    """The number of jobs to run in each minute of the window, and their schedules."""
 
     window: ForecastWindow
     per_minute: Sequence[int]
     jobs: int
     fires: Mapping[Schedule, int]
-    """The slots of each schedule, of all its jobs."""
+    """The number of slots of each schedule, over all its jobs."""
     followers: Mapping[Schedule, int]
-    """The jobs of each schedule."""
+    """The number of jobs of each schedule."""
     shares: Sequence[Share]
-    """Of at most `MOST_SHARES` crowds, in no order."""
+    """The shares of at most `MOST_SHARES` crowds, in no order."""
 
     @property
     def average(self) -> float:
-        """Of a minute."""
+        """Return the average per minute."""
         return sum(self.per_minute) / len(self.per_minute)
 
 
 def forecast(crowds: Iterable[Crowd], window: ForecastWindow) -> Forecast:
-    """Adds up what the crowds will do in the window.
+    """Add up the fires of the crowds in the window.
 
-    With jitter a slot runs up to that long after its time, each minute of it alike; so the last slots before the window
-    count with what is left of them, as if these jobs had all been there.
+    With jitter a slot runs up to that long after its time, with the same probability in each minute; so the last slots
+    before the window count with their remaining part, as if all these jobs had existed then.
     """
     by_schedule: dict[Schedule, list[Crowd]] = defaultdict(list)
     for crowd in crowds:
@@ -104,7 +104,7 @@ class _Tally:
     kept: int = 0
 
     def add(self, schedule: Schedule, crowds: Sequence[Crowd]) -> None:
-        """Adds what all the crowds of one schedule come to."""
+        """Add all crowds of one schedule."""
         counts = fires_per_minute(schedule, self.window)
         wide, slots = _wide(counts), sum(counts[self.lead :])
         fires = 0
@@ -120,7 +120,7 @@ class _Tally:
         self.followers[schedule] = sum(crowd.jobs for crowd in crowds)
 
     def _keep(self, share: Share, slots: int) -> int:
-        """Remembers a share if it is one of the largest; its fires, of so many slots in the window."""
+        """Keep a share if it is one of the largest; return its fires, given its slots in the window."""
         fires = slots * share.crowd.jobs
         put = heappush if len(self.largest) < MOST_SHARES else heappushpop
         put(self.largest, (fires, self.kept, share))
@@ -143,7 +143,7 @@ def _wide(counts: bytes) -> int:
 
 
 def _spread(fires: Sequence[int], jitter: int) -> Sequence[int]:
-    """Each minute's fires over as many minutes from it on; whole numbers that lose none on the way."""
+    """Spread each minute's fires over `jitter` minutes from it on, in whole numbers without losing a fire."""
     if jitter <= 1:
         return fires
     so_far = [0] * jitter + list(accumulate(accumulate(fires)))

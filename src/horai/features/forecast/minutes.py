@@ -1,8 +1,9 @@
-"""The fires of one schedule in each minute of a window: one byte a minute, for no schedule fires more than 60 times in one.
+"""The fires of one schedule in each minute of a window.
 
-A cron's day is the same bytes on every day that matches, so a window is put together from whole days, laid over the
-stretches of constant UTC offset of its zone and cut where these begin and end. The result is that of walking from fire
-to fire with `next_after`; that is also what is done where a zone's clock is not whole minutes ahead of UTC.
+The result has one byte per minute, because no schedule fires more than 60 times in one. A cron's day is the same bytes
+on every day that matches, so a window is composed of whole days, laid over the periods of constant UTC offset of its
+zone and cut where these begin and end. The result equals iterating from fire to fire with `next_after`; the code does
+iterate where a zone's clock is not whole minutes ahead of UTC.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from horai.time.zones import zone
 
 MINUTE = timedelta(minutes=1)
 DAY = 1_440
-"""Minutes of a day."""
+"""Minutes per day."""
 
 _MOMENT = timedelta(microseconds=1)
 _IN_A_MINUTE = MINUTE // _MOMENT
@@ -33,29 +34,29 @@ _IDLE_HOUR = bytes(60)
 
 @dataclass(frozen=True, slots=True)
 class ForecastWindow:
-    """Whole minutes, counted from 1970-01-01 00:00 UTC: `start` is the first of them, `end` the first behind."""
+    """Whole minutes, counted from 1970-01-01 00:00 UTC: `start` is included, `end` is excluded."""
 
     start: int
     end: int
 
     @property
     def minutes(self) -> int:
-        """How many they are."""
+        """Return the number of minutes."""
         return self.end - self.start
 
     def at(self, index: int) -> datetime:
-        """When the minute of that index begins."""
+        """Return the begin of the minute with that index."""
         return EPOCH + (self.start + index) * MINUTE
 
 
 def window_after(now: datetime, minutes: int) -> ForecastWindow:
-    """So many minutes, from the first that has not begun at `now`."""
+    """Return a window of `minutes` minutes, from the first that has not begun at `now`."""
     start = -((EPOCH - now) // MINUTE)
     return ForecastWindow(start, start + minutes)
 
 
 def fires_per_minute(schedule: Schedule, window: ForecastWindow) -> bytes:
-    """How often it fires in each minute of the window."""
+    """Count the fires of a schedule in each minute of the window."""
     segments = list(_segments(zone(schedule.timezone), window))
     if any(_is_odd(segment) for segment in segments):
         return _walked(schedule, window)
@@ -73,7 +74,7 @@ def fires_per_minute(schedule: Schedule, window: ForecastWindow) -> bytes:
 def bounded(
     counts: bytes, schedule: Schedule, window: ForecastWindow, bounds: tuple[datetime | None, datetime | None]
 ) -> bytes:
-    """`counts` of the schedule without what lies before the first bound or after the second; both are inside."""
+    """Return `counts` without the fires before the first bound or after the second; both bounds are included."""
     kept = bytearray(counts)
     since, until = bounds
     first = 0 if since is None else min(max((since - EPOCH) // MINUTE - window.start, 0), window.minutes)
@@ -101,7 +102,7 @@ def _segments(place: ZoneInfo, window: ForecastWindow) -> Iterator[Segment]:
 
 
 def _is_odd(segment: Segment) -> bool:
-    """Whether its clock's minutes do not begin with those of UTC, as before the time of railways."""
+    """Return whether the minutes of its clock do not begin with those of UTC, as before railway time."""
     edges = (segment.start, segment.end, segment.repeats_until, segment.repeated_from)
     return any(second % 60 for second in (segment.offset, *edges))
 
@@ -130,14 +131,14 @@ def _of_cron(schedule: CronSchedule, window: ForecastWindow, segments: list[Segm
 
 
 def _open_minutes(segment: Segment, policy: DstPolicy, window: ForecastWindow) -> tuple[int, int]:
-    """The minutes of the segment whose wall times count, from the first until the one behind."""
+    """Return the minutes of the segment whose wall times count: first included, last excluded."""
     begin = max(segment.start, segment.repeats_until) if policy.overlap == "first" else segment.start
     end = min(segment.end, segment.repeated_from) if policy.overlap == "last" else segment.end
     return max(begin // 60, window.start), min(end // 60, window.end)
 
 
 def _makes_up(cron: Cron, segment: Segment, policy: DstPolicy) -> bool:
-    """Whether the segment begins with a fire for times that its gap has taken, and that is not one of its own."""
+    """Return whether the segment begins with an extra fire for times that are lost in its gap."""
     if policy.gap != "shift" or segment.lost_from is None:
         return False
     landed = segment.start + segment.offset
@@ -146,7 +147,7 @@ def _makes_up(cron: Cron, segment: Segment, policy: DstPolicy) -> bool:
 
 
 def _on_the_wall(cron: Cron, first: int, last: int) -> bytearray:
-    """What matches in the wall minutes from `first` until `last`."""
+    """Count the fires in the wall minutes from `first` (included) to `last` (excluded)."""
     first_day, last_day = first // DAY, (last - 1) // DAY
     wall = bytearray((last_day - first_day + 1) * DAY)
     of_a_day = _day(cron.hours, cron.minutes, cron.seconds.bit_count())
@@ -160,13 +161,13 @@ def _on_the_wall(cron: Cron, first: int, last: int) -> bytearray:
 
 @lru_cache(maxsize=1_000)
 def _day(hours: int, minutes: int, fires: int) -> bytes:
-    """A day on which every allowed minute has so many fires."""
+    """Return a day on which every allowed minute has `fires` fires."""
     hour = bytes(fires if minutes >> minute & 1 else 0 for minute in range(60))
     return b"".join(hour if hours >> number & 1 else _IDLE_HOUR for number in range(24))
 
 
 def _of_interval(schedule: EverySchedule, window: ForecastWindow) -> bytearray:
-    """In microseconds from the window's start on."""
+    """Count the fires of an interval, in microseconds from the window's start on."""
     interval = schedule.interval // _MOMENT
     anchor = (schedule.anchor - window.at(0)) // _MOMENT % interval
     end = window.minutes * _IN_A_MINUTE
@@ -180,7 +181,7 @@ def _of_interval(schedule: EverySchedule, window: ForecastWindow) -> bytearray:
 
 
 def _blank_excluded(counts: bytearray, dates: tuple[str, ...], window: ForecastWindow, segment: Segment) -> None:
-    """Takes away what fires while the segment's clock shows an excluded date."""
+    """Clear the fires at which the segment's clock shows an excluded date."""
     ahead = segment.offset // 60
     first, last = max(segment.start // 60, window.start), min(segment.end // 60, window.end)
     for day in range((first + ahead) // DAY, (last - 1 + ahead) // DAY + 1):

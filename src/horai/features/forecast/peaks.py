@@ -1,12 +1,12 @@
 """The minutes that stand out, and the jitter that would level them.
 
-A minute is hot when it has at least one fire a second and three times what the minutes of the hour around it have on
-average: midnight, the full hour, but not a busy afternoon. Of hot minutes closer together than half an hour, only the
-hottest is told.
+A minute is hot if it has at least 60 fires (one a second) and at least three times the average of the hour around it:
+midnight, the full hour, but not a busy afternoon. Of hot minutes less than half an hour apart, only the hottest is
+reported.
 
-A jitter is suggested to the schedules that fire in that minute, but only to those for which it is at most half the time
-between two of their fires, and that have none yet. It is the shortest after which neither that minute nor one that the
-fires have moved into has twice the hour's average; if none does that, the one that comes nearest.
+A jitter is suggested for the schedules that fire in that minute, but only for those that have none yet and for which
+it is at most half the time between two of their fires. It is the shortest jitter after which neither that minute nor a
+minute that the fires have moved into has twice the hour's average; if there is none, the jitter with the lowest peak.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ TIMES_AROUND = 3
 TIMES_LEVELLED = 2
 HALF_HOUR = 30
 JITTERS = tuple(timedelta(minutes=minutes) for minutes in (2, 5, 10, 15, 30, 60))
-"""What is suggested. Anything shorter spreads the fires of a minute over that minute, and it has as many as before."""
+"""The jitters to suggest. A shorter one spreads the fires of a minute within that minute and changes no count."""
 SCHEDULES_TOLD = 5
 
 _FOREVER = timedelta(days=3_660)
@@ -34,7 +34,7 @@ _MOMENT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Concerned:
-    """What one schedule adds to a minute, by how many of its jobs."""
+    """The number of jobs of one schedule that fire in a minute, and their fires."""
 
     schedule: Schedule
     jobs: int
@@ -43,10 +43,10 @@ class Concerned:
 
 @dataclass(frozen=True, slots=True)
 class HotSpot:
-    """A minute that stands out: `times` what a minute of the whole window has on average.
+    """A minute that stands out: it has `times` the average per minute of the whole window.
 
-    `concerned` has the schedules that the suggestion is for, or without one all that fire then, the largest first. With
-    the suggestion, that minute and those behind it would have at most `peak_with_jitter` fires.
+    `concerned` lists the schedules that the suggestion is for, or without one all that fire then, largest first. With
+    the suggestion, that minute and those after it would have at most `peak_with_jitter` fires.
     """
 
     at: datetime
@@ -58,7 +58,7 @@ class HotSpot:
 
 
 def hot_spots(forecast: Forecast) -> list[HotSpot]:
-    """The hottest minutes, at most ten, the hottest first."""
+    """Return the hottest minutes, at most ten, hottest first."""
     fires = forecast.per_minute
     around = _averages_around(fires)
     hot = (i for i, found in enumerate(fires) if found >= LEAST_FIRES and found >= TIMES_AROUND * around[i])
@@ -71,7 +71,7 @@ def hot_spots(forecast: Forecast) -> list[HotSpot]:
 
 
 def _averages_around(fires: Sequence[int]) -> list[float]:
-    """For each minute, the average of the half hours before and behind it; at the ends, of the first and the last hour."""
+    """Return per minute the average of the half hours before and after it; at the ends, of the first or last hour."""
     so_far = [0, *accumulate(fires)]
     width = min(2 * HALF_HOUR, len(fires))
     begins = (min(max(i - HALF_HOUR, 0), len(fires) - width) for i in range(len(fires)))
@@ -80,7 +80,7 @@ def _averages_around(fires: Sequence[int]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A crowd's fires in a hot minute; `gap` is the shortest time between two of them, none for what is spread already."""
+    """A crowd's fires in a hot minute; `gap`: the shortest time between two, None if jitter spreads them already."""
 
     share: Share
     fires: int
@@ -112,7 +112,7 @@ def _parts(forecast: Forecast, index: int, gaps: dict[int, timedelta]) -> Iterat
 
 
 def _gap(share: Share, forecast: Forecast) -> timedelta:
-    """The shortest time between two fires of the window, or from its last one to the next behind it."""
+    """Return the shortest time between two fires of the window, or from its last fire to the next one after it."""
     schedule = share.crowd.schedule
     if isinstance(schedule, EverySchedule):
         return schedule.interval
@@ -131,7 +131,7 @@ def _movable(parts: Sequence[_Part], jitter: timedelta) -> list[_Part]:
 
 
 def _levelled(fires: Sequence[int], index: int, jitter: timedelta, movable: Sequence[_Part]) -> int:
-    """The most fires of a minute that the movable ones are spread over: none of them fires a second time that soon."""
+    """Return the peak after spreading the movable fires; no schedule of these fires a second time that soon."""
     width = jitter // MINUTE
     moved = sum(part.fires for part in movable)
     behind = max(fires[index + 1 : index + width], default=0)

@@ -1,4 +1,4 @@
-"""The forecast: what the schedules of all jobs will come to, minute by minute."""
+"""Route of the forecast: the fires of the schedules of all jobs, minute by minute."""
 
 import asyncio
 import time
@@ -36,14 +36,14 @@ router = APIRouter(prefix="/api/v1/forecast", tags=["forecast"])
 
 LONGEST = 7 * 24
 KEPT = 60.0
-"""Seconds for which an answer holds: definitions change faster than the picture they make."""
+"""Seconds for which an answer is cached: definitions change faster than the overall picture."""
 BUSIEST = 20
 EXAMPLES = 3
 IDS_OF_EXAMPLES = 200
 
 
 class ForecastQuery(Model):
-    """How far to look."""
+    """The number of hours to forecast."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 
@@ -51,13 +51,13 @@ class ForecastQuery(Model):
 
 
 class Forecasts(AnswerCache):
-    """The forecasts of the last minute, by tenant and hours."""
+    """The cached forecasts of the last minute, by tenant and by hours or minute."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__(KEPT, monotonic)
 
     def shown(self, answer: CachedAnswer) -> Response:
-        """An answer with how old it is."""
+        """Return a response with the answer and its age."""
         age = int(self.monotonic() - answer.made)
         headers = {"Cache-Control": f"private, max-age={KEPT:.0f}", "Age": str(age)}
         return Response(answer.body, headers=headers, media_type="application/json")
@@ -65,9 +65,9 @@ class Forecasts(AnswerCache):
 
 @router.get("", responses={200: {"model": ForecastOut}})
 async def get_forecast(request: Request, scope: ScopeDep, query: Annotated[ForecastQuery, Query()]) -> Response:
-    """Expected fires per minute over the coming hours, the minutes that stand out, and the jitter that would level them.
+    """Forecast the fires per minute of the coming hours, minutes that stand out, and the jitter that would level them.
 
-    An answer is kept for a minute; `Age` says how old it is, `computedAt` by whose definitions it was made.
+    An answer is cached for a minute; `Age` says how old it is, `computedAt` the time of the definitions it is based on.
     """
     forecasts: Forecasts = request.app.state.forecasts
     return forecasts.shown(await forecasts.get((scope.tenant_id, query.hours), lambda: compute(scope, query.hours)))
@@ -75,7 +75,7 @@ async def get_forecast(request: Request, scope: ScopeDep, query: Annotated[Forec
 
 @dataclass(frozen=True, slots=True)
 class FoundForecast:
-    """What one look at the database has found: all of it from the same snapshot."""
+    """The rows that a forecast is based on, all from the same snapshot."""
 
     now: datetime
     window: ForecastWindow
@@ -86,17 +86,17 @@ class FoundForecast:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What was reckoned, and what of it the answer tells."""
+    """A computed forecast, and the parts of it that the answer contains."""
 
     outlook: Forecast
     busiest: list[tuple[Schedule, int]]
     hot_spots: list[HotSpot]
     ids: Mapping[int, Schedule]
-    """Of the schedules that are told, for their examples."""
+    """The schedules in the answer by id, to find their examples."""
 
 
 async def compute(scope: Scope, hours: int) -> bytes:
-    """The JSON of a forecast. The reckoning is done in a thread: the loop has other requests, and leases to renew."""
+    """Return the JSON of a forecast. A thread computes it: the event loop has other requests, and leases to renew."""
     found = await read_forecast(scope, lambda now: window_after(now, hours * 60))
     told = await asyncio.to_thread(_reckon, found)
     async with acquire(scope.pool) as connection:
@@ -109,7 +109,7 @@ async def compute(scope: Scope, hours: int) -> bytes:
 
 
 async def read_forecast(scope: Scope, choose: Callable[[datetime], ForecastWindow]) -> FoundForecast:
-    """What a forecast of the window needs, that `choose` takes by the database's clock."""
+    """Read the rows for a forecast of the window that `choose` selects by the database's clock."""
     async with (
         acquire(scope.pool) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
@@ -179,7 +179,7 @@ def _hot_spot(spot: HotSpot, entry: Callable[[Schedule, int, int], dict[str, Any
 
 
 def schedule_json(schedule: Schedule) -> Mapping[str, Any]:
-    """When it fires, as it was written."""
+    """Return the JSON of a schedule: its cron or interval as it was written, and its zone."""
     spec = {"timezone": "UTC", **to_spec(schedule)}
     return {name: spec[name] for name in ("cron", "dialect", "every", "timezone") if name in spec}
 
@@ -191,5 +191,5 @@ def _note(after_finish: int) -> Phrase | None:
 
 
 def prepare(app: FastAPI) -> None:
-    """Keep forecasts between requests."""
+    """Create the cache of forecasts that requests share."""
     app.state.forecasts = Forecasts()

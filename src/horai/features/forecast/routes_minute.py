@@ -1,4 +1,4 @@
-"""One minute of the forecast: which schedules fire in it, and whose."""
+"""Route for one minute of the forecast: the schedules that fire in it, and their jobs."""
 
 import asyncio
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ IDS = 200
 
 
 class MinuteQuery(Model):
-    """Which minute: the one that `at` lies in."""
+    """The minute that contains `at`."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 
@@ -49,7 +49,7 @@ async def get_forecast_minute(request: Request, scope: ScopeDep, query: Annotate
 
 
 async def compute_minute(scope: Scope, at: datetime) -> bytes:
-    """The JSON of a minute."""
+    """Return the JSON of a minute."""
     found = await read_forecast(scope, lambda now: _window_at(at, now))
     outlook, ids = await asyncio.to_thread(_reckon, found)
     async with acquire(scope.pool) as connection:
@@ -77,7 +77,7 @@ def _window_at(at: datetime, now: datetime) -> ForecastWindow:
 
 
 def _reckon(found: FoundForecast) -> tuple[Forecast, Mapping[int, Schedule]]:
-    """What fires in that minute, and the ids of the schedules that do most."""
+    """Return the forecast of that minute, and the schedules with the most fires by id."""
     schedules = db.schedules_of(found.followers)
     outlook = core.forecast(db.crowds_of(schedules, found.followers, found.bounded), found.window)
     wanted = {schedule for schedule, count in nlargest(SCHEDULES, outlook.fires.items(), key=lambda e: e[1]) if count}

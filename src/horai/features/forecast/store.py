@@ -1,4 +1,4 @@
-"""What a forecast counts: one function per statement of sql/forecast.sql, and the crowds their rows come to."""
+"""Counts for a forecast: one function per statement of store.sql, and the crowds built from their rows."""
 
 import json
 from collections import defaultdict
@@ -16,7 +16,7 @@ from horai.time.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Followers:
-    """How many jobs follow a schedule with that jitter, in minutes."""
+    """The number of jobs that follow a schedule with that jitter, in minutes."""
 
     schedule_id: int
     spec: str
@@ -26,7 +26,7 @@ class Followers:
 
 @dataclass(frozen=True, slots=True)
 class BoundedFollowers:
-    """How many of the followers have these bounds; `is_absent`: they have no slot in the time that was asked for."""
+    """The number of followers with these bounds; `is_absent`: they have no slot in the requested time."""
 
     schedule_id: int
     jitter: int
@@ -37,27 +37,27 @@ class BoundedFollowers:
 
 
 async def followers(connection: Connection, tenant_id: int) -> list[Followers]:
-    """The tenant's active jobs, by schedule and jitter."""
+    """Count the tenant's active jobs by schedule and jitter."""
     return [Followers(*row.values()) for row in await connection.fetch(sql("followers"), tenant_id)]
 
 
 async def bounded_followers(
     connection: Connection, tenant_id: int, since: datetime, until: datetime
 ) -> list[BoundedFollowers]:
-    """Those of the followers that are not there all the time from `since` until `until`."""
+    """Count the followers that start after `since` or end before `until`."""
     rows = await connection.fetch(sql("bounded_followers"), tenant_id, since, until)
     return [BoundedFollowers(*row.values()) for row in rows]
 
 
 async def count_after_finish(connection: Connection, tenant_id: int) -> int:
-    """How many active jobs of the tenant count from the end of their last run."""
+    """Count the active jobs of the tenant whose interval begins at the end of their last run."""
     return await connection.fetchval(sql("count_after_finish"), tenant_id)
 
 
 async def examples(
     connection: Connection, tenant_id: int, schedule_ids: Sequence[int], most: int
 ) -> Mapping[int, list[str]]:
-    """The names of at most so many jobs of each schedule."""
+    """Return the names of at most `most` jobs of each schedule."""
     found: defaultdict[int, list[str]] = defaultdict(list)
     for schedule_id, name in await connection.fetch(sql("examples"), tenant_id, schedule_ids, HOUSE, most):
         found[schedule_id].append(name)
@@ -66,7 +66,7 @@ async def examples(
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """A job of a schedule, by its name, and its jitter."""
+    """A job of a schedule: its name and its jitter."""
 
     name: str
     jitter: timedelta
@@ -75,7 +75,7 @@ class Follower:
 async def jobs_of_schedules(
     connection: Connection, tenant_id: int, schedule_ids: Sequence[int], most: int
 ) -> Mapping[int, list[Follower]]:
-    """The first jobs of each schedule, at most so many."""
+    """Return the first jobs of each schedule, at most `most`."""
     found: defaultdict[int, list[Follower]] = defaultdict(list)
     for schedule_id, name, ms in await connection.fetch(sql("jobs_of_schedules"), tenant_id, schedule_ids, HOUSE, most):
         found[schedule_id].append(Follower(name, timedelta(milliseconds=ms)))
@@ -83,7 +83,7 @@ async def jobs_of_schedules(
 
 
 def schedules_of(all_followers: Sequence[Followers]) -> dict[int, Schedule]:
-    """The schedules that are followed; several rows may mean the same one, and differ in what becomes of late slots."""
+    """Return the followed schedules by id; several ids may have the same one, and differ in their misfire policy."""
     specs = {row.schedule_id: row.spec for row in all_followers}
     return {schedule_id: Rhythm.from_spec(json.loads(spec)).schedule for schedule_id, spec in specs.items()}
 
@@ -91,7 +91,7 @@ def schedules_of(all_followers: Sequence[Followers]) -> dict[int, Schedule]:
 def crowds_of(
     parsed: Mapping[int, Schedule], all_followers: Sequence[Followers], bounded: Sequence[BoundedFollowers]
 ) -> list[Crowd]:
-    """Every job once: with its bounds where it has some, else with those that are always there."""
+    """Build crowds that contain every job once: with its bounds if it has some, otherwise without."""
     unbounded = {(row.schedule_id, row.jitter): row.jobs for row in all_followers}
     for row in bounded:
         unbounded[row.schedule_id, row.jitter] -= row.jobs

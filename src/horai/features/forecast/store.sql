@@ -1,8 +1,8 @@
--- What a forecast counts: active jobs by schedule, jitter and bounds, never job by job. Jitter in whole minutes, rounded:
--- a forecast knows nothing smaller.
+-- Counts for a forecast: active jobs by schedule, jitter and bounds, never job by job. Jitter is rounded to whole minutes, the
+-- resolution of a forecast.
 
 -- name: followers
--- By the index alone, once over all jobs that follow a schedule.
+-- An index-only scan over all jobs that follow a schedule, once.
 select crowd.schedule_id, schedule.spec, crowd.jitter, crowd.jobs
 from (
     select schedule_id, (jitter_ms + 30000) / 60000 as jitter, count(*) as jobs from horai.job
@@ -11,8 +11,8 @@ from (
 ) crowd join horai.schedule on schedule.id = crowd.schedule_id;
 
 -- name: bounded_followers
--- Those of the followers that begin after $2 or end before $3. A bound outside of that time is none, so that jobs that
--- differ in nothing else are counted together.
+-- Followers that begin after $2 or end before $3. A bound outside of that time is returned as null, so that jobs that differ in
+-- nothing else are counted together.
 with bounded as (
     select schedule_id, (jitter_ms + 30000) / 60000 as jitter, start_at, end_at,
         start_at >= $3 is true or end_at < $2 is true as is_absent
@@ -25,8 +25,8 @@ select schedule_id, jitter, case when start_at > $2 and not is_absent then start
 from bounded group by 1, 2, 3, 4, 5;
 
 -- name: examples
--- Some jobs of each schedule of $2, for who wants to change one: of a tick, the job that it is for. What Horai runs for
--- itself (handlers that begin with $3) is changed elsewhere. Of each schedule only the first 20 are looked at.
+-- Some jobs of each schedule of $2, for a user who wants to change one; instead of a tick, the job that it is for. Built-in jobs
+-- (handlers that begin with $3) are changed elsewhere. Only the first 20 jobs of each schedule are read.
 select known.schedule_id, example.name from unnest($2::bigint[]) as known(schedule_id)
 cross join lateral (
     select coalesce(owner.name, follower.name) as name
@@ -42,7 +42,7 @@ cross join lateral (
 ) example;
 
 -- name: jobs_of_schedules
--- The first $4 jobs of each schedule of $2, as above, for who wants to see or to spread them.
+-- The first $4 jobs of each schedule of $2, chosen as above, for a user who wants to see or to spread them.
 select known.schedule_id, found.name, found.jitter_ms from unnest($2::bigint[]) as known(schedule_id)
 cross join lateral (
     select coalesce(owner.name, follower.name) as name, follower.jitter_ms
@@ -58,5 +58,5 @@ cross join lateral (
 ) found;
 
 -- name: count_after_finish
--- The jobs whose next slot is not known before the last one has ended.
+-- Jobs whose next slot is unknown until the last one has ended.
 select count(*) from horai.job where tenant_id = $1 and after_finish is not null and status = 0 and deleted_at is null;

@@ -1,4 +1,4 @@
-"""The forecast on the wire."""
+"""Wire models of the forecast."""
 
 from datetime import datetime
 from typing import Annotated
@@ -10,7 +10,7 @@ from horai.wire.sentences import Sentence
 
 
 class ForecastSchedule(Model):
-    """When it fires: a cron or an interval, and the zone of its clock."""
+    """A schedule: a cron or an interval, and the zone of its clock."""
 
     cron: str | None = None
     dialect: str | None = None
@@ -19,13 +19,13 @@ class ForecastSchedule(Model):
 
 
 class ScheduleFires(Model):
-    """What all the jobs of one schedule come to, in the whole time or in a minute."""
+    """The fires of all jobs of one schedule, in the whole time or in a minute."""
 
     schedule: ForecastSchedule
     jobs: int
     fires: int
     examples: list[str]
-    """The names of some of its jobs; none where they are all run by Horai for workflows or reconcilers."""
+    """The names of some of its jobs; empty if Horai runs all of them for workflows or reconcilers."""
 
 
 class Peak(Model):
@@ -36,7 +36,7 @@ class Peak(Model):
 
 
 class Concerned(Model):
-    """All that a suggestion is for; of its schedules, `HotSpot.schedules` has the largest."""
+    """The totals of all schedules that a suggestion is for; `HotSpot.schedules` has the largest of them."""
 
     schedules: int
     jobs: int
@@ -46,8 +46,9 @@ class Concerned(Model):
 class HotSpot(Model):
     """A minute that stands out from the hour around it.
 
-    `times`: in parts of what a minute has on average over all. With `suggestedJitter` on every schedule it concerns, that
-    minute and those behind it would have at most `peakWithJitter` fires; null where no jitter that they allow would help.
+    `times` is the ratio of its fires to the overall average per minute. With `suggestedJitter` on every schedule it
+    concerns, that minute and those after it would have at most `peakWithJitter` fires; null if no jitter that they
+    allow would help.
     """
 
     at: datetime
@@ -60,7 +61,7 @@ class HotSpot(Model):
 
 
 class ForecastOut(Model):
-    """How many jobs are to fire in each minute, from `from` on, by the definitions of `computedAt`."""
+    """The number of jobs to fire in each minute from `from` on, by the definitions at `computedAt`."""
 
     from_: Annotated[datetime, Field(alias="from")]
     minutes: int
@@ -73,20 +74,20 @@ class ForecastOut(Model):
     busiest: list[ScheduleFires]
     hot_spots: list[HotSpot]
     note: str | None
-    """What is not in here, if anything is not."""
+    """The jobs that the forecast does not include, if there are any."""
     note_said: Sentence | None = None
     computed_at: datetime
 
 
 class JobInMinute(Model):
-    """A job, by its name, and its jitter if it has one."""
+    """A job: its name, and its jitter if it has one."""
 
     name: str
     jitter: str | None
 
 
 class ScheduleInMinute(Model):
-    """What all the jobs of one schedule come to in a minute, and the first hundreds of them."""
+    """The fires of all jobs of one schedule in a minute, and the first 200 of these jobs."""
 
     schedule: ForecastSchedule
     jobs: int
@@ -95,7 +96,7 @@ class ScheduleInMinute(Model):
 
 
 class MinuteForecastOut(Model):
-    """What is to fire in one minute: at most 50 schedules, those with the most fires first."""
+    """The fires of one minute: at most 50 schedules, those with the most fires first."""
 
     at: datetime
     fires: int

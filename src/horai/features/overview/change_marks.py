@@ -1,4 +1,4 @@
-"""Whether anything has changed: one function per statement of sql/pulse.sql."""
+"""Marks that differ when data has changed: one function per statement of change_marks.sql."""
 
 from collections import defaultdict
 
@@ -8,7 +8,7 @@ from horai.features.overview.topics import Pulse, Topic
 
 
 async def pulse(connection: Connection) -> Pulse:
-    """The marks of every topic, as they are now."""
+    """Return the current marks of every topic."""
     marks: defaultdict[Topic, list[str]] = defaultdict(list)
     for topic, mark in await connection.fetch(sql("pulse")):
         marks[Topic(topic)].append(mark or "")

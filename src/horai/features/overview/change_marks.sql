@@ -1,8 +1,8 @@
--- Whether anything has changed anywhere, for all who watch: asked once a second at most, and only while somebody does.
+-- Change detection for all readers of the feed: runs at most once a second, and only while there are readers.
 
 -- name: pulse
--- Marks by topic. Most are PostgreSQL's own counts of the writes to a table: no row of it is read, whatever its size. A
--- session that was busy a moment ago hands its counts in late, after ten seconds at the most; sequences tell at once.
+-- Marks by topic. Most are PostgreSQL's own counts of the writes to a table: no row of it is read, regardless of its size. A
+-- session that was busy a moment ago reports its counts up to ten seconds late; sequences change at once.
 select topic, pg_stat_get_tuples_inserted(t) || '.' || pg_stat_get_tuples_updated(t) || '.' || pg_stat_get_tuples_deleted(t) as mark
 from (values
     ('instances', 'horai.instance_live'::regclass),

@@ -1,4 +1,4 @@
-"""How a job went, day by day: one function per statement of sql/days.sql."""
+"""Outcomes of a job by day: one function per statement of days_store.sql."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from horai.db.pool import Connection
 from horai.features.overview.days import Day
 
 LOOKED_AT = 1_000
-"""So many instances of a day are looked at."""
+"""The maximum number of instances read for one day."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """What the finished instances of a day came to; of very many, of `LOOKED_AT` of them."""
+    """The outcomes of the finished instances of a day; at most `LOOKED_AT` of them are counted."""
 
     succeeded: int
     dead: int
@@ -22,12 +22,12 @@ class DayCounts:
 
     @property
     def is_full(self) -> bool:
-        """Whether there may be more than were looked at."""
+        """Return whether there may be more instances than were counted."""
         return self.instances >= LOOKED_AT
 
 
 async def days_of_job(connection: Connection, job_id: int, days: Sequence[Day]) -> dict[Day, DayCounts]:
-    """Those of the days on which anything has ended."""
+    """Return the counts of those days that have finished instances."""
     bounds = [day.since for day in days], [day.until for day in days]
     rows = await connection.fetch(sql("days_of_job"), job_id, *bounds, LOOKED_AT)
     return {days[number - 1]: DayCounts(*counts) for number, *counts in rows}

@@ -1,9 +1,9 @@
--- How a job went, day by day.
+-- Outcomes of a job by day.
 
 -- name: days_of_job
--- Of each day from $2 until $3 at most $4 of the job's finished instances, by the time they were for: whichever come first,
--- for an order would have to read them all. What ran ended after that time, so that earlier partitions need not be looked
--- into; what was cancelled before it is not there.
+-- Counts at most $4 finished instances of the job for each day from $2 until $3, by fire time. They are read in no order,
+-- because an order would have to read them all. An instance that ran ended after its fire time, so earlier partitions are not
+-- read; an instance that was cancelled before the day is not counted.
 select day.number, looked.succeeded, looked.dead, looked.cancelled, looked.instances
 from unnest($2::timestamptz[], $3::timestamptz[]) with ordinality as day(since, until, number)
 cross join lateral (

@@ -1,8 +1,8 @@
-"""Tells whoever watches that there may be news, once a second at most.
+"""A feed that tells readers that data may have changed, at most once a second.
 
-What this process does is told by its own wakes and vitals; what others do is found by one small statement a second, for
-all who watch together, and by none while nobody does. A message names topics and carries no data, so that those which a
-slow reader has not taken yet are one message in the end: nothing piles up.
+Changes by this process are known from its own wakes and health counters. Changes by other processes are found by one
+small statement a second, shared by all readers; without readers none is sent. A message names topics and carries no
+data, so that messages which a slow reader has not taken yet merge into one: nothing piles up.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from horai.text.phrase import Phrase
 log = structlog.get_logger(__name__)
 
 INTERVAL = 1.0
-"""Seconds between two messages, and between two looks at the database."""
+"""Seconds between two messages, and between two checks of the database."""
 
 
 class Reader:
-    """One who watches: the topics that it has not been told of yet."""
+    """One reader of the feed: the topics that it has not been told of yet."""
 
     def __init__(self, pending: Iterable[Topic] = (), address: str = "") -> None:
         self.address = address
@@ -42,17 +42,17 @@ class Reader:
             self._roused.set()
 
     def tell(self, topics: Iterable[Topic]) -> None:
-        """There may be news of these."""
+        """Mark topics as possibly changed."""
         self._pending.update(topics)
         self._roused.set()
 
     def end(self) -> None:
-        """There will be nothing more."""
+        """End the reader: it gets no further messages."""
         self._is_over = True
         self._roused.set()
 
     async def news(self, patience: float) -> frozenset[Topic] | None:
-        """What there is news of, empty when there was none for `patience` seconds; None at the end."""
+        """Return the changed topics, empty after `patience` seconds without a change; None at the end."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self._roused.wait()
@@ -64,7 +64,7 @@ class Reader:
 
 
 class Feed:
-    """All who watch, and the one look that is made for them. Made once, in the process's event loop or before it."""
+    """All readers, and the one check that they share. Created once, in the process's event loop or before it starts."""
 
     def __init__(
         self,
@@ -88,11 +88,14 @@ class Feed:
 
     @property
     def id(self) -> str:
-        """Of the last message: a reader that comes back with it has missed none."""
+        """Return the id of the last message: a reader that reconnects with it has missed none."""
         return f"{self._boot}-{self._count}"
 
     def enter(self, last_id: str | None, address: str = "") -> Reader:
-        """One more who watches. One that has seen messages before, and not the last, may have missed anything."""
+        """Add a reader. Raise `TooManyReaders` if the limits allow no further one.
+
+        A reader that has seen messages before, but not the last one, is told of every topic: it may have missed any.
+        """
         if (refusal := self._refusal(address)) is not None:
             raise TooManyReaders(refusal, Hint.ASK_LATER(), extra={"retryAfter": "5"})
         has_missed = last_id is not None and last_id != self.id
@@ -113,14 +116,14 @@ class Feed:
         return None
 
     def leave(self, reader: Reader) -> None:
-        """One less; with the last one the looks end."""
+        """Remove a reader; the checks end with the last reader."""
         self._readers.discard(reader)
         if not self._readers and self._watching is not None:
             self._watching.cancel()
             self._watching = None
 
     def close(self) -> None:
-        """Everybody goes home: the server stops."""
+        """End all readers and accept no new ones: the server stops."""
         self._is_closed = True
         for reader in tuple(self._readers):
             reader.end()
@@ -149,13 +152,13 @@ class Feed:
                 reader.tell(topics)
 
     async def _look(self) -> Pulse | None:
-        """None while the database cannot be asked: nobody could look anything up."""
+        """Return the marks; None while the database cannot be reached, as no reader could load changes then."""
         self.looks += 1
         try:
             async with acquire(self._context.pool) as connection:
                 return await pulse(connection)
         except Exception as error:
-            log.warning("nobody knows whether there is news", error=repr(error))
+            log.warning("change detection failed", error=repr(error))
             return None
 
     def _own(self) -> tuple[int, ...]:
@@ -163,7 +166,7 @@ class Feed:
         return vitals.started, vitals.settled, vitals.released_claims
 
     def _listen(self, wakeups: Wakeups) -> None:
-        """Each kind of wake, with what it is news of."""
+        """Register for each kind of wake the topics that it changes."""
         wakeups.listen(self._noting(Topic.instances))
         wakeups.listen_to_outcomes(self._noting(Topic.instances))
         wakeups.listen_to_runs(self._noting(Topic.instances, Topic.workflows))

@@ -1,4 +1,4 @@
-"""What may need somebody: one function per statement of sql/attention.sql."""
+"""Conditions that may need attention: one function per statement of needs_attention.sql."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ REFRESHES_LOOKED_AT = 500
 
 @dataclass(frozen=True, slots=True)
 class AilingJob:
-    """A job with instances that died, or that failed and are tried again: how many, and the last."""
+    """A job with instances that died, or that failed and are retried: their number, and the last one."""
 
     job_id: int
     job: str
@@ -23,18 +23,18 @@ class AilingJob:
 
 
 async def dying_jobs(connection: Connection, tenant_id: int, since: datetime, limit: int) -> list[AilingJob]:
-    """Jobs with dead letters since then that nobody has seen to, the most first."""
+    """Return jobs with open dead letters since `since`, those with the most first."""
     return [AilingJob(*row.values()) for row in await connection.fetch(sql("dying_jobs"), tenant_id, since, limit)]
 
 
 async def failing_jobs(connection: Connection, tenant_id: int, limit: int) -> list[AilingJob]:
-    """Jobs whose instances are tried again, the most first."""
+    """Return jobs whose instances are retried, those with the most first."""
     return [AilingJob(*row.values()) for row in await connection.fetch(sql("failing_jobs"), tenant_id, limit)]
 
 
 @dataclass(frozen=True, slots=True)
 class LateInstance:
-    """An instance that is due and that nobody has claimed; `instances`: how many such there are."""
+    """An instance that is due and not claimed; `instances`: the number of such instances."""
 
     id: int
     job_id: int
@@ -45,7 +45,7 @@ class LateInstance:
 
 
 async def late_instances(connection: Connection, tenant_id: int, before: datetime, limit: int) -> list[LateInstance]:
-    """Those that were due before then, the oldest first."""
+    """Return unclaimed instances that were due before `before`, oldest first."""
     return [
         LateInstance(*row.values()) for row in await connection.fetch(sql("late_instances"), tenant_id, before, limit)
     ]
@@ -53,7 +53,7 @@ async def late_instances(connection: Connection, tenant_id: int, before: datetim
 
 @dataclass(frozen=True, slots=True)
 class PausedJob:
-    """A job that is paused; `jobs`: how many such there are."""
+    """A paused job; `jobs`: the number of paused jobs."""
 
     id: int
     name: str
@@ -63,27 +63,27 @@ class PausedJob:
 
 
 async def paused_jobs(connection: Connection, tenant_id: int, limit: int) -> list[PausedJob]:
-    """The last that were paused."""
+    """Return the jobs that were paused last."""
     rows = await connection.fetch(sql("paused_jobs"), tenant_id, limit, JOBS_LOOKED_AT)
     return [PausedJob(*row.values()) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class PausedQueue:
-    """A queue that is paused, and since when it is as it is."""
+    """A paused queue, and the time of its last change."""
 
     name: str
     updated_at: datetime
 
 
 async def paused_queues(connection: Connection, tenant_id: int, limit: int) -> list[PausedQueue]:
-    """By name."""
+    """Return paused queues, by name."""
     return [PausedQueue(*row.values()) for row in await connection.fetch(sql("paused_queues"), tenant_id, limit)]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBackfill:
-    """A backfill that is not over."""
+    """A backfill that is not finished."""
 
     id: int
     job_id: int
@@ -95,13 +95,13 @@ class OpenBackfill:
 
 
 async def backfills_under_way(connection: Connection, tenant_id: int, limit: int) -> list[OpenBackfill]:
-    """The newest first."""
+    """Return open backfills, newest first."""
     return [OpenBackfill(*row.values()) for row in await connection.fetch(sql("backfills_under_way"), tenant_id, limit)]
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A reconciler whose last report has something to tell; `surplus` is None when nobody knows."""
+    """A reconciler whose last report has findings or an error; `surplus` is None if it is unknown."""
 
     id: int
     name: str
@@ -115,13 +115,13 @@ class Drift:
 
 
 async def drifting_reconcilers(connection: Connection, tenant_id: int, limit: int) -> list[Drift]:
-    """By their last reports, the newest first."""
+    """Return drifting reconcilers by their last reports, newest first."""
     return [Drift(*row.values()) for row in await connection.fetch(sql("drifting_reconcilers"), tenant_id, limit)]
 
 
 @dataclass(frozen=True, slots=True)
 class StaleRefresh:
-    """A refresh job, its window, and since when its oldest entity has not been run."""
+    """A refresh job, its window, and the time since which its oldest entity has not run."""
 
     job_id: int
     job: str
@@ -130,7 +130,7 @@ class StaleRefresh:
 
 
 async def refreshes(connection: Connection, tenant_id: int) -> list[StaleRefresh]:
-    """All refresh jobs that are not paused, up to some hundreds."""
+    """Return the refresh jobs that are not paused, at most `REFRESHES_LOOKED_AT`."""
     return [
         StaleRefresh(id_, name, parse_duration(window), min((at for at in times if at is not None), default=None))
         for id_, name, window, *times in await connection.fetch(sql("refreshes"), tenant_id, REFRESHES_LOOKED_AT)

@@ -1,7 +1,7 @@
--- What may need somebody. Every look goes by an index and ends after a bounded number of rows.
+-- Conditions that may need attention. Every statement uses an index and reads a bounded number of rows.
 
 -- name: dying_jobs
--- Jobs with dead letters since $2 that nobody has seen to, the most first.
+-- Jobs with open dead letters since $2, those with the most first.
 select letter.job_id, job.name as job, count(*) as instances, max(letter.created_at) as last_at,
     (array_agg(letter.error_code order by letter.created_at desc))[1] as error_code
 from (
@@ -12,7 +12,7 @@ join horai.job on job.id = letter.job_id
 group by letter.job_id, job.name order by instances desc, letter.job_id limit $3;
 
 -- name: failing_jobs
--- Jobs whose instances have failed or were lost and are tried again; of these the 10,000 newest.
+-- Jobs whose instances have failed or were lost and are retried; only the 10,000 newest of these instances are read.
 select retried.job_id, job.name as job, count(*) as instances, max(retried.updated_at) as last_at,
     (array_agg(retried.error_code order by retried.updated_at desc) filter (where retried.error_code is not null))[1] as error_code
 from (
@@ -23,8 +23,8 @@ join horai.job on job.id = retried.job_id
 group by retried.job_id, job.name order by instances desc, retried.job_id limit $2;
 
 -- name: late_instances
--- Due before $2 and not claimed, among the 10,000 oldest live instances. A paused job or queue holds its instances on purpose:
--- they are not late, and the pause is listed by itself.
+-- Instances due before $2 and not claimed, among the 10,000 oldest live instances. A paused job or queue holds its instances
+-- on purpose: they are not late, and the pause is listed separately.
 with late as materialized (
     select id, job_id, key, due from (
         select id, job_id, key, due, state, lane, fire_time from horai.instance_live
@@ -39,7 +39,7 @@ from late join horai.job on job.id = late.job_id
 order by late.due, late.id limit $3;
 
 -- name: paused_jobs
--- The last $2 that were paused, among the first thousand; and how many these are.
+-- The $2 jobs that were paused last, among the first $3 paused jobs; and the number of these.
 select id, name, note, paused_at, count(*) over () as jobs from (
     select id, name, note, paused_at from horai.job
     where tenant_id = $1 and status = 1 and deleted_at is null and ticks_for is null order by id limit $3
@@ -56,7 +56,7 @@ from horai.backfill join horai.job on job.id = backfill.job_id
 where backfill.tenant_id = $1 and backfill.finished_at is null order by backfill.id desc limit $2;
 
 -- name: drifting_reconcilers
--- Those whose last report has something to tell.
+-- Reconcilers whose last report has findings or an error.
 select reconciler.id, job.name, report.id as report_id, report.started_at, report.missing, report.created, report.surplus, report.faulty, report.error
 from (select * from horai.reconciler where tenant_id = $1 order by id limit 500) reconciler
 join horai.job on job.id = reconciler.job_id and job.deleted_at is null
@@ -67,7 +67,7 @@ where report.missing > report.created or report.surplus > 0 or report.faulty > 0
 order by report.id desc limit $2;
 
 -- name: refreshes
--- Refresh jobs, each with the oldest of its entities: whose last run ended first, and the first of those that never ran.
+-- Refresh jobs, each with its oldest entities: the one whose last run ended first, and the first one that never ran.
 select job.id, job.name, job.definition -> 'refresh' ->> 'window' as refresh_window, (
     select entity.fresh_at from horai.entity where entity.job_id = job.id and entity.fresh_at is not null
     order by entity.fresh_at, entity.id limit 1

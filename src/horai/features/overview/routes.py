@@ -1,4 +1,7 @@
-"""The overview: how the last hours went, and what needs somebody. One answer for all who ask within five seconds."""
+"""Routes of the overview: statistics of the last hours, and conditions that need attention.
+
+All requests within five seconds share one answer.
+"""
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from datetime import datetime, timedelta
@@ -42,7 +45,7 @@ LOOKED_AT = 10_000
 
 
 class StatsQuery(Model):
-    """How far to look back."""
+    """The number of minutes to look back."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 
@@ -50,20 +53,23 @@ class StatsQuery(Model):
 
 
 def prepare(app: FastAPI) -> None:
-    """Keep one answer for all requests."""
+    """Create the cache that all requests share."""
     app.state.overviews = AnswerCache(KEPT)
 
 
 @router.get("/stats", responses={200: {"model": StatsOut}})
 async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQuery, Query()]) -> Response:
-    """What was done in each of the last minutes by all nodes and workers, and how many live instances there are."""
+    """Return the work of all nodes and workers in each of the last minutes, and the number of live instances."""
     about = ("stats", scope.tenant_id, query.minutes)
     return await _kept(request, about, lambda: _stats(scope, query.minutes))
 
 
 @router.get("/attention", responses={200: {"model": AttentionOut}})
 async def get_attention(request: Request, scope: ScopeDep) -> Response:
-    """What needs somebody: failing jobs, late instances, lost nodes, what is paused, drift, stale entities."""
+    """List what needs attention.
+
+    This includes failing jobs, late instances, lost nodes, paused jobs and queues, backfills, drift, stale entities.
+    """
     return await _kept(request, ("attention", scope.tenant_id), lambda: _attention(scope))
 
 
@@ -189,7 +195,7 @@ def _drift(drift: Drift) -> dict[str, Any]:
 
 
 def _stale(found: Sequence[StaleRefresh], now: datetime) -> list[dict[str, Any]]:
-    """Those a tenth beyond their window: a tick may come a while after an entity is due, and take a while."""
+    """Return those a tenth beyond their window: a tick may come a while after an entity is due, and take a while."""
     stale = [one for one in found if one.oldest is not None and now - one.oldest > one.window * 1.1]
     stale.sort(key=lambda one: one.oldest or now)
     return [

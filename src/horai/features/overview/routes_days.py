@@ -1,4 +1,4 @@
-"""How a job went, day by day."""
+"""Route for the outcomes of a job by day."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ NOTHING = DayCounts(0, 0, 0, 0)
 
 
 class DaysQuery(Model):
-    """How many weeks, and whose days they are: the job's own, unless another zone is named."""
+    """The number of weeks, and the zone of the days: the job's own, unless another zone is named."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 
@@ -34,7 +34,7 @@ class DaysQuery(Model):
 
 @router.get("/{job}/days", responses={200: {"model": DaysOut}})
 async def get_days(scope: ScopeDep, job: str, query: Annotated[DaysQuery, Query()]) -> Response:
-    """Count what the finished instances of a job came to on each of the last days."""
+    """Count the outcomes of the finished instances of a job on each of the last days."""
     async with acquire(scope.pool) as connection:
         found = await require_job(connection, scope, job)
         zone = query.timezone or found.document.get("timezone") or "UTC"

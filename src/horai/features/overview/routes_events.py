@@ -1,4 +1,4 @@
-"""Server-sent events: where to look again."""
+"""Route for server-sent events, which name changed topics."""
 
 from typing import Annotated
 
@@ -21,10 +21,10 @@ SENT = {
 
 @router.get("", response_class=Response, responses={200: SENT})
 async def get_events(request: Request, last_event_id: Annotated[str | None, Header()] = None) -> Response:
-    """Watch for changes: `event: change` names the topics (`ChangeOut`) of which there is news, once a second at most.
+    """Watch for changes: `event: change` names the topics (`ChangeOut`) that may have changed, at most once a second.
 
-    A comment comes after 15 seconds of silence. Who comes back with the `Last-Event-ID` of a message that was not the last
-    is told of every topic first. One server has room for 100 readers, 50 of them at one address.
+    A comment is sent after 15 seconds of silence. A client that reconnects with the `Last-Event-ID` of a message that
+    was not the last is told of every topic first. One server accepts 100 readers, 50 of them from one address.
     """
     feed: Feed = request.app.state.feed
     address = request.client.host if request.client else ""

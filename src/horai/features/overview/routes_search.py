@@ -1,4 +1,4 @@
-"""Search: from a few characters to a job, a workflow or an instance."""
+"""Route for the search: from a few characters to a job, a workflow or an instance."""
 
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ SHOWN = 8
 
 
 class SearchQuery(Model):
-    """What was typed."""
+    """The text to search for."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
 

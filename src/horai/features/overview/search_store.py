@@ -1,4 +1,4 @@
-"""What a few characters may mean: one function per statement of sql/search.sql."""
+"""Search by a few characters: one function per statement of search_store.sql."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ _BEHIND_ALL = "\U0010ffff"
 
 @dataclass(frozen=True, slots=True)
 class FoundJob:
-    """A job by its name."""
+    """A job found by its name."""
 
     id: int
     name: str
@@ -21,21 +21,21 @@ class FoundJob:
 
 
 async def search_jobs(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundJob]:
-    """Jobs whose names contain it, the closest first."""
+    """Return jobs whose names contain the text, closest match first."""
     rows = await connection.fetch(sql("search_jobs"), tenant_id, text, text + _BEHIND_ALL, limit, HOUSE)
     return [FoundJob(id_, name, JobStatus(status)) for id_, name, status in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundWorkflow:
-    """A workflow by its name."""
+    """A workflow found by its name."""
 
     id: int
     name: str
 
 
 async def search_workflows(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundWorkflow]:
-    """Workflows whose names contain it, the closest first."""
+    """Return workflows whose names contain the text, closest match first."""
     return [
         FoundWorkflow(*row.values()) for row in await connection.fetch(sql("search_workflows"), tenant_id, text, limit)
     ]
@@ -43,7 +43,7 @@ async def search_workflows(connection: Connection, tenant_id: int, text: str, li
 
 @dataclass(frozen=True, slots=True)
 class FoundInstance:
-    """An instance by its key, or by its id."""
+    """An instance found by its key or its id."""
 
     id: int
     job_id: int
@@ -54,7 +54,7 @@ class FoundInstance:
 
 
 async def search_keys(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundInstance]:
-    """Instances whose keys begin with it."""
+    """Return instances whose keys begin with the text."""
     rows = await connection.fetch(sql("search_keys"), tenant_id, text, text + _BEHIND_ALL, limit)
     return [
         FoundInstance(id_, job_id, job, key, State(state), fire_time)

@@ -1,7 +1,7 @@
--- What a few characters may mean. Every look is bounded; names and keys that begin with them are found by an index.
+-- Search by a few characters. Every statement is bounded; an index finds names and keys that begin with the text.
 
 -- name: search_jobs
--- $2 what was typed, $3 the text behind all that begin with it. Names that contain it: of the 50,000 newest jobs.
+-- $2 the text, $3 an upper bound of all texts that begin with it. Names that contain it are found among the 50,000 newest jobs.
 select id, name, status from (
     (select id, name, status, lane_id from horai.job
     where tenant_id = $1 and deleted_at is null and ticks_for is null and name >= $2 and name < $3 order by name limit $4)
@@ -23,8 +23,8 @@ where position(lower($2) in lower(name)) > 0
 order by not starts_with(lower(name), lower($2)), length(name), name limit $3;
 
 -- name: search_keys
--- Instances whose key begins with what was typed, live ones of a job first: of the jobs that the 5,000 newest live and the
--- 5,000 newest finished instances are of, and of the 500 newest jobs.
+-- Instances whose key begins with the text, live ones of a job first. Searched are the jobs of the 5,000 newest live and the
+-- 5,000 newest finished instances, and the 500 newest jobs.
 with asked as materialized (
     select job.id, job.name from (
         select job_id from (

@@ -1,4 +1,4 @@
-"""The answer that does not end: server-sent events, for as long as both sides are there."""
+"""A response without an end: server-sent events for as long as both sides are connected."""
 
 import asyncio
 from collections.abc import Iterable
@@ -12,14 +12,14 @@ from horai.features.overview.topics import Topic
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = 15.0
-"""Seconds of silence after which a comment is sent: proxies end what is silent for long."""
+"""Seconds of silence after which a comment is sent: proxies close connections that are silent for long."""
 PATIENCE = 20.0
-"""Seconds for which a reader may leave what was sent to it; then it is dropped, and may come again."""
+"""Seconds for which a reader may leave sent data unread; then it is dropped, and may reconnect."""
 RETRY = b"retry: 2000\n\n"
 
 
 class Stream(Response):
-    """What a reader of the feed is sent."""
+    """The response that sends a reader of the feed its messages."""
 
     media_type = MEDIA_TYPE
 
@@ -32,7 +32,7 @@ class Stream(Response):
         self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends until the reader goes, is too slow, or the server stops."""
+        """Send messages until the reader disconnects, is too slow, or the server stops."""
         leaving = asyncio.create_task(self._until_gone(receive))
         try:
             async with asyncio.timeout(self._patience):
@@ -42,7 +42,7 @@ class Stream(Response):
                 await self._send(send, self._message(topics))
             await self._send(send, b"", is_last=True)
         except (TimeoutError, OSError):
-            return  # too slow, or gone: the server cuts an answer that is not complete
+            return  # too slow, or disconnected: the server aborts an incomplete response
         finally:
             self._feed.leave(self._reader)
             leaving.cancel()

@@ -1,11 +1,11 @@
-"""What the pages of a console are about, and which of them have to look again."""
+"""Topics of the pages of the console, and the detection of changed topics."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 
 class Topic(StrEnum):
-    """Something of which a page may show a state that is over."""
+    """A kind of data of which a page may show an outdated state."""
 
     instances = "instances"
     jobs = "jobs"
@@ -21,11 +21,11 @@ class Topic(StrEnum):
 EVERY_TOPIC = frozenset(Topic)
 
 Pulse = Mapping[Topic, tuple[str, ...]]
-"""Marks by topic: where they are the same as before, nothing has changed, as far as anybody knows by now."""
+"""Marks by topic: if they are the same as before, no change of the topic is known so far."""
 
 
 def changed(before: Pulse | None, now: Pulse) -> frozenset[Topic]:
-    """The topics whose marks are others than before; all of them where nothing is known of before."""
+    """Return the topics whose marks differ from `before`; every topic if `before` is None."""
     if before is None:
         return EVERY_TOPIC
     return frozenset(topic for topic in Topic if before.get(topic) != now.get(topic))

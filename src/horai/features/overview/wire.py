@@ -1,4 +1,4 @@
-"""The overview on the wire: how the last hours went, and what needs somebody."""
+"""Wire models of the overview: statistics of the last hours, and conditions that need attention."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -10,11 +10,11 @@ from horai.wire.health import LostNodeOut
 
 
 class MinuteOut(Model):
-    """What all processes did in a minute, and how much waited in it.
+    """The work of all processes in a minute, and the amount of waiting work.
 
-    `failed` are attempts, those included that were the last of their instance (`dead`). `retrying` (instances that wait for a
-    retry), `deadLetters` (that nobody has seen to) and `parkedEvents` (that no source could read) are as they were once in
-    that minute, each counted up to 100,000; null when nobody looked, as happens for up to five minutes while nothing begins.
+    `failed` counts attempts, including the last attempt of an instance (`dead`). `retrying` (instances that wait for a
+    retry), `deadLetters` (open ones) and `parkedEvents` (events that no source could read) are sampled once in that
+    minute, each counted up to 100,000; null without a sample, as happens for up to five minutes while nothing starts.
     """
 
     at: datetime
@@ -40,9 +40,9 @@ class LiveCounts(Model):
 
 
 class StatsOut(Model):
-    """A minute each from `from` on; the last has only begun.
+    """Statistics for each minute from `from` on; the last minute has only begun.
 
-    `overdue` is the part of `live.INIT` whose time has come: it waits for a free slot or is held by a pause. `liveExact` is
+    `overdue` is the part of `live.INIT` that is due: it waits for a free slot or is held by a pause. `liveExact` is
     false when `live` and `overdue` are estimated from a sample.
     """
 
@@ -55,7 +55,7 @@ class StatsOut(Model):
 
 
 class AilingOut(Model):
-    """A job with instances that died, or that failed and are tried again."""
+    """A job with instances that died, or that failed and are retried."""
 
     job: str
     job_id: Id
@@ -65,7 +65,7 @@ class AilingOut(Model):
 
 
 class LateOut(Model):
-    """An instance that is due, and that nobody has claimed."""
+    """An instance that is due and not claimed."""
 
     id: Id
     job: str
@@ -75,7 +75,7 @@ class LateOut(Model):
 
 
 class LateInstances(Model):
-    """How many instances have been due for more than a minute, and the oldest of them. `more`: not all were looked at."""
+    """The number of instances due for more than a minute, and the oldest of them. `more`: not all were counted."""
 
     count: int
     more: bool
@@ -83,7 +83,7 @@ class LateInstances(Model):
 
 
 class PausedJobOut(Model):
-    """A job that is paused."""
+    """A paused job."""
 
     id: Id
     name: str
@@ -92,7 +92,7 @@ class PausedJobOut(Model):
 
 
 class PausedJobs(Model):
-    """How many jobs are paused, and the last ones. `more`: not all were counted."""
+    """The number of paused jobs, and those paused last. `more`: not all were counted."""
 
     count: int
     more: bool
@@ -100,14 +100,14 @@ class PausedJobs(Model):
 
 
 class PausedQueueOut(Model):
-    """A queue that is paused."""
+    """A paused queue."""
 
     name: str
     updated_at: datetime
 
 
 class OpenBackfillOut(Model):
-    """A backfill that is not over."""
+    """A backfill that is not finished."""
 
     id: Id
     job: str
@@ -119,7 +119,7 @@ class OpenBackfillOut(Model):
 
 
 class DriftOut(Model):
-    """A reconciler whose last report has something to tell."""
+    """A reconciler whose last report has findings or an error."""
 
     id: Id
     name: str
@@ -133,7 +133,7 @@ class DriftOut(Model):
 
 
 class StaleRefreshOut(Model):
-    """A refresh job whose oldest entity waits for more than a tenth longer than its window."""
+    """A refresh job whose oldest entity has waited more than a tenth longer than its window."""
 
     job: str
     job_id: Id
@@ -142,7 +142,7 @@ class StaleRefreshOut(Model):
 
 
 class AttentionOut(Model):
-    """What may need somebody. `dying`: dead letters of the last hour that nobody has seen to."""
+    """Conditions that may need attention. `dying`: jobs with open dead letters of the last hour."""
 
     dying: list[AilingOut]
     failing: list[AilingOut]

@@ -1,4 +1,4 @@
-"""How a job went day by day, on the wire."""
+"""Wire models of the outcomes of a job by day."""
 
 import datetime as dates
 from typing import Annotated
@@ -9,7 +9,7 @@ from horai.wire.fields import Model
 
 
 class DayOut(Model):
-    """A day from `from` until `to`, by the times that instances were for. `more`: only 1,000 of it were counted."""
+    """A day from `from` until `to`, by the fire times of instances. `more`: only 1,000 of the day were counted."""
 
     date: dates.date
     from_: Annotated[dates.datetime, Field(alias="from")]
@@ -21,7 +21,7 @@ class DayOut(Model):
 
 
 class DaysOut(Model):
-    """The last days on the clock of a zone, the oldest first; those on which nothing ended included."""
+    """The last days on the clock of a zone, oldest first, including days without finished instances."""
 
     timezone: str
     days: list[DayOut]

@@ -1,4 +1,4 @@
-"""Server-sent events on the wire."""
+"""Wire models of server-sent events."""
 
 from typing import Literal
 
@@ -18,6 +18,6 @@ TopicName = Literal[
 
 
 class ChangeOut(Model):
-    """The data of `event: change`: of what there may be news. It says where to look again, and no more."""
+    """The data of `event: change`: the topics that may have changed. It contains only what to reload."""
 
     topics: list[TopicName]

@@ -1,4 +1,4 @@
-"""What a search finds, on the wire."""
+"""Wire models of the search."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from horai.wire.jobs import StatusName
 
 
 class FoundJobOut(Model):
-    """A job whose name contains what was typed."""
+    """A job whose name contains the text."""
 
     id: Id
     name: str
@@ -16,14 +16,14 @@ class FoundJobOut(Model):
 
 
 class FoundWorkflowOut(Model):
-    """A workflow whose name contains what was typed."""
+    """A workflow whose name contains the text."""
 
     id: Id
     name: str
 
 
 class FoundInstanceOut(Model):
-    """An instance whose id was typed, or whose key begins with what was."""
+    """An instance whose id is the text, or whose key begins with it."""
 
     id: Id
     job: str
@@ -34,7 +34,7 @@ class FoundInstanceOut(Model):
 
 
 class SearchOut(Model):
-    """What a few characters may mean; eight of each kind at the most."""
+    """The results of a search; at most eight of each kind."""
 
     jobs: list[FoundJobOut]
     workflows: list[FoundWorkflowOut]

@@ -1,7 +1,8 @@
-"""A run of a reconciler, page by page: what is missing is created, once, whoever else puts, finishes or deletes meanwhile.
+"""A run of a reconciler, page by page: it creates each missing instance once.
 
-Each page is one transaction with the report that counts it, so that a run that is cut short goes on behind its last page. A
-newer attempt takes the report over, and an older one writes nothing any more; nor does one whose source was changed.
+This holds even if other transactions put, finish or delete instances meanwhile. Each page is one transaction together
+with the report that counts it, so an interrupted run continues after its last page. A newer attempt takes the report
+over; after that the older attempt writes nothing, nor does an attempt whose source was changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,13 +32,13 @@ from horai.features.reconcile.store import ReconcilerRow, Report
 from horai.operations.scope import job_not_found
 
 HELD_FOR = timedelta(milliseconds=200)
-"""How long a key may be held by somebody's open transaction: then it is being put, and is not missing."""
+"""The time to wait for another transaction that holds a key; after that, the key is being put and is not missing."""
 REPORTS_FORGOTTEN_AT_ONCE = 100
-"""By a run, as it begins: each adds one."""
+"""The number of old reports that a run deletes when it begins; each run adds one report."""
 
 
 class Overtaken(HoraiError):
-    """Another attempt of the same run has the report now, the source is another one, or the run is over."""
+    """An attempt that must not write: another attempt has the report, the source was changed, or the run is over."""
 
     code = "SCH_409_OVERTAKEN"
     status = 409
@@ -45,7 +46,7 @@ class Overtaken(HoraiError):
 
 
 class Comparison:
-    """One attempt of one run. `begin` before the first page, `finish` after the last."""
+    """One attempt of one run. Call `begin` before the first page and `finish` after the last."""
 
     def __init__(self, pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, report: Report) -> None:
         self._pool = pool
@@ -54,7 +55,7 @@ class Comparison:
         self.report = report
 
     async def take(self, rows: Sequence[Row], cursor: str | None) -> ReconcileCounts:
-        """Creates what is missing of a page; `cursor` is where the next one begins, None when there is none."""
+        """Create the missing instances of a page; `cursor` is the start of the next page, None after the last."""
         page = sort_rows(rows)
         tally, woken = await retrying(lambda: self._take(page, cursor))
         self._wakeups.announce(woken)
@@ -77,7 +78,7 @@ class Comparison:
     async def _hold(self, connection: Connection) -> Report:
         held = await reconcilers.lock_report(connection, self.report)
         if held is None:
-            raise Overtaken(f"The run {self.report.instance_id} is in other hands, or over.")
+            raise Overtaken(f"The run {self.report.instance_id} is over, or another attempt has taken it over.")
         return held
 
     async def _place(self, connection: Connection) -> InsertTarget:
@@ -87,7 +88,10 @@ class Comparison:
         return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
 
     async def finish(self) -> Report:
-        """The whole source was read: what is there besides it is surplus. Tells of a drift, in the same transaction."""
+        """Finish the run after the whole source was read: live instances that it does not list are surplus.
+
+        Insert an event RECONCILE_DRIFT in the same transaction if instances were missing.
+        """
         async with transaction(self._pool) as connection:
             report = await self._hold(connection)
             surplus, keys = await self._surplus(connection, report)
@@ -100,7 +104,10 @@ class Comparison:
         return report
 
     async def _surplus(self, connection: Connection, report: Report) -> tuple[int | None, list[str]]:
-        """None when what was met has been lost with a crash of the database: nobody knows then."""
+        """Return the number of surplus instances and example keys.
+
+        The number is None if a crash of the database lost the list of seen instances.
+        """
         if await reconcilers.count_seen(connection, report) != report.live:
             return None, []
         return await reconcilers.surplus_of(connection, self._reconciler.target_id, report)
@@ -108,7 +115,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileRun:
-    """One attempt of an instance. `begins_anew`: its source is read from its beginning with every attempt."""
+    """One attempt of an instance. `begins_anew`: every attempt reads the source from its beginning."""
 
     instance_id: int
     attempt: int
@@ -118,9 +125,9 @@ class ReconcileRun:
 async def begin(
     pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, run: ReconcileRun, kept: int = REPORTS_KEPT
 ) -> Comparison:
-    """Takes a run over, where the attempt before has left it; `Overtaken` when a later one has it.
+    """Take over a run where the previous attempt stopped. Raises `Overtaken` if a later attempt has it.
 
-    A source that was changed since is read from its beginning. A new run clears away what old ones have left.
+    If the source was changed since, the run reads it from its beginning. A new run deletes the leftovers of old runs.
     """
     async with transaction(pool) as connection:
         report = await reconcilers.begin_report(connection, reconciler, run.instance_id, run.attempt)
@@ -128,7 +135,7 @@ async def begin(
             await reconcilers.forget_seen(connection, report)
             report = await reconcilers.rewind_report(connection, report, reconciler.source_version)
     if report is None:
-        raise Overtaken(f"The run {run.instance_id} is in the hands of a later attempt.")
+        raise Overtaken(f"A later attempt has taken over the run {run.instance_id}.")
     if report.pages == 0:
         async with acquire(pool) as connection:
             await reconcilers.forget_seen_before(connection, report)
@@ -143,7 +150,7 @@ def _is_to_rewind(report: Report, reconciler: ReconcilerRow, run: ReconcileRun) 
 
 
 def counts_of(report: Report) -> dict[str, int | None]:
-    """What a run has come to, in public words."""
+    """Return the counts of a run by their public names."""
     tally = report.tally
     return {
         "found": tally.found,
@@ -158,14 +165,20 @@ def counts_of(report: Report) -> dict[str, int | None]:
 async def _choices(
     connection: Connection, place: InsertTarget, wanted: Mapping[str, DesiredInstance], live: Mapping[str, int]
 ) -> dict[str, SourceChoice]:
-    """What each key needs, as things are now. History is asked after the live rows: what moves is seen in one of them."""
+    """Return the choice for each key.
+
+    History is read after the live rows, so a row that moves is seen in one of them.
+    """
     absent = [key for key in wanted if key not in live]
     ends = await reconcilers.ends_of_keys(connection, place.job_id, absent) if absent else {}
     return {key: choose(one, is_live=key in live, ended=ends.get(key)) for key, one in wanted.items()}
 
 
 async def _create(connection: Connection, place: InsertTarget, missing: Sequence[DesiredInstance]) -> list[Claimable]:
-    """Inserts what is missing, and looks into history again after: with the key taken, whatever has ended is seen there."""
+    """Insert missing instances, then check history again.
+
+    Once the key is taken, every ended instance of it is visible in history.
+    """
     if not missing:
         return []
     made = await _insert(connection, place, missing)
@@ -189,10 +202,13 @@ async def _create(connection: Connection, place: InsertTarget, missing: Sequence
 async def _insert(
     connection: Connection, place: InsertTarget, missing: Sequence[DesiredInstance]
 ) -> dict[str, Claimable]:
-    """A key that somebody makes meanwhile is theirs; one that they have not committed yet is not waited for for long."""
+    """Insert instances.
+
+    Skip a key that another transaction has inserted, or holds uncommitted for longer than `HELD_FOR`.
+    """
     wishes = [NewInstance(one.key, one.at, one.payload, one.version) for one in missing]
     made = await reconcilers.insert_unless_held(connection, place, wishes, HELD_FOR)
-    if made is None:  # one of them is held: the others must not suffer for it
+    if made is None:  # a key is held: insert one by one, so that the others succeed
         singly = [await reconcilers.insert_unless_held(connection, place, [wish], HELD_FOR) for wish in wishes]
         made = {key: woken for one in singly for key, woken in (one or {}).items()}
     return made

@@ -1,6 +1,7 @@
-"""What a reconciler is: where the business keeps what it wants, how often that is looked at, and for which job.
+"""The definition of a reconciler: its source of desired instances, its schedule, and the job it watches.
 
-A source is an SQL query over any PostgreSQL, an HTTP address that answers in pages, or a function of an application.
+A source is an SQL query over any PostgreSQL database, an HTTP address that returns pages, or a function of an
+application.
 """
 
 from collections.abc import Container, Mapping
@@ -23,9 +24,9 @@ _FILES = frozenset({"passfile", "servicefile", "sslcert", "sslkey", "sslrootcert
 
 @dataclass(frozen=True, slots=True)
 class SqlSource:
-    """Rows `key, execute_time[, payload[, version]]` of a query with `$1` (the last key) and `$2` (how many).
+    """Rows `key, execute_time[, payload[, version]]` of a query with `$1` (the last key) and `$2` (the limit).
 
-    The database is at `url`, or it is one of the operator's sources: then `name` is the name of that source.
+    The database is at `url`, or `name` is the name of one of the operator's sources.
     """
 
     query: str
@@ -43,21 +44,21 @@ class HttpSource:
 
 @dataclass(frozen=True, slots=True)
 class PythonSource:
-    """A function of an application: a worker runs it, and nothing of it is known here."""
+    """A function of an application: a worker runs it, and the server stores nothing about it."""
 
 
 Source = SqlSource | HttpSource | PythonSource
 
 
 def job_document(name: str, schedule: Mapping[str, Any]) -> dict[str, Any]:
-    """The job of a reconciler: one run at a time, and of those that were missed only one is made up for."""
+    """Return the definition of the job of a reconciler: one run at a time, and one catch-up run for all missed ones."""
     given = {field: schedule[field] for field in SCHEDULE if schedule.get(field) is not None}
     policies = {"overlap": "skip", "misfire": "once"} if given.get("cron") or given.get("every") else {}
     return {"name": name, **given, **policies, "target": {"type": "worker", "handler": RECONCILE_HANDLER}}
 
 
 def changed_document(document: Mapping[str, Any], status: JobStatus, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The job of a reconciler with other times; None takes one away."""
+    """Return the definition of the job of a reconciler with a changed schedule; None removes a field."""
     merged = amended(document, status, fields)
     return {**merged, **job_document(merged["name"], merged)}
 
@@ -75,7 +76,7 @@ def checked_source(document: Mapping[str, Any], allowed: Container[str]) -> Sour
 
 
 def stored_source(document: Mapping[str, Any]) -> Source:
-    """A source as it was stored; `Invalid` when it cannot be read any more. The node looks its name up when it runs."""
+    """Return a stored source. Raises `Invalid` if it is no longer valid. The node resolves its name when it runs."""
     return (
         PythonSource() if document.get("type") == "python" else checked_source(document, {document.get("source", "")})
     )
@@ -125,7 +126,10 @@ def _refuse_others(document: Mapping[str, Any], fields: tuple[str, ...], kind: s
 
 
 def check_database_url(url: str) -> None:
-    """ValueError for what is no address of a PostgreSQL over the network. Nothing of it is repeated: it has a password."""
+    """Raise `ValueError` if `url` is not a network address of a PostgreSQL database.
+
+    The message repeats no part of the URL, because it contains a password.
+    """
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -143,14 +147,14 @@ def check_database_url(url: str) -> None:
         or parts.netloc.count("@") > 1
         or named & {"host", "hostaddr", "port", "service"}
     ):
-        # A socket, or a name that nobody checked, could lead to a database that trusts whoever knocks: Horai's own.
+        # A socket or an unchecked host could lead to a database that trusts every local connection: Horai's own.
         raise ValueError(Wrong.DATABASE_ONE_HOST())
     if named & _FILES:
         raise ValueError(Wrong.DATABASE_FILES())
 
 
 def shown_source(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A source as it is answered: without the password of its database, the values of its headers and of its query."""
+    """Return a source as responses show it: without database password, header values and URL query values."""
     shown = shown_target(document)
     if isinstance(url := shown.get("databaseUrl"), str):
         shown["databaseUrl"] = shown_database_url(url)

@@ -1,6 +1,6 @@
-"""The executor of reconcilers: reads a source page by page and has what is missing created.
+"""The executor of reconcilers: it reads a source page by page and creates missing instances.
 
-A run that takes long gives its turn back and goes on behind its last page; so does one that was cut short.
+A run that takes longer than a slice is postponed and continues after its last page; so does an interrupted run.
 """
 
 import asyncio
@@ -51,28 +51,31 @@ STOPPING = "the node is stopping"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is read at once, for how long in one go, and how much in all before a source counts as endless."""
+    """Limits of a run: rows per page, time per slice, and pages before a source counts as endless."""
 
     page: int = 1_000
     slice: timedelta = timedelta(seconds=30)
     pages: int = 20_000
     at_once: int = 4
-    """Runs of one node; the others wait. Each has a connection to its source, and takes one of the API's for each page."""
+    """Concurrent runs of one node; more runs wait.
+
+    Each has a connection to its source, and uses one of the API's for each page.
+    """
     statement: timedelta = timedelta(seconds=30)
-    """How long a database of the business may take for a page."""
+    """The time limit of a source database for one page."""
     reports: int = REPORTS_KEPT
 
 
 class Pages(Protocol):
-    """Where wanted rows come from."""
+    """A source of desired rows."""
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[Row], str | None]:
-        """The rows behind a cursor, and the next cursor; None behind the last."""
+        """Return up to `limit` rows after a cursor, and the next cursor; None after the last page."""
         ...
 
 
 class ReconcileExecutor:
-    """Makes the runs of reconcilers. `open` before the first, `close` after the last.
+    """The executor of reconciler runs. Call `open` before the first run and `close` after the last.
 
     `sources` are the databases that the operator allows, by name.
     """
@@ -105,7 +108,7 @@ class ReconcileExecutor:
         await self._resources.aclose()
 
     async def run(self, call: Call) -> Outcome:
-        """One attempt of one run; raises nothing but CancelledError."""
+        """Execute one attempt of one run. Raises only `CancelledError`."""
         try:
             async with self._places:
                 return await self._run(call)
@@ -117,36 +120,36 @@ class ReconcileExecutor:
             return await self._broken(call, FailedUnrecoverable("JOB_GONE", error.detail))
         except (HoraiError, asyncpg.PostgresError, *GONE) as error:
             return await self._broken(
-                call, FailedRetryable("DATABASE", f"the comparison broke off: {type(error).__name__}")
+                call, FailedRetryable("DATABASE", f"the comparison was interrupted: {type(error).__name__}")
             )
-        except Exception as error:  # not its text: that may hold what the source said
+        except Exception as error:  # without the text of the error: it may contain data of the source
             where = "".join(traceback.format_tb(error.__traceback__))
             log.error(
-                "a reconciler failed unexpectedly",
+                "reconciler failed unexpectedly",
                 instance=call.instance_id,
                 error=type(error).__name__,
                 traceback=where,
             )
             return await self._broken(
-                call, FailedRetryable("EXECUTOR_ERROR", f"{type(error).__name__}; the node's log says where")
+                call, FailedRetryable("EXECUTOR_ERROR", f"{type(error).__name__}; see the log of the node")
             )
 
     async def _broken(self, call: Call, outcome: FailedRetryable | FailedUnrecoverable) -> Outcome:
-        """The report says why, as far as it can be written."""
+        """Write the error to the report if possible, and return the outcome."""
         try:
             async with acquire(self._pool) as connection:
                 await reconcilers.fail_report(
                     connection, call.instance_id, call.attempt, f"{outcome.code}: {outcome.message}"
                 )
         except (HoraiError, asyncpg.PostgresError, *GONE):
-            log.warning("a report could not be written", instance=call.instance_id)
+            log.warning("writing the report failed", instance=call.instance_id)
         return outcome
 
     async def _run(self, call: Call) -> Outcome:
         async with acquire(self._pool) as connection:
             reconciler = await reconcilers.reconciler_of_job(connection, call.job_id)
         if reconciler is None:
-            return FailedUnrecoverable("NO_RECONCILER", "the job is no reconciler's")
+            return FailedUnrecoverable("NO_RECONCILER", "the job does not belong to a reconciler")
         run = ReconcileRun(call.instance_id, call.attempt)
         comparison = await begin(self._pool, self._wakeups, reconciler, run, self._bounds.reports)
         if comparison.report.finished_at is not None:
@@ -156,7 +159,7 @@ class ReconcileExecutor:
         return _told(await comparison.finish()) if is_read else GO_ON
 
     async def _read(self, source: Pages, comparison: Comparison) -> bool:
-        """Takes page after page until the source ends, or the time of this turn; whether it has ended."""
+        """Process pages until the source or this time slice ends; return whether the source has ended."""
         report = comparison.report
         if report.is_read:
             return True
@@ -169,7 +172,7 @@ class ReconcileExecutor:
             if following is None:
                 return True
             cursor = following
-        raise SourceFault(f"the source has no end within {self._bounds.pages} pages")
+        raise SourceFault(f"the source did not end within {self._bounds.pages} pages")
 
     @asynccontextmanager
     async def _source(self, reconciler: ReconcilerRow) -> AsyncGenerator[Pages]:
@@ -184,19 +187,23 @@ class ReconcileExecutor:
                     raise SourceFault(STOPPING)
                 yield PagedAddress(self._session, source)
             case PythonSource():
-                raise SourceFault("a worker of its application runs it")
+                raise SourceFault("a worker of the application runs this reconciler")
             case _:
                 assert_never(source)
 
     async def _database(self, source: SqlSource) -> Database:
-        """One of the operator's is taken as it is; any other has to be where callbacks may go, and is dialled there."""
+        """Return the database of a source.
+
+        A source of the operator is used unchanged. Any other must resolve to addresses that callbacks may use, and the
+        node connects to exactly those.
+        """
         if source.name is not None:
             if (found := self._sources.get(source.name)) is None:
                 raise SourceFault(
-                    f"this node has no source {source.name}; an operator gives it one with --source NAME=URL"
+                    f"this node has no source {source.name}; an operator can add it with --source NAME=URL"
                 )
             return Database(found)
-        assert source.url is not None  # noqa: S101 — one of both, by its check
+        assert source.url is not None  # noqa: S101 — `checked_source` requires a name or a URL
         if self._resolver is None:
             raise SourceFault(STOPPING)
         try:
@@ -205,8 +212,8 @@ class ReconcileExecutor:
             raise SourceFault("the name of the database's host could not be resolved") from error
         except AddressRefused as error:
             raise SourceFault(
-                "the database is not at a public address; an operator can allow its network with --callback-allow CIDR, "
-                "or give it a name with --source NAME=URL"
+                "the database is not at a public address; an operator can allow its network with "
+                "--callback-allow CIDR, or give it a name with --source NAME=URL"
             ) from error
         return Database(source.url, tuple(answer["host"] for answer in answers))
 
@@ -215,7 +222,7 @@ def _stored(reconciler: ReconcilerRow) -> Source:
     try:
         return stored_source(reconciler.source)
     except Invalid as error:
-        raise SourceFault(f"the stored source is not valid any more, change it: {error.detail}") from error
+        raise SourceFault(f"the stored source is no longer valid, change it: {error.detail}") from error
 
 
 def _told(report: Report) -> Succeeded:

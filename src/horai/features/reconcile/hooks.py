@@ -1,4 +1,4 @@
-"""What reconcilers add to the life of a job."""
+"""Hooks of reconcilers into the life cycle of a job."""
 
 from horai.core.errors import Conflict
 from horai.db.jobs import JobRow

@@ -1,6 +1,6 @@
-"""A source that is asked over HTTP: one GET per page, within the same bounds as callbacks.
+"""A source that is read over HTTP: one GET per page, with the same address rules as callbacks.
 
-Messages name the trouble, never a URL, a header or what the answer said: any of them may hold a secret.
+Messages name the problem, never a URL, a header or a part of the response: any of them may contain a secret.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ CURSOR_LIMIT = 1_000
 
 
 class PagedAddress:
-    """The rows that an address answers with, page after page."""
+    """A source that reads its rows from an HTTP address, page by page."""
 
     def __init__(self, session: aiohttp.ClientSession, source: HttpSource) -> None:
         self._session = session
         self._source = source
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[Row], str | None]:
-        """One page: the rows behind `cursor`, and the next cursor; None behind the last."""
+        """Return the rows after `cursor`, and the next cursor; None after the last page."""
         try:
             async with asyncio.timeout(TIMEOUT):
                 status, body = await self._get(cursor, limit)
@@ -36,9 +36,9 @@ class PagedAddress:
             raise SourceFault(f"the source did not answer in full within {TIMEOUT:g} s") from error
         except AddressRefused as error:
             hint = "an operator can allow its network with --callback-allow CIDR (HORAI_CALLBACK_ALLOW)"
-            raise SourceFault(f"the source is not at a public address, so it was not asked; {hint}") from error
+            raise SourceFault(f"the source is not at a public address, so it was not called; {hint}") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise SourceFault(f"the source could not be asked: {type(error).__name__}") from error
+            raise SourceFault(f"the source could not be read: {type(error).__name__}") from error
         if status != 200:
             raise SourceFault(f"the source answered {status}")
         return await asyncio.to_thread(_read, body, cursor, limit)
@@ -60,13 +60,13 @@ def _read(body: bytes, cursor: str | None, limit: int) -> tuple[list[Row], str |
     try:
         answer = parse_json(body)
     except JsonError as error:
-        raise SourceFault(f"the answer cannot be read: {error}") from error
+        raise SourceFault(f"the response cannot be read: {error}") from error
     items: Any = cast("dict[str, Any]", answer).get("items") if isinstance(answer, dict) else None
     if not isinstance(items, list):
-        raise SourceFault("the answer is no object with a list `items`")
+        raise SourceFault("the response is not an object with a list `items`")
     rows = cast("list[Any]", items)
     if len(rows) > limit:
-        raise SourceFault(f"a page has more than the {limit} items that were asked for")
+        raise SourceFault(f"a page has more than the {limit} items requested")
     following = cast("dict[str, Any]", answer).get("nextCursor")
     return [_row(item) for item in rows], _next(following, cursor)
 
@@ -75,13 +75,13 @@ def _next(following: object, cursor: str | None) -> str | None:
     if following is None:
         return None
     if not isinstance(following, str) or not 0 < len(following) <= CURSOR_LIMIT:
-        raise SourceFault(f"nextCursor is no text of 1 to {CURSOR_LIMIT} characters")
+        raise SourceFault(f"nextCursor is not a string of 1 to {CURSOR_LIMIT} characters")
     if following == cursor:
-        raise SourceFault("nextCursor is the cursor of the page itself: the source does not go on")
+        raise SourceFault("nextCursor is the cursor of the page itself: the source does not advance")
     return following
 
 
 def _row(item: object) -> Row:
     if not isinstance(item, dict):
-        return Faulty(None, "is no object")
+        return Faulty(None, "is not an object")
     return read_row(cast("dict[str, Any]", item))

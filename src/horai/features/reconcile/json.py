@@ -13,7 +13,7 @@ NOT_OF_A_SUMMARY = frozenset({"instanceId", "leftAlone", "faulty", "examples"})
 
 
 def reconciler_json(overview: Overview) -> dict[str, Any]:
-    """A reconciler as it is, with what it came to last."""
+    """Return a reconciler with its last report."""
     row = overview.row
     return {
         "id": str(row.id),
@@ -41,7 +41,7 @@ def _summary(report: Report) -> dict[str, Any]:
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """What a comparison came to."""
+    """Return the report of a comparison."""
     return {
         "id": str(report.id),
         "instanceId": str(report.instance_id),
@@ -54,12 +54,12 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def reconciler_page(found: Sequence[Overview], limit: int) -> dict[str, Any]:
-    """A page of reconcilers."""
+    """Return a page of reconcilers."""
     cursor = page_cursor(str(found[-1].row.id)) if len(found) == limit else None
     return {"items": [reconciler_json(overview) for overview in found], "nextCursor": cursor}
 
 
 def report_page(reports: Sequence[Report], limit: int) -> dict[str, Any]:
-    """A page of reports."""
+    """Return a page of reports."""
     cursor = page_cursor(str(reports[-1].id)) if len(reports) == limit else None
     return {"items": [report_json(report) for report in reports], "nextCursor": cursor}

@@ -1,7 +1,8 @@
-"""An event loop that dials addresses which were checked, whatever a name means by then.
+"""An event loop that connects to checked addresses instead of resolving the name again.
 
-A name that is looked up once to be checked and once to be dialled may lead elsewhere the second time. asyncpg dials by name
-and takes no address beside it; so the loop that it dials with does. The name stays what TLS asks for and checks.
+A name that is resolved once for the check and once for the connection may resolve to another address the second time.
+asyncpg connects by name and takes no separate address, so the loop that it uses replaces the name. TLS still requests
+and verifies the name.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from typing import Any, cast
 
 
 def dialling(addresses: Sequence[str]) -> asyncio.AbstractEventLoop:
-    """The running loop, but that its connections go to the first of the addresses that answers."""
+    """Return the running loop with connections that go to the first of the addresses that answers."""
     return cast("asyncio.AbstractEventLoop", _Pinned(asyncio.get_running_loop(), addresses))
 
 
@@ -26,16 +27,19 @@ class _Pinned:
     async def create_connection(
         self, factory: Callable[[], Any], host: str, port: int, *, ssl: SSLContext | None = None
     ) -> Any:
-        """As the loop's own; a cancel request of asyncpg's, which is a connection too, comes through here as well."""
+        """Connect to one of the addresses.
+
+        asyncpg also opens the connection of a cancel request through this method.
+        """
         named: dict[str, Any] = {"ssl": ssl, "server_hostname": host} if ssl else {}
         *others, last = self._addresses
         for address in others:
             try:
                 return await self._loop.create_connection(factory, address, port, **named)
-            except OSError:  # it does not answer; another may
+            except OSError:  # this address does not answer; try the next
                 continue
         return await self._loop.create_connection(factory, last, port, **named)
 
     async def create_unix_connection(self, *_: Any, **__: Any) -> Any:
-        """Nobody checked a socket's path."""
+        """Raise `OSError`: the path of a socket was not checked."""
         raise OSError("not a network address")

@@ -1,4 +1,4 @@
-"""Reconcilers."""
+"""HTTP routes for reconcilers and their reports."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -36,7 +36,7 @@ async def create_reconciler(
     body: Annotated[Body[ReconcilerIn], Depends(body_of(ReconcilerIn))],
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Create a reconciler: it compares a source of the business with the instances of a job, and creates what is missing."""
+    """Create a reconciler: it compares a source with the instances of a job and creates missing instances."""
     given = body.given()
     wish = ReconcilerWish(given["name"], given["job"], _source(given), given)
     made = await reconcilers.create_reconciler(scope, wish, once_of(idempotency_key, body.raw))
@@ -45,7 +45,7 @@ async def create_reconciler(
 
 @router.get("", responses={200: {"model": ReconcilerList}})
 async def get_reconcilers(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
-    """List reconcilers, newest first, each with its last report and its next fire."""
+    """List reconcilers, newest first, each with its last report and its next fire time."""
     return answer(reconciler_page(await reconcilers.list_reconcilers(scope, query.before, query.limit), query.limit))
 
 
@@ -62,7 +62,10 @@ async def patch_reconciler(
     body: Annotated[Body[ReconcilerPatch], Depends(body_of(ReconcilerPatch))],
     if_version: VersionDep,
 ) -> Response:
-    """Change when a reconciler looks, or its source, which is given whole; a run under way reads that from its beginning."""
+    """Change the schedule or the source of a reconciler.
+
+    The new source replaces the old one completely; a current run reads it from its beginning.
+    """
     given = body.given()
     if "source" in given and given["source"] is None:
         raise Invalid.field("source", Wrong.SOURCE_STAYS(), Hint.GIVE_ANOTHER_SOURCE())
@@ -75,7 +78,7 @@ async def patch_reconciler(
 
 @router.delete("/{reconciler}", status_code=204)
 async def delete_reconciler(scope: ScopeDep, reconciler: str, if_version: VersionDep) -> Response:
-    """Remove a reconciler; what it has created stays."""
+    """Delete a reconciler; the instances that it created stay."""
     await reconcilers.delete_reconciler(scope, reconciler, if_version)
     return Response(status_code=204)
 
@@ -86,7 +89,7 @@ async def delete_reconciler(scope: ScopeDep, reconciler: str, if_version: Versio
 async def pause_reconciler(
     scope: ScopeDep, reconciler: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
-    """Hold a reconciler: no new runs. One under way is left to finish."""
+    """Pause a reconciler: it starts no new runs. A current run finishes."""
     return _shown(await reconcilers.set_paused(scope, reconciler, body.shape.note, paused=True))
 
 
@@ -96,19 +99,19 @@ async def pause_reconciler(
 async def resume_reconciler(
     scope: ScopeDep, reconciler: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
-    """Let a held reconciler go on; of the runs that it missed one is made up for."""
+    """Resume a paused reconciler; one catch-up run replaces all missed runs."""
     return _shown(await reconcilers.set_paused(scope, reconciler, body.shape.note, paused=False))
 
 
 @router.post("/{reconciler}/run", status_code=202, responses={202: {"model": InstanceAnswer}})
 async def run_reconciler(scope: ScopeDep, reconciler: str, idempotency_key: IdempotencyKey = None) -> Response:
-    """Compare now, once per `Idempotency-Key`; the instance is the comparison, and its result the report."""
+    """Start a comparison now, once per `Idempotency-Key`; the result of the returned instance is the report."""
     row = await reconcilers.run_reconciler(scope, reconciler, required_once(idempotency_key, b""))
     return answer({"instance": instance_json(row)}, 202, {"Location": f"/api/v1/instances/{row.id}"})
 
 
 @router.get("/{reconciler}/reports", responses={200: {"model": ReportList}})
 async def get_reports(scope: ScopeDep, reconciler: str, query: Annotated[PageQuery, Query()]) -> Response:
-    """List what the comparisons came to, newest first: the last 1,000 are kept."""
+    """List the reports of a reconciler, newest first; the last 1,000 are kept."""
     rows = await reconcilers.list_reports(scope, reconciler, query.before, query.limit)
     return answer(report_page(rows, query.limit))

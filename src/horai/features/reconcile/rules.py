@@ -1,7 +1,8 @@
-"""What the business wants, held against what is known: which instances are missing.
+"""The rules that compare desired instances with known ones and find the missing ones.
 
-A reconciler only ever adds. What is live is kept as it is; what has ended, well or badly or by somebody's decision, is left
-alone. Created is what nobody knows of: it was never put, or its row was taken away by hand.
+A reconciler only adds instances. It keeps live instances unchanged, and leaves ended instances alone, no matter whether
+they succeeded, failed or were cancelled. It creates an instance only for an unknown key: the instance was never put, or
+its row was deleted by hand.
 """
 
 import json
@@ -20,7 +21,7 @@ from horai.text import Wrong
 
 MOST_EXAMPLES = 20
 REPORTS_KEPT = 1_000
-"""Of each reconciler, the newest."""
+"""The number of newest reports to keep for each reconciler."""
 TEXT_SHOWN = 200
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
@@ -29,7 +30,7 @@ BIGGEST_VERSION = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class DesiredInstance:
-    """One row of a source: this key is to be run at this time. `payload` is JSON text; None takes the job's."""
+    """One row of a source: run this key at this time. `payload` is JSON text; None uses the payload of the job."""
 
     key: str
     at: datetime
@@ -39,7 +40,7 @@ class DesiredInstance:
 
 @dataclass(frozen=True, slots=True)
 class Faulty:
-    """A row of a source that cannot be an instance, and why. Its key is None when even that cannot be read."""
+    """A row of a source that cannot be an instance, and the reason. `key` is None if the key cannot be read either."""
 
     key: str | None
     why: str
@@ -49,18 +50,18 @@ Row = DesiredInstance | Faulty
 
 
 class SourceChoice(Enum):
-    """What becomes of a key that the source has."""
+    """The action for a key that the source lists."""
 
     keep = auto()
-    """It is live."""
+    """The key has a live instance."""
     leave = auto()
-    """It has ended, and nothing is to be undone."""
+    """The key has ended, and its end stays as it is."""
     create = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class EndedKey:
-    """What history knows of a key: whether it ever succeeded, and how the last of its instances ended."""
+    """The history of a key: `succeeded` if an instance ever did, and the end of the last instance."""
 
     succeeded: bool
     state: State
@@ -70,10 +71,11 @@ class EndedKey:
 
 
 def choose(wanted: DesiredInstance, *, is_live: bool, ended: EndedKey | None) -> SourceChoice:
-    """What a wanted key needs.
+    """Return the action for a desired key.
 
-    A dead one has its letter, from which it is replayed or discarded; a cancelled one was cancelled by somebody's decision.
-    Only a superseded instance is no end: its successor should be there, and where it is not, it was taken away.
+    A dead instance has a dead letter, which the operator replays or discards. A cancelled instance was cancelled on
+    purpose. Only a superseded instance is not an end: it must have a successor, and if there is none, that row was
+    deleted.
     """
     if is_live:
         return SourceChoice.keep
@@ -86,7 +88,10 @@ def choose(wanted: DesiredInstance, *, is_live: bool, ended: EndedKey | None) ->
 
 
 def read_row(row: Mapping[str, Any]) -> Row:
-    """A source's `{key, executeTime, payload?, version?}`, with instants as datetimes or RFC 3339 text; never raises."""
+    """Parse `{key, executeTime, payload?, version?}` of a source; never raises.
+
+    `executeTime` is a datetime or RFC 3339 text.
+    """
     key = row.get("key")
     try:
         key = check_key(str(key) if isinstance(key, int) and not isinstance(key, bool) else _text(key))
@@ -101,7 +106,7 @@ def read_row(row: Mapping[str, Any]) -> Row:
 
 
 def wanted_row(key: object, at: object, payload: object = None, version: object = None) -> Row:
-    """The same of values that stand side by side."""
+    """Parse a row that is given as separate values."""
     return read_row({"key": key, "executeTime": at, "payload": payload, "version": version})
 
 
@@ -116,9 +121,9 @@ def _instant(value: object) -> datetime:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise ValueError(f"executeTime: {value[:40]!r} is no instant") from None
+            raise ValueError(f"executeTime: {value[:40]!r} is not an instant") from None
     if not isinstance(value, datetime):
-        raise ValueError(f"executeTime: is no instant but {type(value).__name__}")  # noqa: TRY004 — a fault of the row
+        raise ValueError(f"executeTime: must be an instant, not {type(value).__name__}")  # noqa: TRY004 — bad data of a row
     if value.tzinfo is None:
         raise ValueError("executeTime: has no UTC offset")
     try:
@@ -131,7 +136,7 @@ def _instant(value: object) -> datetime:
 
 
 def _payload(value: Any) -> str | None:
-    """JSON text of a value; None for null."""
+    """Return the JSON text of a value; None for null."""
     if value is None:
         return None
     if (fault := fault_in(value)) is not None:
@@ -139,7 +144,7 @@ def _payload(value: Any) -> str | None:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"payload: is no JSON ({type(error).__name__})") from None
+        raise ValueError(f"payload: is not JSON ({type(error).__name__})") from None
     if len(text.encode()) > PAYLOAD_LIMIT:
         raise ValueError(f"payload: is larger than {PAYLOAD_LIMIT} bytes")
     return text
@@ -149,13 +154,13 @@ def _version(value: object) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= BIGGEST_VERSION:
-        raise ValueError("version: is no number from 0 to 2^63 - 1")
+        raise ValueError("version: is not a whole number from 0 to 2^63 - 1")
     return value
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcileCounts:
-    """What a page, or a run so far, has come to. Examples are the first of their kind, `MOST_EXAMPLES` at most."""
+    """The counts of a page, or of a run so far. Examples are the first of their kind, at most `MOST_EXAMPLES`."""
 
     found: int = 0
     missing: int = 0
@@ -166,7 +171,7 @@ class ReconcileCounts:
     faults: tuple[tuple[str | None, str], ...] = ()
 
     def plus(self, other: "ReconcileCounts") -> "ReconcileCounts":
-        """Both together."""
+        """Return the sum of both; examples are limited to the first `MOST_EXAMPLES`."""
         return ReconcileCounts(
             self.found + other.found,
             self.missing + other.missing,
@@ -180,19 +185,19 @@ class ReconcileCounts:
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """The rows of a page: one per key, and those that cannot be run. `keys` are all that the source has here."""
+    """The rows of a page: one per key, and the faulty ones. `keys` are all keys of the page."""
 
     wanted: Mapping[str, DesiredInstance] = field(default_factory=dict[str, DesiredInstance])
     faulty: Sequence[Faulty] = ()
 
     @property
     def keys(self) -> list[str]:
-        """Those of faulty rows too: an instance of such a key is not surplus."""
+        """All keys of the page, including those of faulty rows: an instance of such a key is not surplus."""
         return sorted({*self.wanted, *(row.key for row in self.faulty if row.key is not None)})
 
 
 def sort_rows(rows: Sequence[Row]) -> SortedRows:
-    """The first of a key is the one that counts; another is a fault of the source."""
+    """Sort the rows of a page: the first row of a key counts, and each further row of that key is faulty."""
     wanted: dict[str, DesiredInstance] = {}
     faulty: list[Faulty] = []
     for row in rows:
@@ -206,7 +211,7 @@ def sort_rows(rows: Sequence[Row]) -> SortedRows:
 
 
 def tally_of(page: SortedRows, choices: Mapping[str, SourceChoice], created: int) -> ReconcileCounts:
-    """What a page came to."""
+    """Return the counts of a page."""
     missing = [key for key in page.wanted if choices[key] is SourceChoice.create]
     return ReconcileCounts(
         len(page.wanted) + len(page.faulty),

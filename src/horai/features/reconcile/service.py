@@ -1,4 +1,4 @@
-"""Reconcilers by request: made, looked at, changed, held, run now, taken away. What compares is accept/reconciles.py."""
+"""Operations on reconcilers: create, read, change, pause, run now and delete. The comparison is in compare.py."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from horai.text import Hint, Refused
 
 @dataclass(frozen=True, slots=True)
 class ReconcilerWish:
-    """A reconciler as it is asked for: its name, the job that it watches over, its source, and when it looks."""
+    """A requested reconciler: its name, the job that it watches, its source and its schedule."""
 
     name: str
     job: str
@@ -37,7 +37,7 @@ class ReconcilerWish:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A reconciler with what it came to last, and when it looks next; None while it is paused, or on demand."""
+    """A reconciler with its last report and its next fire time; None while it is paused or runs on demand."""
 
     row: ReconcilerRow
     last: Report | None
@@ -45,7 +45,7 @@ class Overview:
 
 
 async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | None = None) -> Overview:
-    """A new one, with the job that runs it. Durable when it returns."""
+    """Create a reconciler and the job that runs it. Both are durable on return."""
     checked_source(wish.source, scope.sources)
     revealed_target(wish.source, None, "source")
     document = job_document(wish.name, wish.schedule)
@@ -67,7 +67,7 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
 
 
 async def _share_target(connection: Connection, scope: Scope, reference: str) -> JobRow:
-    """The job to watch over, held until commit: it is not deleted meanwhile."""
+    """Lock the job to watch until commit, so that it is not deleted meanwhile, and return it."""
     found = await require_job(connection, scope, reference)
     target = await stored_jobs.share_job(connection, found.id)
     if target is None:
@@ -76,7 +76,7 @@ async def _share_target(connection: Connection, scope: Scope, reference: str) ->
 
 
 async def read_reconciler(scope: Scope, reference: str) -> Overview:
-    """One of the tenant's, by its id or its name; `NotFound` otherwise."""
+    """Return a reconciler of the tenant by id or name. Raises `NotFound` if there is none."""
     async with acquire(scope.pool) as connection:
         row = await _require(connection, scope, reference)
         return (await _overviews(connection, [row]))[0]
@@ -94,14 +94,14 @@ def _not_found(reference: str) -> NotFound:
 
 
 async def _overview_of(connection: Connection, job_id: int) -> Overview:
-    """The reconciler of a job that the caller holds."""
+    """Return the reconciler of a job that the caller has locked."""
     row = await reconcilers.reconciler_of_job(connection, job_id)
-    assert row is not None  # noqa: S101 — they come and go together
+    assert row is not None  # noqa: S101 — a reconciler and its job are created and deleted together
     return (await _overviews(connection, [row]))[0]
 
 
 async def _overviews(connection: Connection, rows: Sequence[ReconcilerRow]) -> list[Overview]:
-    """These, all of one tenant."""
+    """Return the overviews of reconcilers that belong to one tenant."""
     known = await stored_jobs.jobs_by_name(connection, rows[0].tenant_id, [row.name for row in rows]) if rows else {}
     fires = await next_fire_times(connection, list(known.values()))
     last = await reconcilers.last_reports(connection, [row.id for row in rows])
@@ -109,21 +109,21 @@ async def _overviews(connection: Connection, rows: Sequence[ReconcilerRow]) -> l
 
 
 async def list_reconcilers(scope: Scope, before: int, limit: int) -> list[Overview]:
-    """A page, the newest first."""
+    """Return a page of reconcilers, newest first."""
     async with acquire(scope.pool) as connection:
         rows = await reconcilers.list_reconcilers(connection, scope.tenant_id, before, limit)
         return await _overviews(connection, rows)
 
 
 async def list_reports(scope: Scope, reference: str, before: int, limit: int) -> Sequence[Report]:
-    """A page of a reconciler's reports, the newest first."""
+    """Return a page of the reports of a reconciler, newest first."""
     async with acquire(scope.pool) as connection:
         reconciler = await _require(connection, scope, reference)
         return await reconcilers.list_reports(connection, reconciler.id, before, limit)
 
 
 async def run_reconciler(scope: Scope, reference: str, once: Once) -> InstanceRow:
-    """Compares now, once per key."""
+    """Start a comparison now, once per idempotency key."""
     async with acquire(scope.pool) as connection:
         reconciler = await _require(connection, scope, reference)
     return await instances.trigger(scope, str(reconciler.job_id), None, once)
@@ -131,7 +131,7 @@ async def run_reconciler(scope: Scope, reference: str, once: Once) -> InstanceRo
 
 @dataclass(frozen=True, slots=True)
 class ReconcilerChange:
-    """What a PATCH brings: times to merge (None takes one away), and another source, whole."""
+    """The content of a PATCH: schedule fields to merge (None removes one), and a complete new source."""
 
     schedule: Mapping[str, Any]
     source: Mapping[str, Any] | None = None
@@ -139,7 +139,7 @@ class ReconcilerChange:
 
 
 async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChange) -> Overview:
-    """Other times, or another source; a run under way reads that from its beginning."""
+    """Change the schedule or the source; a current run reads a new source from its beginning."""
     async with transaction(scope.pool) as connection:
         row, job = await _lock(connection, scope, reference, change.if_version)
         document = changed_document(job.document, job.status, change.schedule)
@@ -157,7 +157,7 @@ async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChan
 
 
 async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> Overview:
-    """Holds a reconciler, or lets it go on; a run under way is left to finish."""
+    """Pause or resume a reconciler; a current run finishes."""
     async with acquire(scope.pool) as connection:
         row = await _require(connection, scope, reference)
     act = jobs.pause_job if paused else jobs.resume_job
@@ -166,7 +166,7 @@ async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: 
 
 
 async def delete_reconciler(scope: Scope, reference: str, if_version: int | None = None) -> None:
-    """It looks no more; what it has made stays, and so do its reports in the database."""
+    """Delete a reconciler; the instances that it created stay, and its reports stay in the database."""
     async with transaction(scope.pool) as connection:
         row, job = await _lock(connection, scope, reference, if_version)
         await jobs.remove_job(connection, job)
@@ -177,7 +177,10 @@ async def delete_reconciler(scope: Scope, reference: str, if_version: int | None
 async def _lock(
     connection: Connection, scope: Scope, reference: str, if_version: int | None
 ) -> tuple[ReconcilerRow, JobRow]:
-    """One that is the API's to change, held by its job."""
+    """Lock the job of a reconciler.
+
+    Raises `Invalid` if code declares the reconciler, because then only code changes it.
+    """
     row = await _require(connection, scope, reference)
     if row.declared_by is not None:
         raise Invalid(

@@ -1,6 +1,6 @@
-"""The database of the business, as a reconciler reads it: one connection, read only, page after page by keyset.
+"""The source database as a reconciler reads it: one read-only connection, with keyset paging.
 
-Messages never repeat an address, a query or a value: any of them may be somebody's secret.
+Messages never repeat an address, a query or a value: any of them may contain a secret.
 """
 
 import json
@@ -23,7 +23,7 @@ from horai.features.reconcile.rules import Faulty, Row, wanted_row
 CONNECT_TIMEOUT = 10.0
 PAGE_BYTES = 64 * 1024 * 1024
 FETCHED_AT_ONCE = 50
-"""Rows: what one fetch may cost is bounded by the largest payloads that the database lets through."""
+"""The number of rows per fetch; the largest payloads of the database bound the cost of one fetch."""
 HINT = "select key, execute_time, payload from … where key > $1 order by key limit $2"
 
 Key = str | int | uuid.UUID
@@ -36,23 +36,26 @@ _FIRST: Mapping[str, tuple[Callable[[str], Key], Key]] = {
     "int8": (int, -(2**63)),
     "uuid": (uuid.UUID, uuid.UUID(int=0)),
 }
-"""By the type of `$1`: how a key is read, and what comes before every key."""
+"""For each type of `$1`: the parser of a key, and a value that sorts before every key."""
 
 
 class SourceFault(Exception):
-    """The source cannot be read: what is wrong with it, in words that anybody may see."""
+    """A source that cannot be read; the message contains no secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database of the business, by its URL. `addresses`: those of its host that were checked; None trusts the URL."""
+    """A source database by its URL.
+
+    `addresses` are the checked addresses of its host; None means that the URL is trusted.
+    """
 
     url: str
     addresses: tuple[str, ...] | None = None
 
 
 class BusinessTable:
-    """The rows of a query over a business database; `patience` is for a page."""
+    """The rows of a query over a source database; `patience` is the time limit of a page."""
 
     def __init__(self, connection: Dedicated, query: str, patience: timedelta) -> None:
         self._connection = connection
@@ -60,7 +63,7 @@ class BusinessTable:
         self._patience = patience
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[Row], str | None]:
-        """Up to `limit` rows behind the key `cursor`, and the key to go on from; None behind the last."""
+        """Return up to `limit` rows after the key `cursor`, and the key to continue from; None after the last page."""
         try:
             async with self._connection.transaction(readonly=True):
                 records = await self._fetch(cursor, limit)
@@ -96,12 +99,12 @@ class BusinessTable:
     def _next(self, records: Sequence[asyncpg.Record], cursor: str | None) -> str:
         last = str(records[-1]["key"])
         if last == cursor:
-            raise SourceFault(f"the query gives the same rows again: it must go on behind $1 ({HINT})")
+            raise SourceFault(f"the query returns the same rows again: it must continue after $1 ({HINT})")
         return last
 
 
 async def _within(reading: "Cursor[asyncpg.Record]", limit: int) -> list[asyncpg.Record]:
-    """No more than `limit` rows, whatever the query makes of its own, and no more than fit."""
+    """Return at most `limit` rows, even if the query ignores its limit. Raises `SourceFault` above `PAGE_BYTES`."""
     records: list[asyncpg.Record] = []
     size = 0
     while len(records) < limit:
@@ -119,25 +122,25 @@ def _row(record: asyncpg.Record) -> Row:
     key = record["key"]
     key = str(key) if isinstance(key, uuid.UUID) else key
     payload: Any = record.get("payload")
-    if isinstance(payload, str):  # json and jsonb come as text; a column of text has to hold JSON as well
+    if isinstance(payload, str):  # json and jsonb arrive as text; a text column must contain JSON as well
         if len(payload) > PAYLOAD_LIMIT:
             return _faulty(key, f"payload: is larger than {PAYLOAD_LIMIT} bytes")
         try:
             payload = json.loads(payload)
         except (ValueError, RecursionError):
-            return _faulty(key, "payload: is no JSON")
+            return _faulty(key, "payload: is not JSON")
     return wanted_row(key, record["execute_time"], payload, record.get("version"))
 
 
 def _faulty(key: object, why: str) -> Row:
-    """With its key, if that is one: its instance is not surplus."""
+    """Return a faulty row with its key if the key is valid, so that its instance is not counted as surplus."""
     read = wanted_row(key, None)
     return Faulty(read.key, why) if isinstance(read, Faulty) and read.key is not None else read
 
 
 @asynccontextmanager
 async def business_table(database: Database, query: str, patience: timedelta) -> AsyncGenerator[BusinessTable]:
-    """A connection for one run; every statement in it is bounded, and nothing can be written."""
+    """Open a read-only connection for one run, with a time limit for every statement."""
     milliseconds = str(patience // timedelta(milliseconds=1))
     settings = {
         "application_name": "horai reconcile",
@@ -152,7 +155,7 @@ async def business_table(database: Database, query: str, patience: timedelta) ->
             timeout=CONNECT_TIMEOUT,
             command_timeout=patience.total_seconds() + 5,
             server_settings=settings,
-            statement_cache_size=0,  # a pooler in between may not know what was prepared
+            statement_cache_size=0,  # a connection pooler may not support prepared statements
             **_checked(database),
         )
     except (ValueError, UnicodeError, asyncpg.PostgresError, *GONE) as error:
@@ -164,7 +167,10 @@ async def business_table(database: Database, query: str, patience: timedelta) ->
 
 
 def _checked(database: Database) -> dict[str, Any]:
-    """For a URL that is not the operator's: nothing else is dialled, and no password of the node's own environment is sent."""
+    """Return the connect options for a URL that is not the operator's.
+
+    asyncpg then connects only to the checked addresses, and never sends a password from the environment of the node.
+    """
     if database.addresses is None:
         return {}
     parts = urlsplit(database.url)

@@ -1,4 +1,4 @@
-"""Reconcilers and their reports: one function per statement of sql/reconcilers.sql."""
+"""Reconcilers and their reports: one function per statement of features/reconcile/store.sql."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from horai.features.reconcile.rules import MOST_EXAMPLES, EndedKey, ReconcileCou
 
 @dataclass(frozen=True, slots=True)
 class ReconcilerRow:
-    """A reconciler; `document` is the definition of the job whose runs are its comparisons."""
+    """A stored reconciler; `document` is the definition of the job whose runs are its comparisons."""
 
     id: int
     tenant_id: int
@@ -33,19 +33,22 @@ class ReconcilerRow:
     status: JobStatus
     note: str | None
     version: int
-    """That of its job: each change of either is one."""
+    """The version of its job; a change of the job or of the reconciler increases it."""
     created_at: datetime
     updated_at: datetime
 
     @property
     def declared_by(self) -> str | None:
-        """The application whose code declares it."""
+        """The application whose code declares the reconciler; None if the API created it."""
         return self.document.get("declaredBy")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run has come to so far. `surplus` is None while, or when, it is not known; `finished_at` while it is under way."""
+    """The counts of a run so far.
+
+    `surplus` is None if it is not known; `finished_at` is None until the run has ended.
+    """
 
     id: int
     reconciler_id: int
@@ -114,7 +117,7 @@ def _report(row: asyncpg.Record) -> Report:
 
 
 def examples_of(tally: ReconcileCounts, surplus: Sequence[str] = ()) -> dict[str, Any]:
-    """The examples as they are stored and shown."""
+    """Return the examples in the form in which they are stored and shown."""
     faulty = [{"key": key, "why": why} for key, why in tally.faults]
     return {"missing": list(tally.missing_keys), "surplus": list(surplus), "faulty": faulty}
 
@@ -122,24 +125,24 @@ def examples_of(tally: ReconcileCounts, surplus: Sequence[str] = ()) -> dict[str
 async def insert_reconciler(
     connection: Connection, tenant_id: int, job_id: int, target_id: int, source: Mapping[str, Any]
 ) -> int:
-    """A new one; its id."""
+    """Insert a reconciler and return its id."""
     return await connection.fetchval(sql("insert_reconciler"), tenant_id, job_id, target_id, json.dumps(source))
 
 
 async def bind_reconciler(
     connection: Connection, tenant_id: int, job_id: int, target_id: int, source: Mapping[str, Any]
 ) -> None:
-    """Makes a job a reconciler of another, whether it was one before or not."""
+    """Insert or update the reconciler of a job that code declares."""
     await connection.execute(sql("bind_reconciler"), tenant_id, job_id, target_id, json.dumps(source))
 
 
 async def list_reconcilers(connection: Connection, tenant_id: int, before: int, limit: int) -> list[ReconcilerRow]:
-    """A page of a tenant's, the newest first."""
+    """Return a page of the reconcilers of a tenant, newest first."""
     return [_reconciler(row) for row in await connection.fetch(sql("list_reconcilers"), tenant_id, before, limit)]
 
 
 async def find_reconciler(connection: Connection, tenant_id: int, reference: str) -> ReconcilerRow | None:
-    """By its id (all digits) or its name."""
+    """Return a reconciler by its id (all digits) or its name."""
     is_id = reference.isascii() and reference.isdigit()
     if "\x00" in reference or (is_id and len(reference) > 18):
         return None
@@ -149,18 +152,18 @@ async def find_reconciler(connection: Connection, tenant_id: int, reference: str
 
 
 async def reconciler_of_job(connection: Connection, job_id: int) -> ReconcilerRow | None:
-    """The reconciler whose comparisons are the runs of this job."""
+    """Return the reconciler whose comparisons are the runs of this job."""
     row = await connection.fetchrow(sql("reconciler_of_job"), job_id)
     return _reconciler(row) if row else None
 
 
 async def reconcilers_of_target(connection: Connection, job_id: int) -> list[str]:
-    """The names of those that watch over this job."""
+    """Return the names of the reconcilers that watch this job."""
     return [row["name"] for row in await connection.fetch(sql("reconcilers_of_target"), job_id)]
 
 
 async def change_source(connection: Connection, reconciler_id: int, source: Mapping[str, Any]) -> None:
-    """Another source, from its beginning, for the runs under way too."""
+    """Replace the source; current runs also read the new one, from its beginning."""
     await connection.execute(sql("change_source"), reconciler_id, json.dumps(source))
 
 
@@ -172,20 +175,20 @@ async def wipe_source(connection: Connection, reconciler_id: int, shown: Mapping
 async def begin_report(
     connection: Connection, reconciler: ReconcilerRow, instance_id: int, attempt: int
 ) -> Report | None:
-    """The run's report, as far as it is; None for an attempt that has been overtaken."""
+    """Create or take over the report of a run; None if a later attempt has it."""
     values = (reconciler.id, instance_id, attempt, reconciler.source_version)
     row = await connection.fetchrow(sql("begin_report"), *values)
     return _report(row) if row else None
 
 
 async def rewind_report(connection: Connection, report: Report, source_version: int) -> Report | None:
-    """Begins to read anew, a source of this version; None for an attempt that has been overtaken."""
+    """Reset a report to read a source of this version from its beginning; None if a later attempt has it."""
     row = await connection.fetchrow(sql("rewind_report"), report.id, report.attempt, source_version)
     return _report(row) if row else None
 
 
 async def lock_report(connection: Connection, report: Report) -> Report | None:
-    """The report as it is now, held; None when this attempt has nothing to say any more."""
+    """Lock the report and return it; None if this attempt must not write any more."""
     row = await connection.fetchrow(sql("lock_report"), report.id, report.attempt)
     return _report(row) if row else None
 
@@ -193,7 +196,11 @@ async def lock_report(connection: Connection, report: Report) -> Report | None:
 async def write_report(
     connection: Connection, report: Report, tally: ReconcileCounts, cursor: str | None, met: int
 ) -> None:
-    """One page more: what all of them have come to, where the next begins (None: there is none), how many live instances this one met."""
+    """Record one more page.
+
+    `tally` counts all pages so far, `cursor` is the start of the next page (None after the last), and `met` is the
+    number of live instances that this page met for the first time.
+    """
     counts = (tally.found, tally.missing, tally.created, tally.left_alone, tally.faulty)
     examples = json.dumps(examples_of(tally))
     await connection.execute(sql("write_report"), report.id, cursor, *counts, met, examples)
@@ -202,42 +209,42 @@ async def write_report(
 async def finish_report(
     connection: Connection, report: Report, surplus: int | None, surplus_keys: Sequence[str]
 ) -> Report:
-    """The run is over."""
+    """Mark the run of a report as finished."""
     examples = json.dumps(examples_of(report.tally, surplus_keys))
     row = await connection.fetchrow(sql("finish_report"), report.id, surplus, examples)
-    assert row is not None  # noqa: S101 — the caller holds the row
+    assert row is not None  # noqa: S101 — the caller has locked the row
     return _report(row)
 
 
 async def fail_report(connection: Connection, instance_id: int, attempt: int, error: str) -> None:
-    """Why an attempt broke off; another goes on from its last page."""
+    """Record why an attempt failed; the next attempt continues after its last page."""
     await connection.execute(sql("fail_report"), instance_id, attempt, error)
 
 
 async def list_reports(connection: Connection, reconciler_id: int, before: int, limit: int) -> list[Report]:
-    """A page of a reconciler's reports, the newest first."""
+    """Return a page of the reports of a reconciler, newest first."""
     return [_report(row) for row in await connection.fetch(sql("list_reports"), reconciler_id, before, limit)]
 
 
 async def last_reports(connection: Connection, reconciler_ids: Sequence[int]) -> dict[int, Report]:
-    """The newest report of each of the reconcilers that have one."""
+    """Return the newest report of each reconciler that has one, by reconciler id."""
     rows = await connection.fetch(sql("last_reports"), list(reconciler_ids))
     return {row["reconciler_id"]: _report(row) for row in rows}
 
 
 async def forget_reports(connection: Connection, report: Report, keep: int, most: int) -> int:
-    """Deletes up to `most` of the reports that lie behind the newest `keep` up to this one; how many."""
+    """Delete up to `most` reports older than the newest `keep` up to this one; return how many were deleted."""
     done = await connection.execute(sql("forget_reports"), report.reconciler_id, report.id, keep, most)
     return int(done.rpartition(" ")[2])
 
 
 async def live_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, int]:
-    """The live instances of keys."""
+    """Return the ids of the live instances of keys."""
     return {row["key"]: row["id"] for row in await connection.fetch(sql("live_keys"), job_id, list(keys))}
 
 
 async def ends_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, EndedKey]:
-    """How keys have ended, of those that history knows."""
+    """Return the ends of the keys that are in history."""
     rows = await connection.fetch(sql("ends_of_keys"), job_id, list(keys))
     return {
         row["key"]: EndedKey(
@@ -252,36 +259,39 @@ async def ends_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
 
 
 async def note_seen(connection: Connection, report: Report, instance_ids: Sequence[int]) -> int:
-    """The run has met these instances; how many of them for the first time."""
+    """Record that the run has met these instances; return how many it met for the first time."""
     return await connection.fetchval(sql("note_seen"), report.id, list(instance_ids))
 
 
 async def count_seen(connection: Connection, report: Report) -> int:
-    """How many instances are noted as met."""
+    """Return the number of instances that are recorded as met."""
     return await connection.fetchval(sql("count_seen"), report.id)
 
 
 async def surplus_of(connection: Connection, job_id: int, report: Report) -> tuple[int, list[str]]:
-    """How many live instances the source does not have, and the keys of some."""
+    """Return the number of live instances that the source does not list, and up to `MOST_EXAMPLES` of their keys."""
     row = await connection.fetchrow(sql("surplus_of"), job_id, report.id, report.started_at, MOST_EXAMPLES)
     assert row is not None  # noqa: S101 — an aggregate has one row
     return row["surplus"], row["keys"]
 
 
 async def forget_seen(connection: Connection, report: Report) -> None:
-    """Nothing that this run has met is needed any more."""
+    """Delete the records of the instances that this run has met."""
     await connection.execute(sql("forget_seen"), report.id)
 
 
 async def forget_seen_before(connection: Connection, report: Report) -> None:
-    """The same of the runs before it that have ended without a result."""
+    """Delete such records of earlier runs that ended without a result."""
     await connection.execute(sql("forget_seen_before"), report.reconciler_id, report.id)
 
 
 async def insert_unless_held(
     connection: Connection, place: InsertTarget, wishes: Sequence[NewInstance], patience: timedelta
 ) -> dict[str, Claimable] | None:
-    """Makes live instances of keys, as `insert_keyed` does; None, and nothing made, when somebody's transaction holds one."""
+    """Insert live instances of keys as `insert_keyed` does.
+
+    Return None, with nothing inserted, if another transaction holds a key for longer than `patience`.
+    """
     try:
         async with connection.transaction():
             await connection.execute(sql("wait_at_most"), f"{patience // timedelta(milliseconds=1)}ms")

@@ -1,15 +1,15 @@
--- Reconcilers, their runs, and what a page of a source is held against. New instances are made by `insert_keyed`.
+-- Reconcilers, their runs, and the instances that a page of a source is compared with. `insert_keyed` creates new instances.
 
 -- name: insert_reconciler
 insert into horai.reconciler (tenant_id, job_id, target_id, source) values ($1, $2, $3, $4) returning id;
 
 -- name: bind_reconciler
--- For a reconciler that code declares: there is one from its first run on.
+-- For a reconciler that code declares: its row exists from its first run on.
 insert into horai.reconciler (tenant_id, job_id, target_id, source) values ($1, $2, $3, $4)
 on conflict (job_id) do update set target_id = excluded.target_id, source = excluded.source;
 
 -- name: list_reconcilers
--- Newest first; those whose job was deleted are gone.
+-- Newest first; reconcilers whose job is deleted are left out.
 select r.*, job.name, target.name as target, job.definition, job.status, job.note, job.version, job.updated_at
 from horai.reconciler r join horai.job job on job.id = r.job_id join horai.job target on target.id = r.target_id
 where r.tenant_id = $1 and r.id < $2 and job.deleted_at is null order by r.id desc limit $3;
@@ -26,37 +26,38 @@ from horai.reconciler r join horai.job job on job.id = r.job_id join horai.job t
 where r.job_id = $1;
 
 -- name: reconcilers_of_target
--- Those that watch over a job.
+-- The reconcilers that watch a job.
 select job.name from horai.reconciler r join horai.job job on job.id = r.job_id
 where r.target_id = $1 and job.deleted_at is null order by job.name;
 
 -- name: change_source
--- Runs under way notice by its version.
+-- Current runs notice the change by the version of the source.
 update horai.reconciler set source = $2, source_version = source_version + 1 where id = $1;
 
 -- name: wipe_source
--- Of a reconciler that is being deleted; a run under way goes on with the source that it has opened.
+-- For a reconciler that is being deleted; a current run continues with the source that it has opened.
 update horai.reconciler set source = $2 where id = $1;
 
 -- name: last_reports
--- The newest of each reconciler: one probe of the index for each.
+-- The newest report of each reconciler, with one index probe for each.
 select report.* from unnest($1::bigint[]) as wanted(id)
 cross join lateral (select * from horai.reconcile_report where reconciler_id = wanted.id order by id desc limit 1) report;
 
 -- name: begin_report
--- The run's report, taken over by this attempt; nothing comes back to an attempt that is older than the one who has it.
+-- Creates the report of the run or takes it over for this attempt. Returns no row if a later attempt has it.
 insert into horai.reconcile_report as report (reconciler_id, instance_id, attempt, source_version) values ($1, $2, $3, $4)
 on conflict (instance_id) do update set attempt = excluded.attempt where report.attempt <= excluded.attempt
 returning *;
 
 -- name: rewind_report
--- For a source that begins anew, with each attempt or because it was changed: what was made stays told, what was read is read again.
+-- For a source that is read from its beginning, with each attempt or because it was changed: the counts of missing and created
+-- instances stay, the counts of read rows start again.
 update horai.reconcile_report set source_version = $3, cursor = null, is_read = false, pages = 0, found = 0, left_alone = 0, faulty = 0, live = 0
 where id = $1 and attempt = $2 and finished_at is null returning *;
 
 -- name: lock_report
--- Held while a page is written; nothing comes back to an attempt that has lost its say or reads a
--- source that was changed, nor of a run that is over.
+-- Locks the report while a page is written. Returns no row if another attempt has the report, the source was changed, or the
+-- run is over.
 select report.* from horai.reconcile_report report
 join horai.reconciler r on r.id = report.reconciler_id and r.source_version = report.source_version
 where report.id = $1 and report.attempt = $2 and report.finished_at is null for update of report;
@@ -77,17 +78,17 @@ update horai.reconcile_report set error = $3 where instance_id = $1 and attempt 
 select * from horai.reconcile_report where reconciler_id = $1 and id < $2 order by id desc limit $3;
 
 -- name: live_keys
--- Which of the keys have a live instance. Nothing is locked: nobody waits for a comparison, and it waits for nobody.
+-- The keys that have a live instance. Takes no locks: other transactions do not wait for a comparison, nor it for them.
 select key, id from horai.instance_live where job_id = $1 and key = any ($2::text[]);
 
 -- name: ends_of_keys
--- How the keys have ended. Asked in a later statement than the one that saw no live row.
+-- The ends of the keys. Runs in a later statement than the one that saw no live row.
 select key, bool_or(state = 2) as succeeded, (array_agg(state order by finished_at desc, id desc))[1] as state,
     (array_agg(reason order by finished_at desc, id desc))[1] as reason, max(version) as version, max(fence) as fence
 from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
 
 -- name: note_seen
--- How many of them the run had not met before.
+-- Returns the number of instances that the run had not met before.
 with noted as (
     insert into horai.reconcile_seen (report_id, instance_id) select $1, id from unnest($2::bigint[]) as met(id)
     on conflict do nothing returning 1
@@ -98,7 +99,7 @@ select count(*) from noted;
 select count(*) from horai.reconcile_seen where report_id = $1;
 
 -- name: surplus_of
--- Live instances with a key that were there before the run began and that it has not met; the first keys as examples.
+-- Live instances with a key that existed before the run began and that it has not met; the first keys are examples.
 with extra as materialized (
     select key from horai.instance_live live where job_id = $1 and key is not null and created_at < $3
         and not exists (select from horai.reconcile_seen seen where seen.report_id = $2 and seen.instance_id = live.id)
@@ -109,13 +110,13 @@ select (select count(*) from extra) as surplus, array(select key from extra orde
 delete from horai.reconcile_seen where report_id = $1;
 
 -- name: forget_seen_before
--- Of the runs before $2 that never came to their end, and never will.
+-- For runs before $2 that did not finish and never will.
 delete from horai.reconcile_seen seen using horai.reconcile_report report
 where seen.report_id = report.id and report.reconciler_id = $1 and report.id < $2
     and not exists (select from horai.instance_live live where live.id = report.instance_id);
 
 -- name: forget_reports
--- Up to $4 of a reconciler's reports that lie behind its newest $3, the oldest first. One whose run is not over is kept.
+-- Deletes up to $4 reports of a reconciler that are older than its newest $3, oldest first. Keeps reports of unfinished runs.
 delete from horai.reconcile_report where id in (
     select id from horai.reconcile_report report
     where reconciler_id = $1 and id < (
@@ -125,5 +126,5 @@ delete from horai.reconcile_report where id in (
 );
 
 -- name: wait_at_most
--- For this transaction, or the part of it that is under way.
+-- For this transaction, or its current subtransaction.
 select set_config('lock_timeout', $1, true);

@@ -1,4 +1,4 @@
-"""Reconcilers on the wire."""
+"""Request and response models of reconcilers and their reports."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -10,11 +10,12 @@ from horai.wire.jobs import StatusName
 
 
 class SourceIn(Model):
-    """Where the business keeps what it wants to be run.
+    """A source of desired instances.
 
-    `sql`: a query over any PostgreSQL that returns `key, execute_time` and perhaps `payload, version`, the rows behind `$1` in
-    the order of their keys, `$2` of them; `source` is the name of a database that the operator allows (`--source NAME=URL`), or
-    `databaseUrl` is its URL. `http`: an address that answers `GET ?cursor=…&limit=…` with `{items: [{key, executeTime, payload?, version?}], nextCursor}`.
+    `sql`: a query over any PostgreSQL database that returns `key, execute_time` and optionally `payload, version`: at
+    most `$2` rows after the key `$1`, in order of key. `source` is the name of a database that the operator allows
+    (`--source NAME=URL`), or `databaseUrl` is its URL. `http`: an address that answers `GET ?cursor=…&limit=…` with
+    `{items: [{key, executeTime, payload?, version?}], nextCursor}`.
     """
 
     type: Literal["sql", "http"]
@@ -26,7 +27,7 @@ class SourceIn(Model):
 
 
 class ReconcilerFields(Model):
-    """When a reconciler looks."""
+    """The schedule of a reconciler."""
 
     every: Text | None = None
     cron: Annotated[Text, Field(max_length=1_000)] | None = None
@@ -34,7 +35,7 @@ class ReconcilerFields(Model):
 
 
 class ReconcilerIn(ReconcilerFields):
-    """`POST /api/v1/reconcilers`: `every` or `cron` says how often; without either it runs when it is told to."""
+    """`POST /api/v1/reconcilers`: `every` or `cron` is the schedule; without either it runs only on demand."""
 
     name: Text
     job: Text
@@ -42,13 +43,16 @@ class ReconcilerIn(ReconcilerFields):
 
 
 class ReconcilerPatch(ReconcilerFields):
-    """`PATCH /api/v1/reconcilers/{reconciler}`: what is given is changed; null takes a time away, a source is given whole."""
+    """`PATCH /api/v1/reconcilers/{reconciler}`: change the given fields; null removes a field.
+
+    A given source replaces the old one completely.
+    """
 
     source: SourceIn | None = None
 
 
 class ReportSummary(Model):
-    """What the last comparison came to, or has so far."""
+    """The counts of the last comparison; they grow while it runs."""
 
     id: Id
     started_at: datetime
@@ -61,15 +65,15 @@ class ReportSummary(Model):
 
 
 class ReconcilerOut(Model):
-    """A reconciler as it is; passwords and headers are not shown."""
+    """A reconciler; passwords and header values are not shown."""
 
     id: Id
     name: str
     job: str
-    """The job that it watches over."""
+    """The job that it watches."""
     job_id: Id
     run_job_id: Id
-    """The job whose runs are its comparisons: next and explain of it are the reconciler's."""
+    """The job whose runs are its comparisons; use next and explain of this job."""
     status: StatusName
     note: str | None
     every: str | None
@@ -77,9 +81,9 @@ class ReconcilerOut(Model):
     timezone: str | None
     source: dict[str, Any]
     declared_by: str | None
-    """The application whose code declares it, and alone changes it."""
+    """The application whose code declares it; only that code changes it."""
     next_fire: datetime | None
-    """When it looks next; null while it is paused, or when it only runs on demand."""
+    """The next fire time; null while it is paused, or if it runs only on demand."""
     last_report: ReportSummary | None
     version: int
     created_at: datetime
@@ -87,7 +91,7 @@ class ReconcilerOut(Model):
 
 
 class ReconcilerList(Model):
-    """A page of reconcilers, the newest first."""
+    """A page of reconcilers, newest first."""
 
     items: list[ReconcilerOut]
     next_cursor: str | None
@@ -101,7 +105,7 @@ class FaultyItemOut(Model):
 
 
 class ExamplesOut(Model):
-    """Some of what was counted, at most 20 of each."""
+    """Examples of the counted keys and rows, at most 20 of each kind."""
 
     missing: list[str]
     surplus: list[str]
@@ -109,11 +113,11 @@ class ExamplesOut(Model):
 
 
 class ReportOut(ReportSummary):
-    """What a comparison came to.
+    """The report of a comparison.
 
-    `found`: rows of the source. `missing`: those without an instance, live or ended. `created`: made for them. `surplus`:
-    live instances that the source does not have; null while, or when, it is not known. `leftAlone`: rows whose instance has
-    ended. `faulty`: rows that cannot be instances. `error`: why the last attempt broke off.
+    `found`: rows of the source. `missing`: rows without an instance, live or ended. `created`: instances created for
+    them. `surplus`: live instances that the source does not list; null if it is not known. `leftAlone`: rows whose
+    instance has ended. `faulty`: rows that cannot be instances. `error`: why the last attempt failed.
     """
 
     instance_id: Id
@@ -123,7 +127,7 @@ class ReportOut(ReportSummary):
 
 
 class ReportList(Model):
-    """A page of reports, the newest first."""
+    """A page of reports, newest first."""
 
     items: list[ReportOut]
     next_cursor: str | None

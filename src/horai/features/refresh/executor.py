@@ -1,4 +1,4 @@
-"""Runs the ticks of refresh jobs: each attempt is one look, and a tick that is not over asks to be looked at later."""
+"""The executor of the ticks of refresh jobs: each attempt is one check, and an unfinished tick is postponed."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -21,23 +21,23 @@ log = structlog.get_logger(__name__)
 
 
 class RefreshExecutor:
-    """Runs what `horai:refresh` stands for."""
+    """The executor of the handler `horai:refresh`."""
 
     def __init__(self, lend: Lend, wakeups: Wakeups) -> None:
         self._lend = lend
         self._wakeups = wakeups
 
     async def run(self, call: Call) -> Outcome:
-        """One look of a tick."""
+        """Check a tick once; postpone it if it is not over."""
         try:
             async with self._lend() as connection:
                 looked = await check(connection, Tick(call.job_id, call.instance_id, call.fire_time))
         except HELD_UP as error:
-            log.warning("a tick was held up", instance=call.instance_id, error=repr(error))
+            log.warning("tick delayed", instance=call.instance_id, error=repr(error))
             return Postponed(5 * LOOK, is_quiet=True)
         except Exception as error:
-            log.error("a tick failed", instance=call.instance_id, error=repr(error))
-            return FailedRetryable("REFRESH_TICK", f"The tick could not be made: {type(error).__name__}: {error}"[:500])
+            log.error("tick failed", instance=call.instance_id, error=repr(error))
+            return FailedRetryable("REFRESH_TICK", f"The tick failed: {type(error).__name__}: {error}"[:500])
         self._wakeups.announce(looked.woken)
         if looked.again is not None:
             return Postponed(looked.again, is_quiet=True)

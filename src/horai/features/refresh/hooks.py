@@ -1,4 +1,4 @@
-"""What rolling refresh adds to the life of a job: its entities are deleted with it."""
+"""Hooks of rolling refresh into the life cycle of a job: its entities are deleted with it."""
 
 from horai.db.pool import Connection
 from horai.features.refresh import store

@@ -8,7 +8,7 @@ from horai.features.refresh.store import EntityRow
 
 
 def entity_json(entity: EntityRow) -> dict[str, Any]:
-    """An entity as it is."""
+    """Return an entity."""
     return {
         "id": str(entity.id),
         "key": entity.key,
@@ -27,11 +27,11 @@ def entity_json(entity: EntityRow) -> dict[str, Any]:
 
 
 def entity_page(rows: Sequence[EntityRow], limit: int) -> dict[str, Any]:
-    """A page of entities."""
+    """Return a page of entities."""
     cursor = page_cursor(rows[-1].key) if len(rows) == limit else None
     return {"items": [entity_json(row) for row in rows], "nextCursor": cursor}
 
 
 def entity_cursor(cursor: str | None) -> str:
-    """Behind which key a page of entities begins."""
+    """Return the key after which a page of entities begins."""
     return "" if cursor is None else without_nul(decode_cursor(cursor, "utf-8"))

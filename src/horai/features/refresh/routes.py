@@ -1,4 +1,4 @@
-"""The entities of refresh jobs, and how fresh they are."""
+"""HTTP routes for the entities of refresh jobs and their freshness."""
 
 from datetime import timedelta
 from typing import Annotated, Any
@@ -38,7 +38,10 @@ KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 
 class EntityQuery(PageQuery):
-    """How a list of entities is narrowed and paged. `olderThan`: whose last run ended longer ago than this."""
+    """The filter and paging parameters of a list of entities.
+
+    `olderThan`: only entities whose last run ended longer ago than this.
+    """
 
     prefix: Text | None = None
     status: EntityStatus | None = None
@@ -50,7 +53,7 @@ class EntityQuery(PageQuery):
 async def add_entities(
     scope: ScopeDep, job: str, body: Annotated[Body[EntitiesIn], Depends(batch_body_of(EntitiesIn))]
 ) -> Response:
-    """Add up to 10,000 entities in one transaction; those that are known get the payload."""
+    """Add up to 10,000 entities in one transaction; known entities get the new payload."""
     keys = [check_key(item.key) for item in body.shape.items]
     items = dict(zip(keys, _payloads(body.raw), strict=True))
     added = await refreshes.add_entities(scope, job, items)
@@ -71,7 +74,7 @@ def _payloads(raw: bytes) -> list[str | None]:
 
 @router.get("/{job}/entities", responses={200: {"model": EntityList}})
 async def get_entities(scope: ScopeDep, job: str, query: Annotated[EntityQuery, Query()]) -> Response:
-    """List a refresh job's entities, by key."""
+    """List the entities of a refresh job in order of key."""
     only = EntityFilter(
         query.prefix,
         None if query.status is None else Status[query.status],
@@ -109,7 +112,7 @@ async def get_entity(scope: ScopeDep, job: str, key: KeyPath) -> Response:
 
 @router.delete("/{job}/entities/{key:path}", status_code=204)
 async def delete_entity(scope: ScopeDep, job: str, key: KeyPath) -> Response:
-    """Remove an entity: what waits is cancelled, what runs finishes, and it is never loaded again."""
+    """Remove an entity: its waiting run is cancelled, a current run finishes, and no tick loads it again."""
     if not await refreshes.remove_entity(scope, job, check_key(key)):
         raise refreshes.no_entity(job, key)
     return Response(status_code=204)
@@ -117,7 +120,7 @@ async def delete_entity(scope: ScopeDep, job: str, key: KeyPath) -> Response:
 
 @router.get("/{job}/refresh", responses={200: {"model": RefreshOut}})
 async def get_refresh(scope: ScopeDep, job: str) -> Response:
-    """Say how fresh a job's entities are: coverage, greatest age, the last tick and the next."""
+    """Read the freshness of the entities of a job: coverage, greatest age, the last tick and the next."""
     return answer(_refresh_json(await refreshes.freshness(scope, job)))
 
 

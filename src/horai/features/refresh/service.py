@@ -1,4 +1,4 @@
-"""The entities of a refresh job by request: added, removed, listed, and how fresh they are."""
+"""Operations on the entities of a refresh job: add, remove, list, and report their freshness."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ from horai.operations.scope import Scope, job_not_found, require_job
 from horai.text import Hint, Refused
 
 PAGES_AT_ONCE = 10
-"""Of runs whose ends are written down before an answer: ten thousand; ticks write down the rest."""
+"""The number of pages of ended runs that are recorded before a response: 10,000 runs; ticks record the rest."""
 OLDEST = 5
 
 
 async def add_entities(scope: Scope, reference: str, items: Mapping[str, str | None]) -> int:
-    """Adds entities with their payloads, all or none; how many are new. Known ones get the payload."""
+    """Add entities with their payloads, all or none; return how many are new. Known entities get the new payload."""
 
     async def attempt() -> int:
         async with transaction(scope.pool) as connection:
@@ -39,7 +39,7 @@ async def add_entities(scope: Scope, reference: str, items: Mapping[str, str | N
 
 
 async def remove_entity(scope: Scope, reference: str, key: str) -> bool:
-    """No further runs of it: what waits is cancelled, what runs finishes. Whether it was one."""
+    """Remove an entity: its waiting run is cancelled, a current run finishes. Return whether it existed."""
 
     async def attempt() -> bool:
         async with transaction(scope.pool) as connection:
@@ -50,7 +50,7 @@ async def remove_entity(scope: Scope, reference: str, key: str) -> bool:
 
 
 async def read_entity(scope: Scope, reference: str, key: str) -> EntityRow:
-    """One entity as it is now."""
+    """Return one entity, after recording ended runs. Raises `NotFound` if there is none."""
     async with acquire(scope.pool) as connection:
         job = await _require_refresh(connection, scope, reference)
         await finish_some(connection, job.id, PAGES_AT_ONCE)
@@ -61,7 +61,7 @@ async def read_entity(scope: Scope, reference: str, key: str) -> EntityRow:
 
 
 def no_entity(reference: str, key: str) -> NotFound:
-    """What a caller is told who names none."""
+    """Return the error for a key that is not an entity of the job."""
     return NotFound(
         Refused.NO_ENTITY(job=reference[:128], key=key[:128]), Hint.LISTED_AT(path="/api/v1/jobs/{job}/entities")
     )
@@ -69,7 +69,7 @@ def no_entity(reference: str, key: str) -> NotFound:
 
 @dataclass(frozen=True, slots=True)
 class EntityPage:
-    """Which entities of a list are wanted: those behind a key, so many, older than an age."""
+    """A page request: up to `limit` entities after the key `after`, optionally only those older than an age."""
 
     after: str = ""
     limit: int = 100
@@ -78,7 +78,7 @@ class EntityPage:
 
 
 async def list_entities(scope: Scope, reference: str, page: EntityPage) -> list[EntityRow]:
-    """A page by key, as they are now."""
+    """Return a page of entities in order of key, after recording ended runs."""
     async with acquire(scope.pool) as connection:
         job = await _require_refresh(connection, scope, reference)
         await finish_some(connection, job.id, PAGES_AT_ONCE)
@@ -91,7 +91,7 @@ async def list_entities(scope: Scope, reference: str, page: EntityPage) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How a refresh job is doing at one moment."""
+    """The state of a refresh job at one moment."""
 
     job: JobRow
     refresh: RefreshRule
@@ -104,17 +104,17 @@ class Freshness:
 
     @property
     def coverage(self) -> float | None:
-        """The share of entities whose last run ended within the window; None without any."""
+        """The share of entities whose last run ended within the window; None without entities."""
         return self.counts.fresh / self.counts.entities if self.counts.entities else None
 
     @property
     def max_age(self) -> timedelta | None:
-        """Since the end of the last run of the entity that waits longest, or since it was added; None without any."""
+        """The age of the oldest entity, since its last run ended or since it was added; None without entities."""
         return max(self.now - self.oldest[0].aged_from, timedelta(0)) if self.oldest else None
 
 
 async def freshness(scope: Scope, reference: str) -> Freshness:
-    """Counted when it is asked: each count is one walk along an index."""
+    """Return the freshness of a refresh job, counted now: each count is one index scan."""
     async with acquire(scope.pool) as connection:
         job = await _require_refresh(connection, scope, reference)
         definition = jobs.definition_of(job.document)
@@ -135,7 +135,7 @@ async def freshness(scope: Scope, reference: str) -> Freshness:
 
 
 async def _counts(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> RefreshCounts:
-    """Overdue is who is older than a window and a tick: that nobody is, is the promise."""
+    """Count the entities. An entity is overdue if it is older than window + tick; Horai promises that none is."""
     assert definition.refresh is not None  # noqa: S101 — it was required
     window = definition.refresh.window
     period = period_after(definition.timing, definition.timing.next_after(now) or now, window)

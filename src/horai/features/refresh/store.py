@@ -1,4 +1,4 @@
-"""The entities of refresh jobs, and how far their ticks have come: one function per statement of sql/entities.sql."""
+"""The entities of refresh jobs and the progress of ticks: one function per statement of features/refresh/store.sql."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from horai.db.pool import Connection
 
 @dataclass(frozen=True, slots=True)
 class EntityRow:
-    """An entity as it is stored. `fresh_at` is the end of its last run, also while it runs again."""
+    """A stored entity. `fresh_at` is the end of its last completed run, even while it runs again."""
 
     id: int
     job_id: int
@@ -35,7 +35,7 @@ class EntityRow:
 
     @property
     def aged_from(self) -> datetime:
-        """From when on its age counts: that of one that never ran, from when it was added."""
+        """The start of its age: the end of its last run, or the time it was added if it never ran."""
         return self.fresh_at or self.create_time
 
 
@@ -59,29 +59,32 @@ def _entity(row: asyncpg.Record) -> EntityRow:
 
 
 async def keep_entities(connection: Connection, place: InsertTarget, items: Mapping[str, str | None]) -> int:
-    """Adds entities to a job that the caller holds, or gives known ones their payload; how many are new."""
+    """Add entities to a job that the caller has locked, or update known ones; return how many are new."""
     given = (place.job_id, place.tenant_id, place.lane, place.payload, list(items), list(items.values()))
     return await connection.fetchval(sql("keep_entities"), *given)
 
 
 async def drop_entity(connection: Connection, job_id: int, key: str) -> bool:
-    """Takes an entity away and cancels what waits for it; whether it was one."""
+    """Delete an entity and cancel its waiting run; return whether it existed."""
     return await connection.fetchval(sql("drop_entity"), job_id, key)
 
 
 async def clear_entities(connection: Connection, job_id: int, limit: int) -> int:
-    """Takes some of a deleted job's entities away; how many."""
+    """Delete up to `limit` entities of a deleted job; return how many were deleted."""
     return len(await connection.fetch(sql("clear_entities"), job_id, limit))
 
 
 async def has_entities(connection: Connection, job_id: int) -> bool:
-    """Whether a job has any."""
+    """Return whether a job has entities."""
     return await connection.fetchval(sql("has_entities"), job_id)
 
 
 @dataclass(frozen=True, slots=True)
 class DueSet:
-    """What a tick of a job is after: what never ran and was there when it came, and what ended a window before."""
+    """The entities that a tick loads.
+
+    These never ran and existed at the tick, or their last run ended at least a window before it.
+    """
 
     job_id: int
     tick: datetime
@@ -89,48 +92,48 @@ class DueSet:
 
     @property
     def arguments(self) -> tuple[int, datetime, datetime]:
-        """As the statements take it."""
+        """The arguments of the statements."""
         return self.job_id, self.tick, self.tick - self.window
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An entity that a tick has taken, and what its run gets."""
+    """An entity that a tick has loaded, and the payload of its run."""
 
     due: Due
     payload: str | None
 
 
 async def load_entities(connection: Connection, due: DueSet, limit: int, batch_no: int) -> list[Loaded]:
-    """Takes up to `limit` due entities for a tick, longest unrefreshed first; no other tick takes them."""
+    """Load up to `limit` due entities for a tick, longest unrefreshed first; no other tick loads them."""
     rows = await connection.fetch(sql("load_entities"), *due.arguments, limit, batch_no)
     return [Loaded(Due(row["key"], row["finish_time"]), row["payload"]) for row in rows]
 
 
 async def next_due_entity(connection: Connection, due: DueSet) -> Due | None:
-    """The first that a load would take."""
+    """Return the first entity that a load would take; None if no entity is due."""
     row = await connection.fetchrow(sql("next_due_entity"), *due.arguments)
     return None if row is None else Due(row["key"], row["finish_time"])
 
 
 async def count_due_entities(connection: Connection, due: DueSet) -> int:
-    """How many a tick has before it."""
+    """Return the number of entities that are due for a tick."""
     return await connection.fetchval(sql("count_due_entities"), *due.arguments)
 
 
 async def bind_entities(connection: Connection, job_id: int, instances: Mapping[str, int]) -> None:
-    """Remembers by which instances loaded entities are run."""
+    """Store the ids of the instances that run loaded entities."""
     await connection.execute(sql("bind_entities"), job_id, list(instances), list(instances.values()))
 
 
 async def adopt_live(connection: Connection, job_id: int, keys: Sequence[str]) -> None:
-    """Has loaded entities wait for the live instances that their keys had already."""
+    """Bind loaded entities to the live instances that their keys already had."""
     await connection.execute(sql("adopt_live"), job_id, list(keys))
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A page of running entities that was looked at: its last id, how many they were, and how many had ended."""
+    """The result of a page of running entities: the last id, the number checked, and the number that had ended."""
 
     last_id: int | None
     looked: int
@@ -138,25 +141,25 @@ class Finished:
 
 
 async def finish_entities(connection: Connection, job_id: int, after_id: int, limit: int) -> Finished:
-    """Writes down how runs ended, a page at a time; asking again changes nothing."""
+    """Record the ends of runs for one page of entities; a second call changes nothing."""
     row = await connection.fetchrow(sql("finish_entities"), job_id, after_id, limit)
     assert row is not None  # noqa: S101 — it counts
     return Finished(*row.values())
 
 
 async def refreshes_waiting(connection: Connection, job_id: int, most: int) -> int:
-    """How many runs of a job's entities are due and not begun, up to `most`."""
+    """Return the number of runs of entities that are due but not started, up to `most`."""
     return await connection.fetchval(sql("refreshes_waiting"), job_id, most)
 
 
 async def refreshed_by(connection: Connection, ticks_id: int) -> int | None:
-    """The refresh job that a job makes the ticks of, held while instances are added to it; None once it is deleted."""
+    """Return the id of the refresh job whose ticks this job makes, locked against deletion; None if it is deleted."""
     return await connection.fetchval(sql("refreshed_by"), ticks_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How far a tick has come. `is_followed`: a later one of its job has begun."""
+    """The progress of a tick. `is_followed`: a later tick of its job has begun."""
 
     fire_time: datetime
     due: int
@@ -168,30 +171,33 @@ class Batch:
 
 
 async def lock_batch(connection: Connection, job_id: int, batch_no: int) -> Batch | None:
-    """How far a tick has come, held until commit; None before it has begun."""
+    """Lock the progress of a tick until commit and return it; None if the tick has not begun."""
     row = await connection.fetchrow(sql("lock_batch"), job_id, batch_no)
     return None if row is None else Batch(*row.values())
 
 
 async def begin_batch(connection: Connection, due: DueSet, batch_no: int, count: int) -> None:
-    """A tick has begun with so many due; beginning again changes nothing."""
+    """Record the start of a tick with its number of due entities; a second call changes nothing.
+
+    Also delete the progress of old ticks of the job.
+    """
     await connection.execute(sql("begin_batch"), due.job_id, batch_no, due.tick, count)
     await connection.execute(sql("forget_batches"), due.job_id)
 
 
 async def note_loaded(connection: Connection, job_id: int, batch_no: int, more: int) -> None:
-    """A tick has loaded more."""
+    """Add to the number of entities that a tick has loaded."""
     await connection.execute(sql("note_loaded"), job_id, batch_no, more)
 
 
 async def end_batch(connection: Connection, job_id: int, batch_no: int) -> None:
-    """All that a tick has loaded has ended, or is left to a later one."""
+    """Record the end of a tick: all its entities have ended, or are left to a later tick."""
     await connection.execute(sql("end_batch"), job_id, batch_no)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchCounts:
-    """What has become of what a tick loaded."""
+    """The states of the entities that a tick loaded."""
 
     running: int
     succeeded: int
@@ -199,7 +205,7 @@ class BatchCounts:
 
 
 async def batch_counts(connection: Connection, job_id: int, batch_no: int) -> BatchCounts:
-    """What has become of the entities of a tick that no later one has loaded."""
+    """Count the entities of a tick by state, without those that a later tick has loaded."""
     row = await connection.fetchrow(sql("batch_counts"), job_id, batch_no)
     assert row is not None  # noqa: S101 — it counts
     return BatchCounts(*row.values())
@@ -218,17 +224,17 @@ class LastBatch:
 
 
 async def last_batch(connection: Connection, job_id: int) -> LastBatch | None:
-    """The tick that came last; None while there was none."""
+    """Return the last tick; None if there was none."""
     row = await connection.fetchrow(sql("last_batch"), job_id)
     return None if row is None else LastBatch(*row.values())
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshCounts:
-    """How many entities a job has, and how they are.
+    """The number of entities of a job, in total and by state.
 
-    `due`: what a tick would load. `overdue`: older than is promised. `stale`: run to an end, but not within the window.
-    `failed`: run to an end within it, and failed.
+    `due`: a tick would load them now. `overdue`: older than promised. `stale`: the last run ended before the window.
+    `failed`: the last run ended within the window and failed.
     """
 
     entities: int
@@ -241,21 +247,21 @@ class RefreshCounts:
 
     @property
     def fresh(self) -> int:
-        """Run to an end within the window."""
+        """The number of entities whose last run ended within the window."""
         return self.entities - self.never_run - self.stale
 
 
 async def refresh_counts(
     connection: Connection, job_id: int, fresh_since: datetime, overdue_before: datetime
 ) -> RefreshCounts:
-    """Counted by indexes: of a million in about a second."""
+    """Count the entities of a job with indexes: about 1 s for a million."""
     row = await connection.fetchrow(sql("refresh_counts"), job_id, fresh_since, overdue_before)
     assert row is not None  # noqa: S101 — it counts
     return RefreshCounts(*row.values())
 
 
 async def oldest_entities(connection: Connection, job_id: int, limit: int) -> list[EntityRow]:
-    """The entities of the greatest age, oldest first."""
+    """Return up to `limit` entities with the greatest age, oldest first."""
     found = [
         _entity(row) for row in await connection.fetch(sql("oldest_entities"), job_id, limit, LISTED_PAYLOAD_BYTES)
     ]
@@ -263,14 +269,14 @@ async def oldest_entities(connection: Connection, job_id: int, limit: int) -> li
 
 
 async def entity_by_key(connection: Connection, job_id: int, key: str) -> EntityRow | None:
-    """One entity."""
+    """Return one entity; None if there is none with this key."""
     row = await connection.fetchrow(sql("entity_by_key"), job_id, key)
     return None if row is None else _entity(row)
 
 
 @dataclass(frozen=True, slots=True)
 class EntityFilter:
-    """What a list of entities is narrowed to. `unrefreshed_since`: whose age counts from before."""
+    """The filter of a list of entities. `unrefreshed_since`: only entities whose age started before this time."""
 
     prefix: str | None = None
     status: Status | None = None
@@ -281,7 +287,7 @@ class EntityFilter:
 async def list_entities(
     connection: Connection, job_id: int, after_key: str, limit: int, only: EntityFilter
 ) -> list[EntityRow]:
-    """A page of entities by key."""
+    """Return a page of entities in order of key."""
     status = None if only.status is None else int(only.status)
     narrowed = (only.prefix, status, only.unrefreshed_since, only.batch_no)
     page = (job_id, after_key, limit)

@@ -1,5 +1,5 @@
--- The entities of refresh jobs. What a job's entities come to is told by its instances: finish_entities writes it down, at
--- ticks and whenever somebody asks; nothing that runs or settles them knows of entities.
+-- The entities of refresh jobs. The results of entities come from the instances of the job: finish_entities records them, at
+-- ticks and before reads. The code that runs and settles instances does not know about entities.
 
 -- name: keep_entities
 select horai.keep_entities(row($1::bigint, $2::integer, $3::integer, $4::json, null, null, null, null, null)::horai.wish, $5::text[], $6::json[]) as added;
@@ -8,7 +8,7 @@ select horai.keep_entities(row($1::bigint, $2::integer, $3::integer, $4::json, n
 select horai.drop_entity($1::bigint, $2::text) as was_one;
 
 -- name: clear_entities
--- Some of those of a job that is deleted; what somebody holds is left for the next time.
+-- Deletes some entities of a deleted job; rows that another transaction holds are left for the next call.
 with chosen as materialized (
     select key from horai.entity where job_id = $1 limit $2 for update skip locked
 )
@@ -18,8 +18,9 @@ delete from horai.entity using chosen where entity.job_id = $1 and entity.key = 
 select exists (select from horai.entity where job_id = $1);
 
 -- name: load_entities
--- A tick takes up to $4 of what is due and marks it in the same statement: not run and there when the tick came ($2), or
--- run last before $3. What another tick holds is its own. What has not run comes first, then who waits longest.
+-- A tick loads up to $4 due entities and marks them in the same statement. An entity is due if it never ran and existed at the
+-- tick ($2), or if its last run ended before $3. Rows that another tick has locked are skipped. Entities that never ran come
+-- first, then those that have waited longest.
 with new as materialized (
     select id, key, finish_time, create_time from horai.entity
     where job_id = $1 and status = 0 and create_time <= $2
@@ -37,7 +38,7 @@ with new as materialized (
 select key, payload, finish_time from loaded order by finish_time nulls first, case when finish_time is null then create_time end, id;
 
 -- name: next_due_entity
--- The first that load_entities would take.
+-- The first entity that load_entities would take.
 select key, finish_time from (
     (select key, finish_time from horai.entity where job_id = $1 and status = 0 and create_time <= $2 order by create_time, id limit 1)
     union all
@@ -49,20 +50,20 @@ select (select count(*) from horai.entity where job_id = $1 and status = 0 and c
     + (select count(*) from horai.entity where job_id = $1 and status in (2, 3) and finish_time <= $3);
 
 -- name: bind_entities
--- Which instances the loaded entities are run by.
+-- The instances that run the loaded entities.
 update horai.entity set instance_id = made.id
 from unnest($2::text[], $3::bigint[]) as made(key, id) where entity.job_id = $1 and entity.key = made.key;
 
 -- name: adopt_live
--- Keys that had a live instance already: that one's end is theirs.
+-- For keys that already had a live instance: its end counts as the end of the entity.
 update horai.entity set instance_id = live.id
 from horai.instance_live live
 where entity.job_id = $1 and entity.key = any ($2::text[]) and live.job_id = $1 and live.key = entity.key;
 
 -- name: finish_entities
--- Writes down how the runs of some entities ended, after id $2: those whose keys have no live instance any more. What is
--- neither live nor in history is gone for good and returned. Not within a minute of its loading: this statement may have
--- waited for nobody, and yet look from before the row that it has just locked.
+-- Records the ends of the runs of some entities after id $2: those whose keys have no live instance any more. An entity whose
+-- instance is neither live nor in history has lost it for good and goes back to not run, but not within a minute of its load:
+-- even if this statement did not wait for a lock, its snapshot may be older than the row that it has just locked.
 with running as materialized (
     select id, key, start_time, instance_id from horai.entity
     where job_id = $1 and status = 1 and id > $2 order by id limit $3 for update skip locked
@@ -89,20 +90,20 @@ with running as materialized (
 select (select max(id) from running) as last_id, (select count(*) from running) as looked, (select count(*) from written where status <> 1) as ended;
 
 -- name: refreshes_waiting
--- How many runs of a job's entities are due and not begun, up to $2. What was claimed and sent back, since its host had no
--- room, is not begun: its time has not changed, as it does when a handler postpones it.
+-- The number of runs of entities that are due but not started, up to $2. A run that was claimed and returned, because its host
+-- had no capacity, is not started: its execute time has not changed, as it does when a handler postpones it.
 select count(*) from (
     select from horai.instance_live
     where job_id = $1 and key is not null and state = 0 and (attempt = 0 or due > execute_time) and execute_time <= clock_timestamp() limit $2
 ) waiting;
 
 -- name: refreshed_by
--- The refresh job whose ticks the job $1 makes, held while instances are added to it.
+-- The refresh job whose ticks the job $1 makes, locked while instances are added to it.
 select job.id from horai.job ticks join horai.job on job.id = ticks.ticks_for and job.deleted_at is null
 where ticks.id = $1 for key share of job;
 
 -- name: lock_batch
--- How far a tick has come, held alone: two attempts of it do not load side by side.
+-- The progress of a tick, locked exclusively: two attempts of it do not load at the same time.
 select fire_time, due, loaded, started_at, ended_at, clock_timestamp() as now,
     exists (select from horai.refresh_batch later where later.job_id = $1 and (later.fire_time, later.batch_no) > (batch.fire_time, batch.batch_no)) as is_followed
 from horai.refresh_batch batch where job_id = $1 and batch_no = $2 for update;
@@ -111,7 +112,7 @@ from horai.refresh_batch batch where job_id = $1 and batch_no = $2 for update;
 insert into horai.refresh_batch (job_id, batch_no, fire_time, due) values ($1, $2, $3, $4) on conflict do nothing;
 
 -- name: forget_batches
--- All but the last hundred of a job.
+-- Keeps the last 100 ticks of a job.
 delete from horai.refresh_batch batch using (
     select fire_time, batch_no from horai.refresh_batch where job_id = $1 order by fire_time desc, batch_no desc offset 100 limit 1
 ) old
@@ -124,7 +125,7 @@ update horai.refresh_batch set loaded = loaded + $3 where job_id = $1 and batch_
 update horai.refresh_batch set ended_at = coalesce(ended_at, clock_timestamp()) where job_id = $1 and batch_no = $2;
 
 -- name: batch_counts
--- What has become of the entities that a tick loaded and no later one has.
+-- The states of the entities that a tick loaded and no later tick has loaded.
 select count(*) filter (where status = 1) as running, count(*) filter (where status = 2) as succeeded, count(*) filter (where status = 3) as failed
 from horai.entity where job_id = $1 and batch_no = $2;
 
@@ -133,8 +134,8 @@ select batch_no, fire_time, due, loaded, started_at, ended_at from horai.refresh
 where job_id = $1 order by fire_time desc, batch_no desc limit 1;
 
 -- name: refresh_counts
--- $2: a window ago, what ended before is due; $3: whose age counts from before is overdue. Each count goes by an index, and
--- only the first walks over all: while all is well the others are few.
+-- Entities that ended before $2 (a window ago) are due; entities whose age started before $3 are overdue. Each count uses an
+-- index, and only the first scans all entities: in normal operation the others count few rows.
 select (select count(*) from horai.entity where job_id = $1) as entities,
     (select count(*) from horai.entity where job_id = $1 and fresh_at is null) as never_run,
     (select count(*) from horai.entity where job_id = $1 and status = 1) as running,
@@ -146,8 +147,8 @@ select (select count(*) from horai.entity where job_id = $1) as entities,
     (select count(*) from horai.entity where job_id = $1 and status = 3 and finish_time > $2) as failed;
 
 -- name: oldest_entities
--- Whose last run ended longest ago, and of those that never ran the first ones: their age counts from when they were added.
--- $3 the largest payload that is listed.
+-- The entities whose last run ended longest ago, and the first of those that never ran: their age counts from when they were
+-- added. $3: the largest payload that is listed, in bytes.
 select id, job_id, key, status, start_time, finish_time, fresh_at, remark, batch_no, instance_id, create_time, update_time,
     octet_length(payload::text) as payload_size, case when octet_length(payload::text) <= $3 then payload end as payload
 from (
@@ -160,7 +161,8 @@ from (
 select * from horai.entity where job_id = $1 and key = $2;
 
 -- name: list_entities
--- A page by key, after $2; $4 a prefix, $5 a status, $6 not fresh since, $7 a batch, $8 the largest payload that is listed.
+-- A page in order of key, after $2. $4: prefix; $5: status; $6: not fresh since; $7: batch; $8: the largest payload that is
+-- listed, in bytes.
 select id, job_id, key, status, start_time, finish_time, fresh_at, remark, batch_no, instance_id, create_time, update_time,
     octet_length(payload::text) as payload_size, case when octet_length(payload::text) <= $8 then payload end as payload
 from horai.entity

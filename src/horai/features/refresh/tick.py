@@ -1,8 +1,9 @@
-"""One look of a refresh job's tick: writes down what has ended, and loads what is due when its time has come.
+"""One check of a tick of a refresh job: it records ended runs and loads due entities at their time.
 
-A tick loads at most its job's limit at a time, evenly over the time until the next one, and no more while the runs of its
-last load wait to be begun. It looks again until everything it loaded has ended, or a later tick has begun, which finds all
-that it would have. Whatever it has done is in the table: an attempt that is repeated goes on where the last one came to.
+A tick loads at most the limit of its job at a time, spread evenly over the time until the next tick, and loads nothing
+while the runs of its last load wait to start. It checks again until everything it loaded has ended, or until a later
+tick has begun, which finds the same entities. All progress is in the table: a repeated attempt continues where the last
+one stopped.
 """
 
 from collections.abc import Sequence
@@ -22,12 +23,12 @@ from horai.features.refresh import store as entities
 from horai.features.refresh.store import Batch, DueSet, Loaded
 
 PAGE, PAGES = 1_000, 100
-"""Of running entities, at a look: what is more waits for the next."""
+"""Entities per page and pages per check of running entities; the rest waits for the next check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """An instance of the job that makes ticks; its id is the number of the batch it loads."""
+    """An instance of the job that makes ticks; its id is the number of the batch that it loads."""
 
     ticks_id: int
     batch_no: int
@@ -36,7 +37,7 @@ class Tick:
 
 @dataclass(slots=True)
 class TickResult:
-    """When to look again, None when the tick is over; what it came to; and the runs to announce after the commit."""
+    """The time until the next check (None if the tick is over), its result, and the runs to announce after commit."""
 
     again: timedelta | None = None
     result: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -45,7 +46,7 @@ class TickResult:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """What a look works on, all of it held."""
+    """The data of one check, all of it locked."""
 
     connection: Connection
     job: JobRow
@@ -55,7 +56,7 @@ class _Bench:
 
 
 async def finish_some(connection: Connection, job_id: int, pages: int = PAGES) -> None:
-    """Writes down how the runs of a job's entities ended; each page is a transaction of its own."""
+    """Record the ends of the runs of a job's entities; each page is its own transaction."""
     after = 0
     for _ in range(pages):
         page = await entities.finish_entities(connection, job_id, after, PAGE)
@@ -65,7 +66,7 @@ async def finish_some(connection: Connection, job_id: int, pages: int = PAGES) -
 
 
 async def check(connection: Connection, tick: Tick) -> TickResult:
-    """What there is to do now, done; loads in one transaction."""
+    """Check a tick once: record ended runs, then load due entities in one transaction."""
     refreshed = await entities.refreshed_by(connection, tick.ticks_id)
     if refreshed is None:
         return TickResult()
@@ -91,7 +92,7 @@ async def _begun(bench: _Bench) -> Batch:
     count = await entities.count_due_entities(bench.connection, bench.due)
     await entities.begin_batch(bench.connection, bench.due, bench.batch_no, count)
     begun = await entities.lock_batch(bench.connection, bench.due.job_id, bench.batch_no)
-    assert begun is not None  # noqa: S101 — it was just begun, by us or by another attempt
+    assert begun is not None  # noqa: S101 — this or another attempt has just begun it
     return begun
 
 
@@ -100,7 +101,7 @@ def _pace(definition: Definition, due: DueSet, count: int) -> RefreshPace:
 
 
 def period_after(timing: Timing, tick: datetime, window: timedelta) -> timedelta:
-    """From a tick to the next; after the last one there is a window's time."""
+    """Return the time from a tick to the next; the length of the window after the last tick."""
     following = timing.next_after(tick)
     return window if following is None else following - tick
 
@@ -134,7 +135,7 @@ async def _go_on(bench: _Bench, batch: Batch, pace: RefreshPace) -> TickResult:
 
 
 async def _run(bench: _Bench, loaded: Sequence[Loaded], pace: RefreshPace, first: int) -> list[Claimable]:
-    """The instances of what was loaded. A key that has a live one is left alone: that one's end counts."""
+    """Create the instances of loaded entities. For a key with a live instance, the end of that instance counts."""
     connection, job = bench.connection, bench.job
     times = pace.spread(first, [entity.due for entity in loaded])
     wishes = [NewInstance(entity.due.key, at, entity.payload, None) for entity, at in zip(loaded, times, strict=True)]

@@ -1,4 +1,4 @@
-"""The entities of refresh jobs on the wire."""
+"""Request and response models of the entities of refresh jobs."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -11,13 +11,13 @@ EntityStatus = Literal["NOT_RUN", "RUNNING", "SUCCESS", "FAILED"]
 
 
 class EntityIn(Model):
-    """`PUT /api/v1/jobs/{job}/entities/{key}`. Without a payload its runs get the job's."""
+    """`PUT /api/v1/jobs/{job}/entities/{key}`. Without a payload its runs use the payload of the job."""
 
     payload: Any = None
 
 
 class EntityItem(Model):
-    """One of a batch."""
+    """One entity of a batch."""
 
     key: Key
     payload: Any = None
@@ -30,14 +30,14 @@ class EntitiesIn(Model):
 
 
 class EntitiesAnswer(Model):
-    """How many entities of a batch are new, and how many were there already."""
+    """The numbers of new and of known entities of a batch."""
 
     added: int
     known: int
 
 
 class EntityOut(Model):
-    """An entity, and how its last run was. `refreshedAt` is the end of the last one, also while it runs again.
+    """An entity and its last run. `refreshedAt` is the end of the last completed run, even while it runs again.
 
     `batchNo` is the tick that loaded it.
     """
@@ -52,22 +52,22 @@ class EntityOut(Model):
     batch_no: Id | None
     instance_id: Id | None
     payload: Any
-    """Null in lists when it is larger than 4,096 bytes: read the single entity for it."""
+    """Null in lists if it is larger than 4,096 bytes; read the single entity to get it."""
     payload_size: int | None
-    """Bytes of the payload; null without one."""
+    """The size of the payload in bytes; null without one."""
     create_time: datetime
     update_time: datetime
 
 
 class EntityList(Model):
-    """A page of entities, by key."""
+    """A page of entities in order of key."""
 
     items: list[EntityOut]
     next_cursor: str | None
 
 
 class TickOut(Model):
-    """A tick: how many entities were due when it began, how many of them it has loaded, and how these are."""
+    """A tick: the number of entities that were due when it began, the number it has loaded, and their states."""
 
     batch_no: Id
     fire_time: datetime
@@ -81,11 +81,11 @@ class TickOut(Model):
 
 
 class RefreshOut(Model):
-    """How fresh a job's entities are.
+    """The freshness of the entities of a job.
 
-    `coverage`: the share whose last run ended within the window. `maxAge`: since the end of the last run of the one that
-    waits longest, or since it was added. `due`: those the next tick would load if it were now. `overdue`: those older than
-    a window and a tick. `failed`: those of the coverage whose last run failed.
+    `coverage`: the share whose last run ended within the window. `maxAge`: the age of the oldest entity, since its last
+    run ended or since it was added. `due`: entities that a tick would load now. `overdue`: entities older than window +
+    tick. `failed`: entities within the coverage whose last run failed.
     """
 
     job: str

@@ -1,7 +1,7 @@
-"""Workflows that an application's code declares, applied when it starts, after its jobs.
+"""Workflows that an application's code declares, applied when the application starts, after its jobs.
 
-As with jobs, the code says what a workflow is and an operator whether it runs; a start that finds everything as the code
-says writes nothing.
+As with jobs, the code defines a workflow and the operator decides whether it runs. A start writes nothing if every
+stored workflow matches the code.
 """
 
 import json
@@ -23,9 +23,10 @@ TRIES = 5
 
 
 async def declare_workflows(scope: Scope, app: str | Owner, declared: Sequence[WrittenWorkflow]) -> DeclaredChanges:
-    """Makes the workflows what the code says; whether one is paused is the operator's.
+    """Create or update the workflows to match the code; leave their paused state to the operator.
 
-    One made by hand is taken over. Another application's is not: `Invalid`, and then nothing was written.
+    A workflow that was created by hand is taken over. If a workflow belongs to another application, raise `Invalid` and
+    write nothing.
     """
     owner = owner_of(app)
     wishes = _wishes(owner, declared)
@@ -38,7 +39,7 @@ async def declare_workflows(scope: Scope, app: str | Owner, declared: Sequence[W
 async def compare_workflows(
     scope: Scope, app: str | Owner, declared: Sequence[WrittenWorkflow], coming: Collection[str]
 ) -> DeclaredChanges:
-    """What `declare_workflows` would do, without doing it, once the jobs that are `coming` are there."""
+    """Return the changes that `declare_workflows` would make once the jobs in `coming` exist; write nothing."""
     owner = owner_of(app)
     wishes = _wishes(owner, declared)
     stored, removed = await _look(scope, owner, wishes)
@@ -49,7 +50,7 @@ async def compare_workflows(
 
 
 def _wishes(owner: Owner, declared: Sequence[WrittenWorkflow]) -> dict[str, WrittenWorkflow]:
-    """As they will be stored, in the order of their names, in which every process writes them."""
+    """Return the workflows as they will be stored, sorted by name: every process writes them in this order."""
     owned = [replace(written, document={**written.document, **owner.mark}) for written in declared]
     return {_name(written): written for written in sorted(owned, key=_name)}
 
@@ -68,7 +69,7 @@ def _applied(fates: Mapping[str, str], removed: Sequence[str]) -> DeclaredChange
 async def _look(
     scope: Scope, owner: Owner, wishes: Mapping[str, WrittenWorkflow]
 ) -> tuple[dict[str, WorkflowRequest], list[str]]:
-    """The workflows of these names, and the names of those that the code no longer has."""
+    """Return the stored workflows of these names, and the names of workflows that the code no longer declares."""
     async with acquire(scope.pool) as connection:
         found = [await workflows.find(connection, scope, name) for name in wishes]
         name = owner.name
@@ -97,14 +98,16 @@ def _foreign(stored: Mapping[str, WorkflowRequest], owner: Owner) -> list[tuple[
 
 
 async def _taken(scope: Scope, names: Sequence[str]) -> list[FieldError]:
-    """Jobs that are no workflows and have the names of workflows to come."""
+    """Return an error for each new workflow whose name a job already has."""
     async with acquire(scope.pool) as connection:
         found = await jobs.jobs_by_name(connection, scope.tenant_id, names)
-    return [FieldError(name, "is a job already: name the workflow otherwise, or delete the job") for name in found]
+    return [
+        FieldError(name, "is already a job: use another name for the workflow, or delete the job") for name in found
+    ]
 
 
 async def _missing_jobs(scope: Scope, wishes: Collection[WrittenWorkflow], coming: Collection[str]) -> list[FieldError]:
-    """Nodes whose jobs are neither there nor coming."""
+    """Return an error for each node whose job neither exists nor is in `coming`."""
     named = {node.job for wish in wishes for node in wish.nodes} - set(coming)
     async with acquire(scope.pool) as connection:
         found: dict[str, JobRow | None] = {
@@ -125,7 +128,7 @@ def _fate(there: WorkflowRequest | None, written: WrittenWorkflow) -> str:
 
 
 async def _apply(scope: Scope, owner: Owner, written: WrittenWorkflow) -> str:
-    """Whoever comes second finds it as it should be, and writes nothing."""
+    """Create or update one workflow. The second of two processes finds the workflow up to date and writes nothing."""
     for left in reversed(range(TRIES)):
         async with acquire(scope.pool) as connection:
             there = await workflows.find(connection, scope, _name(written))
@@ -137,7 +140,7 @@ async def _apply(scope: Scope, owner: Owner, written: WrittenWorkflow) -> str:
                 await retrying(lambda: workflows.create_workflow(scope, written))
             elif fate == "changed":
                 await retrying(lambda: workflows.replace_workflow(scope, _name(written), written))
-        except (Duplicate, NotFound):  # another process was quicker: now there is something else to compare with
+        except (Duplicate, NotFound):  # another process was faster: compare with its result
             if left == 0:
                 raise
             continue

@@ -1,6 +1,7 @@
-"""What a workflow is: a checked definition, made of the JSON document people write.
+"""A checked workflow definition, built from the JSON document of the user.
 
-Its schedule is that of a job of its own, whose target is Horai itself: `builtin_document` is that job's definition.
+The schedule of a workflow belongs to a job of its own, whose target is Horai itself; `builtin_document` returns the
+definition of that job.
 """
 
 from collections import Counter
@@ -15,25 +16,25 @@ from horai.features.workflow.graph import EDGES_LIMIT, NODES_LIMIT, Graph
 from horai.text import Hint, Wrong
 
 WORKFLOW_HANDLER = "horai:workflow"
-"""The target of the job that starts its runs."""
+"""The target of the job that starts the runs of a workflow."""
 
 _SHOWN = 6
-"""So many nodes of a cycle are named."""
+"""The number of nodes of a cycle that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowNode:
-    """A node without a fault: it runs `job` (a name or an id) once all of `after` have succeeded."""
+    """A valid node: it runs `job` (a name or an id) once all nodes in `after` have succeeded."""
 
     name: str
     job: str
     after: tuple[str, ...] = ()
     payload: str | None = None
-    """JSON text; None for the run's own, else the job's."""
+    """JSON text; None to use the payload of the run, or that of the job if the run has none."""
 
 
 def checked_nodes(written: Sequence[Mapping[str, Any]], payloads: Sequence[str | None]) -> tuple[WorkflowNode, ...]:
-    """The nodes that a document lists; `Invalid` names every wrong one, and every circle they wait in."""
+    """Return the nodes of a document. Raises `Invalid` that names every invalid node, or a cycle among valid ones."""
     faults = Validation()
     nodes = tuple(_node(node, payload) for node, payload in zip(written, payloads, strict=True))
     if not 1 <= len(nodes) <= NODES_LIMIT:
@@ -68,7 +69,7 @@ def _check_names(nodes: Sequence[WorkflowNode], faults: Validation) -> None:
 
 
 def graph_of(nodes: Sequence[WorkflowNode]) -> Graph:
-    """The parents of each node."""
+    """Return the parents of each node."""
     return {node.name: node.after for node in nodes}
 
 
@@ -85,6 +86,6 @@ def _circle(cycle: Sequence[str]) -> str:
 
 
 def builtin_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The definition of the job that starts a workflow's runs: its name, its schedule, its queue."""
+    """Return the definition of the job that starts the runs of a workflow: its name, its schedule, its queue."""
     kept = {name: value for name, value in document.items() if name not in {"nodes", "payload"} and value is not None}
     return {**kept, "target": {"type": "worker", "handler": WORKFLOW_HANDLER}}

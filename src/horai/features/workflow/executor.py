@@ -1,7 +1,7 @@
-"""Starts a run of a workflow: one instance of its job becomes an instance of each of its nodes.
+"""The executor that starts a run of a workflow: one instance of its job becomes an instance of each of its nodes.
 
-At least once, like any attempt, and yet each run once: it has the id of the instance that starts it. That instance is handed
-over to its run, and ends with it.
+An attempt executes at least once, but each run is created once, because it has the id of the instance that starts it.
+That instance is handed over to its run and ends with it.
 """
 
 import asyncio
@@ -28,12 +28,15 @@ log = structlog.get_logger(__name__)
 
 PAUSE = timedelta(seconds=1)
 HANDED_OVER = NotSent()
-"""The instance is its run's now, and no settlement of this claim touches it. What the claim took here is given back."""
+"""The instance belongs to its run now, and no settlement of this claim changes it.
+
+This node releases what the claim took.
+"""
 NO_WORKFLOW = FailedUnrecoverable("WORKFLOW_GONE", "The workflow that this job started has been deleted.")
 
 
 class WorkflowExecutor:
-    """Runs what `horai:workflow` stands for, one after the other."""
+    """The executor of the handler `horai:workflow`; it starts one run at a time."""
 
     def __init__(self, lend: Lend, wakeups: Wakeups) -> None:
         self._lend = lend
@@ -41,7 +44,7 @@ class WorkflowExecutor:
         self._turn = asyncio.Lock()
 
     async def run(self, call: Call) -> Outcome:
-        """Make the instances of all nodes and leave the instance that started them to its run."""
+        """Create the instances of all nodes and hand the starting instance over to its run."""
         start = RunStart(call.instance_id, call.fire_time, call.payload)
         held = Claim(call.instance_id, call.job_id, call.attempt, call.fence, call.node, 0)
         try:

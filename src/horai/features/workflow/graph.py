@@ -1,6 +1,7 @@
-"""Jobs in the order of a graph: whether it is one, what may begin, what is held up, and what a rerun does again.
+"""Rules of a graph of jobs: detect cycles, decide which nodes can start, list blocked nodes, and plan a rerun.
 
-A graph is a mapping from each node to its parents. Pure: a run's states come in, what becomes of it goes out.
+A graph is a mapping from each node to its parents. All functions are pure: they take the states of a run and return a
+decision.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,21 +24,24 @@ WAITING = frozenset({State.INIT, State.FAIL, State.BLOCKED})
 
 
 class RunState(IntEnum):
-    """How a whole run is doing."""
+    """The state of a whole run."""
 
     RUNNING = 0
-    """Something is under way, or about to be."""
+    """At least one node is running or about to run."""
     BLOCKED = 1
-    """Nothing is under way, and something died: a replay or a rerun lets it go on."""
+    """No node is running and at least one died: a replay or a rerun continues the run."""
     SUCCESS = 2
     """Final: every node succeeded."""
     CANCELLED = 3
-    """Final: nothing died, and not everything succeeded."""
+    """Final: no node died, and not every node succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a run: nodes to let go, nodes that end with a parent that was cancelled, and how it then is."""
+    """The next step of a run: nodes to release, nodes to cancel, and the state of the run after that.
+
+    A node is cancelled with a cancelled parent, or because the run is given up.
+    """
 
     released: tuple[str, ...]
     cancelled: tuple[str, ...]
@@ -45,7 +49,7 @@ class Decision:
 
 
 def cycle_in(graph: Graph) -> list[str] | None:
-    """Nodes that wait for one another in a circle, the first again at the end; None when there is an order."""
+    """Return the nodes of a cycle, the first one repeated at the end; None if the graph has no cycle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -55,7 +59,7 @@ def cycle_in(graph: Graph) -> list[str] | None:
 
 
 def ordered(graph: Graph) -> list[str]:
-    """Every node after its parents; those that could come in any order, by name."""
+    """Return the nodes in topological order, and in order of name if several orders are possible."""
     sorter = TopologicalSorter({name: graph[name] for name in sorted(graph)})
     sorter.prepare()
     order: list[str] = []
@@ -67,12 +71,12 @@ def ordered(graph: Graph) -> list[str]:
 
 
 def roots(graph: Graph) -> frozenset[str]:
-    """The nodes that wait for none."""
+    """Return the nodes without parents."""
     return frozenset(name for name, parents in graph.items() if not parents)
 
 
 def descendants(graph: Graph, name: str) -> frozenset[str]:
-    """All that waits for a node, however indirectly; not the node itself."""
+    """Return all nodes that depend on a node, directly or indirectly, without the node itself."""
     children: dict[str, list[str]] = {node: [] for node in graph}
     for node, parents in graph.items():
         for parent in parents:
@@ -87,7 +91,10 @@ def descendants(graph: Graph, name: str) -> frozenset[str]:
 
 
 def decide(graph: Graph, states: Mapping[str, State], *, is_given_up: bool = False) -> Decision:
-    """What the states of a run's nodes make of it. `is_given_up`: nothing that does not run shall run any more."""
+    """Decide the next step of a run from the states of its nodes.
+
+    `is_given_up`: cancel every node that is not running.
+    """
     if is_given_up:
         left = tuple(name for name in ordered(graph) if states[name] in WAITING)
         return Decision((), left, _given_up([state for state in states.values() if state not in WAITING]))
@@ -116,21 +123,21 @@ def _given_up(states: Collection[State]) -> RunState:
 
 
 def held_up_by(graph: Graph, states: Mapping[str, State], dead: str) -> list[str]:
-    """What stays BLOCKED because a node died, in the order in which it would have run."""
+    """Return the nodes that stay BLOCKED because a node died, in the order in which they would have run."""
     below = descendants(graph, dead)
     return [name for name in ordered(graph) if name in below and states[name] is State.BLOCKED]
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What is done again from a node on: it and what has ended after it. What is still BLOCKED goes on waiting."""
+    """The nodes of a rerun: the first node and its ended descendants. Nodes that are still BLOCKED keep waiting."""
 
     first: str
     again: tuple[str, ...]
 
 
 class NoRerun(ValueError):
-    """Why a run cannot be done again from a node on."""
+    """A rerun that is not possible; the message is the reason."""
 
     def __init__(self, message: Phrase, hint: Phrase) -> None:
         super().__init__(message)
@@ -138,7 +145,10 @@ class NoRerun(ValueError):
 
 
 def rerun_from(graph: Graph, states: Mapping[str, State], first: str) -> Rerun:
-    """Which nodes are done again from `first` on; `NoRerun` while that is at work, or its parents are not done."""
+    """Return the nodes to run again from `first` on.
+
+    Raises `NoRerun` if `first` or a descendant is in progress, `first` is still BLOCKED, or a parent has not succeeded.
+    """
     below = descendants(graph, first)
     affected = [name for name in ordered(graph) if name == first or name in below]
     _require_rest([name for name in affected if states[name] in UNDER_WAY], states)

@@ -1,4 +1,4 @@
-"""What workflows add to the life of a job."""
+"""Hooks of workflows into the life cycle of a job."""
 
 from horai.core.errors import Conflict
 from horai.db.jobs import JobRow

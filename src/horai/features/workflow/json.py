@@ -1,4 +1,4 @@
-"""Workflows and their runs as public JSON. Payloads and results pass through to the letter, never parsed."""
+"""Workflows and their runs as public JSON. Payloads and results pass through unchanged and are never parsed."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ _PENDING = {State.DEAD: "DEAD", State.CANCELLED: "CANCELLED"}
 
 
 def workflow_json(view: WorkflowView) -> dict[str, Any]:
-    """A workflow as it is; what says when is its job's."""
+    """Return a workflow; its schedule fields come from its job."""
     row, job = view.workflow.row, view.workflow.job
     shown = {name: value for name, value in job_json(job).items() if name not in NOT_OF_A_WORKFLOW}
     return {
@@ -46,7 +46,7 @@ def _last_run_json(run: RunRow) -> dict[str, Any]:
 
 
 def _took(began: datetime | None, ended: datetime | None) -> int | None:
-    """Milliseconds; None while it goes on. Both instants are the database's, by clocks of one machine."""
+    """Return a duration in milliseconds; None until it has ended. Both instants come from the clock of the database."""
     return None if began is None or ended is None else max((ended - began) // timedelta(milliseconds=1), 0)
 
 
@@ -62,13 +62,13 @@ def _node_json(row: NodeRow) -> dict[str, Any]:
 
 
 def workflow_page(found: Sequence[WorkflowView], limit: int) -> dict[str, Any]:
-    """A page of workflows."""
+    """Return a page of workflows."""
     cursor = page_cursor(str(found[-1].workflow.row.id)) if len(found) == limit else None
     return {"items": [workflow_json(view) for view in found], "nextCursor": cursor}
 
 
 def run_json(workflow: WorkflowRequest, row: RunRow) -> dict[str, Any]:
-    """A run, without its nodes."""
+    """Return a run without its nodes."""
     return {
         "id": str(row.id),
         "workflow": workflow.row.name,
@@ -85,7 +85,7 @@ def run_json(workflow: WorkflowRequest, row: RunRow) -> dict[str, Any]:
 
 
 def pending_json(workflow: WorkflowRequest, instance: InstanceRow) -> dict[str, Any]:
-    """A run whose instance has not started it yet, or never will."""
+    """Return a run that its instance has not started yet, or will never start."""
     return {
         "id": str(instance.id),
         "workflow": workflow.row.name,
@@ -103,10 +103,10 @@ def pending_json(workflow: WorkflowRequest, instance: InstanceRow) -> dict[str, 
 
 
 def view_json(view: RunView) -> dict[str, Any]:
-    """A run with its nodes."""
+    """Return a run with its nodes."""
     if view.row is not None:
         return {**run_json(view.workflow, view.row), "nodes": [_run_node_json(node) for node in view.nodes]}
-    assert view.instance is not None  # noqa: S101 — one of the two is there
+    assert view.instance is not None  # noqa: S101 — a view has a row or an instance
     return pending_json(view.workflow, view.instance)
 
 
@@ -131,6 +131,6 @@ def _run_node_json(node: NodeNow) -> dict[str, Any]:
 
 
 def run_page(workflow: WorkflowRequest, rows: Sequence[RunRow], limit: int) -> dict[str, Any]:
-    """A page of runs."""
+    """Return a page of runs."""
     cursor = cursor_after(rows[-1].fire_time, rows[-1].id) if len(rows) == limit else None
     return {"items": [run_json(workflow, row) for row in rows], "nextCursor": cursor}

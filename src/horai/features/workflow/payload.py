@@ -1,4 +1,4 @@
-"""What a node of a workflow is given: its payload, with what its parents came to."""
+"""The payload of a workflow node, with the results of its parents."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,17 @@ import msgspec
 from horai.core.outcome import RESULT_LIMIT
 
 MEMBER = "parents"
-"""Of the payload: the parents' results by their names."""
+"""The member of the payload that holds the results of the parents by node name."""
 
 _Members = dict[str, msgspec.Raw]
 _NULL = msgspec.Raw(b"null")
 
 
 def with_results(payload: str | None, results: Mapping[str, str | None]) -> str | None:
-    """The payload with the parents' results as its member `parents`; all are JSON text and stay so to the letter.
+    """Return the payload with the results of the parents as its member `parents`; all JSON text stays unchanged.
 
-    As it is when no parent has a result, when they are more than 64 kB together, or when it is no object.
+    Return the payload unchanged if no parent has a result, if the results together exceed 64 kB, or if the payload is
+    not an object.
     """
     given = {name: _NULL if text is None else msgspec.Raw(text.encode()) for name, text in results.items()}
     size = sum(len(bytes(text)) for text in given.values())

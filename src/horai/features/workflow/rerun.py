@@ -1,4 +1,4 @@
-"""Runs of workflows as people see them, how one is done again from a node on, and how one is given up."""
+"""Operations of users on runs of workflows: read, rerun from a node, and cancel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,10 @@ from horai.text import Hint, Refused, Wrong, told_by
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run with its nodes; without a `row` it has not been started yet, and `instance` is what will start it."""
+    """A run with its nodes.
+
+    Without a `row` the run has not started yet, and `instance` is the one that will start it.
+    """
 
     workflow: WorkflowRequest
     instance: InstanceRow | None
@@ -34,7 +37,7 @@ class RunView:
 
 
 async def read_run(scope: Scope, reference: str, run_id: int) -> RunView:
-    """One run of a workflow, with its nodes as they are."""
+    """Return one run of a workflow with the current state of its nodes. Raises `NotFound` if there is none."""
     async with acquire(scope.pool) as connection:
         workflow = await require_workflow(connection, scope, reference)
         row = await rerun_store.find_run(connection, workflow.row.id, run_id)
@@ -54,7 +57,10 @@ def _no_run(reference: str, run_id: int) -> NotFound:
 
 
 async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunView:
-    """Does a run again from a node on: new instances of it and of what came after it; the old ones stay in history."""
+    """Rerun a run from a node: create new instances of it and of the ended nodes after it.
+
+    The old instances stay in history.
+    """
 
     async def attempt() -> tuple[list[Claimable], list[int]]:
         async with transaction(scope.pool) as connection:
@@ -69,11 +75,11 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
 async def _rerun(
     connection: Connection, workflow: WorkflowRequest, run_id: int, first: str
 ) -> tuple[list[Claimable], list[int]]:
-    """Those that may be claimed, and the instances that were replaced."""
+    """Rerun in the transaction of the caller; return the claimable rows and the ids of the replaced instances."""
     row = await rerun_store.lock_run(connection, workflow.row.id, run_id)
     if row is None:
         raise _no_run(workflow.row.name, run_id)
-    woken = (await advance_runs(connection, [run_id])).woken  # a dead node that was replayed meanwhile is not dead
+    woken = (await advance_runs(connection, [run_id])).woken  # a dead node may have been replayed meanwhile
     nodes = {node.name: node for node in await rerun_store.nodes_now(connection, row)}
     if first not in nodes:
         raise Invalid.field("from", Wrong.NO_NODE_IN_RUN(name=first[:128]), Hint.THERE_ARE(names=", ".join(nodes)))
@@ -93,14 +99,17 @@ async def _rerun(
     start = RunStart(run_id, row.fire_time, row.payload)
     ready = frozenset[str]() if graph[first] else frozenset({first})
     woken += await run_store.make_nodes(connection, NewNodes(start, again, ready, row.generation + 1))
-    woken += (await advance_runs(connection, [run_id])).woken  # with what its parents came to
+    woken += (await advance_runs(connection, [run_id])).woken  # with the results of its parents
     told = {"workflow": workflow.row.name, "run": str(run_id), "from": first, "nodes": list(plan.again)}
     await jobs.insert_event(connection, workflow.row.tenant_id, workflow.row.job_id, "WORKFLOW_RERUN", told)
     return woken, [instance_id for instance_id, _ in retired.values()]
 
 
 async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
-    """Gives a run up: what waits in it is cancelled, what runs finishes. Again, it changes nothing; a rerun takes it up again."""
+    """Cancel a run: waiting nodes are cancelled, running nodes finish.
+
+    A second call changes nothing. A rerun continues a cancelled run.
+    """
 
     async def attempt() -> None:
         async with transaction(scope.pool) as connection:
@@ -125,7 +134,10 @@ async def _cancel(connection: Connection, workflow: WorkflowRequest, run_id: int
 
 
 async def _require_jobs(connection: Connection, workflow: WorkflowRequest, nodes: Sequence[NodeNow]) -> None:
-    """A job that left the workflow may have been deleted since; those that are there stay until commit."""
+    """Raise `Conflict` if the job of a node is deleted, which can happen after the job left the workflow.
+
+    Existing jobs stay locked until the commit, so they cannot be deleted before.
+    """
     ids = [str(node.job_id) for node in nodes]
     there = {job.id for job in (await share_node_jobs(connection, workflow.row.tenant_id, ids)).values()}
     if gone := next((node for node in nodes if node.job_id not in there), None):
@@ -136,7 +148,7 @@ async def _require_jobs(connection: Connection, workflow: WorkflowRequest, nodes
 
 
 async def _require_letters(connection: Connection, nodes: Sequence[NodeNow]) -> None:
-    """Their dead letters need no replay any more, and none of them has had one: else both would do the work."""
+    """Supersede the dead letters of the nodes. Raises `Conflict` if one was replayed: both would do the same work."""
     dead = [node.instance_id for node in nodes if node.state is State.DEAD]
     await instances.supersede_dead_letters(connection, dead)
     if await run_store.replays_of(connection, dead):

@@ -1,4 +1,4 @@
-"""Runs as people see them, and what they do to one: one function per statement of sql/reruns.sql."""
+"""Reads and user operations of runs: one function per statement of features/workflow/rerun_store.sql."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from horai.features.workflow.run_store import SLACK
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as it is stored."""
+    """A stored run."""
 
     id: int
     workflow_id: int
@@ -45,7 +45,7 @@ def _run(row: asyncpg.Record) -> RunRow:
 
 
 async def lock_run(connection: Connection, workflow_id: int, run_id: int) -> RunRow | None:
-    """A run, held until commit; waits for whoever decides on it."""
+    """Lock a run until commit and return it; wait for a transaction that is deciding on it."""
     row = await connection.fetchrow(sql("lock_run"), run_id, workflow_id)
     return _run(row) if row else None
 
@@ -53,30 +53,30 @@ async def lock_run(connection: Connection, workflow_id: int, run_id: int) -> Run
 async def retire_nodes(
     connection: Connection, run_id: int, names: Collection[str]
 ) -> dict[str, tuple[int, str | None]]:
-    """Nodes that a rerun replaces: their instances and their own payloads."""
+    """Mark nodes as replaced by a rerun; return the instance and the own payload of each, by name."""
     rows = await connection.fetch(sql("retire_nodes"), run_id, list(names))
     return {row["name"]: (row["instance_id"], row["payload"]) for row in rows}
 
 
 async def reopen_run(connection: Connection, run_id: int) -> None:
-    """It goes on, one generation later."""
+    """Set a run to RUNNING again, with the next generation."""
     await connection.execute(sql("reopen_run"), run_id)
 
 
 async def give_up_run(connection: Connection, run_id: int) -> None:
-    """From now on nothing of it begins that has not begun."""
+    """Mark a run as given up: nodes that have not started will not start."""
     await connection.execute(sql("give_up_run"), run_id)
 
 
 async def find_run(connection: Connection, workflow_id: int, run_id: int) -> RunRow | None:
-    """One run of a workflow."""
+    """Return one run of a workflow; None if there is none with this id."""
     row = await connection.fetchrow(sql("find_run"), run_id, workflow_id)
     return _run(row) if row else None
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """Which runs of a workflow: `limit` of those after `before`, newest fire time first; in one state, or in any."""
+    """A page request: up to `limit` runs after `before`, newest fire time first; `state` None means any state."""
 
     before: tuple[datetime, int]
     limit: int
@@ -84,7 +84,7 @@ class RunPage:
 
 
 async def list_runs(connection: Connection, workflow_id: int, page: RunPage) -> list[RunRow]:
-    """A page of the runs of a workflow."""
+    """Return a page of the runs of a workflow."""
     given = (workflow_id, *page.before, page.limit)
     if page.state is None:
         rows = await connection.fetch(sql("list_runs"), *given)
@@ -94,14 +94,14 @@ async def list_runs(connection: Connection, workflow_id: int, page: RunPage) -> 
 
 
 async def last_runs(connection: Connection, workflow_ids: Collection[int]) -> dict[int, RunRow]:
-    """The run of the newest fire time of each workflow, those that have one."""
+    """Return the run with the newest fire time of each workflow that has a run, by workflow id."""
     rows = await connection.fetch(sql("last_runs"), list(workflow_ids))
     return {row["workflow_id"]: _run(row) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNow:
-    """A node of a run with what is known of its instance."""
+    """A node of a run with the known data of its instance."""
 
     name: str
     job: str
@@ -120,7 +120,7 @@ class NodeNow:
 
 
 async def nodes_now(connection: Connection, run: RunRow) -> list[NodeNow]:
-    """The nodes of a run as they are; one whose instance is gone has the state it was last seen in."""
+    """Return the nodes of a run. If the instance of a node is gone, the node has the state it was last seen in."""
     return [_node_now(row) for row in await connection.fetch(sql("run_nodes_now"), run.id, run.created_at - SLACK)]
 
 

@@ -1,11 +1,11 @@
--- Runs as people see them, and what they do to one. Whoever does holds its row, and waits for it.
+-- Reads and user operations of runs. An operation locks the row of the run, and waits for the lock.
 
 -- name: lock_run
--- Waits for it: for a rerun.
+-- Waits for the lock. Used by a rerun and a cancel.
 select run.* from horai.workflow_run run where run.id = $1 and run.workflow_id = $2 for no key update;
 
 -- name: retire_nodes
--- A rerun takes their place.
+-- A rerun replaces these nodes.
 update horai.workflow_node set is_current = false where run_id = $1 and name = any ($2::text[]) and is_current
 returning name, payload, instance_id;
 
@@ -24,7 +24,7 @@ select run.* from horai.workflow_run run
 where run.workflow_id = $1 and (run.fire_time, run.id) < ($2, $3) order by run.fire_time desc, run.id desc limit $4;
 
 -- name: list_runs_in
--- The same, of those that are in one phase.
+-- Like list_runs, limited to one phase.
 select run.* from horai.workflow_run run
 where run.workflow_id = $1 and run.phase = $5::smallint and (run.fire_time, run.id) < ($2, $3)
 order by run.fire_time desc, run.id desc limit $4;
@@ -37,7 +37,7 @@ cross join lateral (
 ) run;
 
 -- name: run_nodes_now
--- The nodes of a run with what is known of their instances, in one snapshot: a row that moves is in one of the two tables.
+-- The nodes of a run with the known data of their instances, in one snapshot: a row that moves is in one of the two tables.
 select node.name, node.job_id, node.instance_id, node.after, node.generation, node.ended, job.name as job,
     coalesce(live.state, past.state) as state, past.reason, coalesce(live.attempt, past.attempt) as attempt,
     coalesce(live.error_code, past.error_code) as error_code, coalesce(live.error_msg, past.error_msg) as error_msg,

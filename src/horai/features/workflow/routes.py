@@ -1,4 +1,4 @@
-"""Workflows and their runs."""
+"""HTTP routes for workflows and their runs."""
 
 from typing import Annotated, Any
 
@@ -41,7 +41,7 @@ router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"], route_class=R
 
 
 class RunQuery(PageQuery):
-    """How a list of runs is narrowed."""
+    """The filter and paging parameters of a list of runs."""
 
     state: StartedStateName | None = None
 
@@ -102,7 +102,7 @@ async def patch_workflow(
     body: Annotated[Body[WorkflowPatch], Depends(body_of(WorkflowPatch))],
     if_version: VersionDep,
 ) -> Response:
-    """Change a workflow, for the runs to come."""
+    """Change a workflow; the change applies to future runs."""
     nodes = None if body.shape.nodes is None else _nodes(body)
     change = WorkflowChange(_fields(body.given()), nodes, body.text_of("payload"), body.has_payload, if_version)
     return await _shown(scope, await workflows.change_workflow(scope, workflow, change))
@@ -110,7 +110,7 @@ async def patch_workflow(
 
 @router.delete("/{workflow}", status_code=204)
 async def delete_workflow(scope: ScopeDep, workflow: str, if_version: VersionDep) -> Response:
-    """Remove a workflow: what waits in its runs is cancelled, what runs finishes, its jobs and history stay."""
+    """Delete a workflow: waiting nodes of its runs are cancelled, running nodes finish, its jobs and history stay."""
     await workflows.delete_workflow(scope, workflow, if_version)
     return Response(status_code=204)
 
@@ -119,7 +119,7 @@ async def delete_workflow(scope: ScopeDep, workflow: str, if_version: VersionDep
 async def pause_workflow(
     scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
-    """Hold a workflow: no new runs. Those under way go on; a node is held by pausing its job."""
+    """Pause a workflow: it starts no new runs. Current runs continue; to hold a node, pause its job."""
     return await _shown(scope, await workflows.set_paused(scope, workflow, body.shape.note, paused=True))
 
 
@@ -127,7 +127,7 @@ async def pause_workflow(
 async def resume_workflow(
     scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
-    """Let a held workflow go on."""
+    """Resume a paused workflow."""
     return await _shown(scope, await workflows.set_paused(scope, workflow, body.shape.note, paused=False))
 
 
@@ -153,7 +153,7 @@ async def trigger_workflow(
 
 @router.get("/{workflow}/runs", responses={200: {"model": RunList}})
 async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[RunQuery, Query()]) -> Response:
-    """List the runs of a workflow that have begun, newest fire time first."""
+    """List the started runs of a workflow, newest fire time first."""
     page = RunPage(instance_cursor(query.cursor), query.limit, RunState[query.state] if query.state else None)
     async with acquire(scope.pool) as connection:
         found = await workflows.require_workflow(connection, scope, workflow)
@@ -163,7 +163,7 @@ async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[RunQuery, Qu
 
 @router.get("/{workflow}/runs/{run}", responses={200: {"model": RunOut}})
 async def get_run(scope: ScopeDep, workflow: str, run: str) -> Response:
-    """Read one run with its nodes and how each is doing."""
+    """Read one run with its nodes and the state of each."""
     return answer(view_json(await reruns.read_run(scope, workflow, _run_id(run))))
 
 
@@ -171,13 +171,13 @@ async def get_run(scope: ScopeDep, workflow: str, run: str) -> Response:
 async def rerun(
     scope: ScopeDep, workflow: str, run: str, body: Annotated[Body[RerunIn], Depends(body_of(RerunIn))]
 ) -> Response:
-    """Do a run again from a node on: that node and all that comes after it."""
+    """Rerun a run from a node: that node and all nodes after it."""
     return answer({"run": view_json(await reruns.rerun(scope, workflow, _run_id(run), body.shape.from_))})
 
 
 @router.post("/{workflow}/runs/{run}/cancel", responses={200: {"model": RunAnswer}})
 async def cancel_run(scope: ScopeDep, workflow: str, run: str) -> Response:
-    """Give a run up: what waits in it is cancelled, what runs finishes. Once more, it changes nothing."""
+    """Cancel a run: waiting nodes are cancelled, running nodes finish. A second call changes nothing."""
     return answer({"run": view_json(await reruns.cancel_run(scope, workflow, _run_id(run)))})
 
 

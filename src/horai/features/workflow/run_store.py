@@ -1,4 +1,4 @@
-"""Runs of workflows: one function per statement of sql/runs.sql."""
+"""Runs of workflows: one function per statement of features/workflow/run_store.sql."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from horai.features.workflow.graph import RunState
 from horai.features.workflow.store import NodeRow, WorkflowRow
 
 SLACK = timedelta(days=1)
-"""A node ends after its run began, by clocks that differ by less than this."""
+"""The largest clock difference: a node ends after its run began, by clocks that differ by less than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """What starts a run: an instance of its workflow's job."""
+    """The start of a run by an instance of the job of its workflow."""
 
     instance_id: int
     fire_time: datetime
@@ -27,7 +27,7 @@ class RunStart:
 
 
 async def insert_run(connection: Connection, workflow: WorkflowRow, start: RunStart) -> bool:
-    """A new run; False when this instance has started it before."""
+    """Insert a run; return False if this instance has started it before."""
     return (
         await connection.fetchval(
             sql("insert_run"), start.instance_id, workflow.id, start.fire_time, workflow.version, start.payload
@@ -38,7 +38,7 @@ async def insert_run(connection: Connection, workflow: WorkflowRow, start: RunSt
 
 @dataclass(frozen=True, slots=True)
 class NewNodes:
-    """Nodes whose instances are to be made. `ready` are due at once, the others wait for their parents."""
+    """Nodes that need instances. Those in `ready` are due at once; the others wait for their parents."""
 
     run: RunStart
     nodes: Sequence[NodeRow]
@@ -47,7 +47,7 @@ class NewNodes:
 
 
 async def make_nodes(connection: Connection, new: NewNodes) -> list[Claimable]:
-    """An instance per node; those that may be claimed."""
+    """Create an instance per node and return the claimable ones."""
     rows = await connection.fetch(
         sql("make_nodes"),
         new.run.instance_id,
@@ -66,7 +66,7 @@ async def make_nodes(connection: Connection, new: NewNodes) -> list[Claimable]:
 
 @dataclass(frozen=True, slots=True)
 class HeldRun:
-    """A run that is held while it is decided on."""
+    """A run that this transaction has locked to decide on it."""
 
     id: int
     created_at: datetime
@@ -75,38 +75,38 @@ class HeldRun:
     workflow: str
     was_given_up: bool
     is_deleted: bool
-    """Its workflow is."""
+    """Its workflow is deleted."""
     is_settled: bool
     """The instance that started it has ended."""
     is_gated: bool
-    """Slots of its workflow may wait for its end."""
+    """Slots of its workflow can be waiting for its end."""
 
     @property
     def is_given_up(self) -> bool:
-        """Whether nothing that does not run shall run any more."""
+        """True if nodes that are not running must not start any more."""
         return self.was_given_up or self.is_deleted
 
     @property
     def reason(self) -> CancelReason:
-        """Why what is cancelled in it is."""
+        """The reason for cancelling nodes of this run."""
         if self.is_deleted:
             return CancelReason.JOB_DELETED
         return CancelReason.USER if self.was_given_up else CancelReason.PARENT
 
 
 async def lock_runs(connection: Connection, run_ids: Collection[int]) -> list[HeldRun]:
-    """Those of the runs that are not over and that nobody holds, held until commit."""
+    """Lock the unfinished runs that no other transaction holds, until commit, and return them."""
     return [HeldRun(*row.values()) for row in await connection.fetch(sql("lock_runs"), list(run_ids))]
 
 
 async def open_runs(connection: Connection, run_ids: Collection[int]) -> set[int]:
-    """Those of the runs that are not over, whoever holds them."""
+    """Return the unfinished runs among these, locked or not."""
     return {row["id"] for row in await connection.fetch(sql("open_runs"), list(run_ids))}
 
 
 @dataclass(frozen=True, slots=True)
 class RunNode:
-    """A node of a run; `ended` is the final state its instance was seen in before."""
+    """A node of a run; `ended` is the recorded final state of its instance, if any."""
 
     run_id: int
     name: str
@@ -116,7 +116,7 @@ class RunNode:
 
 
 async def nodes_of_runs(connection: Connection, run_ids: Collection[int]) -> list[RunNode]:
-    """The current nodes of runs."""
+    """Return the current nodes of runs."""
     return [
         RunNode(run_id, name, instance_id, tuple(after), None if ended is None else State(ended))
         for run_id, name, instance_id, after, ended in await connection.fetch(sql("nodes_of_runs"), list(run_ids))
@@ -125,20 +125,20 @@ async def nodes_of_runs(connection: Connection, run_ids: Collection[int]) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The state of an instance, and what it failed with."""
+    """The state of an instance, and its error code if it failed."""
 
     state: State
     error_code: str | None = None
 
 
 GONE = Seen(State.DEAD, "GONE")
-"""An instance that is in neither table: somebody has taken it away, and nobody knows what it came to."""
+"""An instance that is in neither table: its row was deleted by hand, so its result is unknown."""
 
 
 async def states_of(connection: Connection, instance_ids: Collection[int], since: datetime) -> dict[int, Seen]:
-    """The states of instances, none of which ended before `since`.
+    """Return the states of instances, none of which ended before `since`.
 
-    The live ones first, the rest by a later statement: a row that moves to history meanwhile is seen in one of the two.
+    Reads the live table first and history in a later statement: a row that moves in between is seen in one of the two.
     """
     if not instance_ids:
         return {}
@@ -151,38 +151,38 @@ async def states_of(connection: Connection, instance_ids: Collection[int], since
 
 
 async def replays_of(connection: Connection, dead: Collection[int]) -> dict[int, int]:
-    """What was made anew of dead instances, those that were."""
+    """Return the ids of replays by the ids of their dead instances; instances without a replay are left out."""
     rows = await connection.fetch(sql("replays_of"), list(dead)) if dead else ()
     return {row["replay_of"]: row["id"] for row in rows}
 
 
 async def follow_replays(connection: Connection, replays: Mapping[int, int]) -> None:
-    """Nodes go on with the replays of their dead instances."""
+    """Point nodes to the replays of their dead instances."""
     await connection.execute(sql("follow_replays"), list(replays), list(replays.values()))
 
 
 async def note_ends(connection: Connection, ends: Mapping[int, State]) -> None:
-    """Keeps the final states that instances of nodes were seen in."""
+    """Record the final states of the instances of nodes."""
     await connection.execute(sql("note_ends"), list(ends), [int(state) for state in ends.values()])
 
 
 async def results_of(
     connection: Connection, instance_ids: Collection[int], since: datetime, limit: int
 ) -> dict[int, str]:
-    """The results of finished instances, those of at most `limit` bytes."""
+    """Return the results of finished instances that are at most `limit` bytes long and were not truncated."""
     rows = await connection.fetch(sql("results_of"), list(instance_ids), since - SLACK, limit)
     return {row["id"]: row["result"] for row in rows if row["result"] != TRUNCATED}
 
 
 async def blocked_payloads(connection: Connection, instance_ids: Collection[int]) -> dict[int, str | None]:
-    """The payloads of instances that wait for their parents."""
+    """Return the payloads of instances that wait for their parents."""
     rows = await connection.fetch(sql("blocked_payloads"), list(instance_ids))
     return {row["id"]: row["payload"] for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class Unblock:
-    """An instance whose parents are done; `payload` is None for the one it has."""
+    """An instance whose parents are done; `payload` None keeps the payload it has."""
 
     instance_id: int
     run_id: int
@@ -190,7 +190,7 @@ class Unblock:
 
 
 async def unblock(connection: Connection, wishes: Sequence[Unblock]) -> list[Claimable]:
-    """BLOCKED → INIT, those that nobody holds."""
+    """Move instances from BLOCKED to INIT, except those that another transaction holds; return the claimable ones."""
     rows = await connection.fetch(
         sql("unblock"), [w.instance_id for w in wishes], [w.payload for w in wishes], [w.run_id for w in wishes]
     )
@@ -199,7 +199,7 @@ async def unblock(connection: Connection, wishes: Sequence[Unblock]) -> list[Cla
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A node of a run that died; `data` is what the event tells, as JSON text."""
+    """A node of a run that died; `data` is the data of its event, as JSON text."""
 
     run: HeldRun
     instance_id: int
@@ -207,7 +207,7 @@ class Death:
 
 
 async def tell_blocked(connection: Connection, deaths: Sequence[Death]) -> None:
-    """Events WORKFLOW_BLOCKED."""
+    """Insert an event WORKFLOW_BLOCKED for each death."""
     await connection.execute(
         sql("tell_blocked"),
         [death.run.tenant_id for death in deaths],
@@ -218,19 +218,19 @@ async def tell_blocked(connection: Connection, deaths: Sequence[Death]) -> None:
 
 
 async def set_phases(connection: Connection, states: Mapping[int, RunState], settled: Collection[int]) -> None:
-    """Write the state of each run, and which were started by instances that have ended."""
+    """Write the state of each run; `settled` are the runs whose starting instance has ended."""
     await connection.execute(
         sql("set_phases"), list(states), [int(state) for state in states.values()], [run in settled for run in states]
     )
 
 
 async def give_up_runs(connection: Connection, run_ids: Collection[int]) -> None:
-    """Mark runs that are not over: nothing that does not run shall run."""
+    """Mark unfinished runs as given up: nodes that are not running will not start."""
     await connection.execute(sql("give_up_runs"), list(run_ids))
 
 
 async def dead_nodes_of(connection: Connection, run_ids: Collection[int]) -> list[int]:
-    """Return the dead instances that hold up runs."""
+    """Return the dead instances that block runs."""
     return [row["instance_id"] for row in await connection.fetch(sql("dead_nodes_of"), list(run_ids))]
 
 
@@ -241,7 +241,7 @@ async def hand_over(connection: Connection, held: Claim) -> bool:
 
 
 async def phase_of_run(connection: Connection, run_id: int) -> RunState:
-    """Return the state of a run that is there, after the transaction that decides on it."""
+    """Return the state of an existing run; wait for a transaction that is deciding on it."""
     return RunState(await connection.fetchval(sql("phase_of_run"), run_id))
 
 
@@ -251,7 +251,7 @@ async def waiting_starters(connection: Connection, run_ids: Collection[int]) -> 
 
 
 async def runs_of(connection: Connection, instance_ids: Collection[int]) -> set[int]:
-    """The runs that instances belong to: as a node, as the replay of one, or because they started it."""
+    """Return the runs of instances that are nodes, replays of nodes, or starters of a run."""
     rows = await connection.fetch(sql("runs_of"), list(instance_ids))
     if strangers := set(instance_ids) - {row["instance_id"] for row in rows}:
         rows += await connection.fetch(sql("runs_of_replays"), list(strangers))
@@ -259,22 +259,22 @@ async def runs_of(connection: Connection, instance_ids: Collection[int]) -> set[
 
 
 async def has_open_runs(connection: Connection) -> bool:
-    """Whether any run is not over."""
+    """Return whether any run is unfinished."""
     return await connection.fetchval(sql("has_open_runs"))
 
 
 async def stuck_runs(connection: Connection, after: int, limit: int, shards: Collection[int]) -> list[int]:
-    """A page of the runs of these shards with something to decide that nobody has decided."""
+    """Return a page of the runs of these shards that have an open decision."""
     rows = await connection.fetch(sql("stuck_runs"), after, limit, list(shards), SHARDS, None)
     return [row["id"] for row in rows]
 
 
 async def stuck_among(connection: Connection, run_ids: Collection[int]) -> list[int]:
-    """Those of the runs with something to decide that nobody has decided."""
+    """Return those of the runs that have an open decision."""
     rows = await connection.fetch(sql("stuck_runs"), -1, len(run_ids), [], SHARDS, list(run_ids))
     return [row["id"] for row in rows]
 
 
 async def open_runs_of(connection: Connection, workflow_id: int, after: int, limit: int) -> list[int]:
-    """A page of the runs of a workflow that are not over."""
+    """Return a page of the unfinished runs of a workflow."""
     return [row["id"] for row in await connection.fetch(sql("open_runs_of"), workflow_id, after, limit)]

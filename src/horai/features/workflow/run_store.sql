@@ -1,15 +1,15 @@
--- Runs of workflows. Whoever decides on a run holds its row; nobody waits for it here. What its nodes came to is read in later
--- statements, and what is BLOCKED is guarded by its own state as well: it is let go once.
+-- Runs of workflows. A transaction that decides on a run locks its row, and skips runs that are locked. It reads the states of
+-- the nodes in later statements. Releasing an instance also checks that it is BLOCKED, so each instance is released once.
 
 -- name: insert_run
--- The id is that of the instance that starts it: whoever comes second finds it there, and makes nothing.
+-- The id is that of the instance that starts the run: a second attempt finds the row and inserts nothing.
 insert into horai.workflow_run (id, workflow_id, fire_time, version, payload) values ($1, $2, $3, $4, $5)
 on conflict (id) do nothing returning id;
 
 -- name: make_nodes
 -- moves: -> INIT | BLOCKED
--- An instance for each node of the run $1, of the generation $2 and the fire time $3: those without parents are due, the
--- others wait. Payloads: the node's own ($8), else the run's ($9), else the job's.
+-- Inserts an instance for each node of the run $1, with generation $2 and fire time $3. Ready nodes are due, the others
+-- wait. Payload: the node's own ($8), else the run's ($9), else the job's.
 with job as materialized (
     select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
     where id = any ($5::bigint[]) order by id for key share
@@ -29,12 +29,13 @@ with job as materialized (
 select id, lane, due from made where state = 0;
 
 -- name: hand_over
--- The claim $1..$4 becomes its run's: RUNNING still, and held by no node, so that no node has to give it back.
+-- Gives the claim $1..$4 to its run: the instance stays RUNNING and no node holds it, so no node has to return it.
 update horai.instance_live set node = 0, updated_at = clock_timestamp()
 where id = $1 and state = 1 and attempt = $2 and fence = $3 and node = $4 returning id;
 
 -- name: phase_of_run
--- Waits for the transaction that decides on the run: its instance either is handed over before that looks, or is told here.
+-- Waits for a transaction that decides on the run. Either the instance is handed over before that transaction reads it, or
+-- this statement returns the new state.
 select phase from horai.workflow_run where id = $1 for share;
 
 -- name: waiting_starters
@@ -50,7 +51,7 @@ where run.id = any ($1::bigint[]) and run.finished_at is null
 order by run.id for no key update of run skip locked;
 
 -- name: open_runs
--- Those of the runs that are not over, held by somebody or not.
+-- The unfinished runs among $1, locked or not.
 select id from horai.workflow_run where id = any ($1::bigint[]) and finished_at is null;
 
 -- name: nodes_of_runs
@@ -61,11 +62,11 @@ where run_id = any ($1::bigint[]) and is_current order by run_id, name;
 select id, state from horai.instance_live where id = any ($1::bigint[]);
 
 -- name: final_states
--- Asked after live_states, for what that did not have. $2: before which none of them can have ended.
+-- Runs after live_states, for the instances that it did not return. $2: none of them can have ended before this time.
 select id, state, error_code from horai.instance_history where id = any ($1::bigint[]) and finished_at >= $2;
 
 -- name: replays_of
--- What was made of dead instances anew.
+-- The replays of dead instances.
 select replay_of, max(id) as id from (
     select replay_of, id from horai.instance_live where replay_of = any ($1::bigint[])
     union all
@@ -73,7 +74,7 @@ select replay_of, max(id) as id from (
 ) replay group by replay_of;
 
 -- name: follow_replays
--- A node goes on with the replay of its dead instance.
+-- Points a node to the replay of its dead instance.
 update horai.workflow_node node set instance_id = replay.id, ended = null
 from unnest($1::bigint[], $2::bigint[]) as replay(dead, id) where node.instance_id = replay.dead;
 
@@ -82,7 +83,7 @@ update horai.workflow_node node set ended = seen.final
 from unnest($1::bigint[], $2::smallint[]) as seen(id, final) where node.instance_id = seen.id and node.ended is null;
 
 -- name: results_of
--- What the parents of a node came to, as far as it may be handed on: $3 bytes at most.
+-- The results of the parents of a node that are small enough to pass on: at most $3 bytes.
 select id, result from horai.instance_history
 where id = any ($1::bigint[]) and finished_at >= $2 and result is not null and octet_length(result::text) <= $3;
 
@@ -91,8 +92,8 @@ select id, payload from horai.instance_live where id = any ($1::bigint[]) and st
 
 -- name: unblock
 -- moves: BLOCKED -> INIT
--- Its parents are done: due now, in its job's lane. The lock on the job orders this against a pause, which either parks the
--- row later or is seen here. What somebody holds is left for the next look.
+-- The parents are done: the instance is due now, in the lane of its job. The lock on the job orders this against a pause,
+-- which either parks the row later or is seen here. Rows that another transaction holds are left for the next step.
 with held as materialized (
     select live.id, wish.payload, wish.run_id, case when job.status = 0 then job.lane_id else 0 end as lane, clock_timestamp() as at
     from unnest($1::bigint[], $2::json[], $3::bigint[]) as wish(id, payload, run_id)
@@ -113,13 +114,14 @@ with held as materialized (
 select id, lane, due from freed;
 
 -- name: tell_blocked
--- Nodes died: what waits for them stays BLOCKED until they are replayed.
+-- Nodes died: the nodes that wait for them stay BLOCKED until the dead ones are replayed.
 insert into horai.event (tenant_id, job_id, instance_id, kind, data)
 select tenant_id, job_id, instance_id, 'WORKFLOW_BLOCKED', data
 from unnest($1::integer[], $2::bigint[], $3::bigint[], $4::json[]) as dead(tenant_id, job_id, instance_id, data);
 
 -- name: set_phases
--- $3: whether the instance that started it has ended. Once a run is over or blocked, that instance is told or will be.
+-- $3: true if the instance that started the run has ended. Once a run is over or blocked, that instance has been ended or
+-- will be.
 update horai.workflow_run run
 set phase = seen.phase, finished_at = case when seen.phase in (2, 3) then clock_timestamp() end,
     settled = run.settled or seen.settled or seen.phase <> 0
@@ -130,17 +132,17 @@ where run.id = seen.id and (run.phase <> seen.phase or seen.settled and not run.
 update horai.workflow_run set given_up = true where id = any ($1::bigint[]) and finished_at is null and not given_up;
 
 -- name: dead_nodes_of
--- The dead instances that hold up runs.
+-- The dead instances that block runs.
 select instance_id from horai.workflow_node where run_id = any ($1::bigint[]) and is_current and ended = 4 order by instance_id;
 
 -- name: runs_of
--- The runs that instances belong to: as a node, or because they started one.
+-- The runs of instances that are nodes or that started a run.
 select run_id, instance_id from horai.workflow_node where instance_id = any ($1::bigint[]) and is_current
 union
 select id, id from horai.workflow_run where id = any ($1::bigint[]);
 
 -- name: runs_of_replays
--- The same for replays whose node nobody has told yet.
+-- Like runs_of, for replays that their node does not point to yet.
 select node.run_id from (
     select replay_of from horai.instance_live where id = any ($1::bigint[]) and replay_of is not null
     union all
@@ -149,13 +151,13 @@ select node.run_id from (
 join horai.workflow_node node on node.instance_id = replay.replay_of and node.is_current;
 
 -- name: has_open_runs
--- Where none is, nobody looks at instances.
+-- If no run is unfinished, the workflow stage does not read instances.
 select exists (select from horai.workflow_run where finished_at is null) as is_any;
 
 -- name: stuck_runs
--- Runs with something to decide that nobody has: a node ended, a dead one was replayed, one waits that shall not or need not
--- wait any more, or the instance that started the run was cancelled. $1: after this id, $2 at most, of the shards $3 of $4; or, with $5, of these runs alone. Each look is a
--- scalar one, which a planner cannot turn into one over whole tables.
+-- Runs with an open decision: a node ended, a dead node was replayed, a node waits that must not or need not wait any more, or
+-- the instance that started the run was cancelled. $1: after this id; $2: limit; of the shards $3 of $4; or, with $5, only of
+-- these runs. Each condition is a scalar subquery, which the planner cannot turn into a scan of whole tables.
 select run.id from horai.workflow_run run
 where run.id > $1 and run.finished_at is null and ($5::bigint[] is null or run.id = any ($5))
     and ($5 is not null or run.id % $4::bigint = any ($3::bigint[])) and (
@@ -174,5 +176,5 @@ where run.id > $1 and run.finished_at is null and ($5::bigint[] is null or run.i
 order by run.id limit $2;
 
 -- name: open_runs_of
--- A page of the runs of a workflow that are not over.
+-- A page of the unfinished runs of a workflow.
 select id from horai.workflow_run where workflow_id = $1 and finished_at is null and id > $2 order by id limit $3;

@@ -1,8 +1,8 @@
-"""Runs of workflows: how one starts, and how it goes on.
+"""Runs of workflows: start a run and advance it.
 
-A run's row is its gate (compare gates.py). Whoever decides holds it, without waiting for it, reads in later statements
-what its nodes came to, and writes what follows in the same transaction: two deciders never see one run at once, and a
-node that ends meanwhile asks for another decision.
+The row of a run is its lock (compare operations/overlap.py). A transaction that decides on a run locks the row without
+waiting, reads the states of the nodes in later statements, and writes its decision before it commits. So two
+transactions never decide on one run at the same time, and a node that ends meanwhile asks for another decision.
 """
 
 import json
@@ -27,9 +27,10 @@ from horai.features.workflow.starters import RunEnd, end_starters
 
 
 async def start_run(connection: Connection, job_id: int, start: RunStart) -> list[Claimable] | None:
-    """Expands a workflow into the instances of one run, once per instance that starts it; None when there is none.
+    """Create the instances of one run of a workflow, once per starting instance; None if there is no workflow.
 
-    All in one transaction: a process that dies in between has started nothing, or everything. Announce it after.
+    Everything is one transaction: a process that dies meanwhile has started all of it or nothing. The caller announces
+    the returned rows after the commit.
     """
     async with connection.transaction():
         workflow = await workflows.workflow_of_job(connection, job_id)
@@ -42,13 +43,14 @@ async def start_run(connection: Connection, job_id: int, start: RunStart) -> lis
 
 
 class StarterLost(Exception):
-    """The claim that was to start a run has ended: the instance was cancelled, or another node has claimed it."""
+    """A claim that ended before it could start a run: the instance was cancelled, or another node claimed it."""
 
 
 async def begin_run(connection: Connection, held: Claim, start: RunStart) -> list[Claimable] | None:
-    """Start the run of a claimed instance and hand the instance over to it; None when the workflow is deleted.
+    """Start the run of a claimed instance and hand the instance over to it; None if the workflow is deleted.
 
-    `StarterLost`, with nothing written, when the claim has ended. A run that is there already and has ended ends the instance.
+    Raises `StarterLost`, with nothing written, if the claim has ended. If the run exists and has ended, end the
+    instance.
     """
     async with connection.transaction():
         woken = await start_run(connection, held.job_id, start)
@@ -63,7 +65,7 @@ async def begin_run(connection: Connection, held: Claim, start: RunStart) -> lis
 
 
 async def abandon_runs(connection: Connection, run_ids: Collection[int]) -> None:
-    """Give up those of the runs that are not over: another run does their work, and their dead nodes need no replay."""
+    """Give up the unfinished runs among these: another run does their work, and their dead nodes need no replay."""
     if left := await run_store.open_runs(connection, run_ids):
         await instances.supersede_dead_letters(connection, await run_store.dead_nodes_of(connection, left))
         await run_store.give_up_runs(connection, left)
@@ -72,9 +74,9 @@ async def abandon_runs(connection: Connection, run_ids: Collection[int]) -> None
 
 @dataclass(slots=True)
 class AdvanceResult:
-    """The result of a step: rows that may be claimed, runs that continue, and runs to ask about again soon.
+    """The result of a step: claimable rows, runs that continue, and runs to check again soon.
 
-    `gates` are the jobs of workflows that have a run less, and whose next slots may wait for that.
+    `gates` are the jobs of workflows of which a run ended and whose next slots may have waited for that.
     """
 
     woken: list[Claimable] = field(default_factory=list[Claimable])
@@ -85,7 +87,7 @@ class AdvanceResult:
 
 @dataclass(frozen=True, slots=True)
 class _RunView:
-    """A run, its nodes as they are now, and what is decided on it."""
+    """A run, its current nodes, and the decision on it."""
 
     held: HeldRun
     nodes: Mapping[str, RunNode]
@@ -94,12 +96,12 @@ class _RunView:
     decision: Decision
 
     def ids(self, names: Collection[str]) -> list[int]:
-        """The instances of nodes."""
+        """Return the ids of the instances of nodes."""
         return [self.nodes[name].instance_id for name in names]
 
 
 async def advance_runs(connection: Connection, run_ids: Collection[int]) -> AdvanceResult:
-    """Decides on these runs; those that are over are none of ours. Announce it after the commit."""
+    """Decide on the unfinished runs among these. The caller announces the result after the commit."""
     advanced = AdvanceResult()
     if not run_ids:
         return advanced
@@ -144,7 +146,7 @@ async def _advance(connection: Connection, held: Sequence[HeldRun], advanced: Ad
 async def _end_starters(
     connection: Connection, decided: Sequence[_RunView], phases: Mapping[int, RunState], advanced: AdvanceResult
 ) -> frozenset[int]:
-    """End what started the runs that are over or blocked now; the runs whose instance another transaction holds."""
+    """End the starters of runs that are over or blocked; return the runs whose starter is locked elsewhere."""
     over = [run.held for run in decided if not run.held.is_settled and phases[run.held.id] is not RunState.RUNNING]
     if not over:
         return frozenset()
@@ -160,9 +162,9 @@ def _touched(decision: Decision) -> tuple[str, ...]:
 async def _look(
     connection: Connection, held: Sequence[HeldRun], nodes: Sequence[RunNode], since: datetime
 ) -> tuple[list[RunNode], dict[int, Seen]]:
-    """The nodes with the states of their instances, and the states of what started the runs, until it has ended.
+    """Return the nodes, and the states of their instances and of starters that have not ended.
 
-    A dead node that was replayed goes on with its replay.
+    A dead node that was replayed continues with its replay.
     """
     seen = {node.instance_id: Seen(node.ended) for node in nodes if node.ended is not None}
     starters = [run.id for run in held if not run.is_settled]
@@ -189,7 +191,7 @@ def _decided(held: HeldRun, nodes: Sequence[RunNode], seen: Mapping[int, Seen], 
 
 
 async def _tell_deaths(connection: Connection, decided: Sequence[_RunView], seen: Mapping[int, Seen]) -> None:
-    """One event for each node that was not known to be dead."""
+    """Insert an event for each node that is newly dead."""
     deaths = [
         Death(run.held, node.instance_id, json.dumps(_told(run, node, seen[node.instance_id])))
         for run in decided
@@ -211,7 +213,7 @@ def _told(run: _RunView, node: RunNode, seen: Seen) -> dict[str, object]:
 
 
 async def _cancel(connection: Connection, decided: Sequence[_RunView]) -> list[int]:
-    """What ends with a cancelled parent, with its run, or with its workflow; the instances that were cancelled."""
+    """Cancel nodes with their cancelled parent, run or workflow; return the ids of the cancelled instances."""
     by_reason: dict[CancelReason, list[int]] = defaultdict(list)
     for run in decided:
         by_reason[run.held.reason] += run.ids(run.decision.cancelled)
@@ -224,7 +226,7 @@ async def _cancel(connection: Connection, decided: Sequence[_RunView]) -> list[i
 
 
 async def _release(connection: Connection, decided: Sequence[_RunView], since: datetime) -> list[Claimable]:
-    """What has all its parents behind it, with what they came to."""
+    """Release the nodes whose parents have all succeeded, with the results of those; return the claimable rows."""
     ready = [(run, name) for run in decided for name in run.decision.released]
     if not ready:
         return []

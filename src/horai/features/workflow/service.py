@@ -1,7 +1,7 @@
-"""Creating, changing and deleting workflows.
+"""Create, change and delete workflows.
 
-A workflow's schedule is that of a job of its own, which has its name and which Horai itself runs: pause, resume, trigger,
-next and explain are those of that job.
+The schedule of a workflow belongs to a job of the same name, which Horai itself runs: pause, resume, trigger, next and
+explain act on that job.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ class WrittenWorkflow:
 
 
 async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | None = None) -> WorkflowRequest:
-    """A new workflow. Durable when it returns."""
+    """Create a workflow. It is durable on return."""
     document = builtin_document(written.document)
     definition = checked(document)
     request = request_keys.request_key(scope, "create-workflow", once) if once else None
@@ -71,7 +71,10 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
 
 
 async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[WorkflowNode]) -> list[NodeRow]:
-    """The nodes with their jobs, which are held until commit."""
+    """Return the nodes with their jobs, which stay locked until commit.
+
+    Raises `Invalid` for missing or built-in jobs.
+    """
     found = await workflows.share_node_jobs(connection, scope.tenant_id, [node.job for node in nodes])
     faults = Validation()
     for number, node in enumerate(nodes):
@@ -92,13 +95,13 @@ async def _insert(connection: Connection, scope: Scope, job: JobRow, nodes: Sequ
     told = {"name": job.name, "nodes": len(nodes)}
     await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_CREATED", told)
     row = await workflows.workflow_of_job(connection, job.id)
-    assert row is not None  # noqa: S101 — made just now
+    assert row is not None  # noqa: S101 — inserted above
     return row
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowChange:
-    """What a PATCH brings: fields to merge (None takes one away), other nodes, and a payload where `sets_payload`."""
+    """The content of a PATCH: fields to merge (None removes one), new nodes, and a payload if `sets_payload`."""
 
     fields: Mapping[str, Any]
     nodes: tuple[WorkflowNode, ...] | None = None
@@ -108,7 +111,7 @@ class WorkflowChange:
 
 
 async def change_workflow(scope: Scope, reference: str, change: WorkflowChange) -> WorkflowRequest:
-    """Changes the runs to come; those under way go on as they began."""
+    """Change a workflow for future runs; current runs continue with the nodes they began with."""
 
     def document_of(job: JobRow) -> Mapping[str, Any]:
         return amended(job.document, job.status, change.fields)
@@ -117,7 +120,7 @@ async def change_workflow(scope: Scope, reference: str, change: WorkflowChange) 
 
 
 async def replace_workflow(scope: Scope, reference: str, written: WrittenWorkflow) -> WorkflowRequest:
-    """Makes a workflow all that is written, but for whether it is paused."""
+    """Replace a workflow with the written one, but keep its paused state."""
     document = builtin_document(written.document)
     change = WorkflowChange(document, written.nodes, written.payload, sets_payload=True)
     return await _change(scope, reference, change, lambda job: {**document, "status": job.status.name})
@@ -145,7 +148,10 @@ async def _change(
 
 
 async def delete_workflow(scope: Scope, reference: str, if_version: int | None = None) -> None:
-    """No more runs; what waits in those under way is cancelled, what runs finishes, history stays."""
+    """Delete a workflow: it starts no runs, waiting nodes of current runs are cancelled, running nodes finish.
+
+    History stays.
+    """
     async with transaction(scope.pool) as connection:
         row = await _lock(connection, scope, reference, if_version)
         job = await _lock_job(connection, row)
@@ -163,20 +169,20 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
 
 
 async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> WorkflowRequest:
-    """Holds a workflow, or lets it go on: the runs to come. Those under way are not touched."""
+    """Pause or resume future runs of a workflow; current runs are not changed."""
     row = (await read_workflow(scope, reference)).row
     act = jobs.pause_job if paused else jobs.resume_job
     return WorkflowRequest(row, await act(scope, str(row.job_id), note))
 
 
 async def read_workflow(scope: Scope, reference: str) -> WorkflowRequest:
-    """A workflow of this tenant by id or name."""
+    """Return a workflow of this tenant by id or name. Raises `NotFound` if there is none."""
     async with acquire(scope.pool) as connection:
         return await require_workflow(connection, scope, reference)
 
 
 async def require_workflow(connection: Connection, scope: Scope, reference: str) -> WorkflowRequest:
-    """The same, over a connection at hand."""
+    """Return a workflow over a given connection. Raises `NotFound` if there is none."""
     found = await find(connection, scope, reference)
     if found is None:
         raise _not_found(reference)
@@ -184,14 +190,14 @@ async def require_workflow(connection: Connection, scope: Scope, reference: str)
 
 
 async def find(connection: Connection, scope: Scope, reference: str) -> WorkflowRequest | None:
-    """The same; None when there is none."""
+    """Return a workflow over a given connection; None if there is none."""
     row = None if "\x00" in reference else await workflows.find_workflow(connection, scope.tenant_id, reference)
     job = None if row is None else await stored_jobs.find_job(connection, scope.tenant_id, str(row.job_id))
     return None if row is None or job is None else WorkflowRequest(row, job)
 
 
 async def list_workflows(scope: Scope, after_id: int, limit: int) -> list[WorkflowRequest]:
-    """A page of workflows by id."""
+    """Return a page of workflows in order of id."""
     async with acquire(scope.pool) as connection:
         rows = await workflows.list_workflows(connection, scope.tenant_id, after_id, limit)
         known = await stored_jobs.jobs_by_name(connection, scope.tenant_id, [row.name for row in rows])

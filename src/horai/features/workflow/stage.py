@@ -1,8 +1,9 @@
-"""Leads runs of workflows on: lets go what has all its parents behind it, and ends what has lost one.
+"""The workflow stage: it advances runs of workflows.
 
-It is asked whenever an instance ends here that may be a node of a run. What it could not decide, because somebody held
-the run, it looks at again at once; runs that it knows to be under way, after a second and then ever more seldom, for nodes that
-ended elsewhere; and a sweep finds what nobody asked about.
+It releases nodes whose parents have all succeeded, and cancels nodes with a cancelled parent. The stage is notified
+when an instance that may be a node of a run ends on this node. If another transaction held a run, the stage tries again
+after 20 ms. It checks the runs that it knows to be in progress after 1 s, and then with exponential back-off, for nodes
+that ended elsewhere. A sweep finds runs that no notification named.
 """
 
 import asyncio
@@ -24,24 +25,24 @@ from horai.features.workflow.runs import advance_runs
 AT_ONCE = 200
 BUSY_PAUSE = timedelta(milliseconds=20)
 LOOK_PAUSE = timedelta(seconds=1)
-"""Until the first look at runs under way; each look that follows without anything heard comes twice as late, up to a sweep."""
+"""The time until the first check of runs in progress; it doubles without notifications, up to the sweep interval."""
 SELDOM = timedelta(minutes=2)
-"""When no run is open anywhere, the next sweep comes so much later."""
+"""The time until the next sweep if no run is unfinished."""
 KNOWN_LIMIT = 1_000
-"""So many runs under way are looked at by themselves, which costs some 20 ms; the others are left to the sweep."""
+"""The number of runs in progress that are checked directly, which costs about 20 ms; the sweep covers the others."""
 
 
 class WorkflowStage:
-    """The stage that leads workflows on."""
+    """The stage that advances runs of workflows."""
 
     name = "workflow"
 
     def __init__(
-        self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+        self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self._keeper = keeper
+        self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
         self._heard: set[int] = set()
@@ -53,18 +54,18 @@ class WorkflowStage:
         self._is_sweep_due = False
 
     def hear(self, instance_ids: Iterable[int]) -> None:
-        """These instances have ended, were replayed, or have started a run."""
+        """Queue instances that have ended, were replayed, or have started a run."""
         self._heard.update(instance_ids)
         if self._heard:
             self.signal.set()
 
     def rescan_all(self) -> None:
-        """Rows were moved, or wakes missed: whatever is stuck is found."""
+        """Request a sweep, because rows were moved or wakes were missed."""
         self._is_sweep_due = True
         self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
-        """Decides on whatever was asked about, or is due for another look."""
+        """Decide on the runs that were asked about or are due for another check; return the time of the next step."""
         if now >= self._sweep_at or self._is_sweep_due:
             self._is_sweep_due = False
             self._sweep_at = now + (self._settings.sweep if await self._sweep() else SELDOM)
@@ -86,7 +87,7 @@ class WorkflowStage:
         return min(self._sweep_at, self._look_at if self._under_way else self._sweep_at)
 
     async def _find_runs(self) -> None:
-        """Which runs the instances belong to that were heard of."""
+        """Find the runs of the queued instances."""
         while self._heard:
             heard = {self._heard.pop() for _ in range(min(AT_ONCE, len(self._heard)))}
             try:
@@ -96,7 +97,7 @@ class WorkflowStage:
                 raise
 
     async def _advance(self, connection: Dedicated, run_ids: set[int]) -> set[int]:
-        """Those to ask about again."""
+        """Advance runs and return those to check again soon."""
         try:
             advanced = await advance_runs(connection, run_ids)
         except BaseException:
@@ -110,8 +111,8 @@ class WorkflowStage:
         return advanced.busy
 
     async def _sweep(self) -> bool:
-        """Whether any run is open. Where none is, nobody looks at instances."""
-        shards = self._keeper.shards(Duty.trigger)
+        """Find runs with an open decision. Return False, without reading instances, if no run is unfinished."""
+        shards = self._lease.shards(Duty.trigger)
         if not shards or not await run_store.has_open_runs(await self.line.get()):
             return False
         after = 0
@@ -124,13 +125,13 @@ class WorkflowStage:
 
 
 def stages(parts: StageParts) -> list[Stage]:
-    """Build the stage, wherever instances end or slots are made."""
+    """Build the stage in processes that end instances or create slots."""
     if not parts.roles & {Role.executor, Role.worker, Role.scheduler}:
         return []
-    line = parts.line("workflow", LOCK_TIMEOUT, Plans.CHOSEN)  # it asks for some runs, or for all
-    conductor = WorkflowStage(line, parts.lease, parts.wakeups, parts.settings, parts.now)
-    parts.wakeups.listen_to_runs(conductor.hear)
-    parts.wakeups.listen_to_relanes(conductor.rescan_all)
-    parts.lease.on_change.append(conductor.rescan_all)  # the node that held them may have died before it could ask
-    parts.lease.on_lost_node.append(conductor.rescan_all)
-    return [conductor]
+    line = parts.line("workflow", LOCK_TIMEOUT, Plans.CHOSEN)  # its queries select a few runs or all
+    stage = WorkflowStage(line, parts.lease, parts.wakeups, parts.settings, parts.now)
+    parts.wakeups.listen_to_runs(stage.hear)
+    parts.wakeups.listen_to_relanes(stage.rescan_all)
+    parts.lease.on_change.append(stage.rescan_all)  # the node that held them may have died before it could ask
+    parts.lease.on_lost_node.append(stage.rescan_all)
+    return [stage]

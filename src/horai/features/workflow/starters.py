@@ -1,7 +1,8 @@
-"""Ends the instances that started runs of workflows: each ends as its run does.
+"""The end of the instances that started runs of workflows: each ends as its run does.
 
-Such an instance stays RUNNING, held by no node, from the transaction that makes its run to the transaction that finds the run
-over or blocked. A blocked run makes it DEAD: it waits for an operator, and nothing else has to wait with it.
+Such an instance stays RUNNING, held by no node, from the transaction that creates its run to the transaction that finds
+the run over or blocked. A blocked run makes it DEAD: the run waits for an operator, and other work does not have to
+wait with it.
 """
 
 import json
@@ -17,12 +18,12 @@ from horai.features.workflow import run_store
 from horai.features.workflow.graph import RunState
 
 RUN_BLOCKED = "RUN_BLOCKED"
-_MESSAGE = "A node of the run died. Replay its dead letter or rerun the run from it: the run then goes on."
+_MESSAGE = "A node of the run died. Replay its dead letter or rerun the run from it: the run then continues."
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended; `reason` is why, where it was cancelled."""
+    """The end of a run; `reason` applies if it was cancelled."""
 
     state: RunState
     reason: CancelReason = CancelReason.USER
@@ -53,7 +54,10 @@ async def end_starters(connection: Connection, ends: Mapping[int, RunEnd]) -> En
 
 
 def _decision(held: Claim, state: RunState) -> Decision:
-    """Decide how a starter ends. The letter of a blocked run needs no action: the letters of its dead nodes are replayed."""
+    """Decide how a starter ends.
+
+    The letter of a blocked run needs no action: the letters of its dead nodes are replayed.
+    """
     if state is RunState.SUCCESS:
         return Complete(json.dumps({"run": str(held.id)}))
     return Bury(RUN_BLOCKED, _MESSAGE, tags_of(RUN_BLOCKED, spent=False))

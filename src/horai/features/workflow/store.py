@@ -1,4 +1,4 @@
-"""Workflows as they are defined: one function per statement of sql/workflows.sql."""
+"""Workflow definitions: one function per statement of features/workflow/store.sql."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class _StoredNode(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node as it is stored: `job` is its job's name."""
+    """A stored node; `node.job` is the name of its job."""
 
     node: WorkflowNode
     job_id: int
@@ -31,7 +31,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRow:
-    """A workflow as it is stored; its schedule is that of the job `job_id`."""
+    """A stored workflow; its schedule is that of the job `job_id`."""
 
     id: int
     tenant_id: int
@@ -65,7 +65,7 @@ def _text(raw: msgspec.Raw) -> str | None:
 
 
 def _nodes_text(nodes: Sequence[NodeRow]) -> str:
-    """As they are stored; payloads to the letter."""
+    """Return the nodes as JSON text; payloads stay unchanged."""
     stored: list[Mapping[str, Any]] = [
         {
             "name": row.node.name,
@@ -82,12 +82,12 @@ def _nodes_text(nodes: Sequence[NodeRow]) -> str:
 async def insert_workflow(
     connection: Connection, tenant_id: int, name: str, job_id: int, nodes: Sequence[NodeRow]
 ) -> int | None:
-    """A new workflow; None when the name is taken."""
+    """Insert a workflow and return its id; None if the name is taken."""
     return await connection.fetchval(sql("insert_workflow"), tenant_id, name, job_id, _nodes_text(nodes))
 
 
 async def find_workflow(connection: Connection, tenant_id: int, reference: str) -> WorkflowRow | None:
-    """A workflow by its id (all digits) or its name."""
+    """Return a workflow by its id (all digits) or its name."""
     if reference.isascii() and reference.isdigit():
         if len(reference) > 18:
             return None
@@ -98,37 +98,37 @@ async def find_workflow(connection: Connection, tenant_id: int, reference: str) 
 
 
 async def workflow_of_job(connection: Connection, job_id: int) -> WorkflowRow | None:
-    """What the instances of a job start; deleted ones included."""
+    """Return the workflow whose runs the instances of a job start, even if it is deleted."""
     row = await connection.fetchrow(sql("workflow_of_job"), job_id)
     return _workflow(row) if row else None
 
 
 async def lock_workflow(connection: Connection, workflow_id: int) -> WorkflowRow | None:
-    """Held alone, for a change; None once it is deleted."""
+    """Lock a workflow for a change and return it; None if it is deleted."""
     row = await connection.fetchrow(sql("lock_workflow"), workflow_id)
     return _workflow(row) if row else None
 
 
 async def update_workflow(connection: Connection, workflow_id: int, nodes: Sequence[NodeRow]) -> WorkflowRow:
-    """Other nodes, and a new version."""
+    """Replace the nodes, and increase the version."""
     row = await connection.fetchrow(sql("update_workflow"), workflow_id, _nodes_text(nodes))
-    assert row is not None  # noqa: S101 — the caller holds the row
+    assert row is not None  # noqa: S101 — the caller has locked the row
     return _workflow(row)
 
 
 async def delete_workflow(connection: Connection, workflow_id: int) -> None:
-    """Takes it out of sight; its row stays for its runs' sake."""
+    """Mark a workflow as deleted; the row stays, because its runs refer to it."""
     await connection.execute(sql("delete_workflow"), workflow_id)
 
 
 async def list_workflows(connection: Connection, tenant_id: int, after_id: int, limit: int) -> list[WorkflowRow]:
-    """A page of workflows by id."""
+    """Return a page of workflows in order of id."""
     return [_workflow(row) for row in await connection.fetch(sql("list_workflows"), tenant_id, after_id, limit)]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeJob:
-    """A job that is to be a node; `handler` is empty for HTTP."""
+    """A job to use as a node; `handler` is empty for HTTP."""
 
     id: int
     name: str
@@ -136,7 +136,7 @@ class NodeJob:
 
 
 async def share_node_jobs(connection: Connection, tenant_id: int, references: Collection[str]) -> dict[str, NodeJob]:
-    """The jobs named, by id or name, held until commit; by how they were named."""
+    """Lock the named jobs until commit; return them by the reference (id or name) that was given."""
     named = set(references)
     ids = [int(each) for each in named if each.isascii() and each.isdigit() and len(each) <= 18]
     rows = await connection.fetch(sql("share_node_jobs"), tenant_id, ids, sorted(named))
@@ -145,11 +145,11 @@ async def share_node_jobs(connection: Connection, tenant_id: int, references: Co
 
 
 async def set_jobs(connection: Connection, workflow_id: int, job_ids: Collection[int]) -> None:
-    """Which jobs are its nodes from now on."""
+    """Replace the set of jobs that are nodes of the workflow."""
     await connection.execute(sql("leave_workflow"), workflow_id, list(job_ids))
     await connection.execute(sql("join_workflow"), workflow_id, sorted(job_ids))
 
 
 async def workflows_with(connection: Connection, job_id: int) -> list[str]:
-    """The names of the workflows that a job is a node of; the first few."""
+    """Return the names of the workflows that a job is a node of, at most 10."""
     return [row["name"] for row in await connection.fetch(sql("workflows_with"), job_id)]

@@ -1,4 +1,5 @@
--- Workflows as they are defined. Whoever puts a job into one holds the job FOR KEY SHARE; whoever deletes the job, FOR UPDATE.
+-- Workflow definitions. A transaction that adds a job to a workflow locks the job FOR KEY SHARE;
+-- one that deletes the job locks it FOR UPDATE.
 
 -- name: insert_workflow
 insert into horai.workflow (tenant_id, name, job_id, nodes) values ($1, $2, $3, $4)
@@ -12,11 +13,11 @@ select * from horai.workflow where tenant_id = $1 and id = $2 and deleted_at is 
 select * from horai.workflow where tenant_id = $1 and name = $2 and deleted_at is null;
 
 -- name: workflow_of_job
--- What the instances of a job start; deleted ones included.
+-- The workflow whose runs the instances of a job start, even if it is deleted.
 select * from horai.workflow where job_id = $1;
 
 -- name: lock_workflow
--- Runs may be started meanwhile: one of a workflow that is being deleted is given up by the next sweep.
+-- Runs can start meanwhile: the next sweep gives up a run of a workflow that is being deleted.
 select * from horai.workflow where id = $1 and deleted_at is null for no key update;
 
 -- name: update_workflow
@@ -29,7 +30,7 @@ update horai.workflow set deleted_at = clock_timestamp(), version = version + 1 
 select * from horai.workflow where tenant_id = $1 and deleted_at is null and id > $2 order by id limit $3;
 
 -- name: share_node_jobs
--- The jobs named, by id ($2) or by name ($3), held so that none of them is deleted before the workflow is there.
+-- The jobs named, by id ($2) or by name ($3), locked so that none of them is deleted before the workflow exists.
 select id, name, definition -> 'target' ->> 'handler' as handler from horai.job
 where tenant_id = $1 and deleted_at is null and (id = any ($2::bigint[]) or name = any ($3::text[]))
 order by id for key share;

@@ -1,4 +1,4 @@
-"""Workflows as a list of them shows each: with its last run, and when it runs next."""
+"""Workflows as a list shows them: with the last run and the next fire time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ from horai.operations.upcoming import next_fire_times
 
 @dataclass(frozen=True, slots=True)
 class WorkflowView:
-    """A workflow; `last_run` is the one of the newest fire time, `next_fire` is None for one that is paused or not scheduled."""
+    """A workflow with its last run and next fire time.
+
+    `last_run` has the newest fire time; `next_fire` is None if the workflow is paused or not scheduled.
+    """
 
     workflow: WorkflowRequest
     last_run: RunRow | None
@@ -22,7 +25,7 @@ class WorkflowView:
 
 
 async def views(scope: Scope, found: Sequence[WorkflowRequest]) -> list[WorkflowView]:
-    """The workflows with their runs: two statements, however many they are."""
+    """Return the workflows with their last runs, with two queries for any number of workflows."""
     if not found:
         return []
     async with acquire(scope.pool) as connection:
@@ -32,6 +35,6 @@ async def views(scope: Scope, found: Sequence[WorkflowRequest]) -> list[Workflow
 
 
 async def view(scope: Scope, workflow: WorkflowRequest) -> WorkflowView:
-    """One of them."""
+    """Return one workflow with its last run and next fire time."""
     (seen,) = await views(scope, [workflow])
     return seen

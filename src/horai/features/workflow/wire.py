@@ -1,4 +1,4 @@
-"""Workflows on the wire."""
+"""Request and response models of workflows and their runs."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ RunStateName = Literal["PENDING", "RUNNING", "BLOCKED", "SUCCESS", "CANCELLED", 
 
 
 class NodeIn(Model):
-    """A node: it runs `job` (a name or an id; its own name by default) once all of `after` have succeeded."""
+    """A node: it runs `job` (a name or an id; its own name by default) once all nodes in `after` have succeeded."""
 
     name: Text
     job: Text | None = None
@@ -23,7 +23,7 @@ class NodeIn(Model):
 
 
 class WorkflowFields(ScheduleFields):
-    """What a workflow may carry. At most one of cron and every; without either it runs when it is triggered."""
+    """The fields of a workflow. At most one of cron and every; without either it runs only when triggered."""
 
     payload: Any = None
     queue: Text | None = None
@@ -44,13 +44,13 @@ class WorkflowIn(WorkflowFields):
 
 
 class WorkflowPatch(WorkflowFields):
-    """`PATCH /api/v1/workflows/{workflow}`: what is given is changed, for the runs to come; null takes a field away."""
+    """`PATCH /api/v1/workflows/{workflow}`: given fields are changed, for future runs; null removes a field."""
 
     nodes: Annotated[list[NodeIn], Field(json_schema_extra={"minItems": 1, "maxItems": 500})] | None = None
 
 
 class RerunIn(Model):
-    """`POST /api/v1/workflows/{workflow}/runs/{run}/rerun`: the node from which on it is done again."""
+    """`POST /api/v1/workflows/{workflow}/runs/{run}/rerun`: the node to start the rerun from."""
 
     from_: Annotated[Text, Field(alias="from")]
 
@@ -77,12 +77,12 @@ class LastRun(Model):
 
 
 class WorkflowOut(Model):
-    """A workflow as it is."""
+    """A workflow."""
 
     id: Id
     name: str
     job_id: Id
-    """The job that starts its runs: pause, next and explain of it are the workflow's."""
+    """The job that starts its runs; pause, next and explain of the workflow act on this job."""
     status: StatusName
     cron: str | None = None
     dialect: str | None = None
@@ -110,7 +110,7 @@ class WorkflowOut(Model):
     updated_at: datetime
     last_run: LastRun | None
     next_fire: datetime | None
-    """Null while it is paused, and for one that runs when it is triggered."""
+    """Null while the workflow is paused, or if it runs only when triggered."""
 
 
 class WorkflowList(Model):
@@ -137,12 +137,15 @@ class RunNodeOut(Model):
     started_at: datetime | None
     finished_at: datetime | None
     duration_ms: int | None
-    """Of its last attempt; null until it has ended."""
+    """Milliseconds of the last attempt; null until it has ended."""
     result: Any
 
 
 class RunOut(Model):
-    """A run; its id is that of the instance that starts it. PENDING: that has not run yet. DEAD: it could not be started."""
+    """A run; its id is that of the instance that starts it.
+
+    PENDING: that instance has not run yet. DEAD: the run could not be started.
+    """
 
     id: Id
     workflow: str
@@ -152,7 +155,7 @@ class RunOut(Model):
     created_at: datetime
     finished_at: datetime | None
     duration_ms: int | None
-    """From its first instant to its end; null until then."""
+    """Milliseconds from the creation of the run to its end; null until then."""
     generation: int
     version: int | None
     payload: Any
@@ -167,7 +170,7 @@ class RunList(Model):
 
 
 class RunAnswer(Model):
-    """What a trigger and a rerun answer."""
+    """The response of a trigger, a rerun and a cancel."""
 
     run: RunOut
     instance: InstanceOut | None = None

@@ -1,15 +1,15 @@
-"""Cron expressions: what they say, and when they fire in a time zone.
+"""Cron expressions: their syntax, and their fire times in a time zone.
 
-| module      | promise                                                                             |
-|-------------|-------------------------------------------------------------------------------------|
-| expression  | `Cron`, the parsed value, and `CronError`, which points at what is wrong             |
+| module      | content                                                                              |
+|-------------|--------------------------------------------------------------------------------------|
+| expression  | `Cron`, the parsed value, and `CronError`, which points at the first wrong character |
 | fields      | the numbers one field stands for: lists, ranges, steps, names                        |
-| days        | the two day fields, with the days that fall on another date in each month             |
-| parser      | text → `Cron`, in the dialect that its number of fields tells                        |
-| calendar    | the next matching time on a wall clock that knows no zones                           |
-| segments    | the stretches of constant UTC offset of a zone, and what the clock does between them |
-| fires       | the next real instant: the calendar laid over the segments by a `DstPolicy`          |
-| mismatch    | which field does not allow a time, in a sentence                                     |
+| days        | the two day fields, with the days that fall on another date in each month            |
+| parser      | text → `Cron`, in the dialect that follows from the number of fields                 |
+| calendar    | the next matching time on a wall clock without zones                                 |
+| segments    | the stretches of constant UTC offset of a zone, and the clock changes between them   |
+| fires       | the next real instant: the calendar mapped to the segments by a `DstPolicy`          |
+| mismatch    | the field that does not allow a time, as a sentence                                  |
 | phrases     | the sentences                                                                        |
 """
 

@@ -1,6 +1,6 @@
-"""The next matching time on a wall clock that knows no zones and no clock changes.
+"""The next matching time on a wall clock without zones and clock changes.
 
-A wall time is the number of seconds since 1970-01-01 00:00 on that wall, as if every day had 86,400 of them.
+A wall time is the number of seconds since 1970-01-01 00:00 on that clock, as if every day had 86,400 of them.
 """
 
 from datetime import date
@@ -9,7 +9,7 @@ from horai.time.cron.expression import Cron, MovingDays
 
 DAY = 86_400
 YEARS_AHEAD = 100
-"""How far a search goes. The rarest day, 29 February on one weekday, comes at least every 40 years."""
+"""The length of a search, in years. The rarest day, 29 February on one weekday, comes at least every 40 years."""
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _LAST_YEAR = date.max.year - 1
@@ -22,7 +22,7 @@ _SUNDAY, _SATURDAY = 1 << 0, 1 << 6
 
 
 def next_slot(cron: Cron, wall: int) -> int | None:
-    """The first wall time at or after `wall` that matches, or None when there is none within a hundred years."""
+    """Return the first matching wall time at or after `wall`; None if there is none within a hundred years."""
     day, second_of_day = divmod(wall, DAY)
     found = next_day(cron, day)
     if found == day:
@@ -36,9 +36,9 @@ def next_slot(cron: Cron, wall: int) -> int | None:
 
 
 def next_day(cron: Cron, day: int) -> int | None:
-    """The first day (counted from 1970-01-01) at or after `day` that matches.
+    """Return the first matching day (counted from 1970-01-01) at or after `day`; None if there is none.
 
-    The search ends after a hundred years, or with the last one of a year field.
+    The search ends after a hundred years, or with the last year of a year field.
     """
     start = date.fromordinal(_EPOCH_ORDINAL + day)
     year, month, day_of_month = start.year, start.month, start.day
@@ -61,13 +61,13 @@ def next_day(cron: Cron, day: int) -> int | None:
 
 
 def days_in_month(cron: Cron, year: int, month: int) -> int:
-    """The mask of the days of that month that match both day fields, or either of them if so asked."""
+    """Return the mask of the days of that month that match both day fields, or either of them if `is_either_day`."""
     by_date, by_weekday = both_days_in_month(cron, year, month)
     return by_date | by_weekday if cron.is_either_day else by_date & by_weekday
 
 
 def both_days_in_month(cron: Cron, year: int, month: int) -> tuple[int, int]:
-    """The mask of the days of that month that match the day of month, and of those that match the weekday."""
+    """Return the masks of the days of that month that match the day of month, and that match the weekday."""
     length = _MONTH_LENGTHS[month] + (month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
     existing = ((1 << length) - 1) << 1
     weekday_of_first = date(year, month, 1).isoweekday() % 7
@@ -80,7 +80,7 @@ def both_days_in_month(cron: Cron, year: int, month: int) -> tuple[int, int]:
 
 
 def _on(weekdays: int, weekday_of_first: int) -> int:
-    """The days of a month that begins on `weekday_of_first`, and some behind its end, that are one of `weekdays`."""
+    """Return the mask of `weekdays` in a month that begins on `weekday_of_first`, and on some days after its end."""
     return weekdays * _EACH_WEEK >> weekday_of_first << 1
 
 
@@ -91,9 +91,10 @@ def _moving_dates(moving: MovingDays, length: int, weekday_of_first: int) -> int
 
 
 def _nearest_weekdays(meant: int, length: int, weekday_of_first: int) -> int:
-    """The days from Monday to Friday nearest to those meant: a Saturday's is before it, a Sunday's behind it.
+    """Return the days from Monday to Friday nearest to `meant`: before a Saturday, after a Sunday.
 
-    None leaves its month, so a Saturday that begins it has the third, and a Sunday that ends it the day before yesterday.
+    No day leaves its month: a Saturday on the 1st becomes the 3rd, and a Sunday on the last day becomes the Friday
+    before.
     """
     last = 1 << length
     meant &= (last << 1) - _FIRST
@@ -109,7 +110,10 @@ def _nearest_weekdays(meant: int, length: int, weekday_of_first: int) -> int:
 
 
 def _moving_weekdays(moving: MovingDays, length: int, weekday_of_first: int) -> int:
-    """The n-th of a weekday lies in the n-th seven days of a month, its last one in the last seven."""
+    """Return the mask of the n-th and the last weekdays of a month.
+
+    The n-th of a weekday lies in the n-th seven days of a month, the last one in the last seven.
+    """
     days = _on(moving.last_weekdays, weekday_of_first) & _ONE_WEEK << (length - 7)
     for earlier, weekdays in enumerate(moving.nth_weekdays):
         if weekdays:
@@ -118,13 +122,13 @@ def _moving_weekdays(moving: MovingDays, length: int, weekday_of_first: int) -> 
 
 
 def _next_year(years: int, year: int) -> int:
-    """The first year of the mask at or after `year`, or one behind all of them."""
+    """Return the first year of the mask at or after `year`, or a year after all of them."""
     later = years >> year
     return year + _lowest(later) if later else years.bit_length()
 
 
 def _next_time(cron: Cron, second_of_day: int) -> int | None:
-    """The first matching second of a day at or after `second_of_day`."""
+    """Return the first matching second of a day at or after `second_of_day`; None if there is none."""
     minute_of_day, second = divmod(second_of_day, 60)
     hour, minute = divmod(minute_of_day, 60)
     if cron.hours >> hour & 1:
@@ -146,5 +150,5 @@ def _first_time(cron: Cron) -> int:
 
 
 def _lowest(mask: int) -> int:
-    """The lowest number in a mask that has one."""
+    """Return the lowest number in a mask that has one."""
     return (mask & -mask).bit_length() - 1

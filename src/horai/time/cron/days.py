@@ -1,4 +1,4 @@
-"""The two day fields: plain items as in any other, and those that fall on another date in each month.
+"""The two day fields: plain items as in any other field, and items that fall on another date in each month.
 
     date    = item | "L" ["-" number] ["W"] | number "W"
     weekday = item | value "#" number | value "L" | "L"
@@ -25,7 +25,7 @@ _WEEKDAY_FORMS = CronFault.WEEKDAY_FORMS()
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """What a day-of-month field allows; for the masks see `MovingDays`."""
+    """The days that a day-of-month field allows; for the masks see `MovingDays`."""
 
     plain: int = 0
     before_last: int = 0
@@ -43,7 +43,7 @@ class Dates:
 
 @dataclass(frozen=True, slots=True)
 class Weekdays:
-    """What a day-of-week field allows, Sunday being 0; for the masks see `MovingDays`."""
+    """The days that a day-of-week field allows, with Sunday as 0; for the masks see `MovingDays`."""
 
     plain: int = 0
     nth: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
@@ -55,7 +55,7 @@ class Weekdays:
 
 
 def read_dates(field: Field, token: Token) -> Dates:
-    """What `token` allows as a day of the month; CronError when it is no such field."""
+    """Return the days of the month that `token` allows. Raise CronError if it is not such a field."""
     if token.text == "?" and field.may_be_open:
         return Dates(field.everything)
     dates = Dates()
@@ -65,7 +65,7 @@ def read_dates(field: Field, token: Token) -> Dates:
 
 
 def read_weekdays(field: Field, token: Token) -> Weekdays:
-    """What `token` allows as a day of the week; CronError when it is no such field."""
+    """Return the days of the week that `token` allows. Raise CronError if it is not such a field."""
     if token.text == "?" and field.may_be_open:
         return Weekdays(_from_sunday(field, field.everything))
     weekdays = Weekdays()
@@ -108,7 +108,7 @@ def _read_weekday(field: Field, item: Token) -> Weekdays:
 
 
 def _last_of_week(field: Field, item: Token) -> int:
-    """Saturday where Sunday is 1; where Sunday is 0 and 7, the end of a week would be a guess."""
+    """Return Saturday if Sunday is 1. If Sunday is 0 and 7, raise CronError: the end of a week would be a guess."""
     if field.low == 0:
         raise CronError(CronFault.L_NO_WEEKDAY(), item.position, CronFault.WRITE_SAT())
     return field.high
@@ -120,6 +120,6 @@ def _weekday(field: Field, found: re.Match[str], item: Token) -> int:
 
 
 def _from_sunday(field: Field, mask: int) -> int:
-    """The mask with Sunday as 0 alone, wherever the field begins and however often it names Sunday."""
+    """Return the mask with Sunday only as 0, for a field that begins at 0 or 1 and may name Sunday twice."""
     mask >>= field.low
     return (mask | mask >> 7) & 0b111_1111

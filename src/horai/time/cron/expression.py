@@ -1,4 +1,4 @@
-"""The parsed cron expression, and the error that says why a text is none."""
+"""The parsed cron expression, and the error for a text that is not one."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,10 +10,10 @@ NO_NEXT_FIRE = CronFault.NO_NEXT_FIRE()
 
 
 class Dialect(StrEnum):
-    """Which cron is spoken: how weekdays are counted, and what two restricted day fields mean.
+    """The cron dialect: how weekdays are counted, and what two restricted day fields mean.
 
-    Five fields begin with the minute and are Vixie's unless said otherwise; six or seven begin with the second and end
-    with the year, and are Quartz's.
+    Five fields begin with the minute and are in the Vixie dialect unless another is given; six or seven begin with the
+    second and end with the year, and are in the Quartz dialect.
     """
 
     VIXIE = "vixie"
@@ -29,7 +29,7 @@ class MovingDays:
     before_last: int
     """`L`, `L-3`: the mask of their dates in a month of 31 days."""
     nearest: int
-    """`15W`: the mask of the dates to which the nearest weekday is meant."""
+    """`15W`: the mask of the dates whose nearest weekday is meant."""
     nearest_before_last: int
     """`LW`, `L-3W`: the same, as dates in a month of 31 days."""
     nth_weekdays: tuple[int, int, int, int, int]
@@ -40,10 +40,10 @@ class MovingDays:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """What an expression allows. Bit n of a mask says that the number n is allowed; weekday 0 is Sunday."""
+    """The values that an expression allows. Bit n of a mask allows the number n; weekday 0 is Sunday."""
 
     expression: str
-    """Single spaces, upper case, nicknames spelled out: the same for texts that differ only in these."""
+    """Single spaces, upper case, nicknames spelled out: equal for texts that differ only in these."""
     dialect: Dialect
     seconds: int
     minutes: int
@@ -52,17 +52,17 @@ class Cron:
     months: int
     days_of_week: int
     is_either_day: bool
-    """Whether a day needs to match only one of the two day fields."""
+    """True if a day needs to match only one of the two day fields."""
     is_wildcard: bool
-    """Whether it follows real time across clock changes: its minute or hour field starts with `*`."""
+    """True if the cron follows real time across clock changes: its minute or hour field starts with `*`."""
     moving: MovingDays | None = None
-    """What the two day fields allow besides their masks."""
+    """The days that the two day fields allow besides their masks."""
     years: int | None = None
-    """None allows every year, a mask none but those of its field."""
+    """None allows every year; a mask allows only the years of its field."""
 
 
 class CronError(ValueError):
-    """`position` is the index of the first character that is wrong; `hint` what to write instead."""
+    """An invalid expression. `position` is the index of the first wrong character; `hint`, what to write instead."""
 
     def __init__(self, message: Phrase, position: int, hint: Phrase | None = None) -> None:
         super().__init__(message)

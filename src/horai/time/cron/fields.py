@@ -2,7 +2,7 @@
 
     field = item ("," item)*        item = ("*" | value | value "-" value) ["/" step]        value = number | name
 
-Each item is a fixed set of numbers. The items that depend on the month (`L`, `15W`, `6#3`) are read by `days`.
+Each item is a fixed set of numbers. `days` reads the items that depend on the month (`L`, `15W`, `6#3`).
 """
 
 from collections.abc import Iterable
@@ -18,38 +18,38 @@ WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What one field may contain; `wraps` lets a range run over the end (`FRI-MON`)."""
+    """The values that one field may contain; `wraps` lets a range run over the end (`FRI-MON`)."""
 
     name: Phrase
     low: int
     high: int
     names: tuple[str, ...] = ()
-    """What may be written for `low`, `low` + 1, …."""
+    """The names for `low`, `low` + 1, …."""
     wraps: bool = False
     may_be_open: bool = False
-    """Whether `?` may stand for any value."""
+    """True if `?` may stand for any value."""
 
     @property
     def accepted(self) -> Phrase:
-        """The values it takes, for hints."""
+        """Return the accepted values, for hints."""
         names = CronFault.OR_NAMES(first=self.names[0], last=self.names[-1]) if self.names else ""
         return CronFault.TAKES(field=self.name, low=self.low, high=self.high, names=names)
 
     @property
     def everything(self) -> int:
-        """The mask of all its values."""
+        """Return the mask of all values."""
         return (1 << self.high + 1) - (1 << self.low)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the expression, in upper case, and where it starts."""
+    """A piece of the expression, in upper case, and its position."""
 
     text: str
     position: int
 
     def split(self, separator: str) -> list["Token"]:
-        """The pieces between the separators, each with its own position."""
+        """Return the pieces between the separators, each with its own position."""
         pieces: list[Token] = []
         position = self.position
         for text in self.text.split(separator):
@@ -59,7 +59,7 @@ class Token:
 
 
 def read_field(field: Field, token: Token) -> int:
-    """The mask of the numbers that `token` allows; CronError when it is no such field."""
+    """Return the mask of the numbers that `token` allows. Raise CronError if it is not such a field."""
     if token.text == "?" and field.may_be_open:
         return field.everything
     mask = 0
@@ -69,7 +69,7 @@ def read_field(field: Field, token: Token) -> int:
 
 
 def read_item(field: Field, item: Token) -> int:
-    """The mask of one item of a list."""
+    """Return the mask of one item of a list."""
     if not item.text:
         raise CronError(CronFault.EMPTY_ITEM(field=field.name), item.position, field.accepted)
     base, *steps = item.split("/")
@@ -81,7 +81,7 @@ def read_item(field: Field, item: Token) -> int:
 
 
 def _span(field: Field, base: Token, *, is_open_ended: bool) -> tuple[int, int]:
-    """First and last number of an item; `5/15` has no last of its own and runs to the end of the field."""
+    """Return the first and last number of an item; `5/15` has no last one and runs to the end of the field."""
     if base.text == "*":
         return field.low, field.high
     bounds = [read_value(field, bound) for bound in base.split("-")]
@@ -101,7 +101,7 @@ def _span(field: Field, base: Token, *, is_open_ended: bool) -> tuple[int, int]:
 
 
 def read_value(field: Field, token: Token) -> int:
-    """The number that a number or a name stands for."""
+    """Return the number that a number or a name stands for."""
     if token.text in field.names:
         return field.low + field.names.index(token.text)
     if not token.text:

@@ -1,8 +1,8 @@
-"""When a cron fires: wall-clock matches laid over the real time of a zone.
+"""The fires of a cron: wall-clock matches mapped to the real time of a zone.
 
 An expression whose minute or hour field starts with `*` follows real time: it fires at each instant whose wall time
-matches, twice in an overlap, never in a gap. All others name fixed times, and a `DstPolicy` says what becomes of a
-time that does not exist or exists twice.
+matches, twice in an overlap, never in a gap. All others name fixed times, and a `DstPolicy` decides about a time that
+does not exist or exists twice.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ Overlap = Literal["first", "last", "both"]
 
 @dataclass(frozen=True, slots=True)
 class DstPolicy:
-    """What becomes of a fixed time when the clock is changed.
+    """The treatment of a fixed time when the clock is changed.
 
-    `gap` is for times that are jumped over: `shift` fires once, at the first instant after the gap, however many
-    times were lost in it; `skip` drops them. `overlap` is for times that come twice.
+    `gap` is for times that the clock skips: `shift` fires once, at the first instant after the gap, regardless of how
+    many times were lost in it; `skip` drops them. `overlap` is for times that come twice.
     """
 
     gap: Gap = "shift"
@@ -39,7 +39,7 @@ class DstPolicy:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> "DstPolicy":
-        """The policy of a JSON object with `gap`, `overlap`, both or none; ValueError for any other."""
+        """Return the policy of a JSON object with `gap`, `overlap`, both or none. Raise ValueError for any other."""
         match spec:
             case {**fields} if fields.keys() <= {"gap", "overlap"}:
                 return cls(**fields)
@@ -48,21 +48,22 @@ class DstPolicy:
 
 
 REAL_TIME = DstPolicy(gap="skip", overlap="both")
-"""What a wildcard expression does, whatever its policy: only what the clock shows counts."""
+"""The policy of every wildcard expression, instead of its own: only the times that the clock shows count."""
 
 _DEFAULT = DstPolicy()
 _SECOND = timedelta(seconds=1)
 _BEGIN = (datetime(FIRST_YEAR, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH) // _SECOND
 _END = (datetime(LAST_YEAR, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH) // _SECOND
 _MOST_LOOKS = 100
-"""A slot that is lost in a gap costs two looks, and within 40 years each date comes on each weekday: what the clock
-changes have taken in all of them never fires."""
+"""A slot that is lost in a gap costs two checks, and within 40 years each date comes on each weekday: a slot that clock
+changes have taken in all of them never fires.
+"""
 
 
 def next_fire(cron: Cron, zone: ZoneInfo, after: datetime, dst: DstPolicy = _DEFAULT) -> datetime | None:
-    """The first fire strictly after `after`, in UTC; None when there is none within a hundred years.
+    """Return the first fire strictly after `after`, in UTC; None if there is none within a hundred years.
 
-    Years that a year field leaves out do not count.
+    Years that a year field excludes do not count.
     """
     if after.tzinfo is None:
         raise ValueError(f"{after.isoformat()} names no instant: it needs a UTC offset")
@@ -80,7 +81,7 @@ def next_fire(cron: Cron, zone: ZoneInfo, after: datetime, dst: DstPolicy = _DEF
 
 
 def _first_fire(cron: Cron, segment: Segment, policy: DstPolicy, earliest: int) -> int | None:
-    """The first fire of `segment` at or after `earliest`, which lies in it."""
+    """Return the first fire of `segment` at or after `earliest`, which lies in it; None if there is none."""
     if policy.gap == "shift" and segment.lost_from is not None and earliest == segment.start:
         lost = next_slot(cron, segment.lost_from)
         if lost is not None and lost < segment.start + segment.offset:
@@ -94,10 +95,10 @@ def _first_fire(cron: Cron, segment: Segment, policy: DstPolicy, earliest: int) 
 
 
 def _next_worth_a_look(cron: Cron, instant: int) -> int:
-    """An instant at or after `instant` with no fire in between.
+    """Return an instant at or after `instant` with no fire in between.
 
-    A wall clock is less than a day off UTC, so no slot before `instant - DAY` can still come, and the next one comes
-    no earlier than a day before its wall time: years without a slot are never looked at.
+    A wall clock is less than a day off UTC, so no slot before `instant - DAY` can still come, and the next one comes no
+    earlier than a day before its wall time: years without a slot are never checked.
     """
     slot = next_slot(cron, instant - DAY)
     return _END if slot is None else max(instant, slot - DAY)

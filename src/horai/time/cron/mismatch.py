@@ -1,4 +1,4 @@
-"""Why a time is no slot of an expression, in a sentence."""
+"""The reason why a time is not a slot of an expression, as a sentence."""
 
 import re
 from datetime import datetime
@@ -14,9 +14,9 @@ _NUMBER = re.compile(r"(?<![/#\d])\d+")
 
 
 def why_not(cron: Cron, wall: datetime) -> Phrase | None:
-    """Which field does not allow the time `wall` of a clock without a zone; None when all allow it.
+    """Return the field that does not allow the time `wall` of a clock without a zone; None if all allow it.
 
-    From the second to the hour, then the month, its day, and the year: of several, the first is told.
+    The order is second to hour, then the month, its day, and the year; only the first mismatch is returned.
     """
     parts = Parts.of([Token(text, 0) for text in cron.expression.split(" ")])
     return (
@@ -104,7 +104,7 @@ def _weekday(number: int) -> Phrase:
 
 
 def _named(text: str, names: tuple[str, ...], low: int) -> str:
-    """The text with names for its numbers, but for steps and for the n of `#n`."""
+    """Return the text with names for its numbers, except for steps and the n of `#n`."""
     return _NUMBER.sub(lambda number: names[(int(number[0]) - low) % len(names)], text)
 
 

@@ -1,4 +1,7 @@
-"""Text → `Cron`. Nothing is guessed: what is malformed, out of range or never fires is refused at its position."""
+"""Text → `Cron`, without guesses.
+
+Text that is malformed, out of range or never fires is refused at its position.
+"""
 
 import re
 from collections.abc import Sequence
@@ -28,7 +31,7 @@ _NOTHING_MOVES = MovingDays(0, 0, 0, (0, 0, 0, 0, 0), 0)
 
 
 def _fields(dialect: Dialect) -> tuple[Field, ...]:
-    """Minute to weekday, as `dialect` takes them."""
+    """Return the fields from minute to weekday in `dialect`."""
     is_quartz = dialect is Dialect.QUARTZ
     sunday = 1 if is_quartz else 0
     return (
@@ -60,17 +63,17 @@ class Parts:
 
     @classmethod
     def of(cls, tokens: Sequence[Token]) -> "Parts":
-        """Five tokens without second and year, six with a second, seven with both."""
+        """Name the tokens: five without second and year, six with a second, seven with both."""
         second, *rest = [None, *tokens] if len(tokens) == 5 else tokens
         minute, hour, day, month, weekday, *years = [token for token in rest if token]
         return cls(second, minute, hour, day, month, weekday, years[0] if years else None)
 
 
 def parse(expression: str, dialect: Dialect | None = None) -> Cron:
-    """The expression as a value that has at least one next fire; CronError for any other text.
+    """Return the expression as a value that has at least one next fire. Raise CronError for any other text.
 
-    The number of fields tells where it begins, at the minute or at the second, and the dialect unless one is given: six
-    fields with the weekdays of Vixie are what Spring writes.
+    The number of fields determines the first field, minute or second, and the dialect unless one is given. Spring
+    writes six fields with the weekdays of Vixie.
     """
     tokens = _tokens(expression)
     if tokens and tokens[0].text.startswith("@"):
@@ -122,7 +125,7 @@ def _tokens(expression: str) -> list[Token]:
 
 
 def _spelled_out(tokens: list[Token]) -> list[Token]:
-    """The five fields that a nickname stands for, whose weekday is the same in every dialect: Sunday is 0."""
+    """Return the five fields of a nickname; their weekday is the same in every dialect: Sunday is 0."""
     nickname, position = tokens[0].text, tokens[0].position
     if nickname == "@REBOOT":
         raise CronError(CronFault.REBOOT(), position, CronFault.TRIGGER_AT_START())
@@ -149,7 +152,7 @@ def _dialect(expression: str, tokens: list[Token], given: Dialect | None) -> Dia
 
 
 def _refuse_two_restrictions(dates: Dates, weekdays: Weekdays, weekday: Token) -> None:
-    """Which of two restricted day fields counts would be a guess."""
+    """Raise CronError if both day fields are restricted: the choice between them would be a guess."""
     day_of_month, day_of_week = FIELDS[Dialect.QUARTZ][2], FIELDS[Dialect.QUARTZ][4]
     if dates.plain != day_of_month.everything and weekdays.plain != day_of_week.everything >> day_of_week.low:
         raise CronError(

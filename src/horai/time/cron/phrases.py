@@ -1,10 +1,10 @@
-"""All that may be said of a cron expression: what is wrong with it, and why a time is no slot of it."""
+"""The sentences about a cron expression: its faults, and the reasons why a time is not one of its slots."""
 
 from horai.text.phrase import Phrasebook
 
 
 class CronFault(Phrasebook):
-    """What is wrong with an expression, and what to write instead."""
+    """The faults of an expression, and what to write instead."""
 
     NO_NEXT_FIRE = "cron has no next fire time"
     NO_DAY_HAS = "no day{years} has the day of month {day} in the month {month} on the weekday {weekday}"
@@ -71,7 +71,7 @@ class CronField(Phrasebook):
 
 
 class Mismatch(Phrasebook):
-    """Which field does not allow a time."""
+    """The field that does not allow a time."""
 
     NOT_A_SECOND = "{time} is not a whole second"
     NOT_ON_THE_MINUTE = "the second {number} is not 0: five fields fire on the minute"
@@ -100,7 +100,7 @@ class Mismatch(Phrasebook):
 
 
 class Nth(Phrasebook):
-    """Of the weekdays of a month."""
+    """The ordinals of the weekdays of a month."""
 
     NTH_1 = "first"
     NTH_2 = "second"
@@ -110,7 +110,7 @@ class Nth(Phrasebook):
 
 
 class Month(Phrasebook):
-    """By their numbers."""
+    """The names of the months by number."""
 
     MONTH_1 = "January"
     MONTH_2 = "February"
@@ -127,7 +127,7 @@ class Month(Phrasebook):
 
 
 class Weekday(Phrasebook):
-    """By their numbers, Sunday being 0."""
+    """The names of the weekdays by number, with Sunday as 0."""
 
     WEEKDAY_0 = "Sunday"
     WEEKDAY_1 = "Monday"

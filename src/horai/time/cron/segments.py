@@ -1,7 +1,7 @@
 """The stretches of constant UTC offset of a zone.
 
-`zoneinfo` tells the offset of an instant but not when it changes, so the changes of a year are found once, by looking
-every few days of it, and remembered. Instants are whole seconds since the epoch, UTC.
+`zoneinfo` tells the offset of an instant but not when it changes, so the changes of a year are found once, by checking
+every few days of it, and cached. Instants are whole seconds since the epoch, UTC.
 """
 
 from collections.abc import Iterator
@@ -13,21 +13,21 @@ from zoneinfo import ZoneInfo
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_YEAR, LAST_YEAR = 2, 9998
-"""The years whose neighbours exist too."""
+"""The years whose previous and next year exist too."""
 
 _SECOND = timedelta(seconds=1)
 _NONE = timedelta(0)
 _STRIDE = 6 * 86_400
-"""Less than any zone has kept an offset since 1970: the shortest stretch was a week (Recife, 2000)."""
+"""Shorter than any zone has kept an offset since 1970: the shortest stretch was a week (Recife, 2000)."""
 _STRIDE_BEFORE = 3 * 86_400
-"""Less than any zone kept an offset before: the shortest stretch was just under four days (Freetown, 1939)."""
+"""Shorter than any zone kept an offset before: the shortest stretch was just under four days (Freetown, 1939)."""
 _MARGIN = 2 * 86_400
-"""No change moves a clock further, so what happened longer ago repeats no time of this year."""
+"""No change moves a clock further, so an earlier change repeats no time of this year."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockChange:
-    """At the instant `at` the offset goes from `before` to `after`, in seconds."""
+    """A change of the offset from `before` to `after`, in seconds, at the instant `at`."""
 
     at: int
     before: int
@@ -35,27 +35,30 @@ class ClockChange:
 
     @property
     def repeated(self) -> int:
-        """How many seconds the clock goes back."""
+        """Return how many seconds the clock goes back."""
         return max(0, self.before - self.after)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From `start` until `end` the wall clock is `offset` ahead of UTC. No segment crosses the end of a UTC year."""
+    """A stretch from `start` until `end` in which the wall clock is `offset` seconds ahead of UTC.
+
+    No segment crosses the end of a UTC year.
+    """
 
     start: int
     end: int
     offset: int
     lost_from: int | None
-    """The first wall time that was skipped right before `start`; None when `start` ends no gap."""
+    """The first wall time that was skipped right before `start`; None if `start` does not end a gap."""
     repeats_until: int
-    """Before this instant, wall times have been there already: the last occurrence of an overlap."""
+    """Before this instant, wall times come for the second time: the last occurrence of an overlap."""
     repeated_from: int
     """From this instant on, wall times will come again: the first occurrence of an overlap."""
 
 
 def segment_at(zone: ZoneInfo, instant: int) -> Segment:
-    """The segment that contains `instant`, of a year from `FIRST_YEAR` to `LAST_YEAR`."""
+    """Return the segment that contains `instant`, of a year from `FIRST_YEAR` to `LAST_YEAR`."""
     for segment in _segments_of(zone, (EPOCH + timedelta(seconds=instant)).year):
         if instant < segment.end:
             return segment
@@ -100,7 +103,7 @@ def _changes(zone: ZoneInfo, start: int, end: int) -> Iterator[ClockChange]:
 
 
 def _first_with(zone: ZoneInfo, offset: int, low: int, high: int) -> int:
-    """The first instant with `offset`, given that `low` has another one and `high` has it."""
+    """Return the first instant with `offset`, given that `low` has another one and `high` has it."""
     while high - low > 1:
         middle = (low + high) // 2
         if _offset(zone, middle) == offset:

@@ -1,0 +1,254 @@
+"""When the dispatcher looks for rows, what it asks, and what happens while it looks."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import make
+import pytest
+import rows
+from stages import workbench
+
+from horai.db import claims, jobs
+from horai.db.jobs import Lane
+from horai.db.pool import Dedicated
+from horai.engine.dispatch.dispatcher import LONGEST_BARREN, _in_polls
+from horai.engine.dispatch.scans import Scan
+
+SECOND = timedelta(seconds=1)
+
+
+async def test_a_row_that_was_locked_when_the_claim_passed_is_found_after_its_put_is_ignored(url: str):
+    async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
+        await make.job(bench.scope)
+        await make.put(bench.scope, "k", version=5)
+        await make.many(bench.scope, 200)
+        dispatcher = bench.dispatcher()
+        async with holder.transaction():
+            await holder.execute("select from horai.instance_live where key = 'k' for update")
+            await dispatcher.step(bench.clock.now())
+            assert await bench.states() == {"RUNNING": 200, "INIT": 1}
+
+        await make.put(bench.scope, "k", version=4)
+        assert dispatcher.signal.is_set()
+        await dispatcher.step(bench.clock.now() + timedelta(milliseconds=30))
+
+        assert await bench.states() == {"RUNNING": 201}
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_a_lane_that_committed_after_a_younger_one_is_served(url: str):
+    """Ids are given before they commit: the lower one may become visible later."""
+    async with workbench(url) as bench, rows.connections(url, 1) as (slow,):
+        dispatcher = bench.dispatcher()
+        transaction = slow.transaction()
+        await transaction.start()
+        older = await slow.fetchval(
+            "insert into horai.lane (tenant_id, queue, priority, handler, inherits) values (1, 'older', 2, '', true) returning id"
+        )
+        await make.job(bench.scope, "younger", queue="younger")
+        await make.many(bench.scope, 1, job="younger")
+        await dispatcher.step(bench.clock.now())
+        await transaction.commit()
+
+        job = await make.job(bench.scope, "older", queue="older")
+        assert job.lane_id == older
+        dispatcher.signal.clear()
+        await make.many(bench.scope, 1, job="older")
+        assert dispatcher.signal.is_set()
+        await dispatcher.step(bench.clock.now() + SECOND)
+
+        assert [call.job for call in await bench.called(2)] == ["younger", "older"]
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_a_row_of_the_future_costs_no_claim_before_its_time(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        await dispatcher.step(bench.clock.now())
+        at = datetime.now(UTC) + timedelta(seconds=20)
+        tap = await bench.tap(dispatcher.line)
+
+        await make.many(bench.scope, 64, at=at)
+        again = await dispatcher.step(bench.clock.now())
+
+        assert abs((again - at).total_seconds()) < 0.1
+        dispatcher.signal.clear()
+        await make.many(bench.scope, 64, at=at + timedelta(seconds=1))
+        assert not dispatcher.signal.is_set(), "a wake later than the timer costs nothing"
+        assert await tap.names() == []
+
+
+async def test_a_wake_for_a_lane_that_nobody_here_can_run_wakes_nobody(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope, "workers", target={"type": "worker", "handler": "h"})
+        dispatcher = bench.dispatcher()
+        await dispatcher.step(bench.clock.now())
+        dispatcher.signal.clear()
+
+        await make.many(bench.scope, 5, job="workers")
+
+        assert not dispatcher.signal.is_set()
+        await dispatcher.step(bench.clock.now())
+        assert await bench.states() == {"INIT": 5}, "an unknown handler waits, it is not discarded"
+
+
+# What is asked, and when
+
+
+async def test_a_lane_that_is_new_here_is_asked_what_it_has_and_not_claimed_from_blindly(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        tap = await bench.tap(dispatcher.line)
+
+        again = await dispatcher.step(bench.clock.now())
+
+        assert await tap.names() == ["lanes", "next_due"]
+        assert again > bench.clock.now() + 30 * SECOND
+        await bench.until_idle(dispatcher)
+        assert await tap.names() == ["lanes", "next_due"], "with nothing there it asks once"
+
+
+async def test_a_place_that_gave_all_it_was_asked_for_is_asked_for_more_before_it_is_asked_when(url: str):
+    async with workbench(url, poll_batch=1) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 64)
+        dispatcher = bench.dispatcher()
+        tap = await bench.tap(dispatcher.line)
+
+        await bench.until_idle(dispatcher)
+
+        assert Counter(await tap.names()) == {
+            "lanes": 1, "next_due": 2, "claim_due": 3, "jobs_to_run": 1, "signing_secrets": 1
+        }  # fmt: skip
+        assert await bench.states() == {"RUNNING": 64}
+
+
+async def test_C47_no_scan_brings_more_than_a_poll_batch_at_once(url: str):
+    async with workbench(url, in_flight=10_000) as bench:
+        job = await make.job(bench.scope)
+        await bench.connection.execute(
+            "insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard)"
+            " select 32 * n, $1, now(), now(), now(), now(), -n, 1, $2, 0 from generate_series(1, 500) n",
+            job.id,
+            job.lane_id,
+        )
+        dispatcher = bench.dispatcher()
+        tap = await bench.tap(dispatcher.line)
+
+        await bench.until_idle(dispatcher)
+
+        assert bench.settings.poll_batch == 200
+        asked = [query.args[-1] for query in tap.queries if "/* claim_due */" in query.query]
+        assert asked == [[200]] * 3
+        assert await bench.states() == {"RUNNING": 500}
+
+
+async def test_a_row_that_cannot_be_claimed_is_looked_at_ever_less_often_until_its_queue_is_woken(url: str):
+    async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
+        job = await make.job(bench.scope)
+        await make.many(bench.scope, 1)
+        dispatcher = bench.dispatcher()
+        async with holder.transaction():
+            await holder.execute("select from horai.instance_live for update")
+            pauses: list[timedelta] = []
+            for _ in range(8):
+                again = await dispatcher.step(bench.clock.now())
+                pauses.append(again - bench.clock.now())
+                bench.clock.observe(again)
+            assert pauses[0] < timedelta(milliseconds=5)
+            noise = timedelta(milliseconds=5)
+            assert all(sooner < later + noise for sooner, later in pairwise(pauses))
+            assert LONGEST_BARREN * 0.8 < pauses[-1] <= LONGEST_BARREN + timedelta(milliseconds=2)
+            queue_id = await bench.connection.fetchval("select queue_id from horai.lane where id = $1", job.lane_id)
+            dispatcher.signal.clear()
+
+            dispatcher.wake_queue(queue_id)
+
+            assert dispatcher.signal.is_set()
+            first = await dispatcher.step(bench.clock.now())
+            assert first - bench.clock.now() < timedelta(milliseconds=50)
+        bench.clock.observe(first)
+        bench.executor.gate.set()
+        await bench.until_idle(dispatcher)
+        await bench.settle()
+        assert await bench.states() == {"SUCCESS": 1}
+
+
+async def test_a_dispatcher_that_drains_claims_nothing(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        dispatcher = bench.dispatcher()
+        dispatcher.is_draining = True
+        tap = await bench.tap(dispatcher.line)
+
+        await dispatcher.step(bench.clock.now())
+
+        assert await tap.names() == []
+        assert await bench.states() == {"INIT": 3}
+
+
+# What happens while it looks
+
+
+async def test_a_change_of_a_queue_during_the_look_at_the_lanes_is_not_missed(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await bench.set_queue(paused=True)
+        await make.many(bench.scope, 3)
+        dispatcher = bench.dispatcher()
+        real = jobs.lanes
+
+        async def is_overtaken(connection: Dedicated) -> list[Lane]:
+            found = await real(connection)
+            await bench.set_queue()
+            return found
+
+        monkeypatch.setattr(jobs, "lanes", is_overtaken)
+        await dispatcher.step(bench.clock.now())
+        monkeypatch.undo()
+        assert await bench.states() == {"INIT": 3}
+
+        again = await dispatcher.step(bench.clock.now())
+        assert again <= bench.clock.now() + SECOND
+        await dispatcher.step(again)
+
+        assert await bench.states() == {"RUNNING": 3}
+
+
+async def test_a_place_that_becomes_unknown_while_it_is_asked_about_is_asked_about_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.deaf_dispatcher()
+        real = claims.next_due
+
+        async def is_overtaken(*arguments: object) -> list[tuple[int, int, datetime]]:
+            found = await real(*arguments)  # pyright: ignore[reportArgumentType]
+            monkeypatch.undo()
+            await make.many(bench.scope, 40)
+            dispatcher.rescan_all()
+            return found
+
+        monkeypatch.setattr(claims, "next_due", is_overtaken)
+
+        await bench.until_idle(dispatcher)
+
+        assert await bench.states() == {"RUNNING": 40}
+        assert dispatcher.is_ready(Scan(0, 1)) is False
+
+
+def test_a_place_gives_no_more_than_its_poll_and_the_shares_stay_what_they_were():
+    heavy, light = Scan(0, 1), Scan(0, 2)
+
+    assert _in_polls([(heavy, 750), (light, 250)], 200) == [(heavy, 200), (light, 66)]
+    assert _in_polls([(heavy, 150), (light, 50)], 200) == [(heavy, 150), (light, 50)]
+    assert _in_polls([(heavy, 1000), (light, 1)], 200)[1] == (light, 1), "nobody is left with nothing"

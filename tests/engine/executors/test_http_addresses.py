@@ -1,0 +1,120 @@
+"""Which addresses calls over HTTP are dialled at, and which are refused."""
+
+import socket
+from typing import Any
+
+import pytest
+from http_calls import call_to, code_of, executor, in_loop
+from receiver import Receiver, redirect
+
+from horai.core.addresses import AddressPolicy, parse_networks
+from horai.core.outcome import FailedUnrecoverable, Succeeded
+from horai.engine.executors.dial import CheckedResolver
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "127.8.8.8",
+        "localhost",
+        "LOCALHOST",
+        "[::ffff:127.0.0.1]",
+        "[::1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "[::]",
+    ],
+)
+@in_loop
+async def test_an_address_that_is_not_public_is_refused_unless_allowed(host: str):
+    async with Receiver() as receiver, executor(AddressPolicy()) as http:
+        outcome = await http.run(call_to(receiver.url("/hook?token=hunter2", host)))
+
+    assert isinstance(outcome, FailedUnrecoverable)
+    assert outcome.code == "ADDRESS_REFUSED"
+    assert host.lower() in outcome.message.lower()
+    assert "--callback-allow" in outcome.message
+    assert "hunter2" not in outcome.message
+    assert receiver.hits == []
+
+
+@pytest.mark.parametrize("host", ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.1."])
+@in_loop
+async def test_an_address_in_disguise_is_refused_whatever_is_allowed(host: str):
+    async with Receiver() as receiver, executor() as http:
+        outcome = await http.run(call_to(receiver.url("/hook", host)))
+
+    assert isinstance(outcome, FailedUnrecoverable)
+    assert outcome.code == "INVALID_TARGET"
+    assert receiver.hits == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@in_loop
+async def test_an_allowed_address_is_called(host: str):
+    async with Receiver() as receiver, executor() as http:
+        assert await http.run(call_to(receiver.url("/hook", host))) == Succeeded()
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, *lookups: list[str]) -> list[str]:
+    """Make the resolver answer with `lookups` in turn; returns the names it was asked for."""
+    asked: list[str] = []
+
+    def look_up(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+        asked.append(host)
+        found = lookups[min(len(asked), len(lookups)) - 1]
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port)) for address in found]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return asked
+
+
+@in_loop
+async def test_a_name_is_resolved_once_and_what_was_checked_is_dialled(monkeypatch: pytest.MonkeyPatch):
+    async with Receiver() as receiver, executor() as http:
+        asked = answers(monkeypatch, ["127.0.0.1"], ["10.0.0.1"])
+        outcome = await http.run(call_to(receiver.url("/hook", "rebinding.example")))
+
+    assert outcome == Succeeded()
+    assert asked == ["rebinding.example"]
+
+
+@in_loop
+async def test_of_several_answers_only_the_permitted_ones_are_dialled(monkeypatch: pytest.MonkeyPatch):
+    async with Receiver() as receiver, executor() as http:
+        answers(monkeypatch, ["10.0.0.1", "127.0.0.1", "169.254.169.254"], ["10.0.0.1", "10.0.0.2"])
+        mixed = await http.run(call_to(receiver.url("/hook", "mixed.example")))
+        private = await http.run(call_to(receiver.url("/hook", "private.example")))
+
+    assert mixed == Succeeded()
+    assert code_of(private) == "ADDRESS_REFUSED"
+
+
+@in_loop
+async def test_the_resolver_gives_out_permitted_addresses_only(monkeypatch: pytest.MonkeyPatch):
+    answers(monkeypatch, ["10.0.0.1", "127.0.0.1", "169.254.169.254"])
+    resolver = CheckedResolver(AddressPolicy(parse_networks(["127.0.0.0/8"])))
+
+    assert [found["host"] for found in await resolver.resolve("mixed.example", 80)] == ["127.0.0.1"]
+
+
+@in_loop
+async def test_a_redirect_is_not_followed():
+    async with Receiver() as receiver, executor() as http:
+        receiver.on("/hook", redirect(receiver.url("/elsewhere")))
+        outcome = await http.run(call_to(receiver.url("/hook")))
+
+    assert code_of(outcome) == "HTTP_307"
+    assert [hit.path for hit in receiver.hits] == ["/hook"]
+
+
+@in_loop
+async def test_proxy_variables_are_ignored(monkeypatch: pytest.MonkeyPatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with Receiver() as receiver, executor() as http:
+        assert await http.run(call_to(receiver.url("/hook"))) == Succeeded()

@@ -1,0 +1,336 @@
+"""The upkeep of the sweeper: how often it looks, what it gives back, and what it writes down."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+
+import make
+import pytest
+import rows
+from stages import Workbench, workbench
+
+from horai.core.minute_stats import MINUTE, Gauges, minute_of
+from horai.core.outcome import RetryAt
+from horai.core.queue import QueueSettings
+from horai.core.settings import SHARDS
+from horai.core.states import State
+from horai.db import claims, minute_stats, nodes, queues
+from horai.db.claims import LeftBehind, Position
+from horai.db.pool import Dedicated
+from horai.engine.sweeper import Sweeper
+from horai.operations import queues as accepted
+
+SECOND = timedelta(seconds=1)
+SWEEP = timedelta(seconds=31)
+
+
+async def taken_slots(bench: Workbench) -> int:
+    return await bench.connection.fetchval("select count(*) from horai.queue_slot where instance_id is not null")
+
+
+# How often, and what it costs
+
+
+async def test_E7c_an_idle_sweep_is_one_statement_for_every_thousand_places(url: str):
+    async with workbench(url) as bench:
+        for number in range(40):
+            await make.job(bench.scope, f"job-{number}", queue=f"queue-{number}")
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        tap = await bench.tap(sweeper.line)
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert len(list(dispatcher.bench.lanes.places())) == 40 * SHARDS
+        assert await tap.names() == ["lanes", "left_behind", "left_behind", "take_gauges"]
+
+
+@pytest.mark.parametrize(("is_listening", "sweeps"), [(True, 1), (False, 31)])
+async def test_E10_while_nobody_listens_it_sweeps_every_second(url: str, is_listening: bool, sweeps: int):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = Sweeper(bench.line("sweeper"), dispatcher, bench.settler, bench.scope.wakeups, lambda: is_listening)
+        await bench.until_idle(dispatcher)
+        tap = await bench.tap(sweeper.line)
+        now = bench.clock.now()
+        for second in range(1, 32):
+            assert await sweeper.step(now + second * SECOND) == now + (second + 1) * SECOND
+
+        assert (await tap.names()).count("left_behind") == sweeps
+
+
+async def test_a_sweep_reads_lanes_and_limits_that_nobody_told_of(url: str):
+    async with workbench(url) as bench, make.scope(url) as elsewhere:
+        await make.job(elsewhere)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        await accepted.set_queue(elsewhere, "default", QueueSettings(max_concurrency=3))
+        await make.job(elsewhere, "other", queue="other")
+        await make.many(elsewhere, 10)
+        await make.many(elsewhere, 10, job="other")
+        dispatcher.signal.clear()
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert dispatcher.signal.is_set()
+        await bench.until_idle(dispatcher)
+        assert Counter(call.job for call in await bench.called(13)) == {"publish": 3, "other": 10}
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_a_node_that_drains_or_distrusts_its_lease_does_not_look(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        tap = await bench.tap(sweeper.line)
+        dispatcher.is_active = True
+
+        bench.keeper.trusted = False
+        await sweeper.step(bench.clock.now() + SWEEP)
+        bench.keeper.trusted, dispatcher.is_draining = True, True
+        await sweeper.step(bench.clock.now() + 2 * SWEEP)
+
+        assert await tap.names() == []
+
+
+# What nobody holds
+
+
+async def test_a_sweep_gives_back_what_runs_here_and_nobody_holds(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        answered = dispatcher.bench.claimer.answered
+        await make.many(bench.scope, 150)
+        lost = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=answered)
+        others = await make.node(bench.connection)
+        await make.many(bench.scope, 5)
+        await make.claim(bench.connection, others, claim_id=1)
+        assert len(lost) == 150
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+        await bench.settler.step(bench.clock.now())
+
+        assert bench.vitals.released_claims == 150
+        assert await bench.states() == {"RUNNING": 3 + 5, "INIT": 150}
+        assert len(bench.holdings) == 3, "what is in hand stays there, and what others run is theirs"
+        bench.executor.gate.set()
+        await bench.until_idle(dispatcher)
+        await bench.settle()
+        assert await bench.states() == {"RUNNING": 5, "SUCCESS": 153}
+
+
+async def test_a_sweep_leaves_what_a_claim_under_way_has_taken(url: str):
+    """Its answer is still to come."""
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        claimer = dispatcher.bench.claimer
+        claimer.begun += 1
+        await make.many(bench.scope, 20)
+        coming = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=claimer.begun)
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert not bench.settler.signal.is_set()
+        assert bench.vitals.released_claims == 0
+        bench.holdings.add(coming)
+        claimer.answered = claimer.begun
+        await sweeper.step(bench.clock.now() + 2 * SWEEP)
+        assert bench.vitals.released_claims == 0
+
+
+async def test_what_is_settled_during_the_look_was_never_lost(url: str, monkeypatch: pytest.MonkeyPatch):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 20)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        bench.executor.gate.set()
+        await bench.until_idle(dispatcher)
+        real = claims.left_behind
+
+        async def is_overtaken(
+            connection: Dedicated, positions: Sequence[Position], node: int | None, limit: int
+        ) -> list[LeftBehind]:
+            found = await real(connection, positions, node, limit)
+            await bench.settle()
+            return found
+
+        monkeypatch.setattr(claims, "left_behind", is_overtaken)
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert await bench.states() == {"SUCCESS": 20}
+        assert bench.vitals.released_claims == 0
+
+
+# Slots
+
+
+async def test_slots_of_calls_that_nobody_makes_are_freed_and_the_queue_is_woken(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 10)
+        await bench.set_queue(max_concurrency=4)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        held = [row for row in bench.holdings.known() if row]
+        await bench.connection.execute(
+            "update horai.queue_slot set fence = fence + 5 where instance_id = any ($1::bigint[])",
+            [instance_id for instance_id, _ in held[:2]],
+        )
+        gone = await make.node(bench.connection)
+        await bench.connection.execute("update horai.queue_slot set node = $1 where instance_id = $2", gone, held[2][0])
+        await nodes.stop_node(bench.connection, gone)
+        await bench.connection.execute("update horai.node set rescued_at = now() where incarnation = $1", gone)
+        dispatcher.signal.clear()
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert await taken_slots(bench) == 1, "that of the call that is in hand as it is written"
+        assert dispatcher.signal.is_set()
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_slots_are_left_alone_while_a_claim_is_under_way(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        queue_id = await bench.set_queue(max_concurrency=4)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        await make.many(bench.scope, 1)
+        claimer = dispatcher.bench.claimer
+        scans = [dispatcher.bench.lanes.position(place) for place in dispatcher.bench.lanes.places()]
+        claimer.begun += 1
+        by = claims.ClaimedBy(bench.keeper.incarnation, claimer.begun, bench.clock.now())
+        assert len(await queues.claim_limited(bench.connection, by, queue_id, scans, 4)) == 1
+
+        await sweeper.step(bench.clock.now() + SWEEP)
+
+        assert await taken_slots(bench) == 4
+        bench.executor.gate.set()
+        await bench.settle()
+
+
+async def test_calls_that_began_before_their_queue_had_a_limit_give_their_slots_back_within_seconds(url: str):
+    """They were given slots when the limit was set; their settlements do not know of them."""
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 3)
+        dispatcher = bench.dispatcher()
+        sweeper = bench.sweeper(dispatcher)
+        await bench.until_idle(dispatcher)
+        await bench.called(3)
+        await bench.set_queue(max_concurrency=3)
+        await make.many(bench.scope, 6)
+        await dispatcher.step(bench.clock.now() + SECOND)
+        assert await bench.states() == {"RUNNING": 3, "INIT": 6}, "they count"
+        assert await taken_slots(bench) == 3
+        await sweeper.step(bench.clock.now() + SECOND)
+        assert await taken_slots(bench) == 3, "as long as they run"
+        bench.executor.gate.set()
+        await bench.settle()
+
+        await sweeper.step(bench.clock.now() + 2 * SECOND)
+        assert await taken_slots(bench) == 0
+        await bench.until_idle(dispatcher)
+        await bench.settle()
+
+        assert (await bench.states())["SUCCESS"] >= 6
+        tap = await bench.tap(sweeper.line)
+        dispatcher.is_active = False
+        await sweeper.step(bench.clock.now() + 3 * SECOND)
+        assert await tap.names() == [], "and then nobody asks for them any more"
+
+
+async def test_two_sweepers_of_two_nodes_do_not_take_from_each_other(url: str):
+    async with workbench(url) as one, workbench(url) as other:
+        await make.job(one.scope)
+        await make.many(one.scope, 100)
+        dispatchers = [one.dispatcher(), other.dispatcher()]
+        for bench, dispatcher in zip((one, other), dispatchers, strict=True):
+            await bench.until_idle(dispatcher)
+        await make.many(one.scope, 100)
+        await other.until_idle(dispatchers[1])
+        await other.sweeper(dispatchers[1]).step(other.clock.now() + SWEEP)
+        await other.until_idle(dispatchers[1])
+
+        for bench, dispatcher in zip((one, other), dispatchers, strict=True):
+            await bench.sweeper(dispatcher).step(bench.clock.now() + SWEEP)
+            bench.executor.gate.set()
+            await bench.settle()
+
+        assert (one.vitals.released_claims, other.vitals.released_claims) == (0, 0)
+        assert await one.states() == {"SUCCESS": 200}
+
+
+# The gauges
+
+
+async def test_how_much_waits_is_written_down_once_a_minute_by_whoever_comes_first(url: str):
+    async with workbench(url) as bench:
+        held = await rows.instance(bench.connection, State.RUNNING)
+        await claims.fail_if_running(bench.connection, [(held, RetryAt(timedelta(hours=1), "X", "x"))])
+        first, second = bench.sweeper(bench.dispatcher()), bench.sweeper(bench.dispatcher())
+        noon = minute_of(bench.clock.now()) + 2 * MINUTE
+        at_noon, later = Gauges(1, 0, 0), Gauges(0, 0, 0)
+
+        for now in (noon, noon + SWEEP, noon + MINUTE + SWEEP):
+            bench.vitals.started += 1
+            await first.step(now)
+            await second.step(now)
+            await bench.connection.execute("delete from horai.instance_live where id = $1", held.id)
+
+        taken = await minute_stats.gauges_since(bench.connection, noon)
+        assert taken == {noon: at_noon, noon + MINUTE: later}
+        assert not await minute_stats.gauges_since(bench.connection, noon + 2 * MINUTE)
+
+
+async def test_while_nothing_begins_how_much_waits_is_looked_at_every_five_minutes(url: str):
+    async with workbench(url) as bench:
+        sweeper = bench.sweeper(bench.dispatcher())
+        noon = minute_of(bench.clock.now()) + 2 * MINUTE
+
+        for number in range(12):
+            await sweeper.step(noon + number * MINUTE)
+
+        assert [*await minute_stats.gauges_since(bench.connection, noon)] == [
+            noon,
+            noon + 5 * MINUTE,
+            noon + 10 * MINUTE,
+        ]
+
+
+async def test_a_gauge_that_cannot_be_taken_does_not_keep_the_sweep_from_its_rest(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    async with workbench(url) as bench:
+        sweeper = bench.sweeper(bench.dispatcher())
+
+        async def fails(*_: object) -> None:
+            raise ConnectionResetError("gone")
+
+        monkeypatch.setattr(minute_stats, "take_gauges", fails)
+        now = bench.clock.now() + SWEEP
+        with pytest.raises(ConnectionResetError):
+            await sweeper.step(now)
+        tap = await bench.tap(sweeper.line)
+
+        await sweeper.step(now + SECOND)
+
+        assert "lanes" not in await tap.names()
