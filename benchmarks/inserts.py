@@ -73,18 +73,18 @@ async def _heralded(url: str) -> AsyncGenerator[tuple[Wakeups, list[str]]]:
     heard: list[str] = []
     ear = await connect(url, "bench ear")
     await listen(ear, lambda _connection, _pid, _channel, payload: heard.append(payload))
-    wakeups, herald = Wakeups(), Notifier(DatabaseLine(url, "bench herald"))
-    wakeups.pass_on_to(herald.tell)
+    wakeups, notifier = Wakeups(), Notifier(DatabaseLine(url, "bench herald"))
+    wakeups.pass_on_to(notifier.tell)
     clock = DatabaseClock()
     clock.observe(await nodes.database_time(ear))
-    telling = asyncio.create_task(loop.run(herald, clock, EngineHealth()))
+    telling = asyncio.create_task(loop.run(notifier, clock, EngineHealth()))
     try:
         yield wakeups, heard
-        await herald.flush()
+        await notifier.flush()
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
-        await herald.line.close()
+        await notifier.line.close()
         await ear.close()
 
 

@@ -70,9 +70,8 @@ def messages(path: Path) -> Iterator[tuple[int, str]]:
     tree = ast.parse(path.read_text())
     documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        text = node.value if isinstance(node, ast.Constant) and id(node) not in documented else None
-        if isinstance(text, str) and " " in text:
-            yield node.lineno, text
+        if isinstance(node, ast.Constant) and id(node) not in documented and " " in str(node.value):
+            yield node.lineno, str(node.value)
 
 
 @pytest.mark.parametrize("path", [*PYTHON, *SQL], ids=lambda path: path.relative_to(PACKAGE).as_posix())

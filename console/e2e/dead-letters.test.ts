@@ -51,7 +51,7 @@ test("a dead letter is replayed, another is discarded with its reason", async ()
 
     await visit.open(`/dead-letters/${second!.id}`);
     await page.getByRole("button", { name: "Discard" }).click();
-    const confirm = page.getByRole("button", { name: "Discard it" });
+    const confirm = page.getByRole("button", { name: "Discard letter" });
     expect(await confirm.getAttribute("aria-disabled")).toBe("true");
     await page.getByLabel("Reason").fill("the customer is gone");
     await confirm.click();
@@ -84,11 +84,11 @@ test("what matches is discarded with a reason, and without a filter nothing is",
   await until(async () => (await open()).length === 2);
   await visiting({}, async (visit) => {
     const page = await visit.open("/dead-letters");
-    expect(await page.getByRole("button", { name: "Discard what matches" }).getAttribute("aria-disabled")).toBe("true");
+    expect(await page.getByRole("button", { name: "Discard matching" }).getAttribute("aria-disabled")).toBe("true");
     await visit.open(`/dead-letters?job=${doomed}`);
-    await page.getByRole("button", { name: "Discard what matches" }).click();
+    await page.getByRole("button", { name: "Discard matching" }).click();
     await page.getByText("2 will be discarded.").waitFor();
-    const confirm = page.getByRole("button", { name: "Discard them" });
+    const confirm = page.getByRole("button", { name: "Discard letters" });
     expect(await confirm.getAttribute("aria-disabled")).toBe("true");
     await page.getByRole("dialog").getByLabel("Reason").fill("the shop is closed");
     await confirm.click();

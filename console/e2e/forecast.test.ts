@@ -57,10 +57,10 @@ test("a minute is opened by Enter, and the suggested jitter is given to its jobs
     await page.getByRole("heading", { name: "In this minute" }).waitFor();
     await page.getByRole("link", { name: new RegExp(`^${word}-`) }).first().waitFor();
 
-    await page.getByRole("button", { name: "Apply the jitter…" }).first().click();
+    await page.getByRole("button", { name: "Apply jitter…" }).first().click();
     const asked = page.getByRole("dialog", { name: /^Apply a jitter of/ });
     await asked.getByRole("button", { name: /^Change \d+ jobs$/ }).click();
-    await asked.getByText(/jobs were changed/).waitFor();
+    await asked.getByText(/jobs changed/).waitFor();
     const { jitter } = await api<{ jitter: string | null }>("GET", `/api/v1/jobs/${word}-0`);
     expect(jitter).toMatch(/^\d+m$/);
   });

@@ -112,12 +112,12 @@ test("hostile texts are shown where somebody looks closer: in dialogs, in drawer
     await page.getByRole("dialog").waitFor();
     await expectUnharmed(page, "the report");
     await visit.open(`/dead-letters?tag=${encodeURIComponent(TAG)}`);
-    await page.getByRole("button", { name: "Replay what matches" }).click();
+    await page.getByRole("button", { name: "Replay matching" }).click();
     await page.getByRole("dialog").getByText(TAG).waitFor();
     await expectUnharmed(page, "the replay");
     await page.keyboard.press("Escape");
     await visit.open(`/instances/${dead.instanceId}`);
-    await page.getByText("The whole key").click();
+    await page.getByText("All runs of this key").click();
     await expectUnharmed(page, "the chain");
     await page.keyboard.press("Control+k");
     await page.keyboard.type(word);

@@ -50,7 +50,7 @@ test("instances and one of them are right in both languages and schemes, with ho
     },
     {
       path: `/instances/${planned.id}`,
-      shows: (page, say) => page.getByText(say("instances:why.hold.NOT_DUE")).waitFor(),
+      shows: (page, say) => page.getByText(say("instances:why.hold.NOT_DUE"), { exact: true }).waitFor(),
       dialogs: [pressing("instances:reschedule.open"), pressing("instances:cancel.open")],
     },
   ]);
@@ -60,7 +60,7 @@ test("filters stand in the address, and a state is one click", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.open(`/instances?job=${slow}`);
     await page.getByRole("button", { name: "Dead", exact: true }).click();
-    await page.getByText("Nothing matches these filters").waitFor();
+    await page.getByText("No instances match these filters").waitFor();
     expect(new URL(page.url()).searchParams.get("state")).toBe("DEAD");
     await page.getByRole("button", { name: "Dead", exact: true }).click();
     await page.getByLabel("Key begins with").fill("bulk:69");
@@ -82,7 +82,7 @@ test("a long list comes page by page, and is drawn only where one looks", async 
       return page.getByText("700 in all").isVisible();
     });
     expect(await page.getByRole("row").count()).toBeLessThan(60);
-    await page.getByRole("button", { name: "To the newest" }).click();
+    await page.getByRole("button", { name: "Jump to latest" }).click();
     await page.getByText("100 loaded, more below").waitFor();
   });
 });
@@ -90,20 +90,20 @@ test("a long list comes page by page, and is drawn only where one looks", async 
 test("an instance says why it waits, is moved to another time, and is cancelled", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.open(`/instances/${planned.id}`);
-    await page.getByText("Its time has not come").waitFor();
+    await page.getByText("Not due yet", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Reschedule" }).click();
     await page.getByLabel("New time").fill("2998-06-01T12:00:00");
-    await page.getByRole("button", { name: "Move it" }).click();
+    await page.getByRole("button", { name: "Move instance" }).click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
     const moved = await api<Instance>("GET", `/api/v1/instances/${planned.id}`);
     expect(moved.executeTime).toBe("2998-06-01T04:00:00Z");
     await page.getByText("2998-06-01 12:00:00").first().waitFor();
 
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
-    await page.getByRole("button", { name: "Cancel it" }).click();
+    await page.getByRole("button", { name: "Cancel instance" }).click();
     await page.locator('[data-state="CANCELLED"]').first().waitFor();
     await page.getByRole("button", { name: "Run again" }).click();
-    await page.getByRole("button", { name: "Run it" }).click();
+    await page.getByRole("button", { name: "Run now" }).click();
     await page.waitForURL((url) => !url.pathname.endsWith(`/${planned.id}`));
   });
 });
@@ -112,7 +112,7 @@ test("what is dead is replayed from its own page, and each links to the other", 
   await visiting({}, async (visit) => {
     const page = await visit.open(`/instances/${dead.id}`);
     await page.getByRole("button", { name: "Replay" }).click();
-    await page.getByRole("button", { name: "Replay it" }).click();
+    await page.getByRole("button", { name: "Replay instance" }).click();
     await page.waitForURL((url) => !url.pathname.endsWith(`/${dead.id}`));
     await page.getByRole("link", { name: `#${dead.id}`, exact: true }).click();
     await page.getByText("Replayed as", { exact: true }).waitFor();
@@ -123,21 +123,21 @@ test("what is dead is replayed from its own page, and each links to the other", 
 test("what was chosen, and then all that match, is cancelled; without a filter nothing is", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.open("/instances");
-    const all = page.getByRole("button", { name: "Cancel all that match" });
+    const all = page.getByRole("button", { name: "Cancel matching" });
     expect(await all.getAttribute("aria-disabled")).toBe("true");
 
     await visit.open(`/instances?job=${slow}&state=INIT`);
     await page.getByRole("row").nth(1).getByRole("checkbox").check();
     await page.getByRole("row").nth(2).getByRole("checkbox").check();
-    await page.getByRole("button", { name: "Cancel these" }).click();
-    await page.getByRole("button", { name: "Cancel them" }).click();
+    await page.getByRole("button", { name: "Cancel selected" }).click();
+    await page.getByRole("button", { name: "Cancel instances" }).click();
     await page.getByText("2 cancelled.").waitFor();
     await page.getByRole("button", { name: "Close", exact: true }).last().click();
 
     await all.click();
     await page.getByText("698 will be cancelled.").waitFor();
     await visit.shoot("cancel-many");
-    await page.getByRole("button", { name: "Cancel them" }).click();
+    await page.getByRole("button", { name: "Cancel instances" }).click();
     await page.getByText("698 cancelled.").waitFor();
     await visit.expectAccessible();
   });
@@ -153,19 +153,19 @@ test("what is planned comes with the next first, a short list is sorted by any c
     const keys = async (): Promise<string[]> => page.getByRole("gridcell").getByRole("link", { name: /^([abc]|later:\d)$/ }).allInnerTexts();
     const page = await visit.open(`/instances?job=${dying}`);
     await page.getByText("5 in all").waitFor();
-    await page.getByText("Planned", { exact: true }).click();
+    await page.getByText("Upcoming", { exact: true }).click();
     await page.getByText("2 in all").waitFor();
     expect(await keys()).toEqual(["later:1", "later:2"]);
-    await page.getByText("Happened", { exact: true }).click();
+    await page.getByText("Past & running", { exact: true }).click();
     await page.getByText("3 in all").waitFor();
     await page.getByRole("columnheader").getByRole("button", { name: "Key" }).click();
     expect(await keys()).toEqual(["c", "b", "a"]);
     await page.getByRole("button", { name: "More filters" }).click();
-    await page.getByLabel("Payload member").fill("shop.id=1");
+    await page.getByLabel("Payload field").fill("shop.id=1");
     await page.getByText("1 in all").waitFor();
-    await page.getByRole("button", { name: "Replay all that match" }).click();
+    await page.getByRole("button", { name: "Replay matching" }).click();
     await page.getByText("1 will be replayed.").waitFor();
-    await page.getByRole("button", { name: "Replay them" }).click();
+    await page.getByRole("button", { name: "Replay instances" }).click();
     await page.getByText("1 replayed.").waitFor();
   });
 });
@@ -175,7 +175,7 @@ test("what matches is downloaded as a table", async () => {
     const page = await visit.open(`/instances?job=${slow}`);
     await page.getByRole("button", { name: "Download" }).click();
     await page.getByRole("menuitem", { name: "CSV" }).click();
-    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save the file" }).click()]);
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save file" }).click()]);
     expect(file.suggestedFilename()).toBe("instances.csv");
   });
 });

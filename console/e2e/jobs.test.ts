@@ -189,7 +189,7 @@ test("a job is changed, copied and deleted", async () => {
     expect(await jobNamed(name)).toMatchObject({ cron: "0 10 * * *", overlap: "skip", payload: { shop: 1 } });
 
     await page.getByRole("button", { name: `Actions for ${name}` }).click();
-    await page.getByRole("menuitem", { name: "Make another like this" }).click();
+    await page.getByRole("menuitem", { name: "Duplicate" }).click();
     await page.getByRole("button", { name: "Create job" }).click();
     const copy = `${name}_copy`;
     await page.getByRole("heading", { level: 1, name: copy }).waitFor();
@@ -224,10 +224,10 @@ test("C1p C21 a backfill is counted to the slot, started, and followed to its en
     await page.getByRole("button", { name: "Backfill" }).click();
     const wizard = dialog(page, `Backfill ${name}`);
     const day = new Date(Date.now() - 172_800_000).toISOString().slice(0, 10);
-    await wizard.getByRole("textbox", { name: "From" }).fill(`${day}T00:00:00`);
-    await wizard.getByRole("textbox", { name: /^To/ }).fill(`${day}T01:00:00`);
-    await wizard.getByRole("button", { name: "Count them" }).click();
-    await wizard.getByLabel("At once").fill("4");
+    await wizard.getByRole("textbox", { name: "Start" }).fill(`${day}T00:00:00`);
+    await wizard.getByRole("textbox", { name: /^End/ }).fill(`${day}T01:00:00`);
+    await wizard.getByRole("button", { name: "Count slots" }).click();
+    await wizard.getByLabel("Max concurrent").fill("4");
     await wizard.getByRole("button", { name: "Run 12 slots" }).click();
     await wizard.locator('[data-status="DONE"]').waitFor();
     await wizard.getByText("12 succeeded").waitFor();
@@ -301,9 +301,9 @@ test("what happened to a slot is explained", async () => {
     const page = await visit.open(`/jobs/${wellKnown}`);
     await page.getByLabel("At", { exact: true }).fill("2031-03-30T02:30:00");
     await page.getByRole("button", { name: "Explain" }).click();
-    await page.getByText(/Not a slot|Will come/).waitFor();
-    await page.getByRole("button", { name: "The slot after" }).click();
-    await page.getByText("Will come").waitFor();
+    await page.getByText(/^(Not a slot|Upcoming)$/).waitFor();
+    await page.getByRole("button", { name: "Next slot" }).click();
+    await page.getByText("Upcoming", { exact: true }).waitFor();
   });
 });
 
@@ -337,7 +337,7 @@ test("what Horai runs for itself cannot be edited here, and says why", async () 
     const edit = page.getByRole("button", { name: "Edit" });
     expect(await edit.getAttribute("aria-disabled")).toBe("true");
     await edit.hover();
-    await page.getByText(/Horai itself runs this job/).waitFor();
+    await page.getByText(/Horai runs this job/).waitFor();
   });
 });
 
@@ -349,7 +349,7 @@ test("the list of jobs is saved as a file, as it is filtered", async () => {
     await page.getByRole("button", { name: "Download" }).click();
     await page.getByRole("menuitem", { name: "CSV" }).click();
     const file = page.waitForEvent("download");
-    await page.getByRole("button", { name: "Save the file" }).click();
+    await page.getByRole("button", { name: "Save file" }).click();
     expect((await file).suggestedFilename()).toBe("jobs.csv");
   });
 });

@@ -8,7 +8,7 @@ test("two keys lead to a page, a question mark shows which, and a field keeps it
     await page.keyboard.press("j");
     await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
     await page.keyboard.press("?");
-    const keys = page.getByRole("dialog", { name: "Keys" });
+    const keys = page.getByRole("dialog", { name: "Keyboard shortcuts" });
     await keys.getByText("Dead letters").waitFor();
     await visit.expectAccessibleInBothSchemes();
     await page.keyboard.press("Escape");

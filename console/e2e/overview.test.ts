@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 
 test("the overview is right in both languages and both schemes, and so is the search over it", async () => {
-  const titles = /^(Health|What needs you|Nodes and shards|调度健康状况|需要你处理|节点与分片)$/;
+  const titles = /^(Health|Needs attention|Nodes and shards|调度健康状况|需要你处理|节点与分片)$/;
   await inAllLooks([
     { path: "/", shows: (page) => page.getByRole("heading", { level: 2, name: titles }).nth(2).waitFor(), dialogs: [search] },
   ]);

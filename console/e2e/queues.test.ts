@@ -45,7 +45,7 @@ test("a queue is paused, resumed and changed, and a wrong rate is said at its fi
     await page.getByRole("button", { name: "Save" }).click();
     await page.locator(".mantine-InputWrapper-error").first().waitFor();
     await page.getByLabel("Rate").fill("50/s");
-    await page.getByLabel("Running at once").fill("9");
+    await page.getByLabel("Max concurrent").fill("9");
     await page.getByRole("button", { name: "Save" }).click();
     await row.getByText("50/s").waitFor();
     expect(await read()).toMatchObject({ maxConcurrency: 9, rate: "50/s", paused: false });

@@ -28,7 +28,7 @@ test("a reconciler is made in the form, whose faults stand at their fields, and 
   await visiting({ width: 1600, height: 1000, mayFail: /status of 422/ }, async (visit) => {
     const page = await visit.open("/reconcilers/new");
     await page.getByLabel("Name", { exact: true }).fill(made);
-    await page.getByRole("combobox", { name: "Job to watch over" }).fill(job);
+    await page.getByRole("combobox", { name: "Target job" }).fill(job);
     await page.getByRole("option", { name: job }).click();
     await page.getByRole("textbox", { name: "Query" }).fill("select 1");
     await page.getByRole("button", { name: "Create reconciler" }).click();
@@ -48,9 +48,9 @@ test("a reconciler is made in the form, whose faults stand at their fields, and 
     await page.keyboard.press("Escape");
 
     await page.getByRole("link", { name: "Edit" }).click();
-    await page.getByText("On demand").click();
+    await page.getByText("Manual", { exact: true }).click();
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("definition").filter({ hasText: "On demand" }).waitFor();
+    await page.getByRole("definition").filter({ hasText: "Manual" }).waitFor();
   });
 });
 

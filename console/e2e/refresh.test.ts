@@ -51,7 +51,7 @@ test("entities are added, imported, filtered and removed, and a tick brings them
     await page.getByRole("dialog").getByLabel("Entities").fill('key,shelf\nsku/2,7\n,8\n"sku,3",9');
     await page.getByText("Line 3 has no key.").waitFor();
     await page.getByRole("button", { name: "Import 2 entities" }).click();
-    await page.getByText("2 new, 0 known.").waitFor();
+    await page.getByText("2 new, 0 existing.").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
 
     await page.getByLabel("Key begins with").fill("sku");
@@ -63,8 +63,8 @@ test("entities are added, imported, filtered and removed, and a tick brings them
     await page.getByText("2 in all").waitFor();
     expect((await freshness()).entities).toBe(4);
 
-    await page.getByRole("button", { name: "Tick now" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Tick now" }).click();
+    await page.getByRole("button", { name: "Run refresh" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Run refresh" }).click();
     await until(async () => (await freshness()).coverage === 1);
     await page.getByRole("img", { name: "Coverage 100 %" }).waitFor();
     await page.getByText("4 of 4").waitFor();

@@ -84,8 +84,8 @@ test("a page that is not there says so and leads back", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.page;
     await page.goto("/nothing/here");
-    await page.getByText("There is no such page").waitFor();
-    await page.getByRole("link", { name: "To the overview" }).click();
+    await page.getByText("Page not found").waitFor();
+    await page.getByRole("link", { name: "Back to overview" }).click();
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   });
 });

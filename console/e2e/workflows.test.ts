@@ -68,7 +68,7 @@ test("a circle is named while it is drawn, and by the server at the nodes; a fau
       await page.getByRole("option", { name }).click();
       await page.keyboard.press("Escape");
     }
-    await page.getByText("They wait for one another in a circle").waitFor();
+    await page.getByText("Cycle:").waitFor();
     await page.getByRole("button", { name: "Create workflow" }).click();
     await page.getByText(`wait for one another in a circle: ${extract} → ${report} → ${extract}`).first().waitFor();
     await page.getByLabel("Node", { exact: true }).nth(0).fill("no such name!");
@@ -98,11 +98,11 @@ test("a dead node holds its run; replayed it lets it go on, and the run is done 
   target.says(`/${score}`, 200);
   await visiting({ width: 1600, height: 1000 }, async (visit) => {
     const page = await visit.open(`/workflows/${workflow}/runs/${run.id}`);
-    await page.getByText("A dead node holds this run").waitFor();
+    await page.getByText("Blocked by a failed node").waitFor();
     await page.getByRole("button", { name: "Replay" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
     await page.locator(`.react-flow__node button[data-state=SUCCESS]`).nth(2).waitFor();
-    expect(await page.getByText("A dead node holds this run").count()).toBe(0);
+    expect(await page.getByText("Blocked by a failed node").count()).toBe(0);
 
     await page.locator(".react-flow__node button").filter({ hasText: score }).click();
     await page.getByRole("button", { name: "Rerun from here" }).click();
@@ -119,14 +119,14 @@ test("a run that nobody wants is given up, and a workflow is paused with a note 
   await until(async () => (await stateOf(run)) === "BLOCKED");
   await visiting({}, async (visit) => {
     const page = await visit.open(`/workflows/${workflow}/runs/${run.id}`);
-    await page.getByRole("button", { name: "Give up" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Give up" }).click();
-    await page.locator("main button[aria-disabled=true]").filter({ hasText: "Give up" }).waitFor();
+    await page.getByRole("button", { name: "Cancel run" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel run" }).click();
+    await page.locator("main button[aria-disabled=true]").filter({ hasText: "Cancel run" }).waitFor();
     expect(await stateOf(run)).toMatch(/CANCELLED|BLOCKED/);
 
     await visit.open(`/workflows/${workflow}`);
     await page.getByRole("button", { name: "Pause" }).click();
-    await page.getByLabel("Why? (kept with it)").fill(HOSTILE);
+    await page.getByLabel("Reason (recorded)").fill(HOSTILE);
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await page.getByText(HOSTILE).first().waitFor();
     await page.getByRole("button", { name: "Resume" }).click();

@@ -85,24 +85,24 @@ class Engine:
         self._settings = settings
         self._roles = roles
         self.clock = DatabaseClock()
-        self.keeper = NodeLease(url, name, settings.lease, self.clock, vitals, roles)
-        self._holdings = InFlight(settings.in_flight, vitals, crew, executors)
-        self._herald = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT))
+        self.lease = NodeLease(url, name, settings.lease, self.clock, vitals, roles)
+        self._in_flight = InFlight(settings.in_flight, vitals, crew, executors)
+        self._notifier = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT))
         patience = settings.lease  # three beats
         self._listener = Listener(
             StageConnection(url, "horai listener", patience),
             wakeups,
-            self._herald,
-            lambda: self.keeper.incarnation,
+            self._notifier,
+            lambda: self.lease.incarnation,
             patience,
         )
         self._dispatcher: Dispatcher | None = None
-        self._chronicler: MinuteStats | None = None
+        self._minute_stats: MinuteStats | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stages: list[Stage] = []
         self._attempting = self._line("attempts")
-        self.scribe = ProgressWriter(self._line("progress_writer"), self.clock)
-        self.recall = ClaimRevoker(self._line("claim_revoker"), self._holdings)
+        self.progress_writer = ProgressWriter(self._line("progress_writer"), self.clock)
+        self.claim_revoker = ClaimRevoker(self._line("claim_revoker"), self._in_flight)
 
     async def start(self) -> None:
         """Register the node and start every loop."""
@@ -112,81 +112,81 @@ class Engine:
             self._vitals.handlers = tuple(sorted(name for name in self._executors if name))
         else:
             self._vitals.handlers = ()
-        await self.keeper.start()
-        self._stages = [self._herald, self._listener]
+        await self.lease.start()
+        self._stages = [self._notifier, self._listener]
         if self._roles & {Role.executor, Role.worker}:
             self._stages += self._executing()
         if Role.worker in self._roles:
-            self._wakeups.listen_to_outcomes(self.recall.hear)
-            self._stages += [self.scribe, self.recall]
+            self._wakeups.listen_to_outcomes(self.claim_revoker.hear)
+            self._stages += [self.progress_writer, self.claim_revoker]
         if Role.scheduler in self._roles:
             self._stages += self._scheduling()
         if self._roles & {Role.executor, Role.worker, Role.scheduler}:
-            self._stages.append(self._gatekeeping())
+            self._stages.append(self._gating())
         self._stages += self._of_features()
-        self._wakeups.pass_on_to(self._herald.tell)
-        self._wakeups.listen_to_nodes(self.keeper.nudge)
+        self._wakeups.pass_on_to(self._notifier.tell)
+        self._wakeups.listen_to_nodes(self.lease.nudge)
         self._tasks = [
             asyncio.create_task(loop.run(stage, self.clock, self._vitals), name=stage.name) for stage in self._stages
         ]
 
     def _executing(self) -> list[Stage]:
         """Return the stages that claim, run and settle."""
-        holdings, vitals, settings, clock = self._holdings, self._vitals, self._settings, self.clock
+        in_flight, vitals, settings, clock = self._in_flight, self._vitals, self._settings, self.clock
         book = JobCache()
-        settler = Settler(self._line("settler", LOCK_TIMEOUT), holdings, self._wakeups, vitals, settings, book.gated)
+        settler = Settler(self._line("settler", LOCK_TIMEOUT), in_flight, self._wakeups, vitals, settings, book.gated)
         settler.chained = book.chained
-        attempts = Attempts(self._executors, settler, self.keeper, book, self._attempting, vitals, self._alone)
+        attempts = Attempts(self._executors, settler, self.lease, book, self._attempting, vitals, self._alone)
         lanes = Scans(attempts.handlers, clock.now(), self._reach)
-        claimer = Claimer(self.keeper, lanes, holdings, settler, clock, vitals)
-        handout = Admission(attempts, settler, holdings, book, self._wakeups)
-        bench = DispatcherParts(self.keeper, attempts, handout, claimer, lanes, holdings, clock, vitals, settings)
+        claimer = Claimer(self.lease, lanes, in_flight, settler, clock, vitals)
+        admission = Admission(attempts, settler, in_flight, book, self._wakeups)
+        bench = DispatcherParts(self.lease, attempts, admission, claimer, lanes, in_flight, clock, vitals, settings)
         dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), bench)
         sweeper = Sweeper(
             self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening
         )
-        self.keeper.on_change.append(dispatcher.signal.set)
-        self.keeper.on_news.append(sweeper.hear_news)
+        self.lease.on_change.append(dispatcher.signal.set)
+        self.lease.on_news.append(sweeper.hear_news)
         self._wakeups.listen(dispatcher.wake)
         self._wakeups.listen_to_queues(dispatcher.wake_queue)
         self._wakeups.listen_to_everything(dispatcher.rescan_all)
         self._wakeups.listen_to_outcomes(attempts.outcome_reported)
         mate = settler.mate(self._line("settler 2", LOCK_TIMEOUT))
-        self._chronicler = MinuteStats(self._line("minute_stats"), vitals, clock.now())
-        return [settler, mate, dispatcher, sweeper, self._chronicler]
+        self._minute_stats = MinuteStats(self._line("minute_stats"), vitals, clock.now())
+        return [settler, mate, dispatcher, sweeper, self._minute_stats]
 
     def _scheduling(self) -> list[Stage]:
         """Return the stages that make slots, rescue and do maintenance."""
         now = self.clock.now()
-        trigger = Trigger(self._line("trigger"), self.keeper, self._wakeups, self._settings, now)
-        rescuer = Rescuer(self._line("rescuer"), self.keeper, self._wakeups, self._settings)
+        trigger = Trigger(self._line("trigger"), self.lease, self._wakeups, self._settings, now)
+        rescuer = Rescuer(self._line("rescuer"), self.lease, self._wakeups, self._settings)
         janitor = Janitor(self._line("janitor"), self._wakeups, self._vitals, self._settings, now, JOB_HOOKS)
-        catcher = CatchUp(self._line("catch_up"), self.keeper, self._wakeups, self._settings)
-        self.keeper.on_change.append(trigger.reload)
-        self.keeper.on_lost_node.append(rescuer.signal.set)
+        catch_up_stage = CatchUp(self._line("catch_up"), self.lease, self._wakeups, self._settings)
+        self.lease.on_change.append(trigger.reload)
+        self.lease.on_lost_node.append(rescuer.signal.set)
         self._wakeups.listen_to_schedules(trigger.wake)
         self._wakeups.listen_to_everything(trigger.reload)
         self._wakeups.listen_to_relanes(janitor.signal.set)
-        self._wakeups.listen_to_catchups(catcher.signal.set)
-        self.keeper.on_change.append(catcher.signal.set)
-        return [trigger, rescuer, janitor, catcher]
+        self._wakeups.listen_to_catchups(catch_up_stage.signal.set)
+        self.lease.on_change.append(catch_up_stage.signal.set)
+        return [trigger, rescuer, janitor, catch_up_stage]
 
-    def _gatekeeping(self) -> Stage:
+    def _gating(self) -> Stage:
         """Return the overlap gate. It runs in every process that ends runs or makes slots."""
         line = self._line("overlap_gate", LOCK_TIMEOUT)
-        gatekeeper = OverlapGate(line, self.keeper, self._wakeups, self._settings, self.clock.now())
-        self._wakeups.listen_to_gates(gatekeeper.ask)
-        self._wakeups.listen_to_relanes(gatekeeper.rescan_all)
-        self.keeper.on_change.append(gatekeeper.rescan_all)  # as with workflows: the node that was to ask may have died
-        return gatekeeper
+        overlap_gate = OverlapGate(line, self.lease, self._wakeups, self._settings, self.clock.now())
+        self._wakeups.listen_to_gates(overlap_gate.ask)
+        self._wakeups.listen_to_relanes(overlap_gate.rescan_all)
+        self.lease.on_change.append(overlap_gate.rescan_all)  # the node that was to ask may have died
+        return overlap_gate
 
     def _of_features(self) -> list[Stage]:
-        now, lease, wakeups = self.clock.now(), self.keeper, self._wakeups
+        now, lease, wakeups = self.clock.now(), self.lease, self._wakeups
         return stages_of(FEATURES, StageParts(self._line, lease, wakeups, self._settings, self._roles, now, JOB_HOOKS))
 
     def make_room(self) -> None:
         """Claim again if there was no room: the crew has a free place."""
-        self._holdings.wake()
+        self._in_flight.wake()
 
     async def watch(self) -> None:
         """Wait until a loop ends, then raise. An error of a step does not end a loop."""
@@ -197,25 +197,25 @@ class Engine:
         """Stop claiming, hand the shards over, settle calls that end within the grace period, and release the lease."""
         if self._dispatcher is not None:
             self._dispatcher.is_draining = True
-        await self.keeper.hand_over()
+        await self.lease.hand_over()
         if self._dispatcher is not None:
             await self._dispatcher.stop(self._settings.grace)
         try:
             async with asyncio.timeout(SETTLE_GRACE.total_seconds()):
-                await self._holdings.emptied()
+                await self._in_flight.emptied()
         except TimeoutError:
-            log.warning("not all outcomes were settled; their rows will be rescued", instances=len(self._holdings))
+            log.warning("not all outcomes were settled; their rows will be rescued", instances=len(self._in_flight))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._flush()
-        await self.keeper.stop()
+        await self.lease.stop()
         for stage in self._stages:
             await stage.line.close()
         await self._attempting.close()
 
     async def _flush(self) -> None:
-        for last in filter(None, (self._herald, self.scribe, self._chronicler)):
+        for last in filter(None, (self._notifier, self.progress_writer, self._minute_stats)):
             try:
                 async with asyncio.timeout(1):
                     await last.flush()

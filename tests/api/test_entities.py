@@ -122,8 +122,8 @@ async def test_what_makes_no_refresh_job_is_refused(api: Client, body: Any, word
 async def test_what_makes_no_sense_is_refused(api: Client):
     job, plain = await refresh_job(api), await given.job(api)
 
-    expect.invalid(await api("GET", path(plain, "refresh")), "no refresh job")
-    expect.invalid(await api("PUT", path(plain, "entities", "a")), "no refresh job")
+    expect.invalid(await api("GET", path(plain, "refresh")), "not a refresh job")
+    expect.invalid(await api("PUT", path(plain, "entities", "a")), "not a refresh job")
     expect.invalid(await api("GET", path(job, "entities") + "?olderThan=soon"), "olderThan")
     expect.invalid(await api("GET", path(job, "entities") + "?cursor=!"), "cursor")
     expect.invalid(await api("POST", path(job, "entities", "batch"), {"items": []}))

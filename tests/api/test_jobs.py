@@ -189,7 +189,7 @@ async def test_a_patch_may_switch_from_cron_to_every_and_back(api: Client, recei
     cron = await api("PATCH", path, {"cron": "0 0 1 1 *"})
     assert cron.json["cron"] == "0 0 1 1 *"
     assert "every" not in cron.json
-    expect.invalid(await api("PATCH", path, {"cron": "0 1 * * *", "every": "5s"}), "stands beside")
+    expect.invalid(await api("PATCH", path, {"cron": "0 1 * * *", "every": "5s"}), "cannot be combined with")
 
 
 async def _ran(api: Client, job: dict[str, str]) -> bool:

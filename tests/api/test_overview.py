@@ -219,18 +219,18 @@ async def test_the_chronicler_writes_a_minute_as_a_whole_and_nothing_while_nothi
 ) -> None:
     vitals = EngineHealth()
     vitals.incarnation = 7
-    chronicler = MinuteStats(StageConnection(url, "horai minute_stats"), vitals, NOON)
-    assert await chronicler.step(NOON) == NOON + timedelta(seconds=10)
+    minute_stats_stage = MinuteStats(StageConnection(url, "horai minute_stats"), vitals, NOON)
+    assert await minute_stats_stage.step(NOON) == NOON + timedelta(seconds=10)
     assert await minute_stats.minutes_since(connection, NOON - MINUTE) == []
 
     vitals.observe_delays(0.0, [0.001, 0.001])
     vitals.observe_outcomes(0.0, failed=1, succeeded=1, dead=1)
-    await chronicler.step(NOON + timedelta(seconds=10))
+    await minute_stats_stage.step(NOON + timedelta(seconds=10))
     vitals.observe_outcomes(0.0, failed=0, succeeded=5)
-    assert await chronicler.step(NOON + timedelta(seconds=25)) == minute_of(NOON) + MINUTE
-    await chronicler.step(minute_of(NOON) + MINUTE)
+    assert await minute_stats_stage.step(NOON + timedelta(seconds=25)) == minute_of(NOON) + MINUTE
+    await minute_stats_stage.step(minute_of(NOON) + MINUTE)
     vitals.observe_outcomes(0.0, failed=0, succeeded=2)
-    await chronicler.step(minute_of(NOON) + MINUTE + timedelta(seconds=10))
+    await minute_stats_stage.step(minute_of(NOON) + MINUTE + timedelta(seconds=10))
 
     (first, second) = await minute_stats.minutes_since(connection, minute_of(NOON))
     assert first == (minute_of(NOON), MinuteCounts(2, 6, 1, 1, first[1].delays))
@@ -238,7 +238,7 @@ async def test_the_chronicler_writes_a_minute_as_a_whole_and_nothing_while_nothi
     assert second == (minute_of(NOON) + MINUTE, MinuteCounts(0, 2))
     await minute_stats.forget_minutes(connection, timedelta(days=1))
     assert await minute_stats.minutes_since(connection, minute_of(NOON)) == []
-    await chronicler.line.close()
+    await minute_stats_stage.line.close()
 
 
 async def test_few_live_instances_are_counted_and_many_are_estimated(

@@ -169,7 +169,7 @@ async def test_B16_a_reconcilers_times_and_source_are_changed_by_who_has_read_it
     ("change", "words"),
     [
         ({"every": "soon"}, ("every",)),
-        ({"source": None}, ("cannot be taken away",)),
+        ({"source": None}, ("cannot be removed",)),
         ({"source": {"type": "sql"}}, ("source.query", "source.source")),
         ({"name": "other"}, ("name",)),
         ({"job": "other"}, ("job",)),

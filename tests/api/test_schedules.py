@@ -97,7 +97,7 @@ async def test_of_a_fixed_delay_a_preview_knows_the_first_fire(api: Client) -> N
         ({"timezone": "Europe/Berlin"}, "cron", "is missing"),
         ({"cron": "0 0 30 2 *"}, "cron", "cron has no next fire time"),
         ({"cron": "61 * * * *"}, "cron", "61"),
-        ({"cron": "0 0 * * *", "every": "1h"}, "every", "stands beside cron"),
+        ({"cron": "0 0 * * *", "every": "1h"}, "every", "cannot be combined with cron"),
         ({"cron": "0 0 * * *", "timezone": "Europe/Berln"}, "timezone", "Europe/Berlin"),
         ({"cron": "0 0 * * *", "calendar": ["Christmas"]}, "calendar", "Christmas"),
         ({"cron": "0 0 * * *", "dst": {"gap": "jump"}}, "dst.gap", "shift"),

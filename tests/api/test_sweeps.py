@@ -100,7 +100,7 @@ async def test_what_somebody_holds_is_left_and_told(api: Client, db: Dedicated) 
         ({"dryRun": True, "limit": 5}, "everything"),
         ({"job": None}, "everything"),
         ({"state": "SUCCESS"}, "final"),
-        ({"state": "NOPE"}, "no state"),
+        ({"state": "NOPE"}, "not a state"),
         ({"queue": "q", "limit": 10_001}, "limit"),
         ({"queue": "q", "what": 1}, "unknown field"),
         ({"ids": []}, "ids"),

@@ -68,7 +68,7 @@ def test_every_job_is_shown_in_its_own_words(shop: Terminal) -> None:
     checked = shop("check", "shop:app", **NOWHERE)
 
     assert (checked.code, [cells(line) for line in checked.out.splitlines()]) == (0, TABLE), checked.err
-    assert checked.err == "Compared with no database: none is named, and no `horai up` runs here.\n"
+    assert checked.err == "Not compared with a database: none is named, and no `horai up` is running here.\n"
 
 
 def test_scripts_get_json(shop: Terminal) -> None:
@@ -114,7 +114,7 @@ async def test_beside_a_database_it_says_what_a_deploy_would_do_and_does_nothing
         "bill": "create",
         "retired": "not in the code",
     }
-    assert checked.err == "What is not in the code stays as it is: horai jobs delete removes it.\n"
+    assert checked.err == "Jobs that are not in the code stay as they are: horai jobs delete removes them.\n"
     assert as_json.json["deploy"] == {
         "create": ["bill", "ship"],
         "change": ["remind"],
@@ -240,7 +240,7 @@ def test_an_import_that_fails_inside_the_module_is_told_apart_from_one_that_is_m
             "store.jobs",
             [
                 "error: store.jobs:app: the module has no 'app'.",
-                'hint: It has no application: app = Horai("shop") makes one.',
+                'hint: It has no application: app = Horai("shop") creates one.',
             ],
         ),
         ("shop.py", ["error: 'shop.py' does not name an application.", "hint: Did you mean shop:app?"]),

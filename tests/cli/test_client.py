@@ -64,7 +64,7 @@ def test_a_wrong_field_is_told_once() -> None:
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"message": "no"}', b""])
 def test_an_answer_that_is_not_ours_is_said_to_be_so(body: bytes) -> None:
     assert failure_of(502, body) == [
-        "error: SERVER answered with status 502, not as Horai does.",
+        "error: SERVER answered with status 502: it is not a Horai server.",
         "hint: Check --server or HORAI_SERVER.",
     ]
 
@@ -73,7 +73,7 @@ def test_a_redirect_is_not_followed_with_the_key_in_hand() -> None:
     with answering(200, b"{}") as (elsewhere, seen):
         told = failure_of(302, b"", Location=elsewhere)
 
-    assert told[0] == "error: SERVER answered with status 302, not as Horai does."
+    assert told[0] == "error: SERVER answered with status 302: it is not a Horai server."
     assert seen == []
 
 
@@ -94,7 +94,7 @@ def test_the_key_is_shown_as_a_bearer_from_flag_variable_or_file(alone: Terminal
 
 @pytest.mark.parametrize("server", ["", "localhost:8470", "ftp://host", "http://", "http://host:port", "http://a b"])
 def test_what_is_no_address_is_bad_usage(server: str) -> None:
-    with pytest.raises(BadUsage, match="is no server's address"):
+    with pytest.raises(BadUsage, match="is not the address of a server"):
         client_of(server, None)
 
 

@@ -23,7 +23,7 @@ def test_a_directory_without_a_database_is_told_and_left_alone(alone: Terminal, 
 
     for command in (("db", "verify"), ("migrate", "--dry-run")):
         assert alone(*command, "--data-dir", str(directory)).failed_with(
-            1, f"error: There is no database in {directory}.", "hint: horai up and horai migrate make one."
+            1, f"error: There is no database in {directory}.", "hint: horai up and horai migrate create one."
         )
     assert alone("db", "url", "--data-dir", str(directory)).code == 1
     assert not directory.exists()

@@ -79,11 +79,13 @@ def test_a_letter_is_discarded_with_a_reason(horai: Terminal, dead: Any) -> None
 def test_nobody_replays_everything_by_accident(alone: Terminal) -> None:
     assert alone("dlq", "replay").failed_with(
         2,
-        "error: Replaying every dead letter needs a yes, and nobody is here to ask.",
+        "error: Replaying every dead letter needs confirmation, and stdin is not a terminal.",
         "hint: Add a filter, or --yes.",
     )
     assert alone("dlq", "replay", "5", "--tag", "x").failed_with(
-        2, "error: A letter's id says which one.", "hint: Give its id alone, or flags alone."
+        2,
+        "error: A letter's id cannot be combined with flags that select letters.",
+        "hint: Give the id alone, or flags alone.",
     )
 
 

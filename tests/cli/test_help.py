@@ -139,7 +139,7 @@ def test_a_worker_imports_neither_the_api_nor_an_http_client() -> None:
     [
         (["jbos"], ["error: No such command 'jbos'.", "hint: Did you mean 'jobs'?"]),
         (["jobs", "lst"], ["error: No such command 'lst'.", "hint: Did you mean 'list'?"]),
-        (["jobs"], ["error: Missing command.", "hint: horai jobs --help says how."]),
+        (["jobs"], ["error: Missing command.", "hint: horai jobs --help shows the usage."]),
         (["health", "--wach"], ["error: No such option: --wach", "hint: Did you mean --watch?"]),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_wrong_filter_is_told_with_what_is_known(horai: Terminal) -> None:
     refused = horai("instances", "list", "--state", "SLEEPING")
 
     assert refused.code == 1
-    assert refused.err.splitlines()[0] == "error: state: 'SLEEPING' is no state"
+    assert refused.err.splitlines()[0] == "error: state: 'SLEEPING' is not a state"
     assert refused.err.splitlines()[1].startswith("hint: Known: INIT")
 
 

@@ -82,7 +82,7 @@ def test_what_cannot_be_read_is_bad_usage(horai: Terminal, tmp_path: Path) -> No
         2, f"error: {absent} cannot be read: No such file or directory."
     )
     no_json = horai("jobs", "create", "-f", "-", stdin="name: yaml")
-    assert (no_json.code, no_json.err.startswith("error: stdin holds no JSON object: ")) == (2, True)
+    assert (no_json.code, no_json.err.startswith("error: stdin is not a JSON object: ")) == (2, True)
     no_payload = horai("jobs", "trigger", "any", "--payload", "{oops")
     assert no_payload.code == 2
     assert "error: Invalid value for '--payload': is not JSON" in no_payload.err
@@ -139,7 +139,7 @@ def test_a_wait_has_an_end(horai: Terminal) -> None:
 def test_deleting_asks_first(horai: Terminal) -> None:
     horai("jobs", "create", "kept")
     assert horai("jobs", "delete", "kept").failed_with(
-        2, "error: Deleting kept needs a yes, and nobody is here to ask.", "hint: Add --yes."
+        2, "error: Deleting kept needs confirmation, and stdin is not a terminal.", "hint: Add --yes."
     )
 
     assert answered(horai, "n\n") == 1

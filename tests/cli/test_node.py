@@ -98,7 +98,7 @@ def test_up_with_processes_keeps_that_many_nodes(short_place: Path) -> None:
 
         os.kill(first["many-2"]["pid"], signal.SIGKILL)
         until(lambda: members(up.base, 2)["many-2"]["incarnation"] != first["many-2"]["incarnation"])
-        assert "A process has ended: starting another." in up.log.read_text()
+        assert "A process has ended: restarting it." in up.log.read_text()
         second = members(up.base, 2)["many-2"]
 
         assert up.stop() == 0
@@ -145,9 +145,9 @@ def test_a_node_needs_a_database(alone: Terminal) -> None:
 @pytest.mark.parametrize(
     ("flag", "value", "words"),
     [
-        ("--roles", "api,worker", "'worker' is no role: choose from api, scheduler, executor"),
+        ("--roles", "api,worker", "'worker' is not a role: choose from api, scheduler, executor"),
         ("--roles", ",", "a node without a role has nothing to do"),
-        ("--lease-ttl", "0s", "a lease of no time cannot be kept"),
+        ("--lease-ttl", "0s", "must be longer than 0"),
         ("--callback-allow", "10.0.0.1/8", "did you mean 10.0.0.0/8?"),
     ],
 )

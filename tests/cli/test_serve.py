@@ -43,4 +43,4 @@ def test_one_that_is_stuck_when_its_parent_is_gone_ends_itself() -> None:
     done = subprocess.run(orphan, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
 
     assert (done.returncode, done.stdout) == (1, "Horai is ready: stuck\n")
-    assert "It did not stop in time." in done.stderr
+    assert "The service did not stop in time." in done.stderr

@@ -110,7 +110,7 @@ def test_a_database_out_of_reach_is_told(alone: Terminal) -> None:
     ("flag", "value", "words"),
     [
         ("--lease-ttl", "8", "'8' is not a duration"),
-        ("--lease-ttl", "0s", "a lease of no time cannot be kept"),
+        ("--lease-ttl", "0s", "must be longer than 0"),
         ("--callback-allow", "10.0.0.1/8", "did you mean 10.0.0.0/8?"),
         ("--port", "70000", "less than or equal to 65535"),
     ],

@@ -118,7 +118,7 @@ async def test_several_processes_share_the_work_and_one_that_is_killed_is_replac
 
             workers.children[0].kill()
             assert workers.ready() in {READY.format("w-1"), READY.format("w-2")}
-            assert "A process has ended: starting another." in workers.log
+            assert "A process has ended: restarting it." in workers.log
             children = workers.children
             assert len(children) == 2
             workers.signal(signal.SIGTERM)
@@ -199,7 +199,7 @@ def test_a_database_in_the_code_is_not_overruled_but_refused(alone: Terminal, sh
     ):
         assert refused.failed_with(
             2,
-            "error: The code of the application 'shop' names a database, and the worker was told another.",
+            "error: The code of the application 'shop' names a database, and the worker was given another.",
             "hint: Leave one of them out: Horai(database_url=…), or --database-url and HORAI_DATABASE_URL.",
         )
 
@@ -221,10 +221,10 @@ def test_a_module_that_is_nowhere_is_bad_usage(alone: Terminal, shop: Shop, comm
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--queues", "mail,a b/c"), "Invalid value for '--queues': 'b/c' is no name of a queue"),
+        (("--queues", "mail,a b/c"), "Invalid value for '--queues': 'b/c' is not the name of a queue"),
         (("--concurrency", "0"), "greater than or equal to 1"),
-        (("--lease-ttl", "0s"), "a lease of no time cannot be kept"),
-        (("--reload", "--processes", "2"), "--reload keeps one process, not several."),
+        (("--lease-ttl", "0s"), "must be longer than 0"),
+        (("--reload", "--processes", "2"), "--reload runs one process, not several."),
     ],
 )
 def test_a_wrong_flag_is_bad_usage(alone: Terminal, shop: Shop, arguments: tuple[str, ...], words: str) -> None:

@@ -61,7 +61,7 @@ def test_a_workflow_is_deleted_only_with_a_yes(horai: Terminal, server: HoraiPro
     flow(horai, server, "papers")
 
     assert horai("workflows", "delete", "papers").failed_with(
-        2, "error: Deleting papers needs a yes, and nobody is here to ask.", "hint: Add --yes."
+        2, "error: Deleting papers needs confirmation, and stdin is not a terminal.", "hint: Add --yes."
     )
     assert horai("workflows", "delete", "papers", "--yes").err == "Deleted papers.\n"
     gone = horai("workflows", "show", "papers")

@@ -25,20 +25,20 @@ def line_up(turns: FairQueue[Place], name: str, where: QueuePosition, places: in
         turns.ready((name, number), where, now)
 
 
-def served(picks: Iterable[tuple[Place, int]]) -> Counter[str]:
+def served(quotas: Iterable[tuple[Place, int]]) -> Counter[str]:
     """Rows by the name of the place."""
     rows: Counter[str] = Counter()
-    for (name, _), count in picks:
+    for (name, _), count in quotas:
         rows[name] += count
     return rows
 
 
 def drain(
-    turns: FairQueue[Place], standings: dict[str, QueuePosition], picks: int, rows: int, now: float = 0.0
+    turns: FairQueue[Place], standings: dict[str, QueuePosition], quotas: int, rows: int, now: float = 0.0
 ) -> Counter[str]:
     """What each name gets while all of them always have more: what was picked is in line again at once."""
     total: Counter[str] = Counter()
-    for _ in range(picks):
+    for _ in range(quotas):
         chosen = turns.pick(now, rows, 64)
         total += served(chosen)
         for place, _ in chosen:
@@ -252,12 +252,12 @@ def test_a_pick_keeps_to_its_rows_and_places_and_gives_each_place_something(
         line_up(turns, str(tenant), where, dice.randrange(1, 20))
     waiting = len(turns)
 
-    picks = turns.pick(0.0, rows, places)
+    quotas = turns.pick(0.0, rows, places)
 
-    assert 0 < len(picks) <= places
-    assert sum(count for _, count in picks) <= rows
-    assert all(count >= 1 for _, count in picks)
-    assert len(turns) == waiting - len(picks)
+    assert 0 < len(quotas) <= places
+    assert sum(count for _, count in quotas) <= rows
+    assert all(count >= 1 for _, count in quotas)
+    assert len(turns) == waiting - len(quotas)
 
 
 def test_a_lone_place_gets_everything():
@@ -346,12 +346,12 @@ class Lines(RuleBasedStateMachine):
 
     @rule(rows=st.integers(1, 50), places=st.integers(1, 20))
     def pick(self, rows: int, places: int) -> None:
-        picks = self.turns.pick(self.now, rows, places)
-        chosen = [place for place, _ in picks]
+        quotas = self.turns.pick(self.now, rows, places)
+        chosen = [place for place, _ in quotas]
         assert bool(chosen) == bool(self.waiting)
         assert len(chosen) == len(set(chosen)) <= places
         assert set(chosen) <= set(self.waiting)
-        assert sum(count for _, count in picks) <= rows
+        assert sum(count for _, count in quotas) <= rows
         for place in chosen:
             del self.waiting[place]
 
@@ -366,8 +366,8 @@ class Lines(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         left = set(self.waiting)
-        while picks := self.turns.pick(self.now, 100, 100):
-            left -= {place for place, _ in picks}
+        while quotas := self.turns.pick(self.now, 100, 100):
+            left -= {place for place, _ in quotas}
         assert not left
 
 

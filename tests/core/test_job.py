@@ -74,7 +74,7 @@ def test_the_message_names_every_field_and_one_hint():
     with pytest.raises(Invalid) as raised:
         checked({"name": "42", "every": "0s"})
 
-    assert "name: is all digits" in raised.value.detail
+    assert "name: has only digits" in raised.value.detail
     assert "every: " in raised.value.detail
     assert raised.value.hint == "Add a letter: a job is found by its id or its name."
 
@@ -87,7 +87,7 @@ def test_a_job_has_one_kind_of_time(first: dict[str, str], second: dict[str, str
     found = faults(**first, **second)
 
     assert list(found) == list(second)
-    assert f"stands beside {next(iter(first))}" in found[next(iter(second))]
+    assert f"cannot be combined with {next(iter(first))}" in found[next(iter(second))]
 
 
 def test_C46_a_cron_that_never_fires_is_refused_with_its_reason():

@@ -154,7 +154,7 @@ CRON, EVERY, SOON = {"cron": "0 9 * * *"}, {"every": "1h"}, {"at": NOON}
     [
         ({**CRON, "timezone": "Europe/Berln"}, "timezone", "did you mean Europe/Berlin?"),
         ({**EVERY, "timezone": "Europe/Berln"}, "timezone", "did you mean Europe/Berlin?"),
-        ({**CRON, "calendar": ["Xmas"]}, "calendar", "'Xmas' is no excluded date: write dates such as"),
+        ({**CRON, "calendar": ["Xmas"]}, "calendar", "'Xmas' is not an excluded date: write dates such as"),
         ({**CRON, "dst": {"gap": "jump"}}, "dst", "dst.gap is one of shift, skip, not 'jump'"),
         ({**CRON, "dialect": "posix"}, "dialect", "'posix' is not one of vixie, quartz"),
         ({"cron": "61 9 * * *"}, "cron", "minute 61 is out of range"),
@@ -177,17 +177,17 @@ CRON, EVERY, SOON = {"cron": "0 9 * * *"}, {"every": "1h"}, {"at": NOON}
         (
             {**EVERY, "misfire": {"policy": "skip", "window": "1h"}},
             "misfire",
-            "window means nothing with the policy skip",
+            "window is not accepted with the policy skip",
         ),
-        ({**EVERY, "everyFrom": "finish", "overlap": "skip"}, "overlap", "means nothing with everyFrom finish"),
-        ({**EVERY, "everyFrom": "finish", "misfire": "all"}, "misfire", "means nothing with everyFrom finish"),
+        ({**EVERY, "everyFrom": "finish", "overlap": "skip"}, "overlap", "is not accepted with everyFrom finish"),
+        ({**EVERY, "everyFrom": "finish", "misfire": "all"}, "misfire", "is not accepted with everyFrom finish"),
         ({**EVERY, "startAt": NOON, "endAt": NOON - MOMENT}, "endAt", "is before startAt"),
         ({**CRON, "startAt": NOON, "endAt": NOON + HOUR}, "endAt", "leaves no slot between startAt and endAt"),
         ({"cron": "0 0 0 1 1 ? 2030", "startAt": NOON + 2_000 * DAY}, "startAt", "leaves no slot"),
         ({"cron": "0 0 30 2 *"}, "cron", "cron has no next fire time"),
         ({"cron": "0 0 25 12 *", "calendar": ["12-25"]}, "calendar", "no next fire time"),
         ({**EVERY, "calendar": ["01-01/12-31"]}, "calendar", "no next fire time"),
-        ({**SOON, "cron": "0 9 * * *"}, "at", "stands beside cron"),
+        ({**SOON, "cron": "0 9 * * *"}, "at", "cannot be combined with cron"),
     ],
 )
 def test_what_is_wrong_is_said_at_its_field(document: dict[str, Any], field: str, message: str):
@@ -217,7 +217,7 @@ def test_what_is_wrong_is_said_at_its_field(document: dict[str, Any], field: str
 def test_a_field_that_means_nothing_here_is_refused_with_what_it_belongs_to(field: str, value: object, kinds: str):
     beside: dict[str, Any] = EVERY if kinds == "cron" else CRON if kinds == "every" else SOON
 
-    assert wrong(**beside, **{field: value}) == {field: f"only means something together with {kinds}"}
+    assert wrong(**beside, **{field: value}) == {field: f"is only accepted together with {kinds}"}
     assert list(wrong(**{field: value})) == [field]
 
 

@@ -45,11 +45,11 @@ async def open_shop(connection: Dedicated, owner: str) -> None:
 
 async def test_a_role_without_any_right_on_horai_writes_a_followed_table(url: str, connection: Dedicated):
     async with (
-        clients.role(connection, url) as (owner, keeper),
+        clients.role(connection, url) as (owner, lease),
         clients.role(connection, url, granted=False) as (_, clerk),
     ):
         await open_shop(connection, owner)
-        await keeper.execute(FOLLOW)
+        await lease.execute(FOLLOW)
         await clerk.execute("set timezone = 'Asia/Tokyo'; set search_path = shop")
 
         await clerk.execute(
@@ -63,15 +63,15 @@ async def test_a_role_without_any_right_on_horai_writes_a_followed_table(url: st
 
 
 async def test_the_trigger_function_belongs_to_the_caller_and_goes_with_the_trigger(url: str, connection: Dedicated):
-    async with clients.role(connection, url) as (owner, keeper):
+    async with clients.role(connection, url) as (owner, lease):
         await open_shop(connection, owner)
-        await keeper.execute(FOLLOW)
-        await keeper.execute(FOLLOW)
+        await lease.execute(FOLLOW)
+        await lease.execute(FOLLOW)
         found = await connection.fetch(
             "select pg_get_userbyid(proowner) as owner, prosecdef, proconfig, has_function_privilege('public', oid, 'execute') as open"
             " from pg_proc where proname like 'horai_follow_%'"
         )
-        await keeper.execute("select horai.unfollow_table('shop.product', 'refresh_stock')")
+        await lease.execute("select horai.unfollow_table('shop.product', 'refresh_stock')")
 
         assert [(row["owner"], row["prosecdef"], row["open"]) for row in found] == [(owner, True, False)]
         assert "search_path=pg_catalog, pg_temp" in found[0]["proconfig"]
@@ -79,9 +79,9 @@ async def test_the_trigger_function_belongs_to_the_caller_and_goes_with_the_trig
 
 
 async def test_a_role_whose_function_a_table_needs_cannot_be_dropped_by_accident(url: str, connection: Dedicated):
-    async with clients.role(connection, url) as (owner, keeper), clients.role(connection, url) as (heir, successor):
+    async with clients.role(connection, url) as (owner, lease), clients.role(connection, url) as (heir, successor):
         await open_shop(connection, owner)
-        await keeper.execute(FOLLOW)
+        await lease.execute(FOLLOW)
         await connection.execute(f"alter table shop.product owner to {heir}; alter schema shop owner to {heir}")
         with pytest.raises(asyncpg.DependentObjectsStillExistError):
             await connection.execute(f"drop role {owner}")
@@ -99,13 +99,13 @@ async def test_a_role_whose_function_a_table_needs_cannot_be_dropped_by_accident
 
 
 async def test_a_follower_that_lost_its_rights_refuses_writes_instead_of_missing_them(url: str, connection: Dedicated):
-    async with clients.role(connection, url) as (owner, keeper):
+    async with clients.role(connection, url) as (owner, lease):
         await open_shop(connection, owner)
-        await keeper.execute(FOLLOW)
+        await lease.execute(FOLLOW)
         await connection.execute(f"revoke execute on function horai.follow_entity from {owner}")
 
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="follow_entity"):
-            await keeper.execute("insert into shop.product values ('a', 1)")
+            await lease.execute("insert into shop.product values ('a', 1)")
 
 
 VALUES = """
@@ -238,16 +238,16 @@ async def test_an_upgrade_replaces_the_triggers_of_followed_tables_and_drops_the
         await migrate(connection)
     async with make.scope(old_url) as scope:
         await given.refresh_job(scope)
-    async with clients.role(connection, old_url) as (owner, keeper):
+    async with clients.role(connection, old_url) as (owner, lease):
         await open_shop(connection, owner)
-        await keeper.execute(FOLLOW)
-        await keeper.execute("create table shop.quiet (code text)")
-        await keeper.execute("select horai.follow_table('shop.quiet', 'refresh_stock', 'code')")
-        await keeper.execute("alter table shop.quiet disable trigger user")
-        await keeper.execute("insert into shop.product values ('a', 1)")
-        await keeper.execute("create table shop.bait (code text)")
+        await lease.execute(FOLLOW)
+        await lease.execute("create table shop.quiet (code text)")
+        await lease.execute("select horai.follow_table('shop.quiet', 'refresh_stock', 'code')")
+        await lease.execute("alter table shop.quiet disable trigger user")
+        await lease.execute("insert into shop.product values ('a', 1)")
+        await lease.execute("create table shop.bait (code text)")
         wrong = "execute function horai.follow_row('default', 'refresh_stock', 'gone')"
-        await keeper.execute(
+        await lease.execute(
             f"create trigger horai_follow_x after insert or update or delete on shop.bait for each row {wrong}"
         )
         await connection.execute(f"grant select on horai.job_instance to {owner}")
@@ -255,15 +255,15 @@ async def test_an_upgrade_replaces_the_triggers_of_followed_tables_and_drops_the
         await migrate(connection)
 
         assert await connection.fetchval("select to_regproc('horai.follow_row')") is None
-        await keeper.execute(
+        await lease.execute(
             "insert into shop.product values ('b', 2); insert into shop.quiet values ('c'); insert into shop.bait values ('d')"
         )
-        await keeper.execute("delete from shop.product where code = 'a'")
+        await lease.execute("delete from shop.product where code = 'a'")
         assert await known(connection) == {"b": {"warehouse": 2}}
-        await keeper.execute("alter table shop.quiet enable trigger user; insert into shop.quiet values ('e')")
+        await lease.execute("alter table shop.quiet enable trigger user; insert into shop.quiet values ('e')")
         assert set(await known(connection)) == {"b", "e"}
-        assert await keeper.fetchval("select count(*) from horai.job_instance") == 0
-        await keeper.execute(FOLLOW)
+        assert await lease.fetchval("select count(*) from horai.job_instance") == 0
+        await lease.execute(FOLLOW)
         owners = await connection.fetch(
             "select distinct pg_get_userbyid(proowner) from pg_proc where proname like 'horai_follow_%'"
         )

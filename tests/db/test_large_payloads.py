@@ -140,8 +140,8 @@ async def test_C47_the_payload_of_a_claim_that_is_over_is_nobodys_to_read(
 async def hand_out(bench: Workbench, claimed: list[ClaimedRow]) -> None:
     """What a dispatcher does with its claim, once the test has had its say."""
     made = bench.bench()
-    bench.holdings.add(claimed)
-    await made.handout.start(bench.connection, claimed, bench.clock.now())
+    bench.in_flight.add(claimed)
+    await made.admission.start(bench.connection, claimed, bench.clock.now())
     await bench.settle()
 
 
@@ -167,7 +167,7 @@ async def test_C47_an_instance_superseded_before_its_payload_was_read_is_not_sen
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.put(bench.scope, "article:42", payload=noise(LARGE))
-        claimed = await make.claim(bench.connection, bench.keeper.incarnation)
+        claimed = await make.claim(bench.connection, bench.lease.incarnation)
         await make.put(bench.scope, "article:42", payload="the new one")
         bench.executor.gate.set()
 

@@ -23,7 +23,7 @@ def test_a_timeline_never_goes_down(tmp_path: Path) -> None:
     seen.note("a:1/db", Sighting("7001", 3))
     seen.note("a:1/db", Sighting("7001", 2))
 
-    assert seen.recall("a:1/db") == Sighting("7001", 3)
+    assert seen.claim_revoker("a:1/db") == Sighting("7001", 3)
 
 
 def test_a_cluster_is_recognised_under_another_url(tmp_path: Path) -> None:
@@ -74,9 +74,9 @@ def test_a_damaged_state_file_is_replaced_by_the_next_sighting(content: str, tmp
     (tmp_path / FILE).write_text(content)
     seen = Sightings(tmp_path)
 
-    assert seen.recall("a:1/db") is None
+    assert seen.claim_revoker("a:1/db") is None
     seen.note("a:1/db", Sighting("7001", 2))
-    assert seen.recall("a:1/db") == Sighting("7001", 2)
+    assert seen.claim_revoker("a:1/db") == Sighting("7001", 2)
 
 
 def test_a_state_directory_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
@@ -85,4 +85,4 @@ def test_a_state_directory_that_cannot_be_made_is_no_error(tmp_path: Path) -> No
 
     seen.note("a:1/db", Sighting("7001", 2))
 
-    assert seen.recall("a:1/db") is None
+    assert seen.claim_revoker("a:1/db") is None

@@ -37,13 +37,13 @@ async def slots(bench: Workbench, job: str = "job-0") -> list[datetime]:
     return [row["fire_time"] for row in found]
 
 
-async def work(bench: Workbench, catcher: Any, steps: int = 60) -> None:
+async def work(bench: Workbench, catch_up_stage: Any, steps: int = 60) -> None:
     """The trigger goes on, the catcher makes late slots, and what it makes is worked off at once."""
     trigger, dispatcher = bench.trigger(), bench.dispatcher()
     bench.executor.gate.set()
     for _ in range(steps):
         await trigger.step(bench.clock.now())
-        await catcher.step(bench.clock.now())
+        await catch_up_stage.step(bench.clock.now())
         await bench.until_idle(dispatcher)
         await bench.settle()
 
@@ -52,7 +52,7 @@ async def test_every_late_slot_is_made_once_for_every_job(url: str):
     async with workbench(url) as bench:
         passed = await behind(bench, timedelta(hours=2), 3)
 
-        await work(bench, bench.catcher())
+        await work(bench, bench.catch_up_stage())
 
         for n in range(3):
             assert (await slots(bench, f"job-{n}"))[: len(passed)] == passed
@@ -77,11 +77,11 @@ async def test_a_fresh_slot_does_not_wait_for_the_late_ones(url: str):
 async def test_no_more_are_made_than_the_lane_works_off(url: str):
     async with workbench(url) as bench:
         await behind(bench, timedelta(hours=10))
-        trigger, catcher = bench.trigger(), bench.catcher()
+        trigger, catch_up_stage = bench.trigger(), bench.catch_up_stage()
         await trigger.step(bench.clock.now())
 
         for _ in range(5):
-            await catcher.step(bench.clock.now())
+            await catch_up_stage.step(bench.clock.now())
 
         assert len(await slots(bench)) <= catch_up_pace.FIRST + 2, "nobody works: the rest stays where it is"
 
@@ -91,12 +91,12 @@ async def test_a_paused_job_catches_up_when_it_is_resumed(url: str):
         passed = await behind(bench, timedelta(hours=1))
         await bench.trigger().step(bench.clock.now())
         await accepted.pause_job(bench.scope, "job-0", None)
-        catcher = bench.catcher()
-        await catcher.step(bench.clock.now())
+        catch_up_stage = bench.catch_up_stage()
+        await catch_up_stage.step(bench.clock.now())
         assert len(await slots(bench)) <= 2
 
         await accepted.resume_job(bench.scope, "job-0", None)
-        await work(bench, catcher)
+        await work(bench, catch_up_stage)
 
         assert (await slots(bench))[: len(passed)] == passed
 
@@ -108,7 +108,7 @@ async def test_a_pause_is_made_up_for_like_a_downtime(url: str):
         await bench.connection.execute("update horai.schedule set fire_time = $1", passed[-1] + MINUTE)
 
         await accepted.resume_job(bench.scope, "job-0", None)
-        await work(bench, bench.catcher())
+        await work(bench, bench.catch_up_stage())
 
         assert (await slots(bench))[: len(passed)] == passed
 
@@ -122,7 +122,7 @@ async def test_a_pause_while_the_schedule_is_behind_loses_no_slot(url: str, misf
             await bench.trigger().step(bench.clock.now())
 
         await accepted.resume_job(bench.scope, "job-0", None)
-        await work(bench, bench.catcher())
+        await work(bench, bench.catch_up_stage())
 
         made = await slots(bench)
         skipped = await bench.connection.fetch("select from_time, to_time from horai.skip where job_id is not null")
@@ -148,19 +148,19 @@ async def test_what_was_still_to_be_made_of_a_deleted_job_is_kept_as_skipped(url
 async def test_late_slots_that_may_not_overlap_are_made_one_after_the_other(url: str):
     async with workbench(url) as bench:
         passed = await behind(bench, timedelta(minutes=10), overlap="queue")
-        trigger, catcher, gatekeeper = bench.trigger(), bench.catcher(), bench.gatekeeper()
+        trigger, catch_up_stage, overlap_gate = bench.trigger(), bench.catch_up_stage(), bench.overlap_gate()
         dispatcher = bench.dispatcher()
         await trigger.step(bench.clock.now())
-        await catcher.step(bench.clock.now())
-        await gatekeeper.step(bench.clock.now())
-        await catcher.step(bench.clock.now())
+        await catch_up_stage.step(bench.clock.now())
+        await overlap_gate.step(bench.clock.now())
+        await catch_up_stage.step(bench.clock.now())
         assert len(await slots(bench)) <= 2, "one late slot, and perhaps a fresh one"
 
         bench.executor.gate.set()
         for _ in range(30):
             await trigger.step(bench.clock.now())
-            await catcher.step(bench.clock.now())
-            await gatekeeper.step(bench.clock.now())
+            await catch_up_stage.step(bench.clock.now())
+            await overlap_gate.step(bench.clock.now())
             await bench.until_idle(dispatcher)
             await bench.settle()
 
@@ -174,7 +174,7 @@ async def test_late_slots_that_a_jitter_puts_off_do_not_hold_up_the_lane(url: st
         passed = await behind(bench, timedelta(hours=2))
         await bench.connection.execute("update horai.schedule set fire_time = $1", passed[0])
 
-        await work(bench, bench.catcher())
+        await work(bench, bench.catch_up_stage())
 
         assert (await slots(bench))[: len(passed)] == passed
 
@@ -184,7 +184,7 @@ async def test_what_a_host_had_no_room_for_counts_as_waiting(url: str):
         await behind(bench, timedelta(hours=10))
         bench.executor.answer = lambda _: NotSent(timedelta(seconds=60))
 
-        await work(bench, bench.catcher(), 8)
+        await work(bench, bench.catch_up_stage(), 8)
 
         assert len(await slots(bench)) <= catch_up_pace.FIRST + 2
 
@@ -192,10 +192,10 @@ async def test_what_a_host_had_no_room_for_counts_as_waiting(url: str):
 async def test_the_invariants_hold_while_late_slots_are_still_to_be_made(url: str):
     async with workbench(url) as bench:
         await behind(bench, timedelta(hours=3))
-        trigger, catcher = bench.trigger(), bench.catcher()
+        trigger, catch_up_stage = bench.trigger(), bench.catch_up_stage()
         for _ in range(3):
             await trigger.step(bench.clock.now())
-        await catcher.step(bench.clock.now())
+        await catch_up_stage.step(bench.clock.now())
 
         assert await bench.connection.fetchval("select count(*) from horai.catchup") == 1
         assert await violations(bench.connection) == []

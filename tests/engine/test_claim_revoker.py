@@ -123,10 +123,10 @@ class Told:
     """A recall over the workbench's hands, and whom it has told of."""
 
     def __init__(self, bench: Workbench) -> None:
-        self.recall = ClaimRevoker(bench.line("claim_revoker"), bench.holdings)
+        self.claim_revoker = ClaimRevoker(bench.line("claim_revoker"), bench.in_flight)
         self.claims: list[tuple[int, int]] = []
-        self.recall.listen(lambda *claim: self.claims.append(claim))
-        bench.scope.wakeups.listen_to_outcomes(self.recall.hear)
+        self.claim_revoker.listen(lambda *claim: self.claims.append(claim))
+        bench.scope.wakeups.listen_to_outcomes(self.claim_revoker.hear)
 
 
 async def in_hand(bench: Workbench, count: int = 1) -> tuple[Dispatcher, list[Claim]]:
@@ -137,7 +137,7 @@ async def in_hand(bench: Workbench, count: int = 1) -> tuple[Dispatcher, list[Cl
     dispatcher = bench.dispatcher()
     await bench.until_idle(dispatcher)
     await bench.called(count)
-    return dispatcher, [held for claim in sorted(bench.holdings.known()) if (held := bench.holdings.find(*claim))]
+    return dispatcher, [held for claim in sorted(bench.in_flight.known()) if (held := bench.in_flight.find(*claim))]
 
 
 async def let_go(bench: Workbench) -> None:
@@ -152,8 +152,8 @@ async def test_a_holder_is_told_that_its_claim_is_over(url: str, end: End):
         told = Told(bench)
 
         await end(bench.scope, held)
-        assert told.recall.signal.is_set()
-        await told.recall.step(bench.clock.now())
+        assert told.claim_revoker.signal.is_set()
+        await told.claim_revoker.step(bench.clock.now())
 
         assert told.claims == [(held.id, held.fence)]
         await let_go(bench)
@@ -165,7 +165,7 @@ async def test_a_wake_that_anybody_may_have_sent_ends_nobodys_work(url: str):
         told = Told(bench)
 
         bench.scope.wakeups.hear(OutcomeWake(held.id, held.fence))
-        await told.recall.step(bench.clock.now())
+        await told.claim_revoker.step(bench.clock.now())
 
         assert told.claims == []
         await let_go(bench)
@@ -175,14 +175,14 @@ async def test_what_is_not_in_hand_is_not_asked_after(url: str):
     async with workbench(url) as bench:
         _, (held,) = await in_hand(bench)
         told = Told(bench)
-        tap = await bench.tap(told.recall.line)
+        tap = await bench.tap(told.claim_revoker.line)
 
         for number in range(100):
             bench.scope.wakeups.hear(OutcomeWake(held.id, held.fence + 1 + number))
             bench.scope.wakeups.hear(OutcomeWake(10**9 + number, held.fence))
-        await told.recall.step(bench.clock.now())
+        await told.claim_revoker.step(bench.clock.now())
 
-        assert not told.recall.signal.is_set()
+        assert not told.claim_revoker.signal.is_set()
         assert await tap.names() == []
         await let_go(bench)
 
@@ -191,13 +191,13 @@ async def test_many_that_end_at_once_are_asked_after_together(url: str):
     async with workbench(url) as bench:
         _, found = await in_hand(bench, 30)
         told = Told(bench)
-        tap = await bench.tap(told.recall.line)
+        tap = await bench.tap(told.claim_revoker.line)
         for held in found[:20]:
             await instances.cancel_by_id(bench.scope, held.id)
         for held in found[20:]:
             bench.scope.wakeups.hear(OutcomeWake(held.id, held.fence))
 
-        await told.recall.step(bench.clock.now())
+        await told.claim_revoker.step(bench.clock.now())
 
         assert sorted(told.claims) == sorted((held.id, held.fence) for held in found[:20])
         assert await tap.names() == ["ended_claims"]
@@ -215,9 +215,9 @@ async def test_a_look_that_failed_is_made_again(url: str, monkeypatch: pytest.Mo
 
         monkeypatch.setattr(claims, "ended_claims", fails)
         with pytest.raises(ConnectionResetError):
-            await told.recall.step(bench.clock.now())
+            await told.claim_revoker.step(bench.clock.now())
         monkeypatch.undo()
-        await told.recall.step(bench.clock.now())
+        await told.claim_revoker.step(bench.clock.now())
 
         assert told.claims == [(held.id, held.fence)]
         await let_go(bench)
@@ -235,7 +235,7 @@ async def test_a_claim_that_was_ended_without_a_wake_is_found_by_the_sweep(url: 
         await end(deaf, held)
 
         await sweeper.step(now + SWEEP)
-        await told.recall.step(now + SWEEP)
+        await told.claim_revoker.step(now + SWEEP)
 
         assert told.claims == [(held.id, held.fence)]
         assert endings(elsewhere) == [], "nobody else holds it"
@@ -255,7 +255,7 @@ async def test_a_sweep_asks_only_after_what_has_run_for_longer_than_a_sweep(url:
         assert "ended_claims" not in await tap.names()
         await sweeper.step(now + SWEEP)
         assert (await tap.names()).count("ended_claims") == 1
-        await told.recall.step(now)
+        await told.claim_revoker.step(now)
 
         assert told.claims == [(held.id, held.fence)]
         await let_go(bench)

@@ -213,7 +213,7 @@ async def test_a_slot_that_waits_for_a_gate_of_a_dead_node_goes_with_its_shards(
         await connection.execute("update horai.schedule set fire_time = fire_time - interval '2 minutes'")
         await bench.trigger().step(bench.clock.now())
         await connection.execute("update horai.schedule set fire_time = fire_time + interval '1 day'")
-        await nodes.stop_node(connection, bench.keeper.incarnation)
+        await nodes.stop_node(connection, bench.lease.incarnation)
     dead, _ = await nodes.register_node(connection, "dead", "test", 1, "test", FAST.lease)
     await shards.take_shards(connection, dead, [(duty, shard) for duty in Duty for shard in range(SHARDS)])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import make
 import pytest
 import rows
-from keepers import LEASE, epochs, holders, kept
+from leases import LEASE, epochs, holders, kept
 
 from horai.core.health import EngineHealth
 from horai.core.settings import SHARDS
@@ -23,55 +23,55 @@ LONG = timedelta(seconds=60)
 ALL = frozenset(range(SHARDS))
 
 
-async def lease_left(connection: Dedicated, keeper: NodeLease) -> timedelta:
+async def lease_left(connection: Dedicated, lease: NodeLease) -> timedelta:
     return await connection.fetchval(
-        "select lease_until - clock_timestamp() from horai.node where incarnation = $1", keeper.incarnation
+        "select lease_until - clock_timestamp() from horai.node where incarnation = $1", lease.incarnation
     )
 
 
 async def test_a_lease_is_renewed_long_before_it_ends(url: str, connection: Dedicated):
-    async with kept(url) as keeper:
-        first = keeper.incarnation
+    async with kept(url) as lease:
+        first = lease.incarnation
         end = time.monotonic() + 1.5 * LEASE.total_seconds()
         while time.monotonic() < end:
-            assert keeper.holds()
-            assert keeper.shards(Duty.dispatch) == keeper.shards(Duty.trigger) == ALL
-            assert await lease_left(connection, keeper) > timedelta(0)
+            assert lease.holds()
+            assert lease.shards(Duty.dispatch) == lease.shards(Duty.trigger) == ALL
+            assert await lease_left(connection, lease) > timedelta(0)
             await asyncio.sleep(0.05)
 
-        assert keeper.incarnation == first
+        assert lease.incarnation == first
         assert [node.name for node in await nodes.live_nodes(connection)] == ["n"]
         assert set(await epochs(connection)) == {1}
 
 
 async def test_a_blocked_event_loop_misses_no_heartbeat(url: str, connection: Dedicated):
-    async with kept(url) as keeper:
-        first = keeper.incarnation
+    async with kept(url) as lease:
+        first = lease.incarnation
 
         time.sleep(1.5 * LEASE.total_seconds())
 
-        assert keeper.holds()
-        assert await lease_left(connection, keeper) > timedelta(0)
-        assert keeper.incarnation == first
+        assert lease.holds()
+        assert await lease_left(connection, lease) > timedelta(0)
+        assert lease.incarnation == first
 
 
 async def test_a_node_that_was_fenced_takes_a_new_incarnation_and_loses_its_shards(url: str, connection: Dedicated):
-    async with kept(url) as keeper:
-        old, changes = keeper.incarnation, list[tuple[int, frozenset[int]]]()
-        keeper.on_change.append(lambda: changes.append((keeper.incarnation, keeper.shards(Duty.dispatch))))
+    async with kept(url) as lease:
+        old, changes = lease.incarnation, list[tuple[int, frozenset[int]]]()
+        lease.on_change.append(lambda: changes.append((lease.incarnation, lease.shards(Duty.dispatch))))
         await connection.execute("update horai.node set fenced_at = now() where incarnation = $1", old)
 
         async def has_changed() -> bool:
-            return keeper.incarnation != old and keeper.holds()
+            return lease.incarnation != old and lease.holds()
 
         await rows.until(has_changed)
-        new = keeper.incarnation
+        new = lease.incarnation
 
         assert await nodes.nodes_to_rescue(connection) == [old]
         assert [node.incarnation for node in await nodes.live_nodes(connection)] == [new]
 
         async def has_taken_over() -> bool:
-            return keeper.shards(Duty.dispatch) == keeper.shards(Duty.trigger) == ALL
+            return lease.shards(Duty.dispatch) == lease.shards(Duty.trigger) == ALL
 
         await rows.until(has_taken_over)
         assert changes[0] == (new, frozenset()), "what the old one held is not trusted by the new one"
@@ -82,47 +82,47 @@ async def test_a_node_that_was_fenced_takes_a_new_incarnation_and_loses_its_shar
 async def test_whoever_saw_the_lease_lapse_hears_that_it_holds_again_though_no_beat_saw_it(url: str):
     """It lapses after a beat's look at it and before that beat renews it: a stage that asks then believes it owns nothing."""
     vitals, told = EngineHealth(), asyncio.Event()
-    keeper = NodeLease(url, "n", LONG, DatabaseClock(), vitals)
-    await keeper.start()
+    lease = NodeLease(url, "n", LONG, DatabaseClock(), vitals)
+    await lease.start()
     try:
-        keeper.on_change.append(told.set)
+        lease.on_change.append(told.set)
         trusted_until, vitals.trusted_until = vitals.trusted_until, 0.0
-        assert keeper.shards(Duty.dispatch) == frozenset()
+        assert lease.shards(Duty.dispatch) == frozenset()
         vitals.trusted_until = trusted_until
 
-        keeper.nudge()
+        lease.nudge()
         async with asyncio.timeout(30):
             await told.wait()
-        assert keeper.shards(Duty.dispatch) == ALL
+        assert lease.shards(Duty.dispatch) == ALL
     finally:
-        await keeper.stop()
+        await lease.stop()
 
 
 async def test_a_lease_that_cannot_be_renewed_is_distrusted_before_the_database_ends_it(
     url: str, connection: Dedicated
 ):
-    async with kept(url) as keeper, rows.connections(url, 1) as (holder,):
+    async with kept(url) as lease, rows.connections(url, 1) as (holder,):
         async with holder.transaction():
-            await holder.execute("select from horai.node where incarnation = $1 for update", keeper.incarnation)
+            await holder.execute("select from horai.node where incarnation = $1 for update", lease.incarnation)
 
             async def is_distrusted() -> bool:
-                return not keeper.holds() and not keeper.shards(Duty.dispatch)
+                return not lease.holds() and not lease.shards(Duty.dispatch)
 
             await rows.until(is_distrusted, within=LEASE.total_seconds())
-            assert await lease_left(connection, keeper) > timedelta(0)
+            assert await lease_left(connection, lease) > timedelta(0)
 
         async def is_trusted() -> bool:
-            return keeper.holds() and keeper.shards(Duty.dispatch) == ALL
+            return lease.holds() and lease.shards(Duty.dispatch) == ALL
 
         await rows.until(is_trusted)
 
 
 async def test_stopping_gives_the_lease_and_every_shard_back_at_once(url: str, connection: Dedicated):
-    async with kept(url, LONG) as keeper:
-        incarnation = keeper.incarnation
+    async with kept(url, LONG) as lease:
+        incarnation = lease.incarnation
 
-    assert not keeper.holds()
-    assert keeper.shards(Duty.dispatch) == frozenset()
+    assert not lease.holds()
+    assert lease.shards(Duty.dispatch) == frozenset()
     assert await nodes.live_nodes(connection) == []
     assert await nodes.nodes_to_rescue(connection) == [incarnation]
     assert set((await holders(connection)).values()) == {None}
@@ -143,11 +143,11 @@ def test_the_node_trusts_its_lease_for_less_time_than_the_database():
 async def test_a_beat_probes_the_listeners_and_a_join_and_a_leave_wake_them(url: str, connection: Dedicated):
     heard: list[str] = []
     await connection.add_listener("horai_wake", lambda *said: heard.append(str(said[3])))
-    async with kept(url, LONG) as keeper:
-        beat = f"beat:{keeper.incarnation}"
+    async with kept(url, LONG) as lease:
+        beat = f"beat:{lease.incarnation}"
         await rows.until(lambda: _has(heard, ["n", beat]))
         heard.clear()
-        keeper.nudge()
+        lease.nudge()
         await rows.until(lambda: _has(heard, [beat]))
         heard.clear()
 
@@ -161,10 +161,10 @@ async def _has(heard: list[str], words: list[str]) -> bool:
 async def test_nudges_without_end_do_not_make_beats_without_end(url: str, connection: Dedicated):
     heard: list[str] = []
     await connection.add_listener("horai_wake", lambda *said: heard.append(str(said[3])))
-    async with kept(url, LONG) as keeper:
+    async with kept(url, LONG) as lease:
         end = time.monotonic() + 0.5
         while time.monotonic() < end:
-            keeper.nudge()
+            lease.nudge()
             await asyncio.sleep(0)
 
         assert len([said for said in heard if said.startswith("beat:")]) <= 0.5 / SHORTEST_PAUSE + 2
@@ -173,35 +173,35 @@ async def test_nudges_without_end_do_not_make_beats_without_end(url: str, connec
 async def test_a_beat_tells_how_the_process_is_doing(url: str, connection: Dedicated):
     vitals = EngineHealth()
     vitals.in_flight = 7
-    keeper = NodeLease(url, "n", LONG, DatabaseClock(), vitals)
-    await keeper.start()
+    lease = NodeLease(url, "n", LONG, DatabaseClock(), vitals)
+    await lease.start()
 
     (told,) = await nodes.vitals_of_nodes(connection, 0)
-    assert (told.incarnation, told.name, json.loads(told.vitals)["in_flight"]) == (keeper.incarnation, "n", 7)
-    assert await nodes.vitals_of_nodes(connection, keeper.incarnation) == []
-    await keeper.stop()
+    assert (told.incarnation, told.name, json.loads(told.vitals)["in_flight"]) == (lease.incarnation, "n", 7)
+    assert await nodes.vitals_of_nodes(connection, lease.incarnation) == []
+    await lease.stop()
 
 
 async def test_a_keeper_that_cannot_start_does_not_hold_the_process(short_place: Path):
-    keeper = NodeLease(
+    lease = NodeLease(
         f"postgresql://nobody@/none?host={short_place}/nowhere", "n", LEASE, DatabaseClock(), EngineHealth()
     )
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(keeper.start(), 0.2)
+        await asyncio.wait_for(lease.start(), 0.2)
 
-    await keeper.stop()
-    assert not keeper.holds()
+    await lease.stop()
+    assert not lease.holds()
 
 
 async def test_F1b_a_beat_tells_of_rows_that_were_added_and_again_after_their_late_commit(url: str):
     news = asyncio.Event()
     async with (
-        kept(url, timedelta(seconds=0.6)) as keeper,
+        kept(url, timedelta(seconds=0.6)) as lease,
         rows.connections(url, 1) as (late,),
         make.scope(url) as scope,
     ):
         await make.job(scope)
-        keeper.on_news.append(news.set)
+        lease.on_news.append(news.set)
 
         async def heard(within: float) -> bool:
             news.clear()

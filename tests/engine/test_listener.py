@@ -34,7 +34,7 @@ class Process:
     """What one process has of this: a bus, a herald, a listener, and what the bus heard."""
 
     wakeups: Wakeups
-    herald: Notifier
+    notifier: Notifier
     listener: Listener
     heard: list[Wake] = field(default_factory=list[Wake])
     everything: list[None] = field(default_factory=list[None])
@@ -43,19 +43,19 @@ class Process:
         self.wakeups.listen(lambda shard, lane, due: self.heard.append(LaneWake(shard, lane, due)))
         self.wakeups.listen_to_schedules(lambda schedule, at: self.heard.append(ScheduleWake(schedule, at)))
         self.wakeups.listen_to_everything(lambda: self.everything.append(None))
-        self.wakeups.pass_on_to(self.herald.tell)
+        self.wakeups.pass_on_to(self.notifier.tell)
 
 
 @asynccontextmanager
 async def process(url: str, patience: timedelta = PATIENCE, within: timedelta = SECOND) -> AsyncGenerator[Process]:
-    wakeups, herald = Wakeups(), Notifier(StageConnection(url, "horai notifier", within))
-    listener = Listener(StageConnection(url, "horai listener", within), wakeups, herald, lambda: NODE, patience)
-    made = Process(wakeups, herald, listener)
+    wakeups, notifier = Wakeups(), Notifier(StageConnection(url, "horai notifier", within))
+    listener = Listener(StageConnection(url, "horai listener", within), wakeups, notifier, lambda: NODE, patience)
+    made = Process(wakeups, notifier, listener)
     made.listen()
     try:
         yield made
     finally:
-        herald.line.drop()
+        notifier.line.drop()
         listener.line.drop()
 
 
@@ -86,7 +86,7 @@ async def test_E13_a_wake_of_one_process_is_heard_in_another(url: str, connectio
         await hearer.listener.step(NOON)
         sender.wakeups.wake(7, NOON, 3)
         sender.wakeups.wake_schedule(9, NOON)
-        await sender.herald.step(NOON)
+        await sender.notifier.step(NOON)
         await said(hearer.listener, connection)
 
         assert hearer.heard == [LaneWake(3, 7, NOON), ScheduleWake(9, NOON)]
@@ -96,7 +96,7 @@ async def test_a_process_does_not_hear_itself(url: str, connection: Dedicated, r
     async with process(url) as alone:
         await alone.listener.step(NOON)
         alone.wakeups.wake(7, NOON, 3)
-        await alone.herald.step(NOON)
+        await alone.notifier.step(NOON)
         await said(alone.listener, connection)
 
         assert alone.heard == [LaneWake(3, 7, NOON)], "told once, by itself"
@@ -106,8 +106,8 @@ async def test_what_is_heard_is_never_passed_on(url: str, connection: Dedicated,
     async with process(url) as hearer, ear(url) as third:
         await hearer.listener.step(NOON)
         await said(hearer.listener, connection, to_text([LaneWake(3, 7, NOON), MoveWaitingWake(), EverywhereWake()]))
-        await hearer.herald.flush()
-        await hearer.herald.step(NOON)
+        await hearer.notifier.flush()
+        await hearer.notifier.step(NOON)
 
         assert len(await third.heard()) == 2, "the wakes and the heartbeat"
 

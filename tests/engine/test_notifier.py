@@ -28,7 +28,7 @@ SECOND = timedelta(seconds=1)
 
 
 @asynccontextmanager
-async def herald(url: str, within: timedelta = timedelta(seconds=5)) -> AsyncGenerator[Notifier]:
+async def notifier(url: str, within: timedelta = timedelta(seconds=5)) -> AsyncGenerator[Notifier]:
     made = Notifier(StageConnection(url, "horai notifier", within))
     try:
         yield made
@@ -49,7 +49,7 @@ async def running(stage: Notifier, connection: Connection) -> AsyncGenerator[Non
 
 
 async def test_E13_the_first_wake_is_sent_at_once_and_the_next_with_the_interval(url: str):
-    async with ear(url) as listening, herald(url) as sender:
+    async with ear(url) as listening, notifier(url) as sender:
         sender.tell(LaneWake(3, 7, NOON))
         assert sender.signal.is_set()
         assert await sender.step(NOON) == NOON + IDLE
@@ -64,7 +64,7 @@ async def test_E13_the_first_wake_is_sent_at_once_and_the_next_with_the_interval
 
 
 async def test_E4_wakes_of_one_interval_leave_together(url: str):
-    async with ear(url) as listening, herald(url) as sender:
+    async with ear(url) as listening, notifier(url) as sender:
         for second in range(20):
             sender.tell(LaneWake(3, 7, NOON + second * SECOND))
         await sender.step(NOON)
@@ -74,7 +74,7 @@ async def test_E4_wakes_of_one_interval_leave_together(url: str):
 
 
 async def test_only_the_first_wake_of_an_interval_rouses_the_loop(url: str):
-    async with herald(url) as sender:
+    async with notifier(url) as sender:
         sender.tell(MoveWaitingWake())
         sender.signal.clear()
         sender.tell(LaneWake(3, 7, NOON))
@@ -83,13 +83,13 @@ async def test_only_the_first_wake_of_an_interval_rouses_the_loop(url: str):
 
 
 async def test_E7b_with_nothing_to_tell_it_does_not_even_connect(url: str):
-    async with herald(url) as sender:
+    async with notifier(url) as sender:
         assert await sender.step(NOON) == NOON + IDLE
         assert sender.backend_pid is None
 
 
 async def test_its_notifications_come_from_the_backend_it_names(url: str):
-    async with ear(url) as listening, herald(url) as sender:
+    async with ear(url) as listening, notifier(url) as sender:
         sender.tell(MoveWaitingWake())
         await sender.step(NOON)
         await listening.heard()
@@ -99,7 +99,7 @@ async def test_its_notifications_come_from_the_backend_it_names(url: str):
 
 async def test_outcomes_that_do_not_fit_are_sent_with_the_next_interval(url: str):
     outcomes = [OutcomeWake(number, 1) for number in range(1, ENTRIES + 6)]
-    async with ear(url) as listening, herald(url) as sender:
+    async with ear(url) as listening, notifier(url) as sender:
         for outcome in outcomes:
             sender.tell(outcome)
         again = await sender.step(NOON)
@@ -110,7 +110,7 @@ async def test_outcomes_that_do_not_fit_are_sent_with_the_next_interval(url: str
 
 
 async def test_a_process_that_ends_tells_what_it_leaves_behind(url: str):
-    async with ear(url) as listening, herald(url) as sender:
+    async with ear(url) as listening, notifier(url) as sender:
         sender.tell(MoveWaitingWake())
         await sender.step(NOON)
         sender.tell(LaneWake(3, 7, NOON))
@@ -122,7 +122,7 @@ async def test_a_process_that_ends_tells_what_it_leaves_behind(url: str):
 async def test_E10_a_wake_of_which_nobody_knows_whether_it_was_sent_is_sent_over_the_next_line(
     url: str, connection: Connection, runner: asyncio.Runner
 ):
-    async with Proxy(url).listening() as proxy, herald(proxy.url) as sender, running(sender, connection):
+    async with Proxy(url).listening() as proxy, notifier(proxy.url) as sender, running(sender, connection):
         sender.tell(MoveWaitingWake())
         await until(lambda: _true(sender.sent == 1))
         async with ear(url) as listening:
@@ -136,7 +136,7 @@ async def test_E10_a_wake_of_which_nobody_knows_whether_it_was_sent_is_sent_over
 async def test_E10_with_the_database_away_nobody_waits_and_all_is_told_when_it_is_back(
     url: str, connection: Connection, runner: asyncio.Runner
 ):
-    async with Proxy(url).listening() as proxy, herald(proxy.url) as sender, running(sender, connection):
+    async with Proxy(url).listening() as proxy, notifier(proxy.url) as sender, running(sender, connection):
         wakeups = Wakeups()
         wakeups.pass_on_to(sender.tell)
         proxy.set_mode("reset")
@@ -150,7 +150,7 @@ async def test_E10_with_the_database_away_nobody_waits_and_all_is_told_when_it_i
 
 
 async def test_a_database_that_does_not_answer_is_given_up(url: str, connection: Connection, runner: asyncio.Runner):
-    async with Proxy(url).listening() as proxy, herald(proxy.url, SECOND) as sender, running(sender, connection):
+    async with Proxy(url).listening() as proxy, notifier(proxy.url, SECOND) as sender, running(sender, connection):
         await until(lambda: _told_until(sender, sender.sent > 0))
         first = sender.backend_pid
         proxy.set_mode("blackhole")
@@ -162,7 +162,7 @@ async def test_a_database_that_does_not_answer_is_given_up(url: str, connection:
 
 
 async def test_the_last_wakes_of_a_process_without_a_database_are_let_go(url: str):
-    async with Proxy(url).listening() as proxy, herald(proxy.url) as sender:
+    async with Proxy(url).listening() as proxy, notifier(proxy.url) as sender:
         proxy.set_mode("reset")
         sender.tell(MoveWaitingWake())
         await sender.flush()
@@ -173,7 +173,7 @@ async def test_the_last_wakes_of_a_process_without_a_database_are_let_go(url: st
 async def test_E13_ten_thousand_inserts_are_few_notifications_and_each_is_covered(
     url: str, connection: Connection, runner: asyncio.Runner
 ):
-    async with make.scope(url) as scope, ear(url) as listening, herald(url) as sender, running(sender, connection):
+    async with make.scope(url) as scope, ear(url) as listening, notifier(url) as sender, running(sender, connection):
         scope.wakeups.pass_on_to(sender.tell)
         place = await lane_of_a_job(scope)
         clock = asyncio.get_running_loop().time

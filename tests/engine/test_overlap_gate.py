@@ -32,7 +32,7 @@ class Street:
 
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
-        self.trigger, self.gatekeeper, self.dispatcher = bench.trigger(), bench.gatekeeper(), bench.dispatcher()
+        self.trigger, self.overlap_gate, self.dispatcher = bench.trigger(), bench.overlap_gate(), bench.dispatcher()
 
     async def slot(self, fire_time: datetime) -> None:
         """The schedule comes to this slot, and whoever may run is claimed."""
@@ -42,7 +42,7 @@ class Street:
         await self.go()
 
     async def go(self) -> None:
-        await self.gatekeeper.step(self.bench.clock.now())
+        await self.overlap_gate.step(self.bench.clock.now())
         await self.bench.until_idle(self.dispatcher)
 
     async def finish(self) -> None:
@@ -111,11 +111,11 @@ async def test_the_end_of_a_run_by_the_death_of_its_node_lets_the_next_slot_go_a
         road, (first, second, *_) = await street(bench, "queue", retry={"maxLost": 0})
         await road.slot(first)
         await road.slot(second)
-        other = bench.gatekeeper()  # of a node that has made neither, and whose look at everything is over
+        other = bench.overlap_gate()  # of a node that has made neither, and whose look at everything is over
         await other.step(bench.clock.now())
         other.signal.clear()
-        await nodes.stop_node(bench.connection, bench.keeper.incarnation)
-        bench.keeper.incarnation = await make.node(bench.connection)
+        await nodes.stop_node(bench.connection, bench.lease.incarnation)
+        bench.lease.incarnation = await make.node(bench.connection)
 
         await bench.rescuer().step(bench.clock.now())
 
@@ -192,12 +192,12 @@ async def test_a_gate_that_somebody_holds_is_asked_again(url: str):
 async def test_a_sweep_finds_what_nobody_asked_about(url: str):
     async with workbench(url) as bench:
         road, (first, *_) = await street(bench, "skip")
-        road.gatekeeper._asked.clear()
+        road.overlap_gate._asked.clear()
         await bench.connection.execute("update horai.schedule set fire_time = $1", first)
         await bench.trigger().step(bench.clock.now())
-        road.gatekeeper._asked.clear()
+        road.overlap_gate._asked.clear()
 
-        road.gatekeeper.rescan_all()
+        road.overlap_gate.rescan_all()
         await road.go()
 
         assert await slots(bench) == [(first, "RUNNING", None)]
@@ -210,13 +210,13 @@ async def test_from_the_finish_the_next_slot_follows_the_end_of_the_last(url: st
         assert job.schedule_id is None
         (first,) = [slot for slot, _, _ in await slots(bench)]
         assert before < first <= before + 10 * MINUTE
-        gatekeeper, dispatcher = bench.gatekeeper(), bench.dispatcher()
+        overlap_gate, dispatcher = bench.overlap_gate(), bench.dispatcher()
         await bench.connection.execute("update horai.instance_live set due = now(), execute_time = now()")
         bench.executor.gate.set()
         dispatcher.rescan_all()
         await bench.until_idle(dispatcher)
         await bench.settle()
-        await gatekeeper.step(bench.clock.now())
+        await overlap_gate.step(bench.clock.now())
 
         (_, done, _), (second, waiting, _) = await slots(bench)
         assert (done, waiting) == ("SUCCESS", "INIT")
@@ -230,8 +230,8 @@ async def test_from_the_finish_a_cancelled_run_is_followed_too(url: str):
         waiting = await bench.connection.fetchval("select id from horai.instance_live")
         await instances.cancel_by_id(bench.scope, waiting)
 
-        gatekeeper = bench.gatekeeper()
-        gatekeeper.rescan_all()
-        await gatekeeper.step(bench.clock.now())
+        overlap_gate = bench.overlap_gate()
+        overlap_gate.rescan_all()
+        await overlap_gate.step(bench.clock.now())
 
         assert sorted(state for _, state, _ in await slots(bench)) == ["CANCELLED", "INIT"]

@@ -175,9 +175,9 @@ async def test_chronos_371_regaining_a_lease_does_not_double_a_slot():
         await time.move_to(NOON + MINUTE)
         for _ in range(5):
             await time.pass_by(5 * SECOND)
-            time.bench.keeper.trusted = False
+            time.bench.lease.trusted = False
             await node.trigger.step(time.now)
-            time.bench.keeper.trusted = True
+            time.bench.lease.trusted = True
             node.trigger.reload()
             await node.step()
 

@@ -64,14 +64,14 @@ async def test_dkron_1210_a_slot_between_two_owners_is_not_lost(gap: timedelta):
         await time.job(cron="0 15 * * *")
         first = time.node()
         await time.live(first, THREE_OCLOCK - 10 * SECOND)
-        keeper = time.bench.keeper
-        owned, keeper.owned = keeper.owned, frozenset[int]()
+        lease = time.bench.lease
+        owned, lease.owned = lease.owned, frozenset[int]()
         await time.move_to(THREE_OCLOCK)
         await first.step()
         assert await time.slots() == [], "nobody owns it"
 
         await time.pass_by(gap)
-        keeper.owned = owned
+        lease.owned = owned
         await time.node().step()
         await first.step()
 

@@ -25,7 +25,7 @@ async def claimed_by_another(time: Timeline, node: Node, slot: datetime) -> int:
     """The slot is made and let go, and another node, which will not live for long, runs it."""
     await time.move_to(slot)
     await node.trigger.step(time.now)
-    await node.gatekeeper.step(time.now)
+    await node.overlap_gate.step(time.now)
     mortal = await make.node(time.bench.connection, 90 * SECOND, "mortal")
     assert len(await make.claim(time.bench.connection, mortal)) == 1
     return mortal
@@ -43,7 +43,7 @@ async def test_nomad_11052_two_nodes_let_one_of_several_slots_go(overlap: str):
         for slot in (FIRST, SECOND_SLOT, THIRD):
             await time.move_to(slot)
             await asyncio.gather(*(node.trigger.step(time.now) for node in nodes))
-            await asyncio.gather(*(node.gatekeeper.step(time.now) for node in nodes))
+            await asyncio.gather(*(node.overlap_gate.step(time.now) for node in nodes))
             await asyncio.gather(*(time.bench.until_idle(node.dispatcher) for node in nodes))
             assert await most_at_once(time) == 1
 

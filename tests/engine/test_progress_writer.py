@@ -36,7 +36,7 @@ class Desk:
         self.clock = DatabaseClock()
         self.clock.observe(now)
         self.line = StageConnection(url, "horai progress_writer", timedelta(seconds=5))
-        self.scribe = ProgressWriter(self.line, self.clock)
+        self.progress_writer = ProgressWriter(self.line, self.clock)
 
     async def tap(self) -> Tap:
         """Notes what it sends from now on."""
@@ -62,7 +62,7 @@ async def said(connection: Connection, instance_id: int = 5) -> list[tuple[float
 
 @asynccontextmanager
 async def running(on: Desk) -> AsyncGenerator[None]:
-    task = asyncio.create_task(loop.run(on.scribe, on.clock, EngineHealth()))
+    task = asyncio.create_task(loop.run(on.progress_writer, on.clock, EngineHealth()))
     try:
         yield
     finally:
@@ -75,7 +75,7 @@ async def test_a_note_is_there_soon_after_it_was_left(url: str, connection: Dedi
         await asyncio.sleep(0)
         before = await nodes.database_time(connection)
 
-        on.scribe.note(call(), 0.5, "half")
+        on.progress_writer.note(call(), 0.5, "half")
 
         await rows.until(lambda: _is_said(connection, 1))
         (note,) = await progress.notes_of(connection, 5, 10)
@@ -91,18 +91,18 @@ async def test_notes_of_a_moment_are_one_statement_and_the_next_waits_for_its_tu
     async with desk(url) as on:
         tap = await on.tap()
         now = on.clock.now()
-        await on.scribe.step(now)
+        await on.progress_writer.step(now)
         for number in range(100):
-            on.scribe.note(call(), None, str(number))
+            on.progress_writer.note(call(), None, str(number))
 
-        await on.scribe.step(now)
-        on.scribe.note(call(), 0.1, None)
-        on.scribe.note(call(), 0.2, None)
-        again_at = await on.scribe.step(now + PAUSE / 2)
+        await on.progress_writer.step(now)
+        on.progress_writer.note(call(), 0.1, None)
+        on.progress_writer.note(call(), 0.2, None)
+        again_at = await on.progress_writer.step(now + PAUSE / 2)
 
         assert await tap.names() == ["insert_notes"]
         assert again_at == now + PAUSE
-        await on.scribe.step(again_at)
+        await on.progress_writer.step(again_at)
         assert await tap.names() == ["insert_notes"] * 2
         assert (await said(connection))[-1] == (0.2, None)
         assert len(await said(connection)) == 101
@@ -112,38 +112,38 @@ async def test_who_is_silent_costs_nothing(url: str):
     async with desk(url) as on:
         now = on.clock.now()
 
-        assert await on.scribe.step(now) > now + 10 * SECOND
+        assert await on.progress_writer.step(now) > now + 10 * SECOND
         assert on.line._connection is None
 
 
 async def test_only_the_first_note_of_a_pause_rouses_the_loop(url: str):
     async with desk(url) as on:
         now = on.clock.now()
-        await on.scribe.step(now)
-        on.scribe.note(call(), None, "a")
+        await on.progress_writer.step(now)
+        on.progress_writer.note(call(), None, "a")
         await asyncio.sleep(0)
-        assert on.scribe.signal.is_set()
-        on.scribe.signal.clear()
+        assert on.progress_writer.signal.is_set()
+        on.progress_writer.signal.clear()
 
-        on.scribe.note(call(), None, "b")
+        on.progress_writer.note(call(), None, "b")
         await asyncio.sleep(0)
-        assert not on.scribe.signal.is_set()
+        assert not on.progress_writer.signal.is_set()
 
-        await on.scribe.step(now)
-        on.scribe.note(call(), None, "c")
+        await on.progress_writer.step(now)
+        on.progress_writer.note(call(), None, "c")
         await asyncio.sleep(0)
-        assert on.scribe.signal.is_set()
+        assert on.progress_writer.signal.is_set()
 
 
 async def test_a_clock_that_is_set_back_does_not_silence_it(url: str, connection: Dedicated):
     async with desk(url) as on:
         now = on.clock.now()
-        on.scribe.note(call(), None, "a")
-        await on.scribe.step(now)
-        on.scribe.note(call(), None, "b")
+        on.progress_writer.note(call(), None, "a")
+        await on.progress_writer.step(now)
+        on.progress_writer.note(call(), None, "b")
 
-        again_at = await on.scribe.step(now - timedelta(hours=1))
-        await on.scribe.step(again_at)
+        again_at = await on.progress_writer.step(now - timedelta(hours=1))
+        await on.progress_writer.step(again_at)
 
         assert again_at == now - timedelta(hours=1) + PAUSE
         assert len(await said(connection)) == 2
@@ -154,7 +154,7 @@ async def test_notes_come_from_many_threads_at_once(url: str, connection: Dedica
 
         def talk(number: int) -> None:
             for line in range(100):
-                on.scribe.note(call(number), None, str(line))
+                on.progress_writer.note(call(number), None, str(line))
 
         talking = [threading.Thread(target=talk, args=(number,)) for number in range(1, 9)]
         for thread in talking:
@@ -173,9 +173,9 @@ async def test_more_than_a_batch_is_written_in_one_go(url: str, connection: Dedi
     async with desk(url) as on:
         tap = await on.tap()
         for number in range(1, 2 * BATCH + 2):
-            on.scribe.note(call(number), None, "x")
+            on.progress_writer.note(call(number), None, "x")
 
-        await on.scribe.step(on.clock.now())
+        await on.progress_writer.step(on.clock.now())
 
         assert await tap.names() == ["insert_notes"] * 3
         assert await connection.fetchval("select count(*) from horai.note") == 2 * BATCH + 1
@@ -188,18 +188,18 @@ async def test_what_could_not_be_written_is_written_when_the_database_is_back(
     url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
 ):
     async with desk(url) as on:
-        on.scribe.note(call(), None, "a")
+        on.progress_writer.note(call(), None, "a")
 
         async def fails() -> Dedicated:
             raise ConnectionResetError("away")
 
         monkeypatch.setattr(on.line, "get", fails)
         with pytest.raises(ConnectionResetError):
-            await on.scribe.step(on.clock.now())
-        on.scribe.note(call(), None, "b")
+            await on.progress_writer.step(on.clock.now())
+        on.progress_writer.note(call(), None, "b")
         monkeypatch.undo()
 
-        await on.scribe.step(on.clock.now())
+        await on.progress_writer.step(on.clock.now())
 
         assert await said(connection) == [(None, "a"), (None, "b")]
 
@@ -208,7 +208,7 @@ async def test_an_answer_that_is_lost_makes_no_note_twice(
     url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
 ):
     async with desk(url) as on:
-        on.scribe.note(call(), 0.5, "a")
+        on.progress_writer.note(call(), 0.5, "a")
         insert = progress.insert_notes
 
         async def answer_lost(to: Connection, batch: list[ProgressNote]) -> None:
@@ -217,10 +217,10 @@ async def test_an_answer_that_is_lost_makes_no_note_twice(
 
         monkeypatch.setattr(progress, "insert_notes", answer_lost)
         with pytest.raises(ConnectionResetError):
-            await on.scribe.step(on.clock.now())
+            await on.progress_writer.step(on.clock.now())
         monkeypatch.undo()
 
-        await on.scribe.step(on.clock.now())
+        await on.progress_writer.step(on.clock.now())
 
         assert await said(connection) == [(0.5, "a")]
 
@@ -235,15 +235,15 @@ async def test_while_the_database_is_away_notes_are_kept_up_to_a_bound_and_the_r
 
         monkeypatch.setattr(on.line, "get", fails)
         for number in range(1, WAITING + 101):
-            on.scribe.note(call(number), None, "x")
+            on.progress_writer.note(call(number), None, "x")
             if number % 1_000 == 0:
                 with pytest.raises(ConnectionResetError):
-                    await on.scribe.step(on.clock.now())
+                    await on.progress_writer.step(on.clock.now())
         monkeypatch.undo()
-        await on.scribe.step(on.clock.now())
+        await on.progress_writer.step(on.clock.now())
 
         assert await connection.fetchval("select count(*) from horai.note") == WAITING
-        assert on.scribe.dropped == 100
+        assert on.progress_writer.dropped == 100
 
 
 async def test_a_note_that_the_database_refuses_does_not_hold_up_the_others(url: str, connection: Dedicated):
@@ -254,12 +254,12 @@ async def test_a_note_that_the_database_refuses_does_not_hold_up_the_others(url:
     )
     async with desk(url) as on:
         for message in ("a", "bad", "b"):
-            on.scribe.note(call(), None, message)
+            on.progress_writer.note(call(), None, message)
 
-        await on.scribe.step(on.clock.now())
+        await on.progress_writer.step(on.clock.now())
 
         assert await said(connection) == [(None, "a"), (None, "b")]
-        assert on.scribe.dropped == 1
+        assert on.progress_writer.dropped == 1
 
 
 async def test_what_still_waits_at_the_end_is_written_though_the_last_write_was_cut_off(
@@ -269,23 +269,23 @@ async def test_what_still_waits_at_the_end_is_written_though_the_last_write_was_
         writing = await on.line.get()
         async with holder.transaction():
             await holder.execute("lock table horai.note in access exclusive mode")
-            on.scribe.note(call(), None, "a")
-            step = asyncio.create_task(on.scribe.step(on.clock.now()))
+            on.progress_writer.note(call(), None, "a")
+            step = asyncio.create_task(on.progress_writer.step(on.clock.now()))
             await rows.until_blocked(connection, writing)
             step.cancel()
             await asyncio.gather(step, return_exceptions=True)
-        on.scribe.note(call(), None, "b")
+        on.progress_writer.note(call(), None, "b")
 
-        await on.scribe.flush()
+        await on.progress_writer.flush()
 
         assert await said(connection) == [(None, "a"), (None, "b")]
 
 
 async def test_a_note_after_the_end_of_everything_harms_nobody(url: str):
     async with desk(url) as on:
-        await on.scribe.step(on.clock.now())
+        await on.progress_writer.step(on.clock.now())
         closed = asyncio.new_event_loop()
         closed.close()
-        on.scribe._loop = closed
+        on.progress_writer._loop = closed
 
-        on.scribe.note(call(), None, "too late")
+        on.progress_writer.note(call(), None, "too late")

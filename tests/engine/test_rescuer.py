@@ -100,7 +100,7 @@ async def test_a_live_node_is_left_alone_and_so_is_our_own(url: str):
         alive = await make.node(bench.connection)
         await make.claim(bench.connection, alive)
         await bench.connection.execute(
-            "update horai.node set lease_until = now() where incarnation = $1", bench.keeper.incarnation
+            "update horai.node set lease_until = now() where incarnation = $1", bench.lease.incarnation
         )
 
         await bench.rescuer().step(bench.clock.now())
@@ -139,14 +139,14 @@ async def test_every_node_fences_but_only_the_owner_of_its_shard_rescues(url: st
         dead = await make.node(bench.connection)
         await make.claim(bench.connection, dead)
         await bench.connection.execute("update horai.node set lease_until = now() where incarnation = $1", dead)
-        everything = bench.keeper.owned
+        everything = bench.lease.owned
 
-        bench.keeper.owned = everything - {dead % SHARDS}
+        bench.lease.owned = everything - {dead % SHARDS}
         await bench.rescuer().step(bench.clock.now())
         assert await bench.states() == {"RUNNING": 3}
         assert await nodes.nodes_to_rescue(bench.connection) == [dead], "fenced: it claims nothing more"
 
-        bench.keeper.owned = frozenset({dead % SHARDS})
+        bench.lease.owned = frozenset({dead % SHARDS})
         await bench.rescuer().step(bench.clock.now())
         assert await bench.states() == {"FAIL": 3}
         assert await nodes.nodes_to_rescue(bench.connection) == []

@@ -47,7 +47,7 @@ async def test_outcomes_are_written_and_let_go(url: str):
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 1, "FAIL": 1, "DEAD": 1, "INIT": 1}
-        assert (len(bench.holdings), bench.vitals.unsettled, bench.vitals.retry_backlog) == (0, 0, 1)
+        assert (len(bench.in_flight), bench.vitals.unsettled, bench.vitals.retry_backlog) == (0, 0, 1)
         assert bench.vitals.settled == 3, "a release is no outcome"
         assert bench.vitals.success_rate(time.monotonic()) == pytest.approx(1 / 3)
 
@@ -70,7 +70,7 @@ async def test_one_poisoned_outcome_does_not_fail_its_batch_of_five_hundred(url:
 
         await bench.settler.step(bench.clock.now())
 
-        assert len(bench.holdings) == 0
+        assert len(bench.in_flight) == 0
         assert await bench.states() == {"SUCCESS": 499, "DEAD": 1}
         letter = await bench.connection.fetchrow("select instance_id, error_code from horai.dead_letter")
         assert letter is not None
@@ -97,7 +97,7 @@ async def test_a_locked_row_is_tried_again_and_holds_nobody_up(url: str):
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 3}
-        assert len(bench.holdings) == 0
+        assert len(bench.in_flight) == 0
 
 
 async def test_a_batch_full_of_locked_rows_does_not_stand_before_the_others(url: str):
@@ -123,13 +123,13 @@ async def test_outcomes_outlive_a_lost_connection(url: str, monkeypatch: pytest.
         with pytest.raises((*GONE, asyncpg.PostgresError, asyncpg.InternalClientError)):
             await bench.settler.step(bench.clock.now())
         assert bench.vitals.unsettled == 1
-        assert bench.holdings.find(held.id, held.fence) == held
+        assert bench.in_flight.find(held.id, held.fence) == held
         monkeypatch.undo()
         bench.settler.line.drop()
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"FAIL": 1}
-        assert len(bench.holdings) == 0
+        assert len(bench.in_flight) == 0
 
 
 async def test_a_connection_lost_between_the_successes_and_the_rest_makes_nothing_late(
@@ -151,7 +151,7 @@ async def test_a_connection_lost_between_the_successes_and_the_rest_makes_nothin
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 4, "FAIL": 2}
-        assert (bench.vitals.late_results, bench.vitals.unsettled, len(bench.holdings)) == (0, 0, 0)
+        assert (bench.vitals.late_results, bench.vitals.unsettled, len(bench.in_flight)) == (0, 0, 0)
         assert bench.vitals.settled == 6, "and each is counted once"
         assert await bench.connection.fetchval("select count(*) from horai.attempt where late") == 0
 
@@ -186,7 +186,7 @@ async def test_a_lost_answer_to_the_commit_is_neither_doubled_nor_late(url: str,
 
         assert await rows.everything(bench.connection) == before
         assert bench.vitals.late_results == 0
-        assert len(bench.holdings) == 0
+        assert len(bench.in_flight) == 0
 
 
 async def test_an_outcome_whose_row_has_moved_on_is_kept_as_late(url: str):
@@ -199,7 +199,7 @@ async def test_an_outcome_whose_row_has_moved_on_is_kept_as_late(url: str):
 
         assert await bench.states() == {"FAIL": 1}
         assert bench.vitals.late_results == 1
-        assert len(bench.holdings) == 0
+        assert len(bench.in_flight) == 0
         late = await bench.connection.fetch("select attempt, outcome from horai.attempt where late")
         assert [tuple(row) for row in late] == [(1, "SUCCESS")]
 
@@ -215,14 +215,14 @@ async def test_a_quiet_outcome_and_a_release_leave_no_late_result(url: str, is_q
 
         assert bench.vitals.late_results == 0
         assert await bench.connection.fetchval("select count(*) from horai.attempt") == 0
-        assert len(bench.holdings) == 0
+        assert len(bench.in_flight) == 0
 
 
 async def test_X17_an_old_claim_does_not_settle_the_new_attempt(url: str):
     async with workbench(url) as bench:
         (old,) = await hold(bench, 1)
         await claims.release_if_running(bench.connection, [(old, Release())])
-        (new,) = await make.claim(bench.connection, bench.keeper.incarnation)
+        (new,) = await make.claim(bench.connection, bench.lease.incarnation)
         bench.settler.submit(Settlement(old, Complete()))
 
         await bench.settler.step(bench.clock.now())
@@ -266,8 +266,8 @@ async def test_a_stale_and_a_fresh_outcome_of_one_instance_are_told_apart_in_one
         (stale,) = await hold(bench, 1)
         released = [(stale, Release())]
         await settlements.apply(bench.connection, released)
-        (again,) = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=2)
-        bench.holdings.add([again])
+        (again,) = await make.claim(bench.connection, bench.lease.incarnation, claim_id=2)
+        bench.in_flight.add([again])
         bench.settler.submit(Settlement(stale, RetryAt(HOUR, "TIMEOUT", "the old attempt")))
         bench.settler.submit(Settlement(again.held, Complete()))
         await bench.settler.step(bench.clock.now())
@@ -277,7 +277,7 @@ async def test_a_stale_and_a_fresh_outcome_of_one_instance_are_told_apart_in_one
             await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 1}
-        assert (len(bench.holdings), bench.vitals.late_results) == (0, 1)
+        assert (len(bench.in_flight), bench.vitals.late_results) == (0, 1)
 
 
 # Two that share the work
@@ -298,7 +298,7 @@ async def test_two_settlers_share_the_work_and_write_nothing_twice(url: str):
             bench.settler.submit(Settlement(each, Complete() if number % 7 else RetryAt(HOUR, "X", "x")))
 
         async with asyncio.timeout(30):
-            while len(bench.holdings):
+            while len(bench.in_flight):
                 await asyncio.gather(bench.settler.step(bench.clock.now()), mate.step(bench.clock.now()))
 
         failed = len(held[::7])
@@ -326,8 +326,8 @@ async def test_a_stale_and_a_fresh_outcome_are_told_apart_though_two_settlers_wr
         mate = mate_of(bench)
         (stale,) = await hold(bench, 1)
         await settlements.apply(bench.connection, [(stale, Release())])
-        (again,) = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=2)
-        bench.holdings.add([again])
+        (again,) = await make.claim(bench.connection, bench.lease.incarnation, claim_id=2)
+        bench.in_flight.add([again])
         bench.settler.submit(Settlement(stale, RetryAt(HOUR, "TIMEOUT", "the old attempt")))
         bench.settler.submit(Settlement(again.held, Complete()))
 
@@ -336,7 +336,7 @@ async def test_a_stale_and_a_fresh_outcome_are_told_apart_though_two_settlers_wr
             await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 1}
-        assert (len(bench.holdings), bench.vitals.late_results) == (0, 1)
+        assert (len(bench.in_flight), bench.vitals.late_results) == (0, 1)
 
 
 async def test_what_one_settler_could_not_write_the_other_writes(url: str, monkeypatch: pytest.MonkeyPatch):
@@ -352,4 +352,4 @@ async def test_what_one_settler_could_not_write_the_other_writes(url: str, monke
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"FAIL": 5}
-        assert (len(bench.holdings), bench.vitals.late_results, bench.vitals.unsettled) == (0, 0, 0)
+        assert (len(bench.in_flight), bench.vitals.late_results, bench.vitals.unsettled) == (0, 0, 0)

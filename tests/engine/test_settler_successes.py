@@ -26,9 +26,9 @@ async def hold_seated(bench: Workbench, count: int) -> tuple[int, list[Claim]]:
     await make.many(bench.scope, count)
     queue_id = await bench.set_queue(max_concurrency=count)
     scans = [Position(s, lane, make.LONG_AGO, -1) for lane in await make.lanes(bench.connection) for s in range(SHARDS)]
-    by = ClaimedBy(bench.keeper.incarnation, 1, datetime.now(UTC))
+    by = ClaimedBy(bench.lease.incarnation, 1, datetime.now(UTC))
     claimed = await queues.claim_limited(bench.connection, by, queue_id, scans, count)
-    bench.holdings.add(claimed)
+    bench.in_flight.add(claimed)
     return queue_id, [row.held for row in claimed]
 
 
@@ -49,7 +49,7 @@ async def test_successes_are_one_statement_and_no_transaction(url: str):
 
         assert await tap.names() == ["finish_if_running"]
         assert await bench.states() == {"SUCCESS": 300}
-        assert (len(bench.holdings), bench.vitals.settled) == (0, 300)
+        assert (len(bench.in_flight), bench.vitals.settled) == (0, 300)
 
 
 async def test_the_output_of_a_success_is_kept_and_its_neighbours_have_none(url: str):
@@ -76,7 +76,7 @@ async def test_a_row_that_somebody_holds_does_not_keep_the_other_successes_of_it
 
             assert time.monotonic() - started < LOOP_LOCK_TIMEOUT.total_seconds(), "the wait for it is bounded"
             assert await bench.states() == {"SUCCESS": 99, "RUNNING": 1}
-            assert bench.holdings.known() == {(held[50].id, held[50].fence)}
+            assert bench.in_flight.known() == {(held[50].id, held[50].fence)}
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 100}
@@ -93,7 +93,7 @@ async def test_a_stale_success_among_good_ones_is_kept_as_late_and_changes_nothi
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 9, "FAIL": 1}
-        assert (bench.vitals.late_results, bench.vitals.settled, len(bench.holdings)) == (1, 9, 0)
+        assert (bench.vitals.late_results, bench.vitals.settled, len(bench.in_flight)) == (1, 9, 0)
         late = await bench.connection.fetch("select instance_id, outcome from horai.attempt where late")
         assert [tuple(row) for row in late] == [(held[3].id, "SUCCESS")]
 
@@ -103,12 +103,12 @@ async def test_claims_of_an_earlier_incarnation_are_settled_with_those_of_the_pr
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 4)
-        nodes = [await make.node(bench.connection), bench.keeper.incarnation]
+        nodes = [await make.node(bench.connection), bench.lease.incarnation]
         scans = [Position(s, lane, make.LONG_AGO, -1) for lane in await make.lanes(bench.connection) for s in range(32)]
         for node, shards in zip(nodes, (scans[:2], scans[2:]), strict=True):
             by = ClaimedBy(node, 1, datetime.now(UTC))
             for claimed in [await claims.claim_due(bench.connection, by, shards, [9] * len(shards))]:
-                bench.holdings.add(claimed)
+                bench.in_flight.add(claimed)
                 for row in claimed:
                     bench.settler.submit(Settlement(row.held, Complete()))
         assert {node for (node,) in await bench.connection.fetch("select node from horai.instance_live")} == set(nodes)
@@ -116,7 +116,7 @@ async def test_claims_of_an_earlier_incarnation_are_settled_with_those_of_the_pr
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 4}
-        assert (len(bench.holdings), bench.vitals.late_results) == (0, 0)
+        assert (len(bench.in_flight), bench.vitals.late_results) == (0, 0)
 
 
 async def test_a_table_that_is_held_for_a_while_makes_no_outcome_unstorable(url: str):
@@ -188,7 +188,7 @@ async def test_the_end_of_a_call_frees_its_slot_and_wakes_its_queue(url: str, de
 
         assert await taken_slots(bench) == 2
         assert woken == [queue_id]
-        assert len(bench.holdings) == 2
+        assert len(bench.in_flight) == 2
 
 
 async def test_a_slot_is_freed_though_the_row_has_moved_on(url: str):
@@ -228,8 +228,8 @@ async def test_a_slot_that_somebody_holds_makes_no_success_unstorable_and_holds_
         _, held = await hold_seated(bench, 3)
         await make.job(bench.scope, "other", queue="other")
         await make.many(bench.scope, 3, job="other")
-        others = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=2)
-        bench.holdings.add(others)
+        others = await make.claim(bench.connection, bench.lease.incarnation, claim_id=2)
+        bench.in_flight.add(others)
         async with holder.transaction():
             await holder.execute("select from horai.queue_slot for update")
             for each in (*held, *(row.held for row in others)):
@@ -247,4 +247,4 @@ async def test_a_slot_that_somebody_holds_makes_no_success_unstorable_and_holds_
 
         assert await bench.states() == {"SUCCESS": 6}
         assert await bench.connection.fetchval("select count(*) from horai.dead_letter") == 0
-        assert (await taken_slots(bench), len(bench.holdings)) == (0, 0)
+        assert (await taken_slots(bench), len(bench.in_flight)) == (0, 0)

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 import rows
-from keepers import LEASE, epochs, holders, kept
+from leases import LEASE, epochs, holders, kept
 
 from horai.core.settings import SHARDS
 from horai.core.shards import Duty, Peer, Role, wanted
@@ -28,7 +28,7 @@ async def silenced(connection: Dedicated, lease: timedelta) -> int:
 
 async def shared(*keepers: NodeLease) -> bool:
     """Whether each trusts exactly what it should own."""
-    peers = [Peer(keeper.incarnation) for keeper in keepers]
+    peers = [Peer(lease.incarnation) for lease in keepers]
     return all(k.shards(duty) == wanted(duty, k.incarnation, peers) for k in keepers for duty in Duty)
 
 
@@ -55,8 +55,8 @@ async def _has_given_half(connection: Dedicated) -> bool:
 
 async def test_every_take_over_has_a_new_epoch_and_a_renewal_has_none(url: str, connection: Dedicated):
     for boot in (1, 2, 3):
-        async with kept(url, LONG) as keeper:
-            keeper.nudge()
+        async with kept(url, LONG) as lease:
+            lease.nudge()
             assert set(await epochs(connection)) == {boot}
 
 
@@ -64,21 +64,21 @@ async def test_the_shards_of_a_silent_node_are_taken_when_its_lease_ends_not_a_b
     url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("horai.engine.lease.LONGEST_PAUSE", LONG.total_seconds())
-    async with kept(url, LONG) as keeper:
+    async with kept(url, LONG) as lease:
         lost = asyncio.Event()
-        keeper.on_lost_node.append(lost.set)
+        lease.on_lost_node.append(lost.set)
         silent, _ = await nodes.register_node(connection, "silent", "test", 1, "test", LONG)
-        keeper.nudge()
+        lease.nudge()
         await rows.until(lambda: _has_given_half(connection))
         meant = [(Duty.dispatch, shard) for shard, node in (await holders(connection)).items() if node is None]
         assert len(await shards.take_shards(connection, silent, meant)) == SHARDS / 2
         renewal = await nodes.renew_node(connection, silent, timedelta(seconds=0.7))
-        keeper.nudge()
+        lease.nudge()
         assert renewal is not None
         assert not lost.is_set()
 
         async def has_all() -> bool:
-            return keeper.shards(Duty.dispatch) == ALL
+            return lease.shards(Duty.dispatch) == ALL
 
         await rows.until(has_all)
         late = await nodes.database_time(connection) - renewal.now - timedelta(seconds=0.7)
@@ -89,15 +89,15 @@ async def test_the_shards_of_a_silent_node_are_taken_when_its_lease_ends_not_a_b
 async def test_no_shard_is_taken_before_the_lease_of_its_holder_has_ended(url: str, connection: Dedicated):
     dead = await silenced(connection, LONG)
 
-    async with kept(url) as keeper:
-        assert keeper.shards(Duty.dispatch) == keeper.shards(Duty.trigger) == frozenset()
+    async with kept(url) as lease:
+        assert lease.shards(Duty.dispatch) == lease.shards(Duty.trigger) == frozenset()
         await connection.execute("update horai.node set lease_until = now() where incarnation = $1", dead)
-        assert await shards.take_shards(connection, keeper.incarnation, [(Duty.dispatch, 0)]) == {}
+        assert await shards.take_shards(connection, lease.incarnation, [(Duty.dispatch, 0)]) == {}
         await connection.execute("update horai.shard_lease set lease_until = now() where node = $1", dead)
-        keeper.nudge()
+        lease.nudge()
 
         async def has_all() -> bool:
-            return keeper.shards(Duty.dispatch) == ALL
+            return lease.shards(Duty.dispatch) == ALL
 
         await rows.until(has_all)
 
@@ -186,8 +186,8 @@ async def test_only_the_duties_of_its_roles_are_a_nodes(url: str):
     roles = (frozenset({Role.api}), frozenset({Role.scheduler}), frozenset({Role.executor}))
     expected = [(frozenset[int](), frozenset[int]()), (frozenset[int](), ALL), (ALL, frozenset[int]())]
     for role, owned in zip(roles, expected, strict=True):
-        async with kept(url, LONG, role) as keeper:
-            assert (keeper.shards(Duty.dispatch), keeper.shards(Duty.trigger)) == owned
+        async with kept(url, LONG, role) as lease:
+            assert (lease.shards(Duty.dispatch), lease.shards(Duty.trigger)) == owned
 
 
 async def test_no_two_nodes_ever_trust_one_shard(url: str):
@@ -206,7 +206,7 @@ async def test_no_two_nodes_ever_trust_one_shard(url: str):
             await rows.until(lambda: shared(*keepers))
             async with holder.transaction():
                 await holder.execute("select from horai.node where incarnation = $1 for update", silent.incarnation)
-                staying = [keeper for keeper in keepers if keeper is not silent]
+                staying = [lease for lease in keepers if lease is not silent]
                 await rows.until(lambda staying=staying: shared(*staying))
                 assert not silent.holds()
         await rows.until(lambda: shared(*keepers))

@@ -91,9 +91,9 @@ async def test_a_node_that_drains_or_distrusts_its_lease_does_not_look(url: str)
         tap = await bench.tap(sweeper.line)
         dispatcher.is_active = True
 
-        bench.keeper.trusted = False
+        bench.lease.trusted = False
         await sweeper.step(bench.clock.now() + SWEEP)
-        bench.keeper.trusted, dispatcher.is_draining = True, True
+        bench.lease.trusted, dispatcher.is_draining = True, True
         await sweeper.step(bench.clock.now() + 2 * SWEEP)
 
         assert await tap.names() == []
@@ -111,7 +111,7 @@ async def test_a_sweep_gives_back_what_runs_here_and_nobody_holds(url: str):
         await bench.until_idle(dispatcher)
         answered = dispatcher.bench.claimer.answered
         await make.many(bench.scope, 150)
-        lost = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=answered)
+        lost = await make.claim(bench.connection, bench.lease.incarnation, claim_id=answered)
         others = await make.node(bench.connection)
         await make.many(bench.scope, 5)
         await make.claim(bench.connection, others, claim_id=1)
@@ -122,7 +122,7 @@ async def test_a_sweep_gives_back_what_runs_here_and_nobody_holds(url: str):
 
         assert bench.vitals.released_claims == 150
         assert await bench.states() == {"RUNNING": 3 + 5, "INIT": 150}
-        assert len(bench.holdings) == 3, "what is in hand stays there, and what others run is theirs"
+        assert len(bench.in_flight) == 3, "what is in hand stays there, and what others run is theirs"
         bench.executor.gate.set()
         await bench.until_idle(dispatcher)
         await bench.settle()
@@ -139,13 +139,13 @@ async def test_a_sweep_leaves_what_a_claim_under_way_has_taken(url: str):
         claimer = dispatcher.bench.claimer
         claimer.begun += 1
         await make.many(bench.scope, 20)
-        coming = await make.claim(bench.connection, bench.keeper.incarnation, claim_id=claimer.begun)
+        coming = await make.claim(bench.connection, bench.lease.incarnation, claim_id=claimer.begun)
 
         await sweeper.step(bench.clock.now() + SWEEP)
 
         assert not bench.settler.signal.is_set()
         assert bench.vitals.released_claims == 0
-        bench.holdings.add(coming)
+        bench.in_flight.add(coming)
         claimer.answered = claimer.begun
         await sweeper.step(bench.clock.now() + 2 * SWEEP)
         assert bench.vitals.released_claims == 0
@@ -186,7 +186,7 @@ async def test_slots_of_calls_that_nobody_makes_are_freed_and_the_queue_is_woken
         dispatcher = bench.dispatcher()
         sweeper = bench.sweeper(dispatcher)
         await bench.until_idle(dispatcher)
-        held = [row for row in bench.holdings.known() if row]
+        held = [row for row in bench.in_flight.known() if row]
         await bench.connection.execute(
             "update horai.queue_slot set fence = fence + 5 where instance_id = any ($1::bigint[])",
             [instance_id for instance_id, _ in held[:2]],
@@ -217,7 +217,7 @@ async def test_slots_are_left_alone_while_a_claim_is_under_way(url: str):
         claimer = dispatcher.bench.claimer
         scans = [dispatcher.bench.lanes.position(place) for place in dispatcher.bench.lanes.places()]
         claimer.begun += 1
-        by = claims.ClaimedBy(bench.keeper.incarnation, claimer.begun, bench.clock.now())
+        by = claims.ClaimedBy(bench.lease.incarnation, claimer.begun, bench.clock.now())
         assert len(await queues.claim_limited(bench.connection, by, queue_id, scans, 4)) == 1
 
         await sweeper.step(bench.clock.now() + SWEEP)

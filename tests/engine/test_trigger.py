@@ -197,7 +197,7 @@ async def test_a_failed_step_forgets_no_schedule(url: str, monkeypatch: pytest.M
 async def test_without_its_lease_the_trigger_makes_nothing(url: str):
     async with workbench(url) as bench:
         await follow(bench)
-        bench.keeper.trusted = False
+        bench.lease.trusted = False
 
         await bench.trigger().step(bench.clock.now())
 
@@ -243,7 +243,7 @@ def others(schedule_id: int) -> frozenset[int]:
 async def test_a_schedule_of_another_nodes_shard_is_left_alone(url: str):
     async with workbench(url) as bench:
         schedule_id, slot = await follow(bench)
-        bench.keeper.owned = others(schedule_id)
+        bench.lease.owned = others(schedule_id)
         trigger = bench.trigger()
 
         await trigger.step(bench.clock.now())
@@ -257,11 +257,11 @@ async def test_a_schedule_of_another_nodes_shard_is_left_alone(url: str):
 async def test_taking_a_shard_over_brings_its_past_before_anything_else(url: str):
     async with workbench(url) as bench:
         schedule_id, slot = await follow(bench)
-        bench.keeper.owned = others(schedule_id)
+        bench.lease.owned = others(schedule_id)
         trigger = bench.trigger()
         await trigger.step(bench.clock.now())
 
-        bench.keeper.owned = frozenset(range(SHARDS))
+        bench.lease.owned = frozenset(range(SHARDS))
         trigger.reload()
         await trigger.step(bench.clock.now())
 
@@ -279,7 +279,7 @@ async def test_what_was_in_the_wheel_goes_with_its_shard(url: str):
         now = bench.clock.now()
         assert await trigger.step(now) < now + timedelta(seconds=6), "the wheel holds the coming fire"
 
-        bench.keeper.owned = others(schedule_id)
+        bench.lease.owned = others(schedule_id)
         again = await trigger.step(now)
 
         assert again == now + bench.settings.horizon / 2
@@ -306,7 +306,7 @@ async def test_a_shard_that_came_back_is_loaded_anew_though_the_set_is_the_same(
 async def test_a_node_without_trigger_shards_asks_nothing(url: str):
     async with workbench(url) as bench:
         await follow(bench)
-        bench.keeper.owned = frozenset()
+        bench.lease.owned = frozenset()
         trigger = bench.trigger()
 
         await trigger.step(bench.clock.now())
@@ -322,8 +322,8 @@ async def test_two_nodes_with_a_half_each_make_every_slot_once(url: str):
             await make.job(one.scope, f"every-{minutes}", every=f"{minutes}m")
         await one.connection.execute("update horai.job set active_from = '2020-01-01'")
         await one.connection.execute("update horai.schedule set fire_time = date_trunc('second', now())")
-        one.keeper.owned = frozenset(range(0, SHARDS, 2))
-        other.keeper.owned = frozenset(range(1, SHARDS, 2))
+        one.lease.owned = frozenset(range(0, SHARDS, 2))
+        other.lease.owned = frozenset(range(1, SHARDS, 2))
 
         await one.trigger().step(one.clock.now())
         assert len(await slots(one)) == 4

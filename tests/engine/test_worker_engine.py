@@ -43,7 +43,7 @@ async def test_a_function_is_told_at_once_that_another_process_has_cancelled_it(
     executor = Recorder()
     async with process(url, Role.api, executor) as (_, api), process(url, Role.worker, executor) as (worker, _):
         told: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
-        worker.recall.listen(lambda *claim: told.put_nowait(claim))
+        worker.claim_revoker.listen(lambda *claim: told.put_nowait(claim))
         await rows.until(lambda: _is(worker._listener.is_listening))
         await make.job(api, target=TARGET)
         _, row = await make.put(api, "article:42")
@@ -65,13 +65,13 @@ async def test_what_a_function_says_is_there_while_it_runs_and_its_last_words_wh
         await rows.until(lambda: _is(bool(executor.calls)))
         (call,) = executor.calls
 
-        worker.scribe.note(call, 0.5, "half")
+        worker.progress_writer.note(call, 0.5, "half")
 
         async def is_kept() -> bool:
             return len(await progress.notes_of(connection, row.id, 10)) == 1
 
         await rows.until(is_kept)
-        worker.scribe.note(call, 1.0, "goodbye")
+        worker.progress_writer.note(call, 1.0, "goodbye")
 
     kept = await progress.notes_of(connection, row.id, 10)
     assert [(note.fence, note.message) for note in kept] == [(call.fence, "half"), (call.fence, "goodbye")]

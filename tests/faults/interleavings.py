@@ -146,8 +146,8 @@ class World:
         self._scope: Scope = await self._stack.enter_async_context(make.scope(self._url, size=LANES_WIDE))
         self._connections = [await self._connection(f"actor {n}") for n in range(LANES_WIDE)]
         self._watcher = await self._connection("watcher")
-        keeper = FixedKeeper(0).keeper  # none of the incarnations, and the owner of every shard
-        self._rescuers = [Rescuer(self._line(f"rescuer {n}"), keeper, Wakeups(), SETTINGS) for n in range(LANES_WIDE)]
+        lease = FixedKeeper(0).lease  # none of the incarnations, and the owner of every shard
+        self._rescuers = [Rescuer(self._line(f"rescuer {n}"), lease, Wakeups(), SETTINGS) for n in range(LANES_WIDE)]
         self._vitals = EngineHealth()
         self._settlers = [
             Settler(

@@ -249,20 +249,20 @@ async def test_a_warden_that_has_died_is_replaced_with_the_next_child():
         first, second = call("waits_for_the_end"), call("waits_for_the_end")
         running = [asyncio.create_task(functions.run(first))]
         await heard.messages(first, 1)
-        (warden,) = _wardens(before)
-        warden.kill()
-        await until(lambda: not _wardens(before))
+        (orphan_killer,) = _orphan_killers(before)
+        orphan_killer.kill()
+        await until(lambda: not _orphan_killers(before))
         running.append(asyncio.create_task(functions.run(second)))
         await heard.messages(second, 1)
 
-        assert len(_wardens(before)) == 1
+        assert len(_orphan_killers(before)) == 1
         for each in (first, second):
             functions.claim_over(each.instance_id, each.fence)
         assert await asyncio.gather(*running) == [Succeeded('"told"')] * 2
 
 
-def _wardens(before: set[psutil.Process]) -> list[psutil.Process]:
-    return [each for each in _new(before) if each.cmdline()[-1].endswith("warden.py")]
+def _orphan_killers(before: set[psutil.Process]) -> list[psutil.Process]:
+    return [each for each in _new(before) if each.cmdline()[-1].endswith("orphan_killer.py")]
 
 
 async def test_a_child_without_a_warden_ends_when_its_worker_is_gone():

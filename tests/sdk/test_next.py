@@ -137,12 +137,12 @@ def test_an_interval_has_an_anchor_or_counts_from_the_end_of_a_run():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"cron": "0 9 * * *", "every": "1h"}, "every: stands beside cron"),
+        ({"cron": "0 9 * * *", "every": "1h"}, "every: cannot be combined with cron"),
         ({"every": "1h", "start_at": datetime(2026, 1, 1)}, "start_at: must be a datetime with a UTC offset"),  # noqa: DTZ001
         ({"every": "1h", "anchor": "2026-01-01T00:00:00Z"}, "anchor: must be a datetime with a UTC offset"),
         ({"every": "1h", "calendar": "12-25"}, "calendar: must be a list, not a string"),
         ({"cron": "0 9 * * *", "misfire": Misfire("once", max_catchup=3)}, "maxCatchup"),
-        ({"jitter": "5m"}, "jitter: only means something together with cron or every"),
+        ({"jitter": "5m"}, "jitter: is only accepted together with cron or every"),
         ({"cron": "0 9 * * *", "calendar": ["2026-02-30"]}, "calendar"),
     ],
 )

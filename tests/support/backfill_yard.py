@@ -36,12 +36,12 @@ class Yard:
 
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
-        self.backfiller = bench.backfiller()
+        self.backfill_stage = bench.backfill_stage()
         self.dispatcher: Dispatcher = bench.dispatcher()
 
     async def step(self) -> None:
         """Makes what there is room for; nobody runs it."""
-        await until_content(self.bench, self.backfiller)
+        await until_content(self.bench, self.backfill_stage)
 
     async def work(self, steps: int = 50) -> None:
         """Makes and runs, until nothing is left or so many rounds are over."""
@@ -57,10 +57,10 @@ class Yard:
         return await backfills.read_backfill(self.bench.scope, backfill.id)
 
 
-async def until_content(bench: Workbench, backfiller: BackfillStage) -> None:
+async def until_content(bench: Workbench, backfill_stage: BackfillStage) -> None:
     """Steps until it wants to wait."""
     async with asyncio.timeout(30):
-        while await backfiller.step(now := bench.clock.now()) <= now:
+        while await backfill_stage.step(now := bench.clock.now()) <= now:
             pass
 
 

@@ -10,6 +10,6 @@ async def hold(bench: Workbench, count: int) -> list[Claim]:
     """Claims in hand."""
     await make.job(bench.scope)
     await make.many(bench.scope, count)
-    claimed = await make.claim(bench.connection, bench.keeper.incarnation)
-    bench.holdings.add(claimed)
+    claimed = await make.claim(bench.connection, bench.lease.incarnation)
+    bench.in_flight.add(claimed)
     return [row.held for row in claimed]

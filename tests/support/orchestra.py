@@ -19,7 +19,7 @@ class Orchestra:
 
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
-        self.conductor = bench.conductor()
+        self.workflow_stage = bench.workflow_stage()
         self.starter = WorkflowExecutor(lambda: acquire(bench.scope.pool), bench.scope.wakeups)
         self.dispatcher = bench.dispatcher(**{WORKFLOW_HANDLER: self.starter})
         bench.executor.gate.set()
@@ -42,7 +42,7 @@ class Orchestra:
             for _ in range(2):
                 await self.bench.until_idle(self.dispatcher)
                 await self.bench.settle()
-                await self.conductor.step(self.bench.clock.now())
+                await self.workflow_stage.step(self.bench.clock.now())
 
     @property
     def played(self) -> list[str]:

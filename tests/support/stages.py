@@ -70,7 +70,7 @@ class FixedKeeper:
         return self.owned if self.trusted else frozenset()
 
     @property
-    def keeper(self) -> NodeLease:
+    def lease(self) -> NodeLease:
         return cast("NodeLease", self)
 
 
@@ -119,10 +119,10 @@ class Workbench:
     url: str
     scope: Scope
     connection: Dedicated
-    keeper: FixedKeeper
+    lease: FixedKeeper
     clock: DatabaseClock
     vitals: EngineHealth
-    holdings: InFlight
+    in_flight: InFlight
     settings: EngineSettings
     settler: Settler
     executor: Recorder
@@ -155,12 +155,12 @@ class Workbench:
 
     def bench(self, *, alone: Mapping[str, Executor] | None = None, **executors: Any) -> DispatcherParts:
         """What a dispatcher works with; `alone` runs what was lost too often."""
-        keeper, book = self.keeper.keeper, JobCache()
+        lease, book = self.lease.lease, JobCache()
         self.settler.gated, self.settler.chained = book.gated, book.chained
         attempts = Attempts(
             {"": self.executor, **executors},
             self.settler,
-            keeper,
+            lease,
             book,
             self.line("attempts"),
             self.vitals,
@@ -168,10 +168,10 @@ class Workbench:
         )
         self.under_way.append(attempts)
         lanes = Scans(attempts.handlers, self.clock.now())
-        claimer = Claimer(keeper, lanes, self.holdings, self.settler, self.clock, self.vitals)
-        handout = Admission(attempts, self.settler, self.holdings, book, self.scope.wakeups)
+        claimer = Claimer(lease, lanes, self.in_flight, self.settler, self.clock, self.vitals)
+        admission = Admission(attempts, self.settler, self.in_flight, book, self.scope.wakeups)
         return DispatcherParts(
-            keeper, attempts, handout, claimer, lanes, self.holdings, self.clock, self.vitals, self.settings
+            lease, attempts, admission, claimer, lanes, self.in_flight, self.clock, self.vitals, self.settings
         )
 
     def sweeper(self, dispatcher: Dispatcher) -> Sweeper:
@@ -180,32 +180,32 @@ class Workbench:
 
     def trigger(self, now: datetime | None = None) -> Trigger:
         now = now or self.clock.now()
-        return Trigger(self.line("trigger"), self.keeper.keeper, self.scope.wakeups, self.settings, now)
+        return Trigger(self.line("trigger"), self.lease.lease, self.scope.wakeups, self.settings, now)
 
-    def catcher(self) -> CatchUp:
-        return CatchUp(self.line("catch_up"), self.keeper.keeper, self.scope.wakeups, self.settings)
+    def catch_up_stage(self) -> CatchUp:
+        return CatchUp(self.line("catch_up"), self.lease.lease, self.scope.wakeups, self.settings)
 
-    def backfiller(self) -> BackfillStage:
-        return BackfillStage(self.line("backfill"), self.keeper.keeper, self.scope.wakeups, self.settings, JOB_HOOKS)
+    def backfill_stage(self) -> BackfillStage:
+        return BackfillStage(self.line("backfill"), self.lease.lease, self.scope.wakeups, self.settings, JOB_HOOKS)
 
-    def gatekeeper(self) -> OverlapGate:
+    def overlap_gate(self) -> OverlapGate:
         """One that hears what the process asks of gates."""
         made = OverlapGate(
-            self.line("overlap_gate"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
+            self.line("overlap_gate"), self.lease.lease, self.scope.wakeups, self.settings, self.clock.now()
         )
         self.scope.wakeups.listen_to_gates(made.ask)
         return made
 
-    def conductor(self) -> WorkflowStage:
+    def workflow_stage(self) -> WorkflowStage:
         """One that hears what the process asks of runs."""
         made = WorkflowStage(
-            self.line("workflow"), self.keeper.keeper, self.scope.wakeups, self.settings, self.clock.now()
+            self.line("workflow"), self.lease.lease, self.scope.wakeups, self.settings, self.clock.now()
         )
         self.scope.wakeups.listen_to_runs(made.hear)
         return made
 
     def rescuer(self) -> Rescuer:
-        return Rescuer(self.line("rescuer"), self.keeper.keeper, self.scope.wakeups, self.settings)
+        return Rescuer(self.line("rescuer"), self.lease.lease, self.scope.wakeups, self.settings)
 
     async def set_queue(self, name: str = "default", **limits: Any) -> int:
         """Sets what a queue allows, as `PUT /queues` does; its id."""
@@ -221,7 +221,7 @@ class Workbench:
     async def settle(self) -> None:
         """Until nothing is in hand."""
         async with asyncio.timeout(30):
-            while len(self.holdings):
+            while len(self.in_flight):
                 await self.settler.step(self.clock.now())
                 await asyncio.sleep(0)
 
@@ -240,7 +240,7 @@ class Workbench:
 
 def forget_jobs(dispatcher: Dispatcher) -> None:
     """As if a second had passed: what is known of jobs is asked for again."""
-    dispatcher.bench.handout._jobs._asked_at.clear()
+    dispatcher.bench.admission._jobs._asked_at.clear()
 
 
 @asynccontextmanager
@@ -250,13 +250,13 @@ async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> Async
     connection = await connect(url, "horai test")
     clock, vitals = DatabaseClock(), EngineHealth()
     clock.observe(await nodes.database_time(connection) + ahead)
-    holdings = InFlight(settings.in_flight, vitals)
+    in_flight = InFlight(settings.in_flight, vitals)
     async with make.scope(url) as scope:
-        keeper = FixedKeeper(await make.node(connection))
+        lease = FixedKeeper(await make.node(connection))
         settling = StageConnection(url, "horai settler", timedelta(seconds=5), LOCK_TIMEOUT)
-        settler = Settler(settling, holdings, scope.wakeups, vitals, settings)
+        settler = Settler(settling, in_flight, scope.wakeups, vitals, settings)
         bench = Workbench(
-            url, scope, connection, keeper, clock, vitals, holdings, settings, settler, Recorder(), [settling]
+            url, scope, connection, lease, clock, vitals, in_flight, settings, settler, Recorder(), [settling]
         )
         try:
             yield bench

@@ -40,9 +40,17 @@ class Node:
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
-        self.trigger, self.catcher, self.gatekeeper = bench.trigger(), bench.catcher(), bench.gatekeeper()
+        self.trigger, self.catch_up_stage, self.overlap_gate = (
+            bench.trigger(),
+            bench.catch_up_stage(),
+            bench.overlap_gate(),
+        )
         self.dispatcher, self.rescuer = bench.dispatcher(), bench.rescuer()
-        for stage in (self.catcher, self.gatekeeper, self.rescuer):  # one after the other: one connection will do
+        for stage in (
+            self.catch_up_stage,
+            self.overlap_gate,
+            self.rescuer,
+        ):  # one after the other: one connection will do
             stage.line = self.trigger.line
         bench.scope.wakeups.listen_to_schedules(self.trigger.wake)
 
@@ -56,8 +64,8 @@ class Node:
     async def _once(self) -> None:
         now = self._bench.clock.now()
         await self.trigger.step(now)
-        await self.catcher.step(now)
-        await self.gatekeeper.step(now)
+        await self.catch_up_stage.step(now)
+        await self.overlap_gate.step(now)
         await self.rescuer.step(now)
         forget_jobs(self.dispatcher)
         self.dispatcher.rescan_all()
@@ -162,7 +170,7 @@ async def timeline(start: datetime = NOON, *, works: bool = True, **settings: An
         async with workbench(url, timedelta(0), **settings) as bench:
             clock = VirtualClock(start)
             bench.clock = clock
-            bench.keeper.incarnation = await make.node(bench.connection, LIFELONG)
+            bench.lease.incarnation = await make.node(bench.connection, LIFELONG)
             if works:
                 bench.executor.gate.set()
             try:

@@ -171,8 +171,8 @@ test("C53 the panel tells the mode, which action is on, and why the scheduler ca
 
   await pass(2_000);
   expect(screen.getByText("LOW_SLOWED")).toBeTruthy();
-  expect(screen.getByText("b: trigger overdue; the node that answers has no lease")).toBeTruthy();
+  expect(screen.getByText("b: trigger overdue; the responding node has no lease")).toBeTruthy();
 
   await pass(2_000);
-  expect(screen.getByText("a duty has no node")).toBeTruthy();
+  expect(screen.getByText("a role has no running node")).toBeTruthy();
 });

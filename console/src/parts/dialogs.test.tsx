@@ -63,7 +63,7 @@ test("what is not JSON is said at the field, and never handed on", async () => {
 
   await userEvent.type(field, "[[1");
   expect(onChange).toHaveBeenLastCalledWith(undefined, false);
-  expect(screen.getByText(/This is not JSON/)).toBeTruthy();
+  expect(screen.getByText(/Invalid JSON/)).toBeTruthy();
   await userEvent.type(field, "]");
   expect(onChange).toHaveBeenLastCalledWith([1], true);
 });

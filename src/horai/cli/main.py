@@ -55,7 +55,7 @@ def horai(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Horai runs jobs at their time, exactly as often as intended, and explains each decision.
+    """Horai makes things happen at their time, exactly as often as intended, and can say why.
 
     Flags of servers, connections and --json have an environment variable, HORAI_<FLAG>. Exit codes: 0 success, 1 the request failed, 2 bad usage.
     """

@@ -67,7 +67,7 @@ class Route:
         self._place = f"{','.join(map(str, self.hosts))}/{database_of(url, environ)}"
         is_local = self.hosts == (None,) or all(host is not None and host.is_socket for host in self.hosts)
         self._sightings = None if is_local and not self.is_plural else Sightings(state_dir(environ))
-        self._known = self._sightings.recall(self._place) if self._sightings else None
+        self._known = self._sightings.claim_revoker(self._place) if self._sightings else None
         self._good: DatabaseHost | None = None
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         self._open: dict[int, tuple[Dedicated, DatabaseHost | None, asyncio.AbstractEventLoop]] = {}

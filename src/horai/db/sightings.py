@@ -49,7 +49,7 @@ class Sightings:
     def file(self) -> Path:
         return self.directory / FILE
 
-    def recall(self, place: str) -> Sighting | None:
+    def claim_revoker(self, place: str) -> Sighting | None:
         """Return the cluster last seen at a place, with the highest timeline of that cluster at any place."""
         found = _read(self.file)
         here = found.get(place)

@@ -38,10 +38,10 @@ class CatchUp:
 
     name = "catch_up"
 
-    def __init__(self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings) -> None:
+    def __init__(self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self._keeper = keeper
+        self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
         self._after = 0
@@ -54,8 +54,8 @@ class CatchUp:
 
     async def step(self, now: datetime) -> datetime:
         """Make one portion for each lane that has worked off its last one."""
-        shards = self._keeper.shards(Duty.trigger)
-        if not self._keeper.holds() or not shards:
+        shards = self._lease.shards(Duty.trigger)
+        if not self._lease.holds() or not shards:
             return now + self._settings.sweep
         connection = await self.line.get()
         if not await catch_ups.has_catchups(connection):

@@ -24,10 +24,10 @@ class ClaimRevoker:
 
     name = "claim_revoker"
 
-    def __init__(self, line: StageConnection, holdings: InFlight) -> None:
+    def __init__(self, line: StageConnection, in_flight: InFlight) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self._holdings = holdings
+        self._in_flight = in_flight
         self._listeners: list[EndListener] = []
         self._heard: dict[tuple[int, int], None] = {}
 
@@ -37,14 +37,14 @@ class ClaimRevoker:
 
     def hear(self, instance_id: int, fence: int) -> None:
         """Record a wake. Ignore it if the claim is not in flight here."""
-        if self._holdings.find(instance_id, fence) is not None:
+        if self._in_flight.find(instance_id, fence) is not None:
             self._heard[instance_id, fence] = None
             self.signal.set()
 
     async def step(self, now: datetime) -> datetime:
         """Check the recorded claims in the database and tell listeners about those that have ended."""
         heard = list(islice(self._heard, BATCH))
-        held = [claim for one in heard if (claim := self._holdings.find(*one)) is not None]
+        held = [claim for one in heard if (claim := self._in_flight.find(*one)) is not None]
         ended = await claims.ended_claims(await self.line.get(), held) if held else set[tuple[int, int]]()
         for one in heard:
             del self._heard[one]

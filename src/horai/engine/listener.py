@@ -37,7 +37,7 @@ class Listener:
         self,
         line: StageConnection,
         wakeups: Wakeups,
-        herald: Notifier,
+        notifier: Notifier,
         incarnation: Callable[[], int],
         patience: timedelta,
     ) -> None:
@@ -45,7 +45,7 @@ class Listener:
         self.signal = asyncio.Event()
         self.ignored = 0
         self._wakeups = wakeups
-        self._herald = herald
+        self._notifier = notifier
         self._incarnation = incarnation
         self._patience = patience
         self._connection: Dedicated | None = None
@@ -94,7 +94,7 @@ class Listener:
         if payload == beat_text(self._incarnation()):
             self._was_beat_heard = True
             self.signal.set()
-        elif pid != self._herald.backend_pid:
+        elif pid != self._notifier.backend_pid:
             self._pass(str(payload))
 
     def _pass(self, payload: str) -> None:

@@ -29,11 +29,11 @@ class OverlapGate:
     name = "overlap_gate"
 
     def __init__(
-        self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+        self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self._keeper = keeper
+        self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
         self._asked: set[int] = set()
@@ -55,7 +55,7 @@ class OverlapGate:
 
     async def step(self, now: datetime) -> datetime:
         """Decide on the requested jobs and on those due for another check."""
-        shards = self._keeper.shards(Duty.trigger)
+        shards = self._lease.shards(Duty.trigger)
         if now >= self._sweep_at or self._is_sweep_due:
             self._is_sweep_due = False
             if shards:

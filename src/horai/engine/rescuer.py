@@ -40,10 +40,10 @@ class Rescuer:
 
     name = "rescuer"
 
-    def __init__(self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings) -> None:
+    def __init__(self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self._keeper = keeper
+        self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
         self._jobs = JobCache()
@@ -52,10 +52,10 @@ class Rescuer:
         """Fence nodes with an expired lease, and pass once over the rows of each dead node of our shards."""
         connection = await self.line.get()
         patience = self._settings.idle_in_transaction
-        for incarnation in await nodes.fence_expired_nodes(connection, self._keeper.incarnation, patience):
+        for incarnation in await nodes.fence_expired_nodes(connection, self._lease.incarnation, patience):
             log.warning("node lost its lease", incarnation=incarnation)
         pause = self._settings.sweep
-        owned = self._keeper.shards(Duty.trigger)
+        owned = self._lease.shards(Duty.trigger)
         for incarnation in await nodes.nodes_to_rescue(connection):
             if incarnation % SHARDS not in owned:
                 continue

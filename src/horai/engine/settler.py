@@ -95,7 +95,7 @@ class Settler:
     def __init__(
         self,
         line: StageConnection,
-        holdings: InFlight,
+        in_flight: InFlight,
         wakeups: Wakeups,
         vitals: EngineHealth,
         settings: EngineSettings,
@@ -107,7 +107,7 @@ class Settler:
         """The jobs whose overlap gates must be told when a run has ended."""
         self.chained: Collection[int] = ()
         """The jobs that belong to workflows, whose runs must be told as well."""
-        self._holdings = holdings
+        self._in_flight = in_flight
         self._wakeups = wakeups
         self._vitals = vitals
         self._settings = settings
@@ -119,7 +119,7 @@ class Settler:
 
         One settler writes while the other reads its answer.
         """
-        mate = Settler(line, self._holdings, self._wakeups, self._vitals, self._settings, self.gated)
+        mate = Settler(line, self._in_flight, self._wakeups, self._vitals, self._settings, self.gated)
         mate.chained = self.chained
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
@@ -129,7 +129,7 @@ class Settler:
     def submit(self, *settlements: Settlement) -> None:
         """Accept outcomes. They will be written, however long that takes."""
         if settlements:
-            self._holdings.worked([s.held for s in settlements if not isinstance(s.decision, Release)])
+            self._in_flight.worked([s.held for s in settlements if not isinstance(s.decision, Release)])
             self._inbox.put(settlements, self._settings.settle_batch)
 
     async def step(self, now: datetime) -> datetime:
@@ -204,7 +204,7 @@ class Settler:
         except HELD_UP:
             return list(batch)
         self._vitals.observe_outcomes(time.monotonic(), failed=0, succeeded=len(done))
-        self._holdings.drop([held for held, _ in plain if held.id in done])
+        self._in_flight.drop([held for held, _ in plain if held.id in done])
         if len(done) == len(batch):
             return []
         return [settlement for settlement in batch if settlement.held.id not in done]
@@ -227,7 +227,7 @@ class Settler:
         # Gone, and not kept as late: this outcome was written before, and the answer to its COMMIT was lost.
         _log_failures([s for s in gone if s.held.id not in kept and not s.is_quiet], is_late=False)
         _log_failures([s for s in gone if s.held.id in kept], is_late=True)
-        self._holdings.drop([s.held for s in batch if s.held.id not in still])
+        self._in_flight.drop([s.held for s in batch if s.held.id not in still])
         self._tell(applied.woken, freed)
         return [settlement for settlement in left if settlement.held.id in still]
 

@@ -72,7 +72,7 @@ class Sweeper:
 
     async def step(self, now: datetime) -> datetime:
         """Run the pass that is due. The check costs nothing, so it runs every second."""
-        if self._bench.keeper.holds() and not self._dispatcher.is_draining:
+        if self._bench.lease.holds() and not self._dispatcher.is_draining:
             begun = time.monotonic()
             period = self._settings.sweep if self._is_listening() else self._settings.straggler
             if now >= self._swept_at + period:
@@ -119,7 +119,7 @@ class Sweeper:
         """Check every scan, queued or not: a scan that never runs dry would never reach rows behind its cursor."""
         self._dispatcher.learn(await jobs.lanes(connection))
         lanes = self._bench.lanes
-        await self._pass(connection, [*lanes.places()], START, self._bench.keeper.incarnation, PAGE)
+        await self._pass(connection, [*lanes.places()], START, self._bench.lease.incarnation, PAGE)
         if any(lanes[place.lane].limits.max_concurrency for place in lanes.places()):
             await self._free_slots(connection)
             for queue_id in await queues.free_slots_adrift(connection):
@@ -131,7 +131,7 @@ class Sweeper:
         for first in range(0, len(places), SLICE):
             scans = [Position(*place, since, BEFORE_ALL) for place in places[first : first + SLICE]]
             while scans:
-                answered, known = self._bench.claimer.answered, self._bench.holdings.known()
+                answered, known = self._bench.claimer.answered, self._bench.in_flight.known()
                 found = await claims.left_behind(connection, scans, node, page)
                 self._give_back([row for row in found if row.claim is not None and row.claim <= answered], known)
                 scans = self._tell(found, page)
@@ -162,8 +162,8 @@ class Sweeper:
 
     async def _tell_ended(self, connection: Dedicated, before: datetime) -> None:
         """Tell this process's executors about claims that are in flight since `before` but have ended."""
-        holdings = self._bench.holdings
-        known = [held for claim in holdings.known() if (held := holdings.find(*claim)) is not None]
+        in_flight = self._bench.in_flight
+        known = [held for claim in in_flight.known() if (held := in_flight.find(*claim)) is not None]
         lasting = [held for held in known if held.claimed_at is not None and held.claimed_at <= before]
         for first in range(0, len(lasting), SLICE):
             for claim in await claims.ended_claims(connection, lasting[first : first + SLICE]):
@@ -185,12 +185,12 @@ class Sweeper:
 
         A call that began before its queue had a limit does not know its permit.
         """
-        claimer, holdings, node = self._bench.claimer, self._bench.holdings, self._bench.keeper.incarnation
+        claimer, in_flight, node = self._bench.claimer, self._bench.in_flight, self._bench.lease.incarnation
         answered = claimer.answered
         taken = [(i, fence) for _, i, fence in await queues.held_slots(connection, node)]
         if answered != claimer.begun:  # a claim is under way and its permits are not known yet
             return
-        held = {call: holdings.find(*call) for call in taken}
+        held = {call: in_flight.find(*call) for call in taken}
         if adrift := [call for call, claim in held.items() if claim is None]:
             for queue_id in await queues.free_slots(connection, adrift, node):
                 self._dispatcher.wake_queue(queue_id)

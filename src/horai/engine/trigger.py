@@ -49,11 +49,11 @@ class Trigger:
     name = "trigger"
 
     def __init__(
-        self, line: StageConnection, keeper: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+        self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self._keeper = keeper
+        self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
         self._wheel: Wheel[int] = Wheel(TICK, to_millis(now))
@@ -75,9 +75,9 @@ class Trigger:
 
     async def step(self, now: datetime) -> datetime:
         """Make every due slot of the node's shards."""
-        if not self._keeper.holds():
+        if not self._lease.holds():
             return now + NOT_TRUSTED_PAUSE
-        shards = self._keeper.shards(Duty.trigger)
+        shards = self._lease.shards(Duty.trigger)
         if self._is_stale or shards != self._shards:
             self._start_over(shards, now)
         if not shards:

@@ -27,7 +27,7 @@ from horai.isolation.frames import (
     pack,
 )
 from horai.isolation.lifeline import Lifeline, describe
-from horai.isolation.orphan_killer import Warden
+from horai.isolation.orphan_killer import OrphanKiller
 from horai.sdk.instance import Notes
 from horai.sdk.outcomes import timed_out
 
@@ -66,12 +66,12 @@ class Child:
         self.ended.add_done_callback(self._hang_up)
 
     @classmethod
-    async def start(cls, app: str, environment: Mapping[str, str], warden: Warden) -> Self:
+    async def start(cls, app: str, environment: Mapping[str, str], orphan_killer: OrphanKiller) -> Self:
         """Start a process that imports the app. Raises `ChildStartFailed` if the system cannot start one."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                life = Lifeline(app, theirs, environment, warden)
+                life = Lifeline(app, theirs, environment, orphan_killer)
         except OSError as error:
             ours.close()
             raise ChildStartFailed(f"No process could be started: {error}.") from error

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 
-from horai.isolation.orphan_killer import Warden
+from horai.isolation.orphan_killer import OrphanKiller
 
 PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from horai.isolation.service import main; main()"
 
@@ -19,8 +19,10 @@ PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from horai.i
 class Lifeline:
     """A process that leads its own session. A thread waits for its end, kills its group and sets `ended`."""
 
-    def __init__(self, app: str, end: socket.socket, environment: Mapping[str, str], warden: Warden) -> None:
-        self._warden = warden
+    def __init__(
+        self, app: str, end: socket.socket, environment: Mapping[str, str], orphan_killer: OrphanKiller
+    ) -> None:
+        self._orphan_killer = orphan_killer
         self._lock = threading.Lock()
         self._is_over = False
         self._loop = asyncio.get_running_loop()
@@ -35,7 +37,7 @@ class Lifeline:
         )
         self.pid = self._process.pid
         try:
-            warden.watch(self.pid)
+            orphan_killer.watch(self.pid)
         except OSError:
             self.kill()
             raise
@@ -58,7 +60,7 @@ class Lifeline:
         with self._lock:
             _kill(self.pid)
             self._is_over = True
-        self._warden.forget(self.pid)
+        self._orphan_killer.forget(self.pid)
         status = self._process.wait()
         with suppress(RuntimeError):  # the loop has ended, and with it every waiter
             self._loop.call_soon_threadsafe(self._tell, status)

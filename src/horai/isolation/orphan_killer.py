@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 
-class Warden:
+class OrphanKiller:
     """The worker's side of the orphan killer, usable from any thread. It starts the process with the first group."""
 
     def __init__(self) -> None:

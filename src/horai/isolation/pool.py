@@ -15,7 +15,7 @@ from horai.core.outcome import PROCESS_DIED, FailedRetryable, FailedUnrecoverabl
 from horai.engine.dispatch.attempts import STOPPED
 from horai.engine.executors.bulkhead import Bulkhead
 from horai.isolation.child import Child, ChildStartFailed, NeverBegun
-from horai.isolation.orphan_killer import Warden
+from horai.isolation.orphan_killer import OrphanKiller
 from horai.isolation.outlook import RoomOutlook
 from horai.sdk.instance import Notes
 
@@ -72,7 +72,7 @@ class IsolatedFunctions:
         self._children: set[Child] = set()
         self._idle: list[Child] = []
         self._leaving: set[asyncio.Task[None]] = set()
-        self._warden = Warden()
+        self._orphan_killer = OrphanKiller()
         self._starting = 0
         self._failures = 0
         self._no_start_until = 0.0
@@ -113,7 +113,7 @@ class IsolatedFunctions:
             await self._places.acquire()
         self._idle.clear()
         await asyncio.gather(*(child.leave() for child in self._children), *self._leaving)
-        await asyncio.to_thread(self._warden.close)
+        await asyncio.to_thread(self._orphan_killer.close)
         for _ in range(self._processes):
             self._places.release()
 
@@ -188,7 +188,7 @@ class IsolatedFunctions:
         leaving.add_done_callback(self._leaving.discard)
 
     async def _fresh_child(self) -> Child:
-        child = await Child.start(self._app, self._environment, self._warden)
+        child = await Child.start(self._app, self._environment, self._orphan_killer)
         self._children.add(child)
         child.ended.add_done_callback(lambda _: self._forget(child))
         if self._is_closed:

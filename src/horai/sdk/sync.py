@@ -35,14 +35,14 @@ class Portal:
         self._lock = threading.Lock()
         self._inherited: list[object] = []
 
-    def run(self, errand: Coroutine[Any, Any, T]) -> T:
+    def run(self, claimed_job: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine in the event loop and return its result."""
         with self._lock:
             if self._loop is None:
                 self._selector = selectors.DefaultSelector()
                 self._loop = asyncio.SelectorEventLoop(self._selector)
                 threading.Thread(target=self._loop.run_forever, name="horai-sync", daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(errand, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(claimed_job, self._loop).result()
 
     def leave_to_parent(self) -> None:
         """Forget the loop after a fork: its thread and its connections are the parent's.
@@ -125,10 +125,10 @@ def _blocking(
     return call
 
 
-def _here(errand: Coroutine[Any, Any, T]) -> T:
+def _here(claimed_job: Coroutine[Any, Any, T]) -> T:
     """Return the result of a coroutine that never suspends, as is the case with a blocking connection."""
     try:
-        errand.send(None)
+        claimed_job.send(None)
     except StopIteration as end:
         return cast("T", end.value)
     raise AssertionError("a blocking connection suspended the coroutine")

@@ -28,7 +28,7 @@ class Threads:
         future: asyncio.Future[T] = loop.create_future()
         context = contextvars.copy_context()
 
-        def errand() -> None:
+        def claimed_job() -> None:
             try:
                 value = context.run(function)
             except BaseException as error:  # SystemExit too: it ends a function, never a worker
@@ -40,7 +40,7 @@ class Threads:
         if self._busy > self._started and self._started < self._most:
             self._started += 1
             threading.Thread(target=self._work, name=f"horai-function-{self._started}", daemon=True).start()
-        self._errands.put(errand)
+        self._errands.put(claimed_job)
         return future
 
     def _ended(self, future: "asyncio.Future[T]", value: T | None, error: BaseException | None) -> None:
@@ -55,8 +55,8 @@ class Threads:
             future.set_exception(error)
 
     def _work(self) -> None:
-        while (errand := self._errands.get()) is not None:
-            errand()
+        while (claimed_job := self._errands.get()) is not None:
+            claimed_job()
 
     def close(self) -> None:
         """End idle threads. A thread that runs a function ends after it, or with the process."""

@@ -115,8 +115,8 @@ async def working(
     )
     crew.left = engine.make_room
     for runner in filter(None, (crew, isolated, alone)):
-        runner.notes = engine.scribe
-        engine.recall.listen(runner.claim_over)
+        runner.notes = engine.progress_writer
+        engine.claim_revoker.listen(runner.claim_over)
     await engine.start()
     try:
         yield engine

@@ -78,13 +78,13 @@ class LosingSettler(Settler):
     def __init__(
         self,
         line: StageConnection,
-        holdings: InFlight,
+        in_flight: InFlight,
         wakeups: Wakeups,
         settings: EngineSettings,
         lost: set[tuple[int, int]],
     ) -> None:
-        super().__init__(line, holdings, wakeups, EngineHealth(), settings)
-        self._in_hand = holdings
+        super().__init__(line, in_flight, wakeups, EngineHealth(), settings)
+        self._in_hand = in_flight
         self._lost = lost
 
     def submit(self, *settlements: Settlement) -> None:

@@ -109,8 +109,8 @@ class Workplace:
         self.journal = Journal(clock, self._progress_writer)
         self._crew = Crew(CONCURRENCY, self.journal)
         self._node = LoneKeeper()
-        self._holdings = InFlight(SETTINGS.in_flight, EngineHealth())
-        self._settler = LosingSettler(self._line, self._holdings, self.wakeups, SETTINGS, self.mishaps.lost)
+        self._in_flight = InFlight(SETTINGS.in_flight, EngineHealth())
+        self._settler = LosingSettler(self._line, self._in_flight, self.wakeups, SETTINGS, self.mishaps.lost)
         self._stirred = self._settler.signal
         self._has_news = False
         lease = cast("NodeLease", self._node)
@@ -119,7 +119,7 @@ class Workplace:
         self._rescuer = FreshRescuer(self._line, lease, self.wakeups)
         self._janitor = Janitor(self._line, self.wakeups, EngineHealth(), SETTINGS, NEVER, JOB_HOOKS)
         self._catch_up = CatchUp(self._line, lease, self.wakeups, SETTINGS)
-        self._backfiller = BackfillStage(self._line, lease, self.wakeups, SETTINGS, JOB_HOOKS)
+        self._backfill = BackfillStage(self._line, lease, self.wakeups, SETTINGS, JOB_HOOKS)
         self._overlap_gate = OverlapGate(self._line, lease, self.wakeups, SETTINGS, clock.now())
         self._workflow_stage = WorkflowStage(self._line, lease, self.wakeups, SETTINGS, clock.now())
         self._listen()
@@ -141,12 +141,18 @@ class Workplace:
             yield await self._builtin_line.get()
 
     def _bench(self, lease: NodeLease, executors: Mapping[str, Executor]) -> DispatcherParts:
-        clock, holdings, settler, cache, vitals = self.clock, self._holdings, self._settler, FreshJobs(), EngineHealth()
+        clock, in_flight, settler, cache, vitals = (
+            self.clock,
+            self._in_flight,
+            self._settler,
+            FreshJobs(),
+            EngineHealth(),
+        )
         attempts = Attempts(executors, settler, lease, cache, self._payloads, vitals)
         scans = Scans(attempts.handlers, clock.now())
-        claimer = Claimer(lease, scans, holdings, settler, clock, vitals)
-        admission = Admission(attempts, settler, holdings, cache, self.wakeups)
-        return DispatcherParts(lease, attempts, admission, claimer, scans, holdings, clock, vitals, SETTINGS)
+        claimer = Claimer(lease, scans, in_flight, settler, clock, vitals)
+        admission = Admission(attempts, settler, in_flight, cache, self.wakeups)
+        return DispatcherParts(lease, attempts, admission, claimer, scans, in_flight, clock, vitals, SETTINGS)
 
     def _listen(self) -> None:
         self.wakeups.listen(self._wake)
@@ -234,7 +240,7 @@ class Workplace:
         if "catchup" in outlook.chores:
             await self._catch_up.step(now)
         if "backfill" in outlook.chores:
-            await self._backfiller.step(now)
+            await self._backfill.step(now)
         if "gate" in outlook.chores:
             self._overlap_gate.rescan_all()
             await self._overlap_gate.step(now)
@@ -255,13 +261,13 @@ class Workplace:
 
     async def _finish(self, connection: Connection) -> None:
         """Wait until every function has ended and is settled. Instances that they add for now run meanwhile."""
-        while len(self._holdings):
+        while len(self._in_flight):
             self._stirred.clear()
             await self._settler.step(self.clock.now())
             await self.journal.look_up(connection)
             if self._has_news:
                 await self._claim(connection)
-            elif len(self._holdings):
+            elif len(self._in_flight):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_AGAIN):
                         await self._stirred.wait()

@@ -61,7 +61,10 @@ class Wrong(Phrasebook):
         "{text!r} mixes a date with a day of every year: write dates such as 2026-12-25, 2026-12-24/2027-01-02, "
         "or 12-25 for every year"
     )
-    NOT_A_DATE = "{text!r} is not an excluded date: write 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for every year"
+    NOT_A_DATE = (
+        "{text!r} is not an excluded date: write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for "
+        "every year"
+    )
     NOT_IN_CALENDAR = (
         "{text!r} is not in the calendar: write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for "
         "every year"

@@ -21,12 +21,12 @@ async def claimed(bench: Workbench, **executors: Any) -> tuple[DispatcherParts, 
     on = bench.bench(**executors)
     on.lanes.own(frozenset(range(SHARDS)))
     on.lanes.learn(await jobs.lanes(bench.connection))
-    harvest = await on.claimer.claim(bench.connection, [(place, 100) for place in on.lanes.places()])
-    return on, harvest.rows
+    claimed = await on.claimer.claim(bench.connection, [(place, 100) for place in on.lanes.places()])
+    return on, claimed.rows
 
 
 async def hand_out(bench: Workbench, on: DispatcherParts, found: list[ClaimedRow]) -> None:
-    await on.handout.start(bench.connection, found, bench.clock.now())
+    await on.admission.start(bench.connection, found, bench.clock.now())
 
 
 async def test_rows_of_many_jobs_are_started_with_one_question(url: str):
@@ -38,7 +38,7 @@ async def test_rows_of_many_jobs_are_started_with_one_question(url: str):
         line = bench.line("handout")
         tap = await bench.tap(line)
 
-        await on.handout.start(await line.get(), found, bench.clock.now())
+        await on.admission.start(await line.get(), found, bench.clock.now())
 
         assert await tap.names() == ["jobs_to_run", "signing_secrets"]
         assert len(await bench.called(30)) == 30
@@ -53,7 +53,7 @@ async def test_nothing_claimed_asks_nothing(url: str):
         line = bench.line("handout")
         tap = await bench.tap(line)
 
-        await on.handout.start(await line.get(), [], bench.clock.now())
+        await on.admission.start(await line.get(), [], bench.clock.now())
 
         assert await tap.names() == []
 
@@ -157,7 +157,7 @@ async def test_a_paused_row_that_somebody_holds_is_given_back_instead(url: str):
         async with holder.transaction():
             await holder.execute("select from horai.instance_live where id = $1 for update", ids[0])
             await hand_out(bench, on, found)
-            assert len(bench.holdings) == 1
+            assert len(bench.in_flight) == 1
 
         await bench.settle()
 

@@ -56,12 +56,12 @@ async def in_hand(bench: Workbench, **executors: Any) -> tuple[DispatcherParts, 
     on = bench.bench(**executors)
     on.lanes.own(frozenset(range(SHARDS)))
     on.lanes.learn(await jobs.lanes(bench.connection))
-    harvest = await on.claimer.claim(bench.connection, [(place, 1000) for place in on.lanes.places()])
-    return on, harvest.rows
+    claimed = await on.claimer.claim(bench.connection, [(place, 1000) for place in on.lanes.places()])
+    return on, claimed.rows
 
 
 async def start(bench: Workbench, on: DispatcherParts, found: list[ClaimedRow]) -> None:
-    await on.handout.start(bench.connection, found, bench.clock.now())
+    await on.admission.start(bench.connection, found, bench.clock.now())
 
 
 async def test_a_thousand_calls_that_never_wait_are_one_task(url: str):
@@ -178,7 +178,7 @@ async def test_breaking_off_fails_what_runs_and_gives_back_what_has_not_begun(ur
 async def test_a_node_that_has_lost_its_lease_sends_nothing_and_gives_the_row_back(url: str):
     async with workbench(url) as bench:
         on, found = await claimed(bench, 4)
-        bench.keeper.trusted = False
+        bench.lease.trusted = False
 
         await start(bench, on, found)
         await bench.settle()
@@ -273,7 +273,7 @@ async def accepted_call(bench: Workbench, within: timedelta) -> tuple[Dispatcher
 async def test_an_accepted_call_is_let_go_when_its_outcome_is_reported(url: str):
     async with workbench(url) as bench:
         _, row = await accepted_call(bench, timedelta(hours=1))
-        assert len(bench.holdings) == 1
+        assert len(bench.in_flight) == 1
 
         await report_outcome(bench.scope, row.held.id, row.held.fence, Succeeded())
         await bench.settle()
@@ -301,7 +301,7 @@ async def test_the_outcome_of_another_attempt_ends_nobodys_wait(url: str):
         on.attempts.outcome_reported(row.held.id + 1, row.held.fence)
         await asyncio.sleep(0)
 
-        assert len(bench.holdings) == 1
+        assert len(bench.in_flight) == 1
         await on.attempts.break_off()
         await bench.settle()
 
@@ -312,7 +312,7 @@ async def test_what_has_begun_is_counted_with_its_delay(url: str, failures: int)
         on, found = await claimed(bench, 4)
         bench.vitals.retry_backlog = 1
         retried = [row._replace(held=row.held._replace(retry_count=failures)) for row in found]
-        bench.keeper.trusted = False
+        bench.lease.trusted = False
 
         await start(bench, on, retried)
 

@@ -43,12 +43,12 @@ async def test_places_without_limits_are_one_statement_whatever_their_queues(url
         line = bench.line("claimer")
         tap = await bench.tap(line)
 
-        harvest = await on.claimer.claim(await line.get(), [(place, 10) for place in on.lanes.places()])
+        claimed = await on.claimer.claim(await line.get(), [(place, 10) for place in on.lanes.places()])
 
         assert await tap.names() == ["claim_due"]
-        assert len(harvest.rows) == sum(harvest.found.values()) == len(bench.holdings) == 120
-        assert not any(row.held.has_slot for row in harvest.rows)
-        assert not harvest.wait_until
+        assert len(claimed.rows) == sum(claimed.found.values()) == len(bench.in_flight) == 120
+        assert not any(row.held.has_slot for row in claimed.rows)
+        assert not claimed.wait_until
 
 
 async def test_a_limited_queue_gives_as_many_as_it_has_slots_and_the_others_all(url: str):
@@ -60,10 +60,10 @@ async def test_a_limited_queue_gives_as_many_as_it_has_slots_and_the_others_all(
         await bench.set_queue("limited", max_concurrency=7)
         on = await learnt(bench)
 
-        harvest = await claim(bench, on)
+        claimed = await claim(bench, on)
 
-        seated = [row for row in harvest.rows if row.held.has_slot]
-        assert (len(seated), len(harvest.rows)) == (7, 47)
+        seated = [row for row in claimed.rows if row.held.has_slot]
+        assert (len(seated), len(claimed.rows)) == (7, 47)
         assert await taken_slots(bench) == 7
         assert len((await claim(bench, on)).rows) == 0
         assert (on.claimer.begun, on.claimer.answered) == (4, 4), "each statement has a number of its own"
@@ -77,9 +77,9 @@ async def test_what_a_rate_grants_is_claimed_and_what_is_not_used_goes_back(url:
         await bench.connection.execute("update horai.queue set tokens = 100, refilled_at = now() + interval '1 day'")
         on = await learnt(bench)
 
-        harvest = await claim(bench, on)
+        claimed = await claim(bench, on)
 
-        assert len(harvest.rows) == 3
+        assert len(claimed.rows) == 3
         assert await bench.connection.fetchval("select tokens from horai.queue where id = $1", queue_id) == 97
 
 
@@ -94,11 +94,11 @@ async def test_without_a_token_nothing_is_claimed_and_its_places_wait_for_one(ur
         on = await learnt(bench)
         begun = bench.clock.now()
 
-        harvest = await claim(bench, on)
+        claimed = await claim(bench, on)
 
-        assert len(harvest.rows) == 3, "of the other queue"
-        assert set(harvest.wait_until) == set(on.lanes.places_of_queue(queue_id))
-        wait = max(harvest.wait_until.values()) - begun
+        assert len(claimed.rows) == 3, "of the other queue"
+        assert set(claimed.wait_until) == set(on.lanes.places_of_queue(queue_id))
+        wait = max(claimed.wait_until.values()) - begun
         assert timedelta(seconds=1) < wait < timedelta(seconds=3)
 
 
@@ -110,11 +110,11 @@ async def test_the_tokens_of_a_rate_are_spread_over_the_places_that_have_somethi
         await bench.connection.execute("update horai.queue set tokens = 70, refilled_at = now() + interval '1 day'")
         on = await learnt(bench)
 
-        harvest = await claim(bench, on, rows=31)
+        claimed = await claim(bench, on, rows=31)
 
-        assert set(harvest.found.values()) == {2, 3}, "none gets all of them"
-        assert len(harvest.rows) == 70
-        assert not harvest.passed_over
+        assert set(claimed.found.values()) == {2, 3}, "none gets all of them"
+        assert len(claimed.rows) == 70
+        assert not claimed.passed_over
         await bench.connection.execute("update horai.queue set tokens = 10")
         few = await claim(bench, on, rows=31)
         assert len(few.rows) == 10
@@ -129,9 +129,9 @@ async def test_a_queue_may_have_both_a_limit_and_a_rate(url: str):
         await bench.connection.execute("update horai.queue set tokens = 10, refilled_at = now() + interval '1 day'")
         on = await learnt(bench)
 
-        harvest = await claim(bench, on)
+        claimed = await claim(bench, on)
 
-        assert len(harvest.rows) == 5
+        assert len(claimed.rows) == 5
         assert await bench.connection.fetchval("select tokens from horai.queue") == 5
         assert await taken_slots(bench) == 5
 
@@ -204,7 +204,7 @@ async def test_what_a_lost_answer_told_of_is_given_back_and_what_is_in_hand_is_k
         assert not on.claimer.is_answer_lost
         assert bench.vitals.released_claims == PAGE + 7
         assert await bench.states() == {"RUNNING": 5, "INIT": PAGE + 7}
-        assert bench.holdings.known() == {(row.held.id, row.held.fence) for row in kept.rows}
+        assert bench.in_flight.known() == {(row.held.id, row.held.fence) for row in kept.rows}
 
 
 async def test_a_lost_claim_of_a_limited_queue_gives_its_slots_back(url: str, monkeypatch: pytest.MonkeyPatch):
@@ -233,7 +233,7 @@ async def test_what_is_settled_during_the_look_was_never_lost(url: str, monkeypa
 
         async def is_overtaken(connection: Dedicated, node: int, after: int, limit: int) -> list[RunningRow]:
             found = await real(connection, node, after, limit)
-            bench.holdings.drop(held)
+            bench.in_flight.drop(held)
             return found
 
         monkeypatch.setattr(claims, "running_of_node", is_overtaken)

@@ -24,7 +24,7 @@ async def test_B6_a_claim_takes_no_more_than_there_is_room_for(url: str):
 
         await dispatcher.step(bench.clock.now())
 
-        assert len(await bench.called(7)) == len(bench.holdings) == bench.vitals.in_flight == 7
+        assert len(await bench.called(7)) == len(bench.in_flight) == bench.vitals.in_flight == 7
         assert await bench.states() == {"RUNNING": 7, "INIT": 23}
         later = await dispatcher.step(bench.clock.now())
         assert await bench.states() == {"RUNNING": 7, "INIT": 23}
@@ -40,7 +40,7 @@ async def test_B6_handlers_that_are_claimed_together_share_the_room(url: str):
 
         await bench.dispatcher(h=bench.executor).step(bench.clock.now())
 
-        assert len(await bench.called(7)) == len(bench.holdings) == 7, "7 in all, and not 7 of each"
+        assert len(await bench.called(7)) == len(bench.in_flight) == 7, "7 in all, and not 7 of each"
         assert await bench.states() == {"RUNNING": 7, "INIT": 53}
 
 
@@ -65,7 +65,7 @@ async def test_a_dispatcher_that_may_not_trust_its_lease_claims_nothing(url: str
         await make.job(bench.scope)
         await make.many(bench.scope, 1)
         dispatcher = bench.dispatcher()
-        bench.keeper.trusted = False
+        bench.lease.trusted = False
 
         again = await dispatcher.step(bench.clock.now())
 
@@ -243,14 +243,14 @@ async def test_C38_http_is_claimed_in_the_leased_shards_only(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 64)
-        bench.keeper.owned = frozenset(range(16))
+        bench.lease.owned = frozenset(range(16))
         dispatcher = bench.dispatcher()
 
         await bench.until_idle(dispatcher)
 
         assert await bench.states() == {"RUNNING": 32, "INIT": 32}
         assert {call.instance_id % SHARDS for call in await bench.called(32)} == set(range(16))
-        bench.keeper.owned = frozenset(range(SHARDS))
+        bench.lease.owned = frozenset(range(SHARDS))
         await bench.until_idle(dispatcher)
         assert await bench.states() == {"RUNNING": 64}, "a shard that is gained is looked at"
         bench.executor.gate.set()
@@ -264,7 +264,7 @@ async def test_C38_a_shard_that_was_lost_is_not_claimed_from_though_it_was_in_li
         dispatcher = bench.dispatcher()
         await bench.until_idle(dispatcher)
         assert any(dispatcher.is_ready(place) for place in dispatcher.bench.lanes.places())
-        bench.keeper.owned = frozenset({3})
+        bench.lease.owned = frozenset({3})
         bench.executor.gate.set()
         await bench.settle()
 
@@ -282,7 +282,7 @@ async def test_the_lanes_of_a_handler_are_claimed_in_every_shard(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope, "worker", target={"type": "worker", "handler": "h"})
         await make.many(bench.scope, 64, job="worker")
-        bench.keeper.owned = frozenset()
+        bench.lease.owned = frozenset()
         bench.executor.gate.set()
 
         await bench.until_idle(bench.dispatcher(h=bench.executor))

@@ -33,7 +33,7 @@ async def test_the_rows_of_a_paused_job_are_parked_and_come_back(url: str):
         await dispatcher.step(bench.clock.now())
 
         assert bench.executor.calls == []
-        assert len(bench.holdings) == 0
+        assert len(bench.in_flight) == 0
         parked = await bench.connection.fetch("select lane, state, retry_count from horai.instance_live")
         assert [tuple(row) for row in parked] == [(0, State.INIT, 0)] * 3
         await accepted.resume_job(bench.scope, "publish", None)
@@ -247,12 +247,12 @@ async def test_never_more_than_the_limit_are_in_hand_and_one_that_ends_lets_the_
         await bench.set_queue(max_concurrency=5)
         dispatcher = bench.dispatcher()
         await bench.until_idle(dispatcher)
-        assert len(await bench.called(5)) == len(bench.holdings) == 5
+        assert len(await bench.called(5)) == len(bench.in_flight) == 5
         bench.executor.gate.set()
         most = 0
         async with asyncio.timeout(30):
             while (await bench.states()).get("SUCCESS") != 23:
-                most = max(most, len(bench.holdings))
+                most = max(most, len(bench.in_flight))
                 dispatcher.signal.clear()
                 await bench.settle()
                 assert dispatcher.signal.is_set(), "a slot that is freed wakes the dispatcher"

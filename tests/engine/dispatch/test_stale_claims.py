@@ -30,12 +30,12 @@ async def test_a_claim_of_an_earlier_incarnation_is_not_begun_though_the_node_ho
         on = bench.bench()
         on.lanes.own(frozenset(range(SHARDS)))
         on.lanes.learn(await jobs.lanes(bench.connection))
-        harvest = await on.claimer.claim(bench.connection, [(place, 1) for place in on.lanes.places()])
-        assert len(harvest.rows) == 1
+        claimed = await on.claimer.claim(bench.connection, [(place, 1) for place in on.lanes.places()])
+        assert len(claimed.rows) == 1
 
         bench.executor.gate.set()
-        bench.keeper.incarnation = await make.node(bench.connection)
-        await on.handout.start(bench.connection, harvest.rows, bench.clock.now())
+        bench.lease.incarnation = await make.node(bench.connection)
+        await on.admission.start(bench.connection, claimed.rows, bench.clock.now())
         await bench.settle()
 
         assert bench.executor.calls == []

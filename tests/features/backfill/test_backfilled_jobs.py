@@ -148,11 +148,11 @@ async def test_C21_with_its_job_deleted_a_backfill_is_cancelled(url: str):
 async def test_a_backfill_passes_no_gate_and_no_gate_minds_it(url: str, overlap: str):
     async with workbench(url) as bench:
         place = await yard(bench, overlap=overlap, misfireAfter="24h")
-        gatekeeper = bench.gatekeeper()
+        overlap_gate = bench.overlap_gate()
         backfill = await started(bench, 3)
         assert backfill.max_concurrency == 1, "one at a time, where nobody says"
         await place.step()
-        await gatekeeper.step(bench.clock.now())
+        await overlap_gate.step(bench.clock.now())
         await bench.until_idle(place.dispatcher)
         assert await bench.states() == {"RUNNING": 1}
 
@@ -161,14 +161,14 @@ async def test_a_backfill_passes_no_gate_and_no_gate_minds_it(url: str, overlap:
         await bench.connection.execute("update horai.job set active_from = '2020-01-01'")
         await bench.connection.execute("update horai.schedule set fire_time = $1", slot)
         await bench.trigger().step(bench.clock.now())
-        gatekeeper.rescan_all()
-        await gatekeeper.step(bench.clock.now())
+        overlap_gate.rescan_all()
+        await overlap_gate.step(bench.clock.now())
         await bench.until_idle(place.dispatcher)
 
         assert await bench.states() == {"RUNNING": 2}, "the slot of now runs beside it"
         await place.work()
-        gatekeeper.rescan_all()
-        await gatekeeper.step(bench.clock.now())
+        overlap_gate.rescan_all()
+        await overlap_gate.step(bench.clock.now())
         assert set(await bench.states()) == {"SUCCESS"}
 
 
@@ -240,18 +240,18 @@ async def test_a_backfill_whose_job_nobody_runs_is_looked_at_less_and_less_often
     async with workbench(url) as bench:
         await make.job(bench.scope, "job", every="1m")
         await started(bench, 10, max_concurrency=1)
-        backfiller = bench.backfiller()
-        await until_content(bench, backfiller)
-        tap, now = await bench.tap(backfiller.line), bench.clock.now()
+        backfill_stage = bench.backfill_stage()
+        await until_content(bench, backfill_stage)
+        tap, now = await bench.tap(backfill_stage.line), bench.clock.now()
         begin = now
         while now < begin + timedelta(minutes=10):
-            now = await backfiller.step(now)
+            now = await backfill_stage.step(now)
         looked = len(await tap.names())
         while now < begin + timedelta(minutes=20):
-            now = await backfiller.step(now)
+            now = await backfill_stage.step(now)
         per_minute = (len(await tap.names()) - looked) / 10
         assert per_minute <= 12
 
-        backfiller.hear()
-        assert backfiller.signal.is_set()
-        assert await backfiller.step(now) - now <= timedelta(milliseconds=100), "a process has come that may run it"
+        backfill_stage.hear()
+        assert backfill_stage.signal.is_set()
+        assert await backfill_stage.step(now) - now <= timedelta(milliseconds=100), "a process has come that may run it"

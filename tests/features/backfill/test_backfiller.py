@@ -131,7 +131,7 @@ async def test_C62_one_step_makes_no_more_than_a_portion_however_high_the_cap(ur
         await started(bench, 3 * PORTION, max_concurrency=2 * PORTION + 1)
         sizes = list[int]()
         async with asyncio.timeout(30):
-            while await place.backfiller.step(now := bench.clock.now()) <= now:
+            while await place.backfill_stage.step(now := bench.clock.now()) <= now:
                 sizes.append(len(await made(bench)))
 
         assert sizes == [PORTION, 2 * PORTION]
@@ -142,7 +142,7 @@ async def test_C21_C62_four_nodes_at_once_make_each_slot_once_and_keep_the_cap(u
     async with workbench(url) as bench:
         place = await yard(bench)
         backfill = await started(bench, 120, max_concurrency=5)
-        nodes = [bench.backfiller() for _ in range(4)]
+        nodes = [bench.backfill_stage() for _ in range(4)]
         bench.executor.gate.set()
         most = 0
         async with asyncio.timeout(60):
@@ -267,14 +267,14 @@ async def test_C21_a_step_that_dies_leaves_no_slot_twice_and_no_hole(url: str):
         bench.executor.gate.set()
         rounds = 0
         while (await place.read(backfill)).finished_at is None:
-            doomed = bench.backfiller()
+            doomed = bench.backfill_stage()
             step = asyncio.ensure_future(doomed.step(bench.clock.now()))
             for _ in range(rounds % 40):  # one turn of the loop later each time
                 await asyncio.sleep(0)
             doomed.line.drop()
             step.cancel()
             await asyncio.wait({step})
-            await bench.backfiller().step(bench.clock.now())
+            await bench.backfill_stage().step(bench.clock.now())
             await bench.until_idle(place.dispatcher)
             await bench.settle()
             rounds += 1

@@ -46,7 +46,7 @@ async def test_I13_children_are_blocked_in_the_parking_lane_until_all_parents_ha
         }  # fmt: skip
         lanes = await bench.connection.fetch("select distinct lane from horai.instance_live where state = 6")
         assert [row["lane"] for row in lanes] == [0]
-        await band.conductor.step(bench.clock.now())
+        await band.workflow_stage.step(bench.clock.now())
         assert (await flows.states(bench.connection, run))["left"] == "BLOCKED"
 
 
@@ -88,15 +88,15 @@ async def test_a_node_that_nobody_asked_about_is_found_within_a_second(url: str)
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         run = await flows.start(bench.scope, bench.connection, made)
         for _ in range(2):
-            await band.conductor.step(bench.clock.now())  # it has just looked
+            await band.workflow_stage.step(bench.clock.now())  # it has just looked
         await bench.until_idle(band.dispatcher)
         await bench.settle()
-        band.conductor._heard.clear()  # as if it had ended in a process that died before it could ask
+        band.workflow_stage._heard.clear()  # as if it had ended in a process that died before it could ask
 
-        again = await band.conductor.step(bench.clock.now())
+        again = await band.workflow_stage.step(bench.clock.now())
         assert again > bench.clock.now()
         assert (await flows.states(bench.connection, run))["left"] == "BLOCKED"
-        await band.conductor.step(again)
+        await band.workflow_stage.step(again)
 
         assert (await flows.states(bench.connection, run))["left"] == "INIT"
 
@@ -107,7 +107,7 @@ async def test_a_sweep_finds_what_another_process_left(url: str):
         run = await flows.start(bench.scope, bench.connection, made)
         await bench.until_idle(band.dispatcher)
         await bench.settle()
-        other = bench.conductor()
+        other = bench.workflow_stage()
         await other.step(bench.clock.now())
 
         assert (await flows.states(bench.connection, run))["left"] == "INIT"
@@ -121,7 +121,7 @@ async def test_a_run_that_somebody_holds_is_asked_about_again(url: str):
         await bench.settle()
         async with make.scope(url) as other, other.pool.acquire() as holder, holder.transaction():
             await holder.execute("select from horai.workflow_run for update")
-            again = await band.conductor.step(bench.clock.now())
+            again = await band.workflow_stage.step(bench.clock.now())
             assert (again - bench.clock.now()).total_seconds() < 0.1
             assert (await flows.states(bench.connection, run))["left"] == "BLOCKED"
         await band.play()
@@ -181,7 +181,7 @@ async def test_a_job_that_left_the_workflow_and_is_deleted_cancels_what_waits_in
         change = workflows.WorkflowChange({}, checked_nodes([{"name": "load"}], [None]))
         await workflows.change_workflow(bench.scope, "nightly", change)
         await accepted.delete_job(bench.scope, "left")
-        band.conductor.rescan_all()
+        band.workflow_stage.rescan_all()
         await band.play()
 
         assert await flows.states(bench.connection, run) == {
@@ -220,17 +220,17 @@ async def test_runs_under_way_are_looked_at_ever_more_seldom_while_nothing_is_he
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         await flows.start(bench.scope, bench.connection, made)
         now = bench.clock.now()
-        await band.conductor.step(now)
-        again = await band.conductor.step(now)
+        await band.workflow_stage.step(now)
+        again = await band.workflow_stage.step(now)
         looks: list[float] = []
         while sum(looks) < 600:
             looks.append((again - now).total_seconds())
-            now, again = again, await band.conductor.step(again)
+            now, again = again, await band.workflow_stage.step(again)
 
         assert looks[0] == LOOK_PAUSE.total_seconds()
         assert len(looks) <= 2 * 600 / bench.settings.sweep.total_seconds() + 10
-        band.conductor.hear([1])
-        assert await band.conductor.step(now) <= now + bench.settings.sweep
+        band.workflow_stage.hear([1])
+        assert await band.workflow_stage.step(now) <= now + bench.settings.sweep
 
 
 async def test_a_blocked_run_that_is_given_up_is_over(url: str):

@@ -58,8 +58,8 @@ async def test_U6_it_runs_as_long_as_its_run_and_takes_neither_a_slot_nor_a_node
 
         rows = await bench.connection.fetch("select id, state, node, attempt from horai.instance_live where node = 0")
         assert [tuple(row) for row in rows] == [(first.id, 1, 0, 1), (second.id, 1, 0, 1)]
-        assert len(bench.holdings) == 0
-        assert await claims.running_of_node(bench.connection, bench.keeper.incarnation, 0, 10) == []
+        assert len(bench.in_flight) == 0
+        assert await claims.running_of_node(bench.connection, bench.lease.incarnation, 0, 10) == []
         assert not await bench.connection.fetchval("select count(instance_id) from horai.queue_slot")
         assert await broken(bench) == []
 
@@ -115,7 +115,7 @@ async def test_U6_cancelled_itself_it_takes_what_waits_in_its_run_along(url: str
             await instances.cancel_by_id(bench.scope, tick.id)
         else:
             await plans.cancel_live(bench.connection, [tick.id], CancelReason.USER, running=True)
-            band.conductor.rescan_all()
+            band.workflow_stage.rescan_all()
         await band.play()
 
         assert await flows.phase(bench.connection, tick.id) == "CANCELLED"
@@ -204,7 +204,7 @@ async def test_a_run_that_was_open_before_the_upgrade_ends_without_its_starter(u
         band, tick = await opened(bench)
         (held,) = await run_store.waiting_starters(bench.connection, [tick.id])
         await claims.finish_if_free(bench.connection, [(held, Complete())])
-        band.conductor.rescan_all()
+        band.workflow_stage.rescan_all()
         await accepted.resume_job(bench.scope, "load", None)
         await band.play()
 

@@ -37,7 +37,7 @@ async def test_C6_a_dead_parent_leaves_its_descendants_blocked_and_an_event_says
         band.answer("left")
         run = await flows.start(bench.scope, bench.connection, made)
         await band.play()
-        band.conductor.hear([run])  # asked once more
+        band.workflow_stage.hear([run])  # asked once more
         await band.play()
 
         assert await flows.states(bench.connection, run) == {
@@ -76,16 +76,16 @@ async def test_a_replay_that_ended_before_anybody_knew_of_it_counts_however_ofte
         first = await replay(bench, dead)
         await bench.until_idle(band.dispatcher)
         await bench.settle()
-        band.conductor._heard.clear()
+        band.workflow_stage._heard.clear()
         band.answer()
         second = await replay(bench, first)
         await bench.until_idle(band.dispatcher)
         await bench.settle()
         if not is_heard:
-            band.conductor._heard.clear()
-            band.conductor.rescan_all()
+            band.workflow_stage._heard.clear()
+            band.workflow_stage.rescan_all()
         else:
-            band.conductor.hear([first])
+            band.workflow_stage.hear([first])
         await band.play()
 
         assert await flows.instance_of(bench.connection, run, "load") == second
@@ -160,7 +160,7 @@ async def test_a_rerun_beside_a_replay_of_the_same_death_is_refused(url: str):
         await band.play()
         band.answer()
         again = await replay(bench, await flows.instance_of(bench.connection, run, "left"))
-        band.conductor._heard.clear()
+        band.workflow_stage._heard.clear()
 
         with pytest.raises(Conflict, match="'left' is INIT"):
             await rerun(bench, run, "left")

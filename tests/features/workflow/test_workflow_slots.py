@@ -37,9 +37,9 @@ async def backfilled(bench: Workbench, band: Orchestra, mode: Mode, most: int = 
     begun = await backfills.start_backfill(
         bench.scope, "nightly", BackfillRequest(BEGIN, BEGIN + 20 * MINUTE, mode, max_concurrency=most)
     )
-    backfiller = bench.backfiller()
+    backfill_stage = bench.backfill_stage()
     for _ in range(100):
-        while await backfiller.step(now := bench.clock.now()) <= now:
+        while await backfill_stage.step(now := bench.clock.now()) <= now:
             pass
         await band.play()
         assert await bench.connection.fetchval("select count(*) from horai.workflow_run where phase = 0") == 0
@@ -95,14 +95,14 @@ async def test_U6_a_slot_of_a_workflow_meets_the_run_before_it(url: str, overlap
         await flows.workflow(bench.scope, CHAIN, every="1m", overlap=overlap, misfireAfter="24h")
         await accepted.pause_job(bench.scope, "load", None)
         await bench.connection.execute("update horai.job set active_from = '2020-01-01'")
-        trigger, gatekeeper, band = bench.trigger(), bench.gatekeeper(), Orchestra(bench)
+        trigger, overlap_gate, band = bench.trigger(), bench.overlap_gate(), Orchestra(bench)
         now = bench.clock.now()
         open_at_once: list[int] = []
         for fire_time in fires_between(EverySchedule(MINUTE), now - 10 * MINUTE, now, 2):
             await bench.connection.execute("update horai.schedule set fire_time = $1", fire_time)
             trigger.reload()
             await trigger.step(bench.clock.now())
-            await gatekeeper.step(bench.clock.now())
+            await overlap_gate.step(bench.clock.now())
             await band.play()
             open_at_once.append(
                 await bench.connection.fetchval("select count(*) from horai.workflow_run where phase = 0")
@@ -111,7 +111,7 @@ async def test_U6_a_slot_of_a_workflow_meets_the_run_before_it(url: str, overlap
 
         await accepted.resume_job(bench.scope, "load", None)
         await band.play()
-        await gatekeeper.step(bench.clock.now())
+        await overlap_gate.step(bench.clock.now())
         await band.play()
         starters = await bench.connection.fetch(
             "select state from horai.job_instance where job_id = (select job_id from horai.workflow) order by fire_time"
@@ -124,20 +124,20 @@ async def test_U6_the_next_slot_comes_so_long_after_the_run_has_ended(url: str):
     async with workbench(url) as bench:
         await flows.workflow(bench.scope, CHAIN, every="1h", everyFrom="finish")
         await accepted.pause_job(bench.scope, "load", None)
-        gatekeeper, band = bench.gatekeeper(), Orchestra(bench)
-        await gatekeeper.step(bench.clock.now())
+        overlap_gate, band = bench.overlap_gate(), Orchestra(bench)
+        await overlap_gate.step(bench.clock.now())
         await bench.connection.execute(
             "update horai.instance_live set fire_time = now(), execute_time = now(), due = now()"
         )
         bench.scope.wakeups.rescan_all()
         await band.play()
         assert await phases(bench) == {0: 1}
-        gatekeeper.rescan_all()
-        await gatekeeper.step(bench.clock.now())
+        overlap_gate.rescan_all()
+        await overlap_gate.step(bench.clock.now())
         slots = "select count(*) from horai.job_instance where job_id = (select job_id from horai.workflow)"
         assert await bench.connection.fetchval(slots) == 1, "its run is open"
 
         await accepted.resume_job(bench.scope, "load", None)
         await band.play()
-        await gatekeeper.step(bench.clock.now())
+        await overlap_gate.step(bench.clock.now())
         assert await bench.connection.fetchval(slots) == 2

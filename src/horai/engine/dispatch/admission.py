@@ -26,11 +26,11 @@ class Admission:
     """The check between a claim and its calls."""
 
     def __init__(
-        self, attempts: Attempts, settler: Settler, holdings: InFlight, jobs: JobCache, wakeups: Wakeups
+        self, attempts: Attempts, settler: Settler, in_flight: InFlight, jobs: JobCache, wakeups: Wakeups
     ) -> None:
         self._attempts = attempts
         self._settler = settler
-        self._holdings = holdings
+        self._in_flight = in_flight
         self._wakeups = wakeups
         self._jobs = jobs
 
@@ -47,7 +47,7 @@ class Admission:
             if refused:
                 await self._refuse(connection, [row for row in claimed if row.held.job_id in refused], known)
                 left = [row for row in claimed if row.held.job_id not in refused]
-            self._attempts.start([_errand(row, known[row.held.job_id]) for row in left], now)
+            self._attempts.start([_claimed_job(row, known[row.held.job_id]) for row in left], now)
             left = []
         finally:
             for row in left:
@@ -80,13 +80,13 @@ class Admission:
         finally:
             for h in held:
                 if h.id in done and not h.has_slot:
-                    self._holdings.drop([h])
+                    self._in_flight.drop([h])
                 else:
                     is_broken = h.job_id not in known or known[h.job_id].recipe is None
                     self._settler.submit(Settlement(h, Release(BROKEN_PAUSE if is_broken else MOVED_PAUSE)))
 
 
-def _errand(row: ClaimedRow, job: Runnable) -> ClaimedJob:
+def _claimed_job(row: ClaimedRow, job: Runnable) -> ClaimedJob:
     assert job.recipe is not None  # noqa: S101 — `_may_run` checked it
     return row, job, job.recipe
 

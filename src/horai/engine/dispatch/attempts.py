@@ -78,7 +78,7 @@ class Attempts:
         self,
         executors: Mapping[str, Executor],
         settler: Settler,
-        keeper: NodeLease,
+        lease: NodeLease,
         jobs: JobCache,
         line: StageConnection,
         vitals: EngineHealth,
@@ -87,7 +87,7 @@ class Attempts:
         self._executors = executors
         self._alone = alone
         self._settler = settler
-        self._keeper = keeper
+        self._lease = lease
         self._secrets_of = jobs.secrets_of
         self._line = line
         self._looking = asyncio.Lock()
@@ -102,13 +102,13 @@ class Attempts:
         """Return the handlers that this process can run."""
         return frozenset(self._executors)
 
-    def start(self, errands: Sequence[ClaimedJob], now: datetime) -> None:
+    def start(self, claimed_jobs: Sequence[ClaimedJob], now: datetime) -> None:
         """Take over claimed rows. Each of them will be settled or released."""
-        delays = [(now - row.execute_time).total_seconds() for row, _, _ in errands]
+        delays = [(now - row.execute_time).total_seconds() for row, _, _ in claimed_jobs]
         self._vitals.observe_delays(time.monotonic(), delays)
-        retried = sum(1 for row, _, _ in errands if row.held.retry_count)
+        retried = sum(1 for row, _, _ in claimed_jobs if row.held.retry_count)
         self._vitals.retry_backlog = max(self._vitals.retry_backlog - retried, 0)
-        self._waiting.extend(errands)
+        self._waiting.extend(claimed_jobs)
         self._relieve()
 
     def _relieve(self) -> None:
@@ -123,16 +123,16 @@ class Attempts:
         done: list[Settlement] = []
         pause_at = self._stretch()
         while self._waiting:
-            errand = self._waiting.popleft()
-            run = self._begin(errand)
+            claimed_job = self._waiting.popleft()
+            run = self._begin(claimed_job)
             if run is SUCCESS:
-                done.append(Settlement(errand[0].held, DONE))
+                done.append(Settlement(claimed_job[0].held, DONE))
                 if time.monotonic() < pause_at:
                     continue
             self._settler.submit(*done)
             done.clear()
             if run is not SUCCESS:
-                await self._attend(errand, run)
+                await self._attend(claimed_job, run)
             elif self._waiting:
                 await asyncio.sleep(0)
             pause_at = self._stretch()
@@ -140,27 +140,27 @@ class Attempts:
 
     def _stretch(self) -> float:
         """Check the lease. Return until when calls may begin one after another, which is not beyond the lease."""
-        self._is_trusted = self._keeper.holds()
-        return min(time.monotonic() + STRETCH, self._keeper.trusted_until)
+        self._is_trusted = self._lease.holds()
+        return min(time.monotonic() + STRETCH, self._lease.trusted_until)
 
-    def _begin(self, errand: ClaimedJob) -> Outcome | Awaitable[Outcome | Accepted]:
+    def _begin(self, claimed_job: ClaimedJob) -> Outcome | Awaitable[Outcome | Accepted]:
         """Begin an attempt. Return its outcome if it has ended already, otherwise an awaitable."""
-        row, job, recipe = errand
+        row, job, recipe = claimed_job
         held, handler = row[0], recipe.handler
         try:
-            if not self._is_trusted or held.node != self._keeper.incarnation:
+            if not self._is_trusted or held.node != self._lease.incarnation:
                 return NOT_OURS
             if row.has_large_payload:
-                return self._run_large(errand)
+                return self._run_large(claimed_job)
             call = call_of(row, job, recipe, () if handler else self._secrets_of(job))
             return (self._executor(held, handler) if held.lost else self._executors[handler]).run(call)
         except Exception as error:  # only this row failed: the rows behind it go on
             log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
             return STOPPED
 
-    async def _attend(self, errand: ClaimedJob, run: Outcome | Awaitable[Outcome | Accepted]) -> None:
+    async def _attend(self, claimed_job: ClaimedJob, run: Outcome | Awaitable[Outcome | Accepted]) -> None:
         """Follow one attempt from its first wait to its settlement. Every way out settles or releases."""
-        row, _, recipe = errand
+        row, _, recipe = claimed_job
         held, is_quiet = row.held, False
         outcome: Outcome | Accepted = STOPPED
         try:
@@ -182,12 +182,12 @@ class Attempts:
                 settlement = Settlement(held, DONE, is_quiet)
             else:
                 decision = plan(recipe.retry, held.retry_count, outcome, random.uniform)
-                settlement = Settlement(held, decision, is_quiet, _origin(errand, outcome))
+                settlement = Settlement(held, decision, is_quiet, _origin(claimed_job, outcome))
             self._settler.submit(settlement)
 
-    async def _run_large(self, errand: ClaimedJob) -> Outcome | Accepted:
+    async def _run_large(self, claimed_job: ClaimedJob) -> Outcome | Accepted:
         """Run an attempt whose payload was too large to come with its claim."""
-        row, job, recipe = errand
+        row, job, recipe = claimed_job
         try:
             payload = await self._payload_of(row.held)
         except LookupError:
@@ -252,11 +252,11 @@ class Attempts:
         await asyncio.gather(*self._runners, return_exceptions=True)
 
 
-def _origin(errand: ClaimedJob, outcome: Outcome) -> Origin | None:
+def _origin(claimed_job: ClaimedJob, outcome: Outcome) -> Origin | None:
     """Return the origin that the log needs to name a failure; None for any other outcome."""
     if not isinstance(outcome, FailedRetryable | FailedUnrecoverable):
         return None
-    row, job, recipe = errand
+    row, job, recipe = claimed_job
     return Origin(job.tenant, job.name, call_of(row, job, recipe, ()).idempotency_key, outcome.traceback)
 
 

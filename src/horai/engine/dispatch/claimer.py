@@ -46,16 +46,16 @@ class Claimer:
 
     def __init__(
         self,
-        keeper: NodeLease,
+        lease: NodeLease,
         lanes: Scans,
-        holdings: InFlight,
+        in_flight: InFlight,
         settler: Settler,
         clock: DatabaseClock,
         vitals: EngineHealth,
     ) -> None:
-        self._keeper = keeper
+        self._lease = lease
         self._lanes = lanes
-        self._holdings = holdings
+        self._in_flight = in_flight
         self._settler = settler
         self._clock = clock
         self._vitals = vitals
@@ -64,55 +64,55 @@ class Claimer:
         """The number of the last answered claim: rows of a later one may belong to this node without its knowledge."""
         self.is_answer_lost = False
 
-    async def claim(self, connection: Dedicated, picks: Sequence[ScanQuota]) -> ClaimResult:
+    async def claim(self, connection: Dedicated, quotas: Sequence[ScanQuota]) -> ClaimResult:
         """Claim due rows of these scans. The rows are in flight when it returns."""
         free: list[ScanQuota] = []
         bounded: dict[int, list[ScanQuota]] = defaultdict(list)
-        for pick in picks:
+        for pick in quotas:
             lane = self._lanes[pick[0].lane]
             if lane.limits.max_concurrency is None and lane.limits.rate is None:
                 free.append(pick)
             else:
                 bounded[lane.queue_id].append(pick)
-        harvest = ClaimResult()
+        claimed = ClaimResult()
         if free:
-            await self._take(connection, free, None, harvest)
+            await self._take(connection, free, None, claimed)
         for queue_id, some in bounded.items():
-            await self._claim_bounded(connection, queue_id, some, harvest)
-        return harvest
+            await self._claim_bounded(connection, queue_id, some, claimed)
+        return claimed
 
     async def _claim_bounded(
-        self, connection: Dedicated, queue_id: int, picks: list[ScanQuota], harvest: ClaimResult
+        self, connection: Dedicated, queue_id: int, quotas: list[ScanQuota], claimed: ClaimResult
     ) -> None:
-        limits = self._lanes[picks[0][0].lane].limits
-        wanted = sum(rows for _, rows in picks)
+        limits = self._lanes[quotas[0][0].lane].limits
+        wanted = sum(rows for _, rows in quotas)
         if limits.rate is not None:
             grant = await queues.grant(connection, queue_id, wanted)
             if not grant.granted:
-                harvest.wait_until |= dict.fromkeys((place for place, _ in picks), self._clock.now() + grant.wait)
+                claimed.wait_until |= dict.fromkeys((place for place, _ in quotas), self._clock.now() + grant.wait)
                 return
-            harvest.passed_over.update(place for place, _ in picks[grant.granted :])
-            picks, wanted = _within(picks, grant.granted), grant.granted
-        taken = await self._take(connection, picks, queue_id if limits.max_concurrency is not None else None, harvest)
+            claimed.passed_over.update(place for place, _ in quotas[grant.granted :])
+            quotas, wanted = _within(quotas, grant.granted), grant.granted
+        taken = await self._take(connection, quotas, queue_id if limits.max_concurrency is not None else None, claimed)
         if limits.rate is not None and taken < wanted:
             await queues.return_tokens(connection, queue_id, wanted - taken)
 
     async def _take(
-        self, connection: Dedicated, picks: Sequence[ScanQuota], queue_id: int | None, harvest: ClaimResult
+        self, connection: Dedicated, quotas: Sequence[ScanQuota], queue_id: int | None, claimed: ClaimResult
     ) -> int:
         """Run one claiming statement, of a limited queue or of scans without limits. Return the number of rows."""
         self.begun += 1
-        by = ClaimedBy(self._keeper.incarnation, self.begun, self._clock.now())
-        positions = self._lanes.starts(place for place, _ in picks)
+        by = ClaimedBy(self._lease.incarnation, self.begun, self._clock.now())
+        positions = self._lanes.starts(place for place, _ in quotas)
         self.is_answer_lost = True  # until it arrives: without it, rows may be ours without our knowledge
         if queue_id is None:
-            rows = await claims.claim_due(connection, by, positions, [count for _, count in picks])
+            rows = await claims.claim_due(connection, by, positions, [count for _, count in quotas])
         else:
-            rows = await queues.claim_limited(connection, by, queue_id, positions, sum(count for _, count in picks))
-        self._holdings.add(rows, self._lanes.handler_of)
+            rows = await queues.claim_limited(connection, by, queue_id, positions, sum(count for _, count in quotas))
+        self._in_flight.add(rows, self._lanes.handler_of)
         self.is_answer_lost, self.answered = False, self.begun
-        harvest.rows += rows
-        harvest.found |= self._lanes.advance(rows)
+        claimed.rows += rows
+        claimed.found |= self._lanes.advance(rows)
         return len(rows)
 
     async def release_lost(self, connection: Dedicated) -> None:
@@ -121,17 +121,17 @@ class Claimer:
         Call this after an error and before the next claim, while no claim is under way. A row that was in flight before
         the read may have been settled during it.
         """
-        after, known = 0, self._holdings.known()
-        while page := await claims.running_of_node(connection, self._keeper.incarnation, after, PAGE):
+        after, known = 0, self._in_flight.known()
+        while page := await claims.running_of_node(connection, self._lease.incarnation, after, PAGE):
             lost = [row.held for row in page if (row.held.id, row.held.fence) not in known]
             for held in lost:
                 self._settler.submit(Settlement(held._replace(has_slot=True), Release()))  # it may have one
             self._vitals.released_claims += len(lost)
-            after, known = page[-1].held.id, self._holdings.known()
+            after, known = page[-1].held.id, self._in_flight.known()
         self.is_answer_lost = False
 
 
-def _within(picks: Sequence[ScanQuota], rows: int) -> list[ScanQuota]:
+def _within(quotas: Sequence[ScanQuota], rows: int) -> list[ScanQuota]:
     """Return picks of `rows` rows in all, spread over the first `rows` scans at most."""
-    each, more = divmod(rows, len(picks))
-    return [(place, min(count, each + (n < more))) for n, (place, count) in enumerate(picks[:rows])]
+    each, more = divmod(rows, len(quotas))
+    return [(place, min(count, each + (n < more))) for n, (place, count) in enumerate(quotas[:rows])]

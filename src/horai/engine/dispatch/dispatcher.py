@@ -46,12 +46,12 @@ LONGEST_BARREN = timedelta(milliseconds=500)
 class DispatcherParts:
     """The dependencies of a dispatcher."""
 
-    keeper: NodeLease
+    lease: NodeLease
     attempts: Attempts
-    handout: Admission
+    admission: Admission
     claimer: Claimer
     lanes: Scans
-    holdings: InFlight
+    in_flight: InFlight
     clock: DatabaseClock
     vitals: EngineHealth
     settings: EngineSettings
@@ -68,9 +68,9 @@ class Dispatcher:
         self.bench = bench
         self._lanes = bench.lanes
         self._settings = bench.settings
-        bench.holdings.freed = self.signal
+        bench.in_flight.freed = self.signal
         self._turns: FairQueue[Scan] = FairQueue(time.monotonic())
-        self._barren: dict[Scan, int] = {}
+        self._empty_polls: dict[Scan, int] = {}
         self._held_back: dict[str, dict[Scan, None]] = {}
         """Scans that have due rows but whose handler has no room, by handler."""
         self._company = Contention()
@@ -95,7 +95,7 @@ class Dispatcher:
         """
         self._is_lanes_stale = True
         for place in self._lanes.places_of_queue(queue_id):
-            self._barren.pop(place, None)
+            self._empty_polls.pop(place, None)
             self._lanes.arm(place, self.bench.clock.now())
         self.signal.set()
 
@@ -118,7 +118,7 @@ class Dispatcher:
 
     async def step(self, now: datetime) -> datetime:
         """Claim all due rows, as far as there is room."""
-        if self.is_draining or not self.bench.keeper.holds():
+        if self.is_draining or not self.bench.lease.holds():
             return now + NOT_TRUSTED_PAUSE
         async with self._stepping:
             connection = await self.line.get()
@@ -130,9 +130,9 @@ class Dispatcher:
                     await self._ask(connection)
                     self._line_up()
                     asked_at = time.monotonic()
-                if not self._turns or self.bench.holdings.room <= 0 or self.is_draining:
+                if not self._turns or self.bench.in_flight.room <= 0 or self.is_draining:
                     break
-                if not self.bench.keeper.holds():
+                if not self.bench.lease.holds():
                     return now + NOT_TRUSTED_PAUSE
                 await self._serve(connection)
             return self._next_look()
@@ -141,7 +141,7 @@ class Dispatcher:
         """Return the time of the next timer. Without room, `InFlight` signals first."""
         now = self.bench.clock.now()
         looks = [now + IDLE]
-        if self.bench.holdings.room > 0:
+        if self.bench.in_flight.room > 0:
             if self._turns or self._lanes.unknown:
                 return now
             if (due := self._lanes.next_at()) is not None:
@@ -152,7 +152,7 @@ class Dispatcher:
 
     async def _look_around(self, connection: Dedicated, now: datetime) -> None:
         """Apply changed shards, release claims whose answer was lost, and read lanes that are new or have changed."""
-        for place in self._lanes.own(self.bench.keeper.shards(Duty.dispatch)):
+        for place in self._lanes.own(self.bench.lease.shards(Duty.dispatch)):
             self._turns.discard(place)
             self._held_back.get(HTTP, {}).pop(place, None)
         if self.bench.claimer.is_answer_lost:
@@ -182,20 +182,20 @@ class Dispatcher:
             now = self.bench.clock.now()
             for shard, lane, due in found:
                 place = Scan(shard, lane)
-                self._lanes.arm(place, max(due, now + self._barren_pause(place)))
+                self._lanes.arm(place, max(due, now + self._empty_poll_pause(place)))
 
-    def _barren_pause(self, place: Scan) -> timedelta:
+    def _empty_poll_pause(self, place: Scan) -> timedelta:
         """Return the pause after polls that found nothing to claim: exponential back-off, 1 ms to 500 ms.
 
         A row that is due but was not claimed is locked, or its queue is full.
         """
-        times = self._barren.get(place)
+        times = self._empty_polls.get(place)
         return timedelta(0) if times is None else min(SHORTEST_BARREN * 4 ** min(times, 8), LONGEST_BARREN)
 
     def _line_up(self) -> None:
         """Queue the scans whose timers are due, and those held back for a handler that has room now."""
         now, due = time.monotonic(), self._lanes.take_due(self.bench.clock.now())
-        for handler in [name for name in self._held_back if self.bench.holdings.room_of(name) > 0]:
+        for handler in [name for name in self._held_back if self.bench.in_flight.room_of(name) > 0]:
             due += self._held_back.pop(handler)
         for place in due:
             lane = self._lanes[place.lane]
@@ -211,27 +211,27 @@ class Dispatcher:
     async def _serve(self, connection: Dedicated) -> None:
         """Make one claim: pick scans, claim their rows, admit them, and sort the scans by the result."""
         batch = self._settings.shared_batch if self._company.is_mixed(time.monotonic()) else self._settings.claim_batch
-        budget = min(batch, self.bench.holdings.room)
-        picks = self._within_shares(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE))
-        if not picks:
+        budget = min(batch, self.bench.in_flight.room)
+        quotas = self._within_shares(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE))
+        if not quotas:
             return
-        picks = _in_polls(picks, self._settings.poll_batch)
+        quotas = _in_polls(quotas, self._settings.poll_batch)
         try:
-            harvest = await self.bench.claimer.claim(connection, picks)
+            claimed = await self.bench.claimer.claim(connection, quotas)
         except BaseException:
-            self._lanes.ask(place for place, _ in picks)
+            self._lanes.ask(place for place, _ in quotas)
             raise
-        self.is_active = self.is_active or bool(harvest.rows)
-        self._sort(picks, harvest)
-        await self.bench.handout.start(connection, harvest.rows, self.bench.clock.now())
+        self.is_active = self.is_active or bool(claimed.rows)
+        self._sort(quotas, claimed)
+        await self.bench.admission.start(connection, claimed.rows, self.bench.clock.now())
 
-    def _within_shares(self, picks: Sequence[ScanQuota]) -> list[ScanQuota]:
+    def _within_shares(self, quotas: Sequence[ScanQuota]) -> list[ScanQuota]:
         """Cut the picks to the room of their handlers. Scans of a handler without room wait until it has some."""
         room: dict[str, int] = {}
         kept: list[ScanQuota] = []
-        for place, rows in picks:
+        for place, rows in quotas:
             handler = self._lanes.handler_of(place.lane)
-            left = room[handler] if handler in room else self.bench.holdings.room_of(handler)
+            left = room[handler] if handler in room else self.bench.in_flight.room_of(handler)
             if left > 0:
                 kept.append((place, min(rows, left)))
             else:
@@ -239,20 +239,20 @@ class Dispatcher:
             room[handler] = left - rows
         return kept
 
-    def _sort(self, picks: Sequence[ScanQuota], harvest: ClaimResult) -> None:
+    def _sort(self, quotas: Sequence[ScanQuota], claimed: ClaimResult) -> None:
         """Re-queue scans that filled their quota; ask the others for their next due time."""
         now = self.bench.clock.now()
-        for place, rows in picks:
-            count = harvest.found.get(place, 0)
+        for place, rows in quotas:
+            count = claimed.found.get(place, 0)
             if count:
-                self._barren.pop(place, None)
-            if place in harvest.wait_until:
-                self._lanes.arm(place, harvest.wait_until[place])
-            elif count >= rows or place in harvest.passed_over:
+                self._empty_polls.pop(place, None)
+            if place in claimed.wait_until:
+                self._lanes.arm(place, claimed.wait_until[place])
+            elif count >= rows or place in claimed.passed_over:
                 self._lanes.arm(place, now)
             else:
                 if not count:
-                    self._barren[place] = self._barren.get(place, -1) + 1
+                    self._empty_polls[place] = self._empty_polls.get(place, -1) + 1
                 self._lanes.ask((place,))
 
     async def stop(self, grace: timedelta) -> None:
@@ -262,12 +262,12 @@ class Dispatcher:
             async with asyncio.timeout(grace.total_seconds()):
                 async with self._stepping:  # let a claim under way finish
                     pass
-                await self.bench.holdings.emptied()
+                await self.bench.in_flight.emptied()
         except TimeoutError:
             await self.bench.attempts.break_off()
 
 
-def _in_polls(picks: list[ScanQuota], most: int) -> list[ScanQuota]:
+def _in_polls(quotas: list[ScanQuota], most: int) -> list[ScanQuota]:
     """Return the picks scaled down so that no scan gives more than `most` rows."""
-    largest = max(rows for _, rows in picks)
-    return picks if largest <= most else [(place, max(rows * most // largest, 1)) for place, rows in picks]
+    largest = max(rows for _, rows in quotas)
+    return quotas if largest <= most else [(place, max(rows * most // largest, 1)) for place, rows in quotas]

@@ -230,7 +230,7 @@ def stages(parts: StageParts) -> list[Stage]:
     """Build the stage if this process is a scheduler."""
     if Role.scheduler not in parts.roles:
         return []
-    backfiller = BackfillStage(parts.line("backfill"), parts.lease, parts.wakeups, parts.settings, parts.hooks)
-    parts.wakeups.listen_to_relanes(backfiller.hear)
-    parts.lease.on_change.append(backfiller.hear)
-    return [backfiller]
+    backfill_stage = BackfillStage(parts.line("backfill"), parts.lease, parts.wakeups, parts.settings, parts.hooks)
+    parts.wakeups.listen_to_relanes(backfill_stage.hear)
+    parts.lease.on_change.append(backfill_stage.hear)
+    return [backfill_stage]

@@ -1,4 +1,4 @@
-"""Keepers of leases for tests, and what the database says that they hold."""
+"""Leases of nodes for tests, and the shards that they hold by the database."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -15,13 +15,13 @@ LEASE = timedelta(seconds=1.8)
 
 
 @asynccontextmanager
-async def kept(url: str, lease: timedelta = LEASE, roles: frozenset[Role] = EVERY_ROLE) -> AsyncGenerator[NodeLease]:
-    keeper = NodeLease(url, "n", lease, DatabaseClock(), EngineHealth(), roles)
-    await keeper.start()
+async def kept(url: str, time: timedelta = LEASE, roles: frozenset[Role] = EVERY_ROLE) -> AsyncGenerator[NodeLease]:
+    lease = NodeLease(url, "n", time, DatabaseClock(), EngineHealth(), roles)
+    await lease.start()
     try:
-        yield keeper
+        yield lease
     finally:
-        await keeper.stop()
+        await lease.stop()
 
 
 async def holders(connection: Dedicated, duty: Duty = Duty.dispatch) -> dict[int, int | None]:
