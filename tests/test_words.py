@@ -20,7 +20,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "ex
 KERNEL_FILES = 22
 
 AVOIDED = re.compile(
-    r"\b(whoever|whatever|whichever|somebody|nobody|anybody|someone|anyone|everybody|came to|became of|becomes? of"
+    r"\b(whoever|whatever|whichever|somebody|(?<!user )nobody|anybody|someone|anyone|everybody|came to|became of|becomes? of"
     r"|comes? of it|came of|anew|at hand|let(?:s|ting)? (?:\w+ )?go|a word of)\b",
     re.IGNORECASE,
 )
@@ -42,6 +42,11 @@ OLD_MODULES = frozenset(
     streaming working creation triggering backfilling facade verbs annotations connections inserts warden
     """.split()  # noqa: SIM905
 )
+
+
+def avoided(text: str) -> list[str]:
+    """Return the words to avoid; names of placeholders do not count."""
+    return [match.group() for match in AVOIDED.finditer(re.sub(r"\{\w+\}", "", text))]
 
 
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
@@ -77,7 +82,7 @@ def messages(path: Path) -> Iterator[tuple[int, str]]:
 @pytest.mark.parametrize("path", [*PYTHON, *SQL], ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_docstrings_comments_and_messages_are_plain_english(path: Path) -> None:
     texts = [*comments(path), *(() if path.suffix == ".sql" else (*docstrings(path), *messages(path)))]
-    found = [f"{line}: {match.group()!r} in {text[:80]!r}" for line, text in texts for match in AVOIDED.finditer(text)]
+    found = [f"{line}: {word!r} in {text[:80]!r}" for line, text in texts for word in avoided(text)]
     if path.suffix == ".py":
         first = [(line, text.splitlines()[0]) for line, text in docstrings(path) if text]
         found += [f"{line}: a clause as a sentence: {text[:80]!r}" for line, text in first if CLAUSE.search(text)]
@@ -86,7 +91,7 @@ def test_docstrings_comments_and_messages_are_plain_english(path: Path) -> None:
 
 
 def test_phrases_are_plain_english() -> None:
-    assert [phrase.name for phrase in every_phrase() if AVOIDED.search(str(phrase.value))] == []
+    assert [phrase.name for phrase in every_phrase() if avoided(str(phrase.value))] == []
 
 
 @pytest.mark.parametrize(
@@ -95,7 +100,7 @@ def test_phrases_are_plain_english() -> None:
 def test_documentation_is_plain_english(path: Path) -> None:
     prose = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
 
-    assert [match.group() for match in AVOIDED.finditer(prose)] == []
+    assert avoided(prose) == []
 
 
 def classes() -> Iterator[tuple[str, str]]:

@@ -1,9 +1,11 @@
-"""Writes docs/reference/errors.md and settings.md from the code they describe: `make docs`."""
+"""Write docs/reference/errors.md and settings.md from the code they describe: `make docs`."""
 
+import ast
 import dataclasses
 import inspect
 import json
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 from horai.core import errors, settings
@@ -16,7 +18,7 @@ MADE = "<!-- made by tools/reference_doc.py: do not edit -->"
 
 
 def errors_page() -> str:
-    """Every error a user can meet."""
+    """Return the page of all errors that a user can get."""
     kinds = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, HoraiError)]
     rows = [
         f"| {kind.status} | `{kind.code}` | {(inspect.getdoc(kind) or '').splitlines()[0]} |"
@@ -28,15 +30,15 @@ def errors_page() -> str:
             "",
             MADE,
             "",
-            "Every error is `application/problem+json` (RFC 9457) with `type`, `title`, `status`, `code` and `detail`, and where it",
-            "helps a `hint` and `errors: [{field, message}]`. Nothing is half done when one is answered.",
+            "Every error is `application/problem+json` (RFC 9457) with `type`, `title`, `status`, `code` and `detail`. Some also have a",
+            "`hint` and `errors: [{field, message}]`. A request that is answered with an error has no partial effect.",
             "",
             "| status | code | when |",
             "|---|---|---|",
             *rows,
             "",
-            "A failed attempt has a code of its own, which instances, dead letters and log lines show. A Python function's is the",
-            "name of the exception.",
+            "A failed attempt has its own code, which instances, dead letters and log lines show. If a Python function raises, the code",
+            "is the name of the exception.",
             "",
             "| code | meaning |",
             "|---|---|",
@@ -56,11 +58,11 @@ def _faults() -> dict[str, str]:
 
 
 def settings_page() -> str:
-    """The engine's paces and the limits of a request."""
+    """Return the page of the engine's settings and the limits of a request."""
+    meanings = _meanings(settings.EngineSettings)
     paces = [
-        f"| `{f.name}` | {_shown(f.default)} |"
+        f"| `{f.name}` | {_shown(f.default) if f.default != () else 'none'} | {meanings[f.name]} |"
         for f in dataclasses.fields(settings.EngineSettings)
-        if f.name != "callback_allow"
     ]
     server = [f"| `{f.name}` | {_shown(f.default)} |" for f in dataclasses.fields(settings.ServerLimits)]
     limits = [
@@ -74,10 +76,10 @@ def settings_page() -> str:
             "",
             MADE,
             "",
-            "Flags and environment variables: `horai up --help`. What the engine paces itself by:",
+            "Flags and environment variables: `horai up --help`. Settings of the engine:",
             "",
-            "| setting | default |",
-            "|---|---|",
+            "| setting | default | meaning |",
+            "|---|---|---|",
             *paces,
             "",
             "Limits of the HTTP server, in bytes where they are sizes (`connections`: also half of the file descriptors):",
@@ -86,7 +88,7 @@ def settings_page() -> str:
             "|---|---|",
             *server,
             "",
-            "What is fixed:",
+            "Fixed limits:",
             "",
             "| limit | value |",
             "|---|---|",
@@ -94,6 +96,18 @@ def settings_page() -> str:
             "",
         ]
     )
+
+
+def _meanings(kind: type) -> dict[str, str]:
+    """Return the docstring below each field; a field without one is a KeyError of the page."""
+    (tree,) = ast.parse(inspect.getsource(kind)).body
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    return {
+        field.target.id: " ".join(str(text.value.value).split())
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
 
 
 def _shown(value: object) -> str:
@@ -104,7 +118,7 @@ PAGES = {"errors.md": errors_page, "settings.md": settings_page}
 
 
 def main() -> None:
-    """Writes the pages."""
+    """Write the pages."""
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page())
 

@@ -1,4 +1,4 @@
-"""Renders docs/concepts/states.md from `horai.core.states`: the third witness of the moves."""
+"""Render docs/concepts/states.md from `horai.core.states`: the third source of the moves."""
 
 import ast
 import inspect
@@ -28,7 +28,7 @@ WORDS = {
 
 
 def meanings(kind: type = State) -> dict[str, str]:
-    """What the docstring below each member says."""
+    """Return the docstring below each member."""
     (found,) = [
         node
         for node in ast.parse(inspect.getsource(states)).body
@@ -44,7 +44,7 @@ def meanings(kind: type = State) -> dict[str, str]:
 
 
 def diagram() -> list[str]:
-    """The moves as a Mermaid state diagram."""
+    """Return the moves as a Mermaid state diagram."""
     births = [f"    [*] --> {state.name}" for state in (State.INIT, State.BLOCKED)]
     moves = [f"    {old.name} --> {new.name}: {WORDS[old, new]}" for old, new in sorted(MOVES)]
     ends = [f"    {state.name} --> [*]" for state in sorted(FINAL)]
@@ -52,7 +52,7 @@ def diagram() -> list[str]:
 
 
 def table() -> list[str]:
-    """One row per state."""
+    """Return a table with one row per state."""
     said = meanings()
     rows = ["| state | number | kept in | meaning | may become |", "|---|---|---|---|---|"]
     for state in State:
@@ -63,24 +63,24 @@ def table() -> list[str]:
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     claimable = " and ".join(f"`{state.name}`" for state in sorted(CLAIMABLE))
     reasons = ", ".join(f"`{reason.name}`" for reason in CancelReason)
     lines = [
         "<!-- Generated from src/horai/core/states.py by `make docs`. Change it there. -->",
         "# States of an instance",
         "",
-        "These are all the moves there are. Each SQL statement that changes a state names its moves, and a test holds",
-        "the statements, `core.states.MOVES` and this page against each other.",
+        "This page lists all moves. Each SQL statement that changes a state names its moves, and a test compares",
+        "the statements, `core.states.MOVES` and this page.",
         "",
         *diagram(),
         "",
         *table(),
         "",
         f"Only {claimable} can be claimed, once they are due. Every write to a `RUNNING` row compares state, attempt,",
-        "fence and node: whoever lost the row changes nothing, and what it reports is kept as a late result.",
+        "fence and node: a node that has lost the row changes nothing, and Horai keeps its report as a late result.",
         "",
-        f"A cancelled instance says why: {reasons}.",
+        f"A cancelled instance has a reason: {reasons}.",
         "",
     ]
     return "\n".join(lines)
