@@ -85,6 +85,7 @@ async def test_an_instance_without_a_key_is_replayed_with_its_fire_time_and_payl
             (FIRE, '{"n": 1}', -row["id"], 1) for row in made
         ]
         assert len(found) == len(made) == 2
+        assert not await _violations(connection)
 
 
 async def test_a_discarded_letter_stays_discarded(url: str, connection: Dedicated):
