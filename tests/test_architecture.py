@@ -117,6 +117,21 @@ def test_statements_are_asked_for_in_the_db_package_and_in_the_stores_of_feature
     assert not strangers
 
 
+def test_a_new_column_of_an_instance_is_added_to_one_list_and_touches_few_files():
+    """CONTRIBUTING.md names the files. A list of columns that a new one would have to join is nowhere else."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    recipe = page[page.index("**Add a column to an instance.**") : page.index("**Add a route.**")]
+    files = re.findall(r"`([\w/]+\.(?:py|sql))`", recipe)
+    repeated = re.compile(r"\b(?:supersedes, (?:\w+\.)?replay_of|born_for, (?:\w+\.)?slot, (?:\w+\.)?attempt)\b")
+    lists = [
+        path for path in PACKAGE.rglob("*.sql") if "migrations" not in path.parts and repeated.search(path.read_text())
+    ]
+
+    assert len(files) + 1 <= 6, "and the migration"
+    assert [name for name in files if not (PACKAGE / name).exists()] == []
+    assert {path.name for path in lists} <= {"instance_columns.sql", "key_history.sql", "verify.sql"}
+
+
 def test_no_registry_is_written_into_what_is_installed():
     """Whoever installs from a mirror must not leave its address behind."""
     files = [ROOT / name for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml", "Makefile")]

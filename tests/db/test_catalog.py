@@ -24,6 +24,27 @@ def test_a_statement_reaches_to_the_next_name():
     assert "select 2" not in found["one"].text
 
 
+def test_a_list_of_columns_stands_for_its_names_with_or_without_a_prefix():
+    found = catalog._parse(
+        "f.sql", "-- name: one\nselect {{carried}} from a;\n-- name: two\nselect {{a.read}} from a;\n"
+    )
+
+    assert found["one"].text.endswith(f"select {', '.join(catalog.COLUMNS['carried'])} from a")
+    assert "select a.id, a.job_id, a.key, " in found["two"].text
+
+
+async def test_the_lists_name_every_column_that_both_tables_of_instances_have(connection: Dedicated):
+    """A column that is left out would be lost when an instance ends."""
+    shared = """select array_agg(attname::text) from (
+        select attname from pg_attribute where attrelid = 'horai.instance_live'::regclass and attnum > 0 and not attisdropped
+        intersect
+        select attname from pg_attribute where attrelid = 'horai.instance_history'::regclass and attnum > 0 and not attisdropped
+    ) both_have"""
+    written_by_each = {"state", "retry_count", "events", "error_code", "error_msg"}
+
+    assert set(await connection.fetchval(shared)) == {*catalog.COLUMNS["carried"], *written_by_each}
+
+
 def test_an_unknown_name_is_an_error_at_once():
     with pytest.raises(KeyError):
         sql("no_such_statement")

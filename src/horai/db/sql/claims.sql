@@ -75,10 +75,8 @@ with done as (
     where live.id = any (array[report.id]) and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = $4
     returning live.*, report.result
 )
-insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
-    version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, result)
-select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
-    version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, 2, key, payload, result
+insert into horai.instance_history ({{carried}}, finished_at, retry_count, events, state, result)
+select {{carried}}, clock_timestamp(), retry_count, events, 2, result
 from done
 returning id;
 
@@ -95,10 +93,8 @@ with report as (
 ), done as (
     delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*, held.result
 )
-insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
-    version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, result)
-select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
-    version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, 2, key, payload, result
+insert into horai.instance_history ({{carried}}, finished_at, retry_count, events, state, result)
+select {{carried}}, clock_timestamp(), retry_count, events, 2, result
 from done
 returning id;
 
@@ -148,10 +144,8 @@ with report as (
     delete from horai.instance_live live using held where live.id = any (array[held.id])
     returning live.*, held.code, held.message, held.tags, held.fingerprint, held.is_loss, live.retry_count + (not held.is_loss)::int as failures
 ), kept as (
-    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
-        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, key, payload, error_code, error_msg)
-    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
-        version, supersedes, replay_of, tenant_id, lane, attempt, failures, events + 1, 4, key, payload, code, message
+    insert into horai.instance_history ({{carried}}, finished_at, retry_count, events, state, error_code, error_msg)
+    select {{carried}}, clock_timestamp(), failures, events + 1, 4, code, message
     from gone
 ), tried as (
     insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, node, started_at, finished_at, outcome, error_code, error_msg)
@@ -229,10 +223,8 @@ with report as (
 ), gone as (
     delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*
 ), kept as (
-    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
-        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
-    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
-        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events + 1, 5, 5, key, payload, error_code, error_msg
+    insert into horai.instance_history ({{carried}}, finished_at, retry_count, events, state, reason, error_code, error_msg)
+    select {{carried}}, clock_timestamp(), retry_count, events + 1, 5, 5, error_code, error_msg
     from gone
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)

@@ -8,8 +8,7 @@
 
 -- name: list_live
 -- reversed: list_live_upwards
-select id, job_id, key, state, reason, fire_time, execute_time, born_for, slot, due, attempt, retry_count, fence, node, version, supersedes,
-    replay_of, error_code, error_msg, created_at, claimed_at, finished_at, result, job, queue, priority, node_name, payload_size, bytes,
+select {{read}}, reason, due, finished_at, result, job, queue, priority, node_name, payload_size, bytes,
     case when payload_size <= $21::integer then payload end as payload
 from (
     select *, coalesce(sum(bytes) over (order by fire_time desc, id desc rows between unbounded preceding and 1 preceding), 0) as before
@@ -19,9 +18,7 @@ from (
         from (
             select *, octet_length(payload::text) as payload_size
             from (
-        select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
-            live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
-            live.error_msg, live.created_at, live.claimed_at, null::timestamptz as finished_at, null::json as result,
+        select {{live.read}}, null::smallint as reason, live.due, null::timestamptz as finished_at, null::json as result, live.payload,
             job.name as job, lane.queue, lane.priority, node.name as node_name
         from (
             select * from horai.instance_live
@@ -51,8 +48,7 @@ order by fire_time desc, id desc;
 
 -- name: list_history
 -- reversed: list_history_upwards
-select id, job_id, key, state, reason, fire_time, execute_time, born_for, slot, due, attempt, retry_count, fence, node, version, supersedes,
-    replay_of, error_code, error_msg, created_at, claimed_at, finished_at, result, job, queue, priority, node_name, payload_size, bytes,
+select {{read}}, reason, due, finished_at, result, job, queue, priority, node_name, payload_size, bytes,
     case when payload_size <= $20::integer then payload end as payload
 from (
     select *, coalesce(sum(bytes) over (order by fire_time desc, id desc rows between unbounded preceding and 1 preceding), 0) as before
@@ -62,9 +58,7 @@ from (
         from (
             select *, octet_length(payload::text) as payload_size
             from (
-        select past.id, past.job_id, past.key, past.state, past.reason, past.fire_time, past.execute_time, past.born_for, past.slot,
-            null::timestamptz as due, past.attempt, past.retry_count, past.fence, past.node, past.version, past.supersedes, past.replay_of,
-            past.payload, past.error_code, past.error_msg, past.created_at, past.claimed_at, past.finished_at, past.result,
+        select {{past.read}}, past.reason, null::timestamptz as due, past.finished_at, past.result, past.payload,
             job.name as job, lane.queue, lane.priority, node.name as node_name
         from (
             select * from horai.instance_history

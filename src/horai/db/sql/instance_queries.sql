@@ -3,13 +3,10 @@
 -- name: instance_by_id
 select view.*, job.name as job, lane.queue, lane.priority, node.name as node_name
 from (
-    select id, job_id, tenant_id, lane, key, state, null::smallint as reason, fire_time, execute_time, born_for, slot, due, attempt, retry_count,
-        fence, node, version, supersedes, replay_of, payload, error_code, error_msg, created_at, claimed_at, null::timestamptz as finished_at,
-        null::json as result
+    select {{read}}, tenant_id, lane, null::smallint as reason, due, null::timestamptz as finished_at, null::json as result, payload
     from horai.instance_live where id = $2
     union all
-    select id, job_id, tenant_id, lane, key, state, reason, fire_time, execute_time, born_for, slot, null, attempt, retry_count,
-        fence, node, version, supersedes, replay_of, payload, error_code, error_msg, created_at, claimed_at, finished_at, result
+    select {{read}}, tenant_id, lane, reason, null, finished_at, result, payload
     from horai.instance_history where id = $2
 ) view
 join horai.job on job.id = any (array[view.job_id])
@@ -19,9 +16,7 @@ where view.tenant_id = $1;
 
 -- name: live_by_id
 -- Returns a row that the caller's transaction has just inserted: there is no need to search every partition of history.
-select live.id, live.job_id, live.key, live.state, null::smallint as reason, live.fire_time, live.execute_time, live.born_for, live.slot, live.due,
-    live.attempt, live.retry_count, live.fence, live.node, live.version, live.supersedes, live.replay_of, live.payload, live.error_code,
-    live.error_msg, live.created_at, live.claimed_at, null::timestamptz as finished_at, null::json as result,
+select {{live.read}}, null::smallint as reason, live.due, null::timestamptz as finished_at, null::json as result, live.payload,
     job.name as job, lane.queue, lane.priority, null::text as node_name
 from horai.instance_live live
 join horai.job on job.id = live.job_id

@@ -33,10 +33,8 @@ with gone as (
     delete from horai.instance_live live using unnest($1::bigint[], $2::timestamptz[]) as wish(id, at)
     where live.id = any (array[wish.id]) and live.state = 1 returning live.*, wish.at as wished
 ), kept as (
-    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
-        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
-    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
-        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events + 1, 5, 2, key, payload, error_code, error_msg
+    insert into horai.instance_history ({{carried}}, finished_at, retry_count, events, state, reason, error_code, error_msg)
+    select {{carried}}, clock_timestamp(), retry_count, events + 1, 5, 2, error_code, error_msg
     from gone
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
@@ -53,10 +51,8 @@ with held as materialized (
 ), gone as (
     delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*
 ), kept as (
-    insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
-        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events, state, reason, key, payload, error_code, error_msg)
-    select id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, clock_timestamp(), fence, node,
-        version, supersedes, replay_of, tenant_id, lane, attempt, retry_count, events + 1, 5, $2, key, payload, error_code, error_msg
+    insert into horai.instance_history ({{carried}}, finished_at, retry_count, events, state, reason, error_code, error_msg)
+    select {{carried}}, clock_timestamp(), retry_count, events + 1, 5, $2, error_code, error_msg
     from gone
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
