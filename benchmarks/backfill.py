@@ -21,7 +21,7 @@ from horai.db.pool import Dedicated, connect
 from horai.features.backfill import service as backfills
 from horai.features.backfill.rules import BackfillRequest
 from horai.operations import jobs
-from horai.operations.jobs import Written
+from horai.operations.job_rows import JobDocument
 from horai.sdk.client import Client, open_client
 
 RATE, JOBS, WARM_UP = 200, 5, 200
@@ -51,7 +51,7 @@ async def sample(sitting: Sitting) -> Sample:
     async with sitting.database("backfill") as url:
         await backlog.make_jobs(url, JOBS)
         client = await open_client(DatabaseLocation(url=url))
-        await jobs.create_job(client.scope, Written(FILLED, None))
+        await jobs.create_job(client.scope, JobDocument(FILLED, None))
         async with child(*module("benchmarks.engine_process", url, "noop")) as engine:
             await _load(client, lambda number: number < WARM_UP)
             alone = await _load(client, lambda number: number < calls)

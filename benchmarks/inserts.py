@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from benchmarks import backlog
-from benchmarks.scenario import Sample, Scenario, StageConnection
+from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai.core.health import EngineHealth
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.notify import listen
 from horai.db.pool import connect, open_pool
-from horai.db.stage_connection import StageConnection as DatabaseLine
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
 from horai.engine.notifier import Notifier
@@ -73,7 +73,7 @@ async def _heralded(url: str) -> AsyncGenerator[tuple[Wakeups, list[str]]]:
     heard: list[str] = []
     ear = await connect(url, "bench ear")
     await listen(ear, lambda _connection, _pid, _channel, payload: heard.append(payload))
-    wakeups, notifier = Wakeups(), Notifier(DatabaseLine(url, "bench herald"))
+    wakeups, notifier = Wakeups(), Notifier(StageConnection(url, "bench notifier"))
     wakeups.pass_on_to(notifier.tell)
     clock = DatabaseClock()
     clock.observe(await nodes.database_time(ear))
@@ -93,8 +93,8 @@ SCENARIO = Scenario(
     "batches of 100, with and without wake-ups",
     sample,
     (
-        StageConnection("without wake-ups", "/s", at_least=10_000.0),
-        StageConnection("with wake-ups", "/s", per="without wake-ups", at_least=0.95),
-        StageConnection("notifications", "sent"),
+        Line("without wake-ups", "/s", at_least=10_000.0),
+        Line("with wake-ups", "/s", per="without wake-ups", at_least=0.95),
+        Line("notifications", "sent"),
     ),
 )

@@ -253,7 +253,7 @@ def test_an_engine_or_a_pool_is_no_connection(url: str, runner: asyncio.Runner):
 async def test_a_database_without_horai_is_told_apart(connection: Dedicated):
     async with connection.transaction():
         await connection.execute("alter schema horai rename to elsewhere")
-        with pytest.raises(Invalid, match="no Horai of this version"):
+        with pytest.raises(Invalid, match="does not have this version of Horai"):
             await drivers.fetch(connection, QUESTION)
         assert await connection.fetchval("select 1") == 1
 

@@ -291,6 +291,6 @@ async def test_a_job_nobody_knows_yet_is_declared_beside_the_callers_transaction
 async def test_an_idempotency_key_is_refused_in_the_callers_transaction(url: str, connection: Dedicated):
     shop = Shop(url)
     async with connection.transaction():
-        with pytest.raises(Invalid, match="beside conn"):
+        with pytest.raises(Invalid, match="cannot be combined with conn"):
             await shop.send.enqueue(Coupon(1), idempotency_key="x", conn=connection)
     await shop.app.close()
