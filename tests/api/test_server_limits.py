@@ -157,7 +157,7 @@ async def test_a_body_that_stalls_gets_408_and_one_that_flows_has_time_by_its_si
 
 async def test_bodies_in_memory_are_bounded_and_small_requests_go_on(url: str) -> None:
     head = b"POST /api/v1/jobs HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    async with server(url, body_time=timedelta(seconds=20)) as api:
+    async with server(url, body_time=timedelta(minutes=2)) as api:
         first = await Raw.to(api)
         await first.send(head % 90_001 + b" " * 90_000)
         await asyncio.sleep(0.2)
@@ -178,7 +178,7 @@ async def test_bodies_in_memory_are_bounded_and_small_requests_go_on(url: str) -
 
 
 async def test_half_open_connections_make_room_for_requests(url: str) -> None:
-    async with server(url, connections=20, header_time=timedelta(seconds=20)) as api:
+    async with server(url, connections=20, header_time=timedelta(minutes=2)) as api:
         half_open = [await Raw.to(api) for _ in range(60)]
         for raw in half_open:
             await raw.send(b"GET / HT")
@@ -191,7 +191,7 @@ async def test_half_open_connections_make_room_for_requests(url: str) -> None:
 
 async def test_connections_with_requests_in_progress_are_kept_and_the_next_one_gets_503(url: str) -> None:
     body = b"POST /api/v1/jobs HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\n"
-    async with server(url, connections=8, body_time=timedelta(seconds=20)) as api:
+    async with server(url, connections=8, body_time=timedelta(minutes=2)) as api:
         busy = [await Raw.to(api) for _ in range(6)]  # three quarters: the limit of one address
         for raw in busy:
             await raw.send(body)
@@ -217,7 +217,7 @@ async def test_many_pipelined_requests_are_refused(url: str) -> None:
 
 async def test_a_large_body_for_an_unknown_job_is_refused_before_it_is_read(url: str) -> None:
     head = b"POST /api/v1/jobs/nobody/instances/batch HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
-    async with server(url, body_time=timedelta(seconds=20)) as api:
+    async with server(url, body_time=timedelta(minutes=2)) as api:
         for framing in (b"Content-Length: 30000000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"):
             status, problem = await answer_to(api, head + framing)
             assert (status, problem["code"]) == (404, "SCH_404_NOT_FOUND")

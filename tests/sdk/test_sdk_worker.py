@@ -88,7 +88,7 @@ async def test_a_schedule_made_by_code_fires(url: str):
     async def tick() -> None:
         fired.set()
 
-    async with harness.node(url), working(app):
+    async with harness.node(url, horizon=timedelta(hours=1)), working(app):  # only a wake tells the trigger in time
         async with asyncio.timeout(30):
             await fired.wait()
 
