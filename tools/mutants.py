@@ -18,8 +18,11 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
@@ -124,13 +127,24 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> "subprocess.Com
         raise Stale(f"did not end within {PATIENCE * 3} s: {' '.join(command[-3:])}") from None
 
 
+def end_leftovers(source: Path) -> None:
+    """Kill the processes that a mutant has left behind: some mutants remove the guard that would end them."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("PYTHONPATH") == str(source):
+                process.kill()
+
+
 def try_out(mutant: Mutant) -> list[str]:
     """The tests that did not notice the mutant."""
     with tempfile.TemporaryDirectory(prefix="horai-mutant-") as place:
         source = copy_source(Path(place))
         file = source / "horai" / mutant.file
         file.write_text(mutated(file.read_text(), mutant))
-        run = run_tests(source, mutant.tests)
+        try:
+            run = run_tests(source, mutant.tests)
+        finally:
+            end_leftovers(source)
     if run.code not in (0, 1):
         raise Stale(f"{mutant.id}: the tests did not run\n{run.output[-2000:]}")
     if refused := _REFUSED.search(run.output):
