@@ -29,8 +29,7 @@ from horai.db.watch import watched
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.engine.dispatch.attempts import Executor
 from horai.engine.executors.http import HttpExecutor
-from horai.features.feature import executors_of
-from horai.features.parts import ExecutorParts
+from horai.features.parts import ExecutorParts, executors_of
 from horai.features.registry import FEATURES, JOB_HOOKS
 from horai.process import StartError, pool, prepare, until_stopped
 from horai.stages import Engine

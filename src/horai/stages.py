@@ -38,8 +38,7 @@ from horai.engine.rescuer import Rescuer
 from horai.engine.settler import LOCK_TIMEOUT, Settler
 from horai.engine.sweeper import Sweeper
 from horai.engine.trigger import Trigger
-from horai.features.feature import stages_of
-from horai.features.parts import StageParts
+from horai.features.parts import StageParts, stages_of
 from horai.features.registry import FEATURES, JOB_HOOKS
 
 log = structlog.get_logger(__name__)

@@ -36,7 +36,7 @@ passing_over = pytest.mark.parametrize("settle", PASSING_OVER.values(), ids=PASS
 
 @settles
 async def test_B10_a_completion_of_what_is_not_running_changes_nothing(connection: Dedicated, settle: Settle):
-    """Whatever else matches: the owner's columns are filled in by hand, which the table itself would not allow."""
+    """The other columns match: the owner's columns are filled in by hand, which the table itself would not allow."""
     await connection.execute("alter table horai.instance_live drop constraint instance_live_running_has_owner")
     job = await rows.job(connection, paused=True)
     for state in set(State) - {State.RUNNING}:

@@ -158,7 +158,7 @@ def test_a_platform_without_binaries_is_asked_for_a_database_url(place: Path, mo
     run(story())
 
 
-# Whoever runs it
+# The user that runs it
 
 
 def test_an_ordinary_user_runs_it_as_itself(place: Path) -> None:

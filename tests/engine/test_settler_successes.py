@@ -223,7 +223,7 @@ async def test_a_slot_is_freed_though_somebody_holds_the_row(url: str):
 
 
 async def test_a_slot_that_somebody_holds_makes_no_success_unstorable_and_holds_no_other_queue_up(url: str):
-    """Whoever changes a queue holds all its slots for a while."""
+    """A change of a queue locks all its permits for a moment."""
     async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
         _, held = await hold_seated(bench, 3)
         await make.job(bench.scope, "other", queue="other")

@@ -1,4 +1,4 @@
-"""The sweeper finds the rows that lie behind the cursors, and those ahead that nobody announced."""
+"""The sweeper finds the rows that lie behind the cursors, and later rows that no wake announced."""
 
 from collections import Counter
 from datetime import timedelta

@@ -99,7 +99,7 @@ async def test_a_node_that_drains_or_distrusts_its_lease_does_not_look(url: str)
         assert await tap.names() == []
 
 
-# What nobody holds
+# Rows that no process holds
 
 
 async def test_a_sweep_gives_back_what_runs_here_and_nobody_holds(url: str):

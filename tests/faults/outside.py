@@ -54,7 +54,7 @@ class LoggedHit:
 
 
 class ReceiverProcess:
-    """`python -m tests.support.receiver`: it outlives whatever a test kills."""
+    """`python -m tests.support.receiver`: it outlives the processes that a test kills."""
 
     def __init__(self, log: Path) -> None:
         self._log = log

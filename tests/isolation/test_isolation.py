@@ -1,4 +1,4 @@
-"""Functions in processes of their own: whatever one does costs its own attempt."""
+"""Functions in their own processes: a fault of one costs only its own attempt."""
 
 import asyncio
 import json

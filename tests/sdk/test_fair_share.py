@@ -45,7 +45,7 @@ async def test_F2a_E1c_hanging_tasks_of_one_type_do_not_delay_another(url: str, 
             for _ in range(5):
                 added = time.monotonic()
                 ran_at = await (await quick.enqueue()).result(timeout=30)
-                assert ran_at - added < 5.0
+                assert ran_at - added < 1.0
             states = await connection.fetch("select state from horai.instance_live order by state")
             assert [row["state"] for row in states] == [0] * (HANGING - 3) + [1] * 3, "what cannot begin is not claimed"
             assert len(begun) == 3
@@ -77,7 +77,7 @@ async def test_F2b_a_type_that_was_quick_and_hangs_leaves_room(url: str):
             is_hanging = True
             await turns.enqueue_many([None] * 2_000)
             added = time.monotonic()
-            assert await (await quick.enqueue()).result(timeout=30) - added < 5.0
+            assert await (await quick.enqueue()).result(timeout=30) - added < 1.0
         finally:
             is_hanging = False
             gate.set()

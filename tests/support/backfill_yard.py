@@ -32,7 +32,7 @@ async def started(
 
 
 class Yard:
-    """A backfiller, and somebody who runs what it makes."""
+    """A backfill stage, and an executor that runs its slots."""
 
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
@@ -40,7 +40,7 @@ class Yard:
         self.dispatcher: Dispatcher = bench.dispatcher()
 
     async def step(self) -> None:
-        """Makes what there is room for; nobody runs it."""
+        """Make as many slots as there is room for, and run none."""
         await until_content(self.bench, self.backfill_stage)
 
     async def work(self, steps: int = 50) -> None:

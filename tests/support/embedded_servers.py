@@ -121,7 +121,7 @@ def end_what_still_runs(place: Path) -> None:
 
 @contextmanager
 def short_lived_place() -> Generator[Path]:
-    """Not tmp_path: as root that is 0700, and PostgreSQL runs as somebody who cannot enter it."""
+    """Not tmp_path: as root that is 0700, and PostgreSQL runs as a user that cannot enter it."""
     place = Path(tempfile.mkdtemp(prefix="horai-test-"))
     place.chmod(0o755)
     try:

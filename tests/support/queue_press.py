@@ -72,7 +72,7 @@ def ended(claimed: Sequence[ClaimedRow]) -> list[tuple[int, int]]:
 async def give_back(connection: Connection, claimed: Sequence[ClaimedRow], node: int) -> None:
     """The calls have ended: each row waits again, and its slot is free, in one transaction."""
     left = list(claimed)
-    while left:  # what somebody has locked was passed over
+    while left:  # rows that another transaction locked were skipped
         async with connection.transaction():
             released = await claims.release_if_running(connection, [(row.held, Release()) for row in left])
             ids = {woken.id for woken in released}

@@ -1,4 +1,4 @@
-"""A change of the zone rules, in general: whatever changes, instants and wall times only go on."""
+"""Properties of any change of the zone rules: instants and wall times only increase."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """The `Feature` record: what a capability adds to the kernel."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -30,16 +28,3 @@ class Feature:
     def module(self, name: str) -> Any:
         """Import a module of the feature's folder."""
         return import_module(f"horai.features.{self.name}.{name}")
-
-
-def stages_of(features: Sequence[Feature], parts: Any) -> list[Any]:
-    """Build the stages of all features for one process."""
-    return [stage for each in features if each.stage is not None for stage in each.module(each.stage).stages(parts)]
-
-
-@asynccontextmanager
-async def executors_of(features: Sequence[Feature], parts: Any) -> AsyncGenerator[Mapping[str, Any]]:
-    """Open the executors of all features and yield them by handler."""
-    async with AsyncExitStack() as stack:
-        modules = [each.module(each.executor) for each in features if each.executor is not None]
-        yield {module.HANDLER: await stack.enter_async_context(module.executor(parts)) for module in modules}

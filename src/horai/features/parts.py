@@ -1,6 +1,7 @@
-"""The parts that the kernel passes to a feature that builds its stages or its executor."""
+"""Build the stages and the executors of features from the parts that the kernel passes to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -10,7 +11,10 @@ from horai.core.shards import Role
 from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans, Pool
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
+from horai.engine.dispatch.attempts import Executor
 from horai.engine.lease import NodeLease
+from horai.engine.loop import Stage
+from horai.features.feature import Feature
 from horai.operations.job_hooks import JobHooks
 
 
@@ -46,3 +50,16 @@ class ExecutorParts:
     settings: EngineSettings
     sources: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """URLs of the databases that reconcilers may read, by name."""
+
+
+def stages_of(features: Sequence[Feature], parts: StageParts) -> list[Stage]:
+    """Build the stages of all features for one process."""
+    return [stage for each in features if each.stage is not None for stage in each.module(each.stage).stages(parts)]
+
+
+@asynccontextmanager
+async def executors_of(features: Sequence[Feature], parts: ExecutorParts) -> AsyncGenerator[Mapping[str, Executor]]:
+    """Open the executors of all features and yield them by handler."""
+    async with AsyncExitStack() as stack:
+        modules = [each.module(each.executor) for each in features if each.executor is not None]
+        yield {module.HANDLER: await stack.enter_async_context(module.executor(parts)) for module in modules}

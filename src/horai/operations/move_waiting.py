@@ -27,7 +27,7 @@ async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
     try:
         async with acquire(scope.pool) as connection:
             marked = await jobs.jobs_to_move(connection, JOBS_AT_ONCE + 1, only=job_ids)
-            done = [await _relane(connection, relane, scope.hooks, woken) for relane in marked[:JOBS_AT_ONCE]]
+            done = [await _move(connection, move, scope.hooks, woken) for move in marked[:JOBS_AT_ONCE]]
             is_done = all(done) and len(marked) <= JOBS_AT_ONCE
     finally:
         scope.wakeups.announce(woken)
@@ -36,62 +36,57 @@ async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
             scope.wakeups.relane_asked()
 
 
-async def move_waiting_batch(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> list[Claimable]:
+async def move_waiting_batch(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks]) -> list[Claimable]:
     """Move or cancel up to `BATCH` × `BATCHES_AT_ONCE` rows, and mark the job when none is left."""
     woken: list[Claimable] = []
-    await _relane(connection, relane, hooks, woken)
+    await _move(connection, move, hooks, woken)
     return woken
 
 
-async def _relane(
-    connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks], woken: list[Claimable]
-) -> bool:
+async def _move(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks], woken: list[Claimable]) -> bool:
     """Move or cancel up to `BATCH` × `BATCHES_AT_ONCE` rows. Return whether none is left."""
     for _ in range(BATCHES_AT_ONCE):
         async with connection.transaction():
-            if not await jobs.share_version(connection, relane):
+            if not await jobs.share_version(connection, move):
                 return True  # paused, resumed or deleted meanwhile: that operation moves the rows
-            if relane.is_deleted:
-                if not await _take_away(connection, relane, hooks):
-                    return await _mark_if(await _is_gone(connection, relane, hooks), connection, relane)
+            if move.is_deleted:
+                if not await _take_away(connection, move, hooks):
+                    return await _mark_if(await _is_gone(connection, move, hooks), connection, move)
             else:
-                lanes = await _lanes(connection, relane, hooks)
-                moved = await instances.move_to_lane(connection, relane.job_id, lanes, BATCH)
+                lanes = await _lanes(connection, move, hooks)
+                moved = await instances.move_to_lane(connection, move.job_id, lanes, BATCH)
                 woken += moved
                 if not moved:
-                    is_left = await instances.has_waiting_elsewhere(connection, relane.job_id, lanes)
-                    return await _mark_if(not is_left, connection, relane)
+                    is_left = await instances.has_waiting_elsewhere(connection, move.job_id, lanes)
+                    return await _mark_if(not is_left, connection, move)
     return False
 
 
-async def _lanes(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> WaitingLanes:
+async def _lanes(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks]) -> WaitingLanes:
     """Return the lanes of a job's waiting rows. Rows that a feature has made may have a lane of their own."""
-    if relane.lane != 0:
+    if move.lane != 0:
         for hook in hooks:
-            if (
-                hook.waiting_lane is not None
-                and (low := await hook.waiting_lane(connection, relane.job_id)) is not None
-            ):
-                return WaitingLanes(relane.lane, low, relane.is_gated)
-    return WaitingLanes(relane.lane, relane.lane, relane.is_gated)
+            if hook.waiting_lane is not None and (low := await hook.waiting_lane(connection, move.job_id)) is not None:
+                return WaitingLanes(move.lane, low, move.is_gated)
+    return WaitingLanes(move.lane, move.lane, move.is_gated)
 
 
-async def _take_away(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> int:
-    waiting = await instances.lock_waiting(connection, relane.job_id, BATCH)
+async def _take_away(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks]) -> int:
+    waiting = await instances.lock_waiting(connection, move.job_id, BATCH)
     cancelled = await instances.cancel_live(connection, waiting, CancelReason.JOB_DELETED, running=False)
-    cleared = [await hook.clear(connection, relane.job_id, BATCH) for hook in hooks if hook.clear is not None]
+    cleared = [await hook.clear(connection, move.job_id, BATCH) for hook in hooks if hook.clear is not None]
     return len(cancelled) + sum(cleared)
 
 
-async def _is_gone(connection: Connection, relane: WaitingMove, hooks: Sequence[JobHooks]) -> bool:
-    if await instances.has_waiting(connection, relane.job_id):
+async def _is_gone(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks]) -> bool:
+    if await instances.has_waiting(connection, move.job_id):
         return False
-    are_clear = [await hook.is_clear(connection, relane.job_id) for hook in hooks if hook.is_clear is not None]
+    are_clear = [await hook.is_clear(connection, move.job_id) for hook in hooks if hook.is_clear is not None]
     return all(are_clear)
 
 
-async def _mark_if(is_done: bool, connection: Connection, relane: WaitingMove) -> bool:
+async def _mark_if(is_done: bool, connection: Connection, move: WaitingMove) -> bool:
     """Mark the job as moved if it is done. A row locked by another transaction was skipped: the next round moves it."""
     if is_done:
-        await jobs.mark_moved(connection, relane)
+        await jobs.mark_moved(connection, move)
     return is_done

@@ -1,4 +1,4 @@
-"""Runs of workflows, step by step: who is let go when, and what a cancel, a pause and a deletion make of them."""
+"""Runs of workflows, step by step: when nodes start, and the effects of a cancel, a pause and a deletion."""
 
 import json
 

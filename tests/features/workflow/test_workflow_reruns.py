@@ -152,7 +152,7 @@ async def test_a_rerun_of_what_runs_is_refused_with_a_hint(url: str):
 
 
 async def test_a_rerun_beside_a_replay_of_the_same_death_is_refused(url: str):
-    """Both would do the work. It does not matter whether anybody has told the run of the replay."""
+    """Both would do the work. It does not matter whether the run knows of the replay yet."""
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         band.answer("left")
