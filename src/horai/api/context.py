@@ -98,7 +98,7 @@ def takes(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
 def describe(model: type[BaseModel]) -> None:
     """Add a model that no route names as its response to the OpenAPI document. Raise if its name is taken."""
     if _TAKEN.setdefault(model.__name__, model) is not model:
-        raise ValueError(f"two models of the OpenAPI document are named {model.__name__}")
+        raise TypeError(f"two models of the OpenAPI document are named {model.__name__}")
 
 
 def shapes_taken() -> tuple[type[BaseModel], ...]:
