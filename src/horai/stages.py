@@ -12,6 +12,15 @@ from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role
 from horai.core.shares import Shares
+from horai.core.wakes import (
+    CatchupWake,
+    EverywhereWake,
+    MoveWaitingWake,
+    NodesWake,
+    OutcomeWake,
+    OverlapWake,
+    ScheduleWake,
+)
 from horai.db.clock import DatabaseClock
 from horai.db.pool import COMMAND_TIMEOUT, LOOP_LOCK_TIMEOUT, Plans
 from horai.db.stage_connection import StageConnection
@@ -116,7 +125,7 @@ class Engine:
         if self._roles & {Role.executor, Role.worker}:
             self._stages += self._executing()
         if Role.worker in self._roles:
-            self._wakeups.listen_to_outcomes(self.claim_revoker.hear)
+            self._wakeups.subscribe(OutcomeWake, self.claim_revoker.hear)
             self._stages += [self.progress_writer, self.claim_revoker]
         if Role.scheduler in self._roles:
             self._stages += self._scheduling()
@@ -124,7 +133,7 @@ class Engine:
             self._stages.append(self._gating())
         self._stages += self._of_features()
         self._wakeups.pass_on_to(self._notifier.tell)
-        self._wakeups.listen_to_nodes(self.lease.nudge)
+        self._wakeups.subscribe(NodesWake, lambda _: self.lease.nudge())
         self._tasks = [
             asyncio.create_task(loop.run(stage, self.clock, self._vitals), name=stage.name) for stage in self._stages
         ]
@@ -146,10 +155,8 @@ class Engine:
         )
         self.lease.on_change.append(dispatcher.signal.set)
         self.lease.on_news.append(sweeper.hear_news)
-        self._wakeups.listen(dispatcher.wake)
-        self._wakeups.listen_to_queues(dispatcher.wake_queue)
-        self._wakeups.listen_to_everything(dispatcher.rescan_all)
-        self._wakeups.listen_to_outcomes(attempts.outcome_reported)
+        dispatcher.subscribe_to(self._wakeups)
+        self._wakeups.subscribe(OutcomeWake, attempts.hear)
         mate = settler.mate(self._line("settler 2", LOCK_TIMEOUT))
         self._minute_stats = MinuteStats(self._line("minute_stats"), vitals, clock.now())
         return [settler, mate, dispatcher, sweeper, self._minute_stats]
@@ -163,10 +170,10 @@ class Engine:
         catch_up_stage = CatchUp(self._line("catch_up"), self.lease, self._wakeups, self._settings)
         self.lease.on_change.append(trigger.reload)
         self.lease.on_lost_node.append(rescuer.signal.set)
-        self._wakeups.listen_to_schedules(trigger.wake)
-        self._wakeups.listen_to_everything(trigger.reload)
-        self._wakeups.listen_to_relanes(janitor.signal.set)
-        self._wakeups.listen_to_catchups(catch_up_stage.signal.set)
+        self._wakeups.subscribe(ScheduleWake, trigger.hear)
+        self._wakeups.subscribe(EverywhereWake, lambda _: trigger.reload())
+        self._wakeups.subscribe(MoveWaitingWake, lambda _: janitor.signal.set())
+        self._wakeups.subscribe(CatchupWake, lambda _: catch_up_stage.signal.set())
         self.lease.on_change.append(catch_up_stage.signal.set)
         return [trigger, rescuer, janitor, catch_up_stage]
 
@@ -174,8 +181,8 @@ class Engine:
         """Return the overlap gate. It runs in every process that ends runs or makes slots."""
         line = self._line("overlap_gate", LOCK_TIMEOUT)
         overlap_gate = OverlapGate(line, self.lease, self._wakeups, self._settings, self.clock.now())
-        self._wakeups.listen_to_gates(overlap_gate.ask)
-        self._wakeups.listen_to_relanes(overlap_gate.rescan_all)
+        self._wakeups.subscribe(OverlapWake, overlap_gate.hear)
+        self._wakeups.subscribe(MoveWaitingWake, lambda _: overlap_gate.rescan_all())
         self.lease.on_change.append(overlap_gate.rescan_all)  # the node that was to ask may have died
         return overlap_gate
 

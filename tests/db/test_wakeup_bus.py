@@ -1,7 +1,6 @@
 """The bus on which wakes travel inside a process."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -11,18 +10,22 @@ from horai.core.wakes import (
     CatchupWake,
     EverywhereWake,
     LaneWake,
+    LocalWake,
     MoveWaitingWake,
     NodesWake,
     OutcomeWake,
+    OverlapWake,
     QueueWake,
+    RunsWake,
     ScheduleWake,
     Wake,
 )
 from horai.db.claims import Claimable
-from horai.db.wakeups import Wakeups
+from horai.db.wakeups import HeldWakeups, Wakeups
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+LOCAL: list[LocalWake] = [OverlapWake([7]), RunsWake([5, 6])]
 KINDS: list[Wake] = [
     LaneWake(3, 7, NOON),
     ScheduleWake(9, NOON),
@@ -35,56 +38,30 @@ KINDS: list[Wake] = [
 ]
 
 
+NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake()]
+DELIVERED = [*KINDS, *NAMELESS]
+"""A wake for everything is delivered to the listeners of the nameless kinds as well."""
+
+
 class Bus:
-    """Wakeups with a listener on every kind, which note what they hear, and a herald."""
+    """Wakeups with a listener for each kind and a notifier; both record their wakes."""
 
     def __init__(self) -> None:
         self.wakeups = Wakeups()
-        self.heard: list[tuple[Any, ...]] = []
+        self.heard: list[Wake | LocalWake] = []
         self.passed_on: list[Wake] = []
-        self.wakeups.listen(lambda *wake: self.heard.append(("lane", *wake)))
-        self.wakeups.listen_to_schedules(lambda *wake: self.heard.append(("schedule", *wake)))
-        self.wakeups.listen_to_outcomes(lambda *wake: self.heard.append(("outcome", *wake)))
-        self.wakeups.listen_to_queues(lambda *wake: self.heard.append(("queue", *wake)))
-        self.wakeups.listen_to_relanes(lambda: self.heard.append(("relane",)))
-        self.wakeups.listen_to_catchups(lambda: self.heard.append(("catchups",)))
-        self.wakeups.listen_to_nodes(lambda: self.heard.append(("nodes",)))
-        self.wakeups.listen_to_everything(lambda: self.heard.append(("everything",)))
+        for wake in (*KINDS, *LOCAL):
+            self.wakeups.subscribe(type(wake), self.heard.append)
         self.wakeups.pass_on_to(self.passed_on.append)
 
 
-def send_each_kind(wakeups: Wakeups) -> None:
-    wakeups.wake(7, NOON, 3)
-    wakeups.wake_schedule(9, NOON)
-    wakeups.claim_ended(5, 2)
-    wakeups.queue_changed(4)
-    wakeups.relane_asked()
-    wakeups.catchups_asked()
-    wakeups.nodes_changed()
-    wakeups.rescan_all()
-
-
-EACH_KIND = [
-    ("lane", 3, 7, NOON),
-    ("schedule", 9, NOON),
-    ("outcome", 5, 2),
-    ("queue", 4),
-    ("relane",),
-    ("catchups",),
-    ("nodes",),
-    ("everything",),
-    ("relane",),
-    ("catchups",),
-    ("nodes",),
-]
-
-
-def test_each_kind_of_wake_reaches_its_listeners_at_once_and_the_herald():
+def test_each_kind_of_wake_reaches_its_listeners_at_once_and_the_notifier():
     bus = Bus()
 
-    send_each_kind(bus.wakeups)
+    for wake in KINDS:
+        bus.wakeups.publish(wake)
 
-    assert bus.heard == EACH_KIND
+    assert bus.heard == DELIVERED
     assert bus.passed_on == KINDS
 
 
@@ -92,18 +69,43 @@ def test_what_is_heard_from_others_is_not_passed_on():
     bus = Bus()
 
     for wake in KINDS:
-        bus.wakeups.hear(wake)
+        bus.wakeups.deliver(wake)
 
-    assert bus.heard == EACH_KIND
+    assert bus.heard == DELIVERED
     assert bus.passed_on == []
+
+
+def test_a_local_wake_reaches_its_listeners_and_no_notifier():
+    bus = Bus()
+
+    for wake in LOCAL:
+        bus.wakeups.publish(wake)
+
+    assert bus.heard == LOCAL
+    assert bus.passed_on == []
+
+
+def test_held_wakes_of_each_kind_are_published_in_order_after_the_commit():
+    bus = Bus()
+    held = HeldWakeups(bus.wakeups)
+
+    for wake in (*LOCAL, *KINDS):
+        held.publish(wake)
+    before = [*bus.heard]
+    held.release()
+    held.release()
+
+    assert before == []
+    assert bus.heard == [*LOCAL, *DELIVERED]
+    assert bus.passed_on == KINDS
 
 
 def test_several_listeners_hear_the_same_wake():
     wakeups, heard = Wakeups(), list[int]()
     for number in range(3):
-        wakeups.listen(lambda *_, number=number: heard.append(number))
+        wakeups.subscribe(LaneWake, lambda _, number=number: heard.append(number))
 
-    wakeups.wake(7, NOON)
+    wakeups.publish(LaneWake(None, 7, NOON))
 
     assert heard == [0, 1, 2]
 
@@ -113,7 +115,7 @@ def test_E9_rows_of_one_place_are_one_wake_for_the_earliest():
 
     bus.wakeups.announce(Claimable(3 + number * SHARDS, 7, NOON - number * SECOND) for number in range(5))
 
-    assert bus.heard == [("lane", 3, 7, NOON - 4 * SECOND)]
+    assert bus.heard == [LaneWake(3, 7, NOON - 4 * SECOND)]
 
 
 def test_rows_of_several_places_are_told_apart():
@@ -121,7 +123,7 @@ def test_rows_of_several_places_are_told_apart():
 
     bus.wakeups.announce([Claimable(1, 7, NOON), Claimable(2, 7, NOON), Claimable(1 + SHARDS, 8, NOON)])
 
-    assert bus.heard == [("lane", 1, 7, NOON), ("lane", 2, 7, NOON), ("lane", 1, 8, NOON)]
+    assert bus.heard == [LaneWake(1, 7, NOON), LaneWake(2, 7, NOON), LaneWake(1, 8, NOON)]
 
 
 @pytest.mark.parametrize(("places", "wakes"), [(ENTRIES, ENTRIES), (ENTRIES + 1, 1)])
@@ -132,13 +134,13 @@ def test_many_places_of_a_lane_are_one_wake_for_the_lane(places: int, wakes: int
 
     assert len(bus.heard) == wakes
     if wakes == 1:
-        assert bus.heard == [("lane", None, 7, NOON)]
+        assert bus.heard == [LaneWake(None, 7, NOON)]
 
 
-def test_the_parking_lane_concerns_nobody():
+def test_no_listener_hears_of_rows_in_the_parking_lane():
     bus = Bus()
 
-    bus.wakeups.wake(0, NOON)
+    bus.wakeups.publish(LaneWake(None, 0, NOON))
     bus.wakeups.announce([Claimable(1, 0, NOON)])
 
     assert bus.heard == []

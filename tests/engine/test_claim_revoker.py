@@ -58,7 +58,7 @@ async def test_whoever_holds_what_is_ended_is_told_here_and_elsewhere(url: str, 
         await make.job(scope)
         held = (await make.running(scope, connection, KEY)).held
         here, elsewhere = list[tuple[int, int]](), passed_on(scope)
-        scope.wakeups.listen_to_outcomes(lambda *claim: here.append(claim))
+        scope.wakeups.subscribe(OutcomeWake, lambda wake: here.append((wake.instance_id, wake.fence)))
 
         await end(scope, held)
 
@@ -126,7 +126,7 @@ class Told:
         self.claim_revoker = ClaimRevoker(bench.line("claim_revoker"), bench.in_flight)
         self.claims: list[tuple[int, int]] = []
         self.claim_revoker.listen(lambda *claim: self.claims.append(claim))
-        bench.scope.wakeups.listen_to_outcomes(self.claim_revoker.hear)
+        bench.scope.wakeups.subscribe(OutcomeWake, self.claim_revoker.hear)
 
 
 async def in_hand(bench: Workbench, count: int = 1) -> tuple[Dispatcher, list[Claim]]:
@@ -164,7 +164,7 @@ async def test_a_wake_that_anybody_may_have_sent_ends_nobodys_work(url: str):
         _, (held,) = await in_hand(bench)
         told = Told(bench)
 
-        bench.scope.wakeups.hear(OutcomeWake(held.id, held.fence))
+        bench.scope.wakeups.deliver(OutcomeWake(held.id, held.fence))
         await told.claim_revoker.step(bench.clock.now())
 
         assert told.claims == []
@@ -178,8 +178,8 @@ async def test_what_is_not_in_hand_is_not_asked_after(url: str):
         tap = await bench.tap(told.claim_revoker.line)
 
         for number in range(100):
-            bench.scope.wakeups.hear(OutcomeWake(held.id, held.fence + 1 + number))
-            bench.scope.wakeups.hear(OutcomeWake(10**9 + number, held.fence))
+            bench.scope.wakeups.deliver(OutcomeWake(held.id, held.fence + 1 + number))
+            bench.scope.wakeups.deliver(OutcomeWake(10**9 + number, held.fence))
         await told.claim_revoker.step(bench.clock.now())
 
         assert not told.claim_revoker.signal.is_set()
@@ -195,7 +195,7 @@ async def test_many_that_end_at_once_are_asked_after_together(url: str):
         for held in found[:20]:
             await instances.cancel_by_id(bench.scope, held.id)
         for held in found[20:]:
-            bench.scope.wakeups.hear(OutcomeWake(held.id, held.fence))
+            bench.scope.wakeups.deliver(OutcomeWake(held.id, held.fence))
 
         await told.claim_revoker.step(bench.clock.now())
 
@@ -265,7 +265,7 @@ async def test_a_sweep_says_nothing_of_what_still_runs(url: str):
     async with workbench(url) as bench:
         dispatcher, _ = await in_hand(bench, 3)
         heard: list[tuple[int, int]] = []
-        bench.scope.wakeups.listen_to_outcomes(lambda *claim: heard.append(claim))
+        bench.scope.wakeups.subscribe(OutcomeWake, lambda wake: heard.append((wake.instance_id, wake.fence)))
 
         await bench.sweeper(dispatcher).step(bench.clock.now() + SWEEP)
 
@@ -302,7 +302,7 @@ async def test_A13_a_cancelled_call_that_was_accepted_keeps_its_slot_while_the_t
         bench.executor.gate.set()
         dispatcher, (held,) = await in_hand(bench)
         attempts = dispatcher.bench.attempts
-        bench.scope.wakeups.listen_to_outcomes(attempts.outcome_reported)
+        bench.scope.wakeups.subscribe(OutcomeWake, attempts.hear)
         tap = await bench.tap(attempts._line)
 
         await instances.cancel_by_id(bench.scope, held.id)
@@ -325,7 +325,7 @@ async def test_an_accepted_call_that_was_cancelled_is_let_go_quietly_when_its_ti
         bench.executor.answer = lambda _: Accepted(timedelta(milliseconds=300))
         bench.executor.gate.set()
         dispatcher, (held,) = await in_hand(bench)
-        bench.scope.wakeups.listen_to_outcomes(dispatcher.bench.attempts.outcome_reported)
+        bench.scope.wakeups.subscribe(OutcomeWake, dispatcher.bench.attempts.hear)
 
         await instances.cancel_by_id(bench.scope, held.id)
         await bench.settle()

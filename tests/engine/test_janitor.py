@@ -10,6 +10,7 @@ from stages import Workbench, workbench
 
 from horai.core.outcome import RetryAt
 from horai.core.states import State
+from horai.core.wakes import LaneWake
 from horai.db import claims, jobs, nodes
 from horai.db.pool import Dedicated
 from horai.engine.janitor import JOBS_AT_ONCE, Janitor
@@ -35,7 +36,7 @@ async def test_rows_that_a_pause_has_left_behind_are_moved(url: str):
         assert await jobs.jobs_to_move(bench.connection, 10) == []
         assert again - bench.clock.now() < timedelta(seconds=2), "while there is work it looks again soon"
         woken: list[int] = []
-        bench.scope.wakeups.listen(lambda _, lane, __: woken.append(lane))
+        bench.scope.wakeups.subscribe(LaneWake, lambda wake: woken.append(wake.lane))
         await bench.connection.execute("update horai.job set status = 0, relane = true, version = version + 1")
         await janitor(bench).step(bench.clock.now())
         assert set(woken) == {job.lane_id}

@@ -40,9 +40,9 @@ class Process:
     everything: list[None] = field(default_factory=list[None])
 
     def listen(self) -> None:
-        self.wakeups.listen(lambda shard, lane, due: self.heard.append(LaneWake(shard, lane, due)))
-        self.wakeups.listen_to_schedules(lambda schedule, at: self.heard.append(ScheduleWake(schedule, at)))
-        self.wakeups.listen_to_everything(lambda: self.everything.append(None))
+        self.wakeups.subscribe(LaneWake, self.heard.append)
+        self.wakeups.subscribe(ScheduleWake, self.heard.append)
+        self.wakeups.subscribe(EverywhereWake, lambda _: self.everything.append(None))
         self.wakeups.pass_on_to(self.notifier.tell)
 
 
@@ -84,8 +84,8 @@ async def said(listener: Listener, connection: Connection, *payloads: str) -> No
 async def test_E13_a_wake_of_one_process_is_heard_in_another(url: str, connection: Dedicated, runner: asyncio.Runner):
     async with process(url) as sender, process(url) as hearer:
         await hearer.listener.step(NOON)
-        sender.wakeups.wake(7, NOON, 3)
-        sender.wakeups.wake_schedule(9, NOON)
+        sender.wakeups.publish(LaneWake(3, 7, NOON))
+        sender.wakeups.publish(ScheduleWake(9, NOON))
         await sender.notifier.step(NOON)
         await said(hearer.listener, connection)
 
@@ -95,7 +95,7 @@ async def test_E13_a_wake_of_one_process_is_heard_in_another(url: str, connectio
 async def test_a_process_does_not_hear_itself(url: str, connection: Dedicated, runner: asyncio.Runner):
     async with process(url) as alone:
         await alone.listener.step(NOON)
-        alone.wakeups.wake(7, NOON, 3)
+        alone.wakeups.publish(LaneWake(3, 7, NOON))
         await alone.notifier.step(NOON)
         await said(alone.listener, connection)
 

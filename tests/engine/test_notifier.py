@@ -141,7 +141,7 @@ async def test_E10_with_the_database_away_nobody_waits_and_all_is_told_when_it_i
         wakeups.pass_on_to(sender.tell)
         proxy.set_mode("reset")
         for number in range(3):
-            wakeups.wake(7, NOON, number)
+            wakeups.publish(LaneWake(number, 7, NOON))
 
         async with ear(url) as listening:
             proxy.set_mode("pass")

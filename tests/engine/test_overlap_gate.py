@@ -7,6 +7,7 @@ import make
 import pytest
 from stages import Workbench, workbench
 
+from horai.core.wakes import OutcomeWake
 from horai.db import nodes
 from horai.operations import instances
 from horai.operations import jobs as accepted
@@ -95,7 +96,7 @@ async def test_replace_cancels_the_run_and_takes_its_place(url: str):
     async with workbench(url) as bench:
         road, (first, second, *_) = await street(bench, "replace")
         ended: list[int] = []
-        bench.scope.wakeups.listen_to_outcomes(lambda instance_id, _fence: ended.append(instance_id))
+        bench.scope.wakeups.subscribe(OutcomeWake, lambda wake: ended.append(wake.instance_id))
         await road.slot(first)
         await road.slot(second)
 

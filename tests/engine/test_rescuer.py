@@ -9,6 +9,7 @@ from stages import workbench
 from faults.outside import violations
 from horai.core.outcome import Complete
 from horai.core.settings import SHARDS
+from horai.core.wakes import QueueWake
 from horai.db import nodes
 from horai.engine.settler import Settlement
 
@@ -202,7 +203,7 @@ async def test_the_slots_of_a_dead_node_are_free_after_its_rescue_and_their_queu
             dead,
         )
         changed: list[int] = []
-        bench.scope.wakeups.listen_to_queues(changed.append)
+        bench.scope.wakeups.subscribe(QueueWake, lambda wake: changed.append(wake.queue_id))
         await nodes.stop_node(bench.connection, dead)
 
         await bench.rescuer().step(bench.clock.now())

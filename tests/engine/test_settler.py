@@ -15,6 +15,7 @@ from stages import Workbench, workbench
 from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
 from horai.core.settings import SHARDS
 from horai.core.states import State
+from horai.core.wakes import LaneWake
 from horai.db import claims, settlements
 from horai.db.claims import Claim
 from horai.db.pool import GONE, Dedicated
@@ -237,7 +238,7 @@ async def test_a_retry_wakes_its_lane(url: str):
     async with workbench(url) as bench:
         (held,) = await hold(bench, 1)
         woken: list[tuple[int | None, int]] = []
-        bench.scope.wakeups.listen(lambda shard, lane, _: woken.append((shard, lane)))
+        bench.scope.wakeups.subscribe(LaneWake, lambda wake: woken.append((wake.shard, wake.lane)))
         bench.settler.submit(Settlement(held, RetryAt(HOUR, "X", "x")))
 
         await bench.settler.step(bench.clock.now())

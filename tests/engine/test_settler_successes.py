@@ -12,6 +12,7 @@ from stages import Workbench, workbench
 
 from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
 from horai.core.settings import SHARDS
+from horai.core.wakes import QueueWake
 from horai.db import claims, queues
 from horai.db.claims import Claim, ClaimedBy, Position
 from horai.db.pool import LOOP_LOCK_TIMEOUT
@@ -181,7 +182,7 @@ async def test_the_end_of_a_call_frees_its_slot_and_wakes_its_queue(url: str, de
     async with workbench(url) as bench:
         queue_id, held = await hold_seated(bench, 3)
         woken: list[int] = []
-        bench.scope.wakeups.listen_to_queues(woken.append)
+        bench.scope.wakeups.subscribe(QueueWake, lambda wake: woken.append(wake.queue_id))
         bench.settler.submit(Settlement(held[0], decision))
 
         await bench.settler.step(bench.clock.now())
@@ -197,7 +198,7 @@ async def test_a_slot_is_freed_though_the_row_has_moved_on(url: str):
         await claims.fail_if_running(bench.connection, [(held, RetryAt(HOUR, "NODE_LOST", "lost"))])
         assert await taken_slots(bench) == 1, "the call goes on"
         woken: list[int] = []
-        bench.scope.wakeups.listen_to_queues(woken.append)
+        bench.scope.wakeups.subscribe(QueueWake, lambda wake: woken.append(wake.queue_id))
         bench.settler.submit(Settlement(held, Complete()))
 
         await bench.settler.step(bench.clock.now())

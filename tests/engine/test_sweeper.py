@@ -214,7 +214,7 @@ async def test_a_sweep_goes_on_past_a_page_of_rows_that_are_in_hand(url: str):
         await sweeper.step(bench.clock.now() + SWEEP)
         await bench.until_idle(dispatcher)
 
-        assert Counter(await tap.names()) == {"lanes": 1, "left_behind": 3, "ended_claims": 1, "take_gauges": 1}
+        assert Counter(await tap.names()) == {"lanes": 1, "left_behind": 3, "ended_claims": 1}
         assert await bench.states() == {"RUNNING": PAGE * 2 + 5 + 32}
         assert bench.vitals.released_claims == 0
         bench.executor.gate.set()

@@ -6,15 +6,11 @@ from datetime import timedelta
 
 import make
 import pytest
-import rows
 from stages import Workbench, workbench
 
-from horai.core.minute_stats import MINUTE, Gauges, minute_of
-from horai.core.outcome import RetryAt
 from horai.core.queue import QueueSettings
 from horai.core.settings import SHARDS
-from horai.core.states import State
-from horai.db import claims, minute_stats, nodes, queues
+from horai.db import claims, nodes, queues
 from horai.db.claims import LeftBehind, Position
 from horai.db.pool import Dedicated
 from horai.engine.sweeper import Sweeper
@@ -43,7 +39,7 @@ async def test_E7c_an_idle_sweep_is_one_statement_for_every_thousand_places(url:
         await sweeper.step(bench.clock.now() + SWEEP)
 
         assert len(list(dispatcher.bench.lanes.places())) == 40 * SHARDS
-        assert await tap.names() == ["lanes", "left_behind", "left_behind", "take_gauges"]
+        assert await tap.names() == ["lanes", "left_behind", "left_behind"]
 
 
 @pytest.mark.parametrize(("is_listening", "sweeps"), [(True, 1), (False, 31)])
@@ -277,60 +273,3 @@ async def test_two_sweepers_of_two_nodes_do_not_take_from_each_other(url: str):
 
         assert (one.vitals.released_claims, other.vitals.released_claims) == (0, 0)
         assert await one.states() == {"SUCCESS": 200}
-
-
-# The gauges
-
-
-async def test_how_much_waits_is_written_down_once_a_minute_by_whoever_comes_first(url: str):
-    async with workbench(url) as bench:
-        held = await rows.instance(bench.connection, State.RUNNING)
-        await claims.fail_if_running(bench.connection, [(held, RetryAt(timedelta(hours=1), "X", "x"))])
-        first, second = bench.sweeper(bench.dispatcher()), bench.sweeper(bench.dispatcher())
-        noon = minute_of(bench.clock.now()) + 2 * MINUTE
-        at_noon, later = Gauges(1, 0, 0), Gauges(0, 0, 0)
-
-        for now in (noon, noon + SWEEP, noon + MINUTE + SWEEP):
-            bench.vitals.started += 1
-            await first.step(now)
-            await second.step(now)
-            await bench.connection.execute("delete from horai.instance_live where id = $1", held.id)
-
-        taken = await minute_stats.gauges_since(bench.connection, noon)
-        assert taken == {noon: at_noon, noon + MINUTE: later}
-        assert not await minute_stats.gauges_since(bench.connection, noon + 2 * MINUTE)
-
-
-async def test_while_nothing_begins_how_much_waits_is_looked_at_every_five_minutes(url: str):
-    async with workbench(url) as bench:
-        sweeper = bench.sweeper(bench.dispatcher())
-        noon = minute_of(bench.clock.now()) + 2 * MINUTE
-
-        for number in range(12):
-            await sweeper.step(noon + number * MINUTE)
-
-        assert [*await minute_stats.gauges_since(bench.connection, noon)] == [
-            noon,
-            noon + 5 * MINUTE,
-            noon + 10 * MINUTE,
-        ]
-
-
-async def test_a_gauge_that_cannot_be_taken_does_not_keep_the_sweep_from_its_rest(
-    url: str, monkeypatch: pytest.MonkeyPatch
-):
-    async with workbench(url) as bench:
-        sweeper = bench.sweeper(bench.dispatcher())
-
-        async def fails(*_: object) -> None:
-            raise ConnectionResetError("gone")
-
-        monkeypatch.setattr(minute_stats, "take_gauges", fails)
-        now = bench.clock.now() + SWEEP
-        with pytest.raises(ConnectionResetError):
-            await sweeper.step(now)
-        tap = await bench.tap(sweeper.line)
-
-        await sweeper.step(now + SECOND)
-
-        assert "lanes" not in await tap.names()

@@ -11,6 +11,7 @@ from stages import Workbench, workbench
 
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
+from horai.core.wakes import LaneWake, ScheduleWake
 from horai.db import schedules
 from horai.db.schedules import MadeSlots, ScheduleCursor, Step
 from horai.operations import jobs as accepted
@@ -51,7 +52,7 @@ async def test_a_due_slot_is_made_and_the_cursor_moves_on(url: str):
     async with workbench(url) as bench:
         _, slot = await follow(bench)
         woken: list[int] = []
-        bench.scope.wakeups.listen(lambda _shard, lane, _due: woken.append(lane))
+        bench.scope.wakeups.subscribe(LaneWake, lambda wake: woken.append(wake.lane))
         trigger = bench.trigger()
 
         upcoming = await trigger.step(bench.clock.now())
@@ -70,7 +71,7 @@ async def test_a_slot_of_the_future_is_not_made_early(url: str):
         trigger = bench.trigger()
 
         await trigger.step(bench.clock.now())
-        trigger.wake(1, fire_time)
+        trigger.hear(ScheduleWake(1, fire_time))
         await trigger.step(fire_time + timedelta(milliseconds=1))
 
         assert await slots(bench) == [], "the database's clock decides, not ours"
@@ -146,7 +147,7 @@ async def test_a_schedule_that_nobody_follows_sleeps_until_it_is_joined(url: str
         await follow(bench)
         await accepted.delete_job(bench.scope, "job-0")
         trigger = bench.trigger()
-        bench.scope.wakeups.listen_to_schedules(trigger.wake)
+        bench.scope.wakeups.subscribe(ScheduleWake, trigger.hear)
 
         await trigger.step(bench.clock.now())
 
@@ -211,7 +212,7 @@ async def test_a_slot_is_not_made_when_its_cursor_has_moved_meanwhile(url: str):
         await trigger.step(bench.clock.now())
         await bench.connection.execute("delete from horai.instance_live")
 
-        trigger.wake(schedule_id, slot)
+        trigger.hear(ScheduleWake(schedule_id, slot))
         await trigger.step(bench.clock.now())
 
         assert slot not in await slots(bench), "the wheel is only a cache"
@@ -247,7 +248,7 @@ async def test_a_schedule_of_another_nodes_shard_is_left_alone(url: str):
         trigger = bench.trigger()
 
         await trigger.step(bench.clock.now())
-        trigger.wake(schedule_id, slot)
+        trigger.hear(ScheduleWake(schedule_id, slot))
 
         assert not trigger.signal.is_set(), "another node's schedule wakes nobody here"
         await trigger.step(bench.clock.now())

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from zone_rules import HOUR, Clock, Edition
 
 from horai.core.settings import SHARDS
+from horai.core.wakes import ScheduleWake
 from horai.db import schedules
 from horai.db import zone_change as rezone
 from horai.db.schedules import ScheduleCursor, Step
@@ -268,7 +269,7 @@ async def test_no_slot_is_made_by_old_rules_after_the_start(url: str):
             await trigger.step(bench.clock.now())
         with zones.use(OLD):
             slot = await due_now(bench, count=1)
-        trigger.wake(1, slot)
+        trigger.hear(ScheduleWake(1, slot))
         with zones.use(NEW):
             await trigger.step(bench.clock.now())
             assert await slots(bench) == {}, "it is not one"

@@ -5,6 +5,7 @@ import asyncio
 import make
 import pytest
 
+from horai.core.wakes import MoveWaitingWake
 from horai.operations import jobs
 
 
@@ -14,7 +15,7 @@ async def test_a_relane_that_does_not_fit_into_an_answer_is_asked_of_the_engine(
     monkeypatch.setattr("horai.operations.move_waiting.BATCH", 2)
     async with make.scope(url) as scope:
         asked = list[None]()
-        scope.wakeups.listen_to_relanes(lambda: asked.append(None))
+        scope.wakeups.subscribe(MoveWaitingWake, lambda _: asked.append(None))
         await make.job(scope)
         await make.many(scope, 5)
         await jobs.pause_job(scope, "publish", None)

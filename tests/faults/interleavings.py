@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import make
-from stages import FixedKeeper
+from stages import FixedLease
 
 from faults.accountant import Accountant, Acknowledged, ClaimSeen
 from horai.core.errors import NotFound
@@ -146,7 +146,7 @@ class World:
         self._scope: Scope = await self._stack.enter_async_context(make.scope(self._url, size=LANES_WIDE))
         self._connections = [await self._connection(f"actor {n}") for n in range(LANES_WIDE)]
         self._watcher = await self._connection("watcher")
-        lease = FixedKeeper(0).lease  # none of the incarnations, and the owner of every shard
+        lease = FixedLease(0)  # none of the incarnations, and the owner of every shard
         self._rescuers = [Rescuer(self._line(f"rescuer {n}"), lease, Wakeups(), SETTINGS) for n in range(LANES_WIDE)]
         self._vitals = EngineHealth()
         self._settlers = [

@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import make
-from stages import FixedKeeper
+from stages import FixedLease
 
 from horai.core.outcome import Bury, Complete
 from horai.core.put import PutDecision
@@ -35,7 +35,7 @@ async def is_blocked(connection: Dedicated, pid: int) -> None:
 async def rescue(url: str) -> None:
     """What a rescuer of another node does in one step."""
     line = StageConnection(url, "horai test rescuer")
-    await Rescuer(line, FixedKeeper(0).lease, Wakeups(), EngineSettings()).step(datetime.now(UTC))
+    await Rescuer(line, FixedLease(0), Wakeups(), EngineSettings()).step(datetime.now(UTC))
     await line.close()
 
 

@@ -6,6 +6,7 @@ import make
 import pytest
 
 from horai.core.errors import NotFound
+from horai.core.wakes import LaneWake
 from horai.db.idempotency import KeptAnswer
 from horai.db.pool import Dedicated
 from horai.operations.idempotency import Keyed, RepeatedRequest
@@ -30,7 +31,7 @@ async def test_wakes_are_sent_after_the_commit(url: str, connection: Dedicated):
         seen: list[int] = []
         count = "select count(*) from horai.instance_live"
         told: list[None] = []
-        scope.wakeups.listen(lambda *_: told.append(None))
+        scope.wakeups.subscribe(LaneWake, lambda *_: told.append(None))
         async with keyed() as work:
             await insert_batch(work.bind(scope), "publish", [Item(SOON, None)] * 2)
             await work.keep(ANSWER)
@@ -46,7 +47,7 @@ async def test_a_failure_leaves_neither_key_nor_effect_nor_wake(url: str, connec
     async with make.scope(url) as scope:
         await make.job(scope)
         told: list[None] = []
-        scope.wakeups.listen(lambda *_: told.append(None))
+        scope.wakeups.subscribe(LaneWake, lambda *_: told.append(None))
 
         async def fail() -> None:
             async with keyed() as work:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 import make
-from stages import FixedKeeper
+from stages import FixedLease
 
 from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.settings import EngineSettings
@@ -92,7 +92,7 @@ async def _rescue(store: Store) -> None:
     lost = await make.node(store.connection, timedelta(seconds=-1))
     await make.claim(store.connection, lost)
     line = StageConnection(store.url, "horai test")
-    await Rescuer(line, FixedKeeper(0).lease, Wakeups(), EngineSettings()).step(datetime.now(UTC))
+    await Rescuer(line, FixedLease(0), Wakeups(), EngineSettings()).step(datetime.now(UTC))
     await line.close()
 
 
@@ -107,7 +107,7 @@ async def _make_slots(store: Store, count: int) -> None:
     )
     node = await make.node(store.connection)
     line = StageConnection(store.url, "horai test")
-    trigger = Trigger(line, FixedKeeper(node).lease, Wakeups(), EngineSettings(), datetime.now(UTC))
+    trigger = Trigger(line, FixedLease(node), Wakeups(), EngineSettings(), datetime.now(UTC))
     for _ in range(count):
         await trigger.step(datetime.now(UTC))
     await nodes.stop_node(store.connection, node)

@@ -7,6 +7,7 @@ from typing import Any
 
 import make
 
+from horai.core.wakes import RunsWake
 from horai.db.pool import Connection
 from horai.features.workflow import service as workflows
 from horai.features.workflow.definition import checked_nodes
@@ -49,7 +50,7 @@ async def start(scope: Scope, connection: Connection, made: WorkflowRequest, pay
     woken = await start_run(connection, made.job.id, RunStart(tick_id, now, text))
     assert woken is not None
     scope.wakeups.announce(woken)
-    scope.wakeups.runs_asked([tick_id])
+    scope.wakeups.publish(RunsWake([tick_id]))
     return tick_id
 
 

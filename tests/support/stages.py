@@ -17,10 +17,11 @@ from horai.core.health import EngineHealth
 from horai.core.outcome import Accepted, Outcome, Succeeded
 from horai.core.queue import QueueSettings
 from horai.core.settings import SHARDS, EngineSettings
-from horai.core.shards import Duty
+from horai.core.shards import EVERY_ROLE, Duty
+from horai.core.wakes import OverlapWake
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import LOOP_LOCK_TIMEOUT, Dedicated, Plans, connect
 from horai.db.stage_connection import StageConnection
 from horai.engine.catch_up import CatchUp
 from horai.engine.dispatch.admission import Admission
@@ -30,13 +31,16 @@ from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.dispatch.scans import Scans
-from horai.engine.lease import NodeLease
+from horai.engine.loop import Stage
 from horai.engine.overlap_gate import OverlapGate
 from horai.engine.rescuer import Rescuer
 from horai.engine.settler import LOCK_TIMEOUT, Settler
 from horai.engine.sweeper import Sweeper
 from horai.engine.trigger import Trigger
+from horai.features import backfill, workflow
 from horai.features.backfill.stage import BackfillStage
+from horai.features.feature import Feature
+from horai.features.parts import StageParts, stages_of
 from horai.features.registry import JOB_HOOKS
 from horai.features.workflow.stage import WorkflowStage
 from horai.operations import queues as accepted_queues
@@ -52,12 +56,14 @@ SETTINGS = EngineSettings(settle_wait=timedelta(0))
 
 
 @dataclass(slots=True)
-class FixedKeeper:
+class FixedLease:
     """A lease that holds until the test says otherwise."""
 
     incarnation: int
     trusted: bool = True
     owned: frozenset[int] = frozenset(range(SHARDS))
+    on_change: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    on_lost_node: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     @property
     def trusted_until(self) -> float:
@@ -68,10 +74,6 @@ class FixedKeeper:
 
     def shards(self, _duty: Duty) -> frozenset[int]:
         return self.owned if self.trusted else frozenset()
-
-    @property
-    def lease(self) -> NodeLease:
-        return cast("NodeLease", self)
 
 
 @dataclass(slots=True)
@@ -119,7 +121,7 @@ class Workbench:
     url: str
     scope: Scope
     connection: Dedicated
-    lease: FixedKeeper
+    lease: FixedLease
     clock: DatabaseClock
     vitals: EngineHealth
     in_flight: InFlight
@@ -130,8 +132,10 @@ class Workbench:
     under_way: list[Attempts] = field(default_factory=list[Attempts])
     """The calls that a test may leave behind: they are broken off with the bench."""
 
-    def line(self, name: str) -> StageConnection:
-        made = StageConnection(self.url, f"horai {name}", timedelta(seconds=5))
+    def line(
+        self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT
+    ) -> StageConnection:
+        made = StageConnection(self.url, f"horai {stage}", timedelta(seconds=5), lock_timeout, plans=plans)
         self.lines.append(made)
         return made
 
@@ -148,14 +152,12 @@ class Workbench:
     def dispatcher(self, **executors: Any) -> Dispatcher:
         """One that runs HTTP jobs with the recorder; what the process announces wakes it."""
         made = self.deaf_dispatcher(**executors)
-        self.scope.wakeups.listen(made.wake)
-        self.scope.wakeups.listen_to_queues(made.wake_queue)
-        self.scope.wakeups.listen_to_everything(made.rescan_all)
+        made.subscribe_to(self.scope.wakeups)
         return made
 
     def bench(self, *, alone: Mapping[str, Executor] | None = None, **executors: Any) -> DispatcherParts:
         """What a dispatcher works with; `alone` runs what was lost too often."""
-        lease, book = self.lease.lease, JobCache()
+        lease, book = self.lease, JobCache()
         self.settler.gated, self.settler.chained = book.gated, book.chained
         attempts = Attempts(
             {"": self.executor, **executors},
@@ -180,32 +182,33 @@ class Workbench:
 
     def trigger(self, now: datetime | None = None) -> Trigger:
         now = now or self.clock.now()
-        return Trigger(self.line("trigger"), self.lease.lease, self.scope.wakeups, self.settings, now)
+        return Trigger(self.line("trigger"), self.lease, self.scope.wakeups, self.settings, now)
 
     def catch_up_stage(self) -> CatchUp:
-        return CatchUp(self.line("catch_up"), self.lease.lease, self.scope.wakeups, self.settings)
+        return CatchUp(self.line("catch_up"), self.lease, self.scope.wakeups, self.settings)
 
     def backfill_stage(self) -> BackfillStage:
-        return BackfillStage(self.line("backfill"), self.lease.lease, self.scope.wakeups, self.settings, JOB_HOOKS)
+        return cast("BackfillStage", self.feature_stage(backfill.FEATURE))
+
+    def feature_stage(self, feature: Feature) -> Stage:
+        """Build the only stage of a feature, as a process with every role does."""
+        parts = StageParts(
+            self.line, self.lease, self.scope.wakeups, self.settings, EVERY_ROLE, self.clock.now(), JOB_HOOKS
+        )
+        [stage] = stages_of([feature], parts)
+        return stage
 
     def overlap_gate(self) -> OverlapGate:
         """One that hears what the process asks of gates."""
-        made = OverlapGate(
-            self.line("overlap_gate"), self.lease.lease, self.scope.wakeups, self.settings, self.clock.now()
-        )
-        self.scope.wakeups.listen_to_gates(made.ask)
+        made = OverlapGate(self.line("overlap_gate"), self.lease, self.scope.wakeups, self.settings, self.clock.now())
+        self.scope.wakeups.subscribe(OverlapWake, made.hear)
         return made
 
     def workflow_stage(self) -> WorkflowStage:
-        """One that hears what the process asks of runs."""
-        made = WorkflowStage(
-            self.line("workflow"), self.lease.lease, self.scope.wakeups, self.settings, self.clock.now()
-        )
-        self.scope.wakeups.listen_to_runs(made.hear)
-        return made
+        return cast("WorkflowStage", self.feature_stage(workflow.FEATURE))
 
     def rescuer(self) -> Rescuer:
-        return Rescuer(self.line("rescuer"), self.lease.lease, self.scope.wakeups, self.settings)
+        return Rescuer(self.line("rescuer"), self.lease, self.scope.wakeups, self.settings)
 
     async def set_queue(self, name: str = "default", **limits: Any) -> int:
         """Sets what a queue allows, as `PUT /queues` does; its id."""
@@ -252,7 +255,7 @@ async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> Async
     clock.observe(await nodes.database_time(connection) + ahead)
     in_flight = InFlight(settings.in_flight, vitals)
     async with make.scope(url) as scope:
-        lease = FixedKeeper(await make.node(connection))
+        lease = FixedLease(await make.node(connection))
         settling = StageConnection(url, "horai settler", timedelta(seconds=5), LOCK_TIMEOUT)
         settler = Settler(settling, in_flight, scope.wakeups, vitals, settings)
         bench = Workbench(

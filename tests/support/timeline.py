@@ -11,6 +11,7 @@ from typing import Any
 import make
 from stages import Workbench, forget_jobs, workbench
 
+from horai.core.wakes import ScheduleWake
 from horai.db.jobs import JobRow
 from horai.db.pool import connect
 from horai.operations import jobs as accepted
@@ -52,7 +53,7 @@ class Node:
             self.rescuer,
         ):  # one after the other: one connection will do
             stage.line = self.trigger.line
-        bench.scope.wakeups.listen_to_schedules(self.trigger.wake)
+        bench.scope.wakeups.subscribe(ScheduleWake, self.trigger.hear)
 
     async def step(self) -> None:
         """Does all that is due at this moment, and what comes of it."""

@@ -5,7 +5,7 @@ read is ignored, and wakes that do not fit are broadened, never wrong. Due times
 moves its cursor back to them, and a rounded time would leave the row behind the cursor.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias, assert_never
@@ -81,6 +81,24 @@ class EverywhereWake:
 Wake: TypeAlias = (
     LaneWake | ScheduleWake | OutcomeWake | QueueWake | MoveWaitingWake | CatchupWake | NodesWake | EverywhereWake
 )
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapWake:
+    """A run of these jobs has ended, or one of their slots is held."""
+
+    job_ids: Collection[int]
+
+
+@dataclass(frozen=True, slots=True)
+class RunsWake:
+    """These instances have ended, were replayed, or have started a run: a workflow run may wait for them."""
+
+    instance_ids: Collection[int]
+
+
+LocalWake: TypeAlias = OverlapWake | RunsWake
+"""Wakes that stay in their process: the stage that needs them runs in every process that sends them."""
 
 
 def to_text(wakes: Iterable[Wake]) -> str:

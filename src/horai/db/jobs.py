@@ -283,11 +283,6 @@ class Runnable:
     is_chained: bool = False
     """True if the job is in a workflow, where other jobs wait for its runs."""
 
-    @property
-    def is_held(self) -> bool:
-        """Return whether the job is paused and not deleted."""
-        return self.is_paused and not self.is_deleted
-
 
 async def jobs_to_run(
     connection: Connection, known: Mapping[int, int], chained: Collection[int] = ()

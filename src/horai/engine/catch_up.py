@@ -17,12 +17,13 @@ import structlog
 from horai.core.catch_up_pace import CatchUpPace
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
+from horai.core.wakes import OverlapWake
 from horai.db import catch_ups
 from horai.db.catch_ups import Catchup, LateSlot
 from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 from horai.time.schedule import Schedule, next_after, next_from
 
 log = structlog.get_logger(__name__)
@@ -38,7 +39,7 @@ class CatchUp:
 
     name = "catch_up"
 
-    def __init__(self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings) -> None:
+    def __init__(self, line: StageConnection, lease: Lease, wakeups: Wakeups, settings: EngineSettings) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._lease = lease
@@ -125,7 +126,7 @@ class CatchUp:
                 self._gated[slot.job_id] = slot.woken.id
             self._portions[lane_of[slot.job_id]].given(now)
         self._wakeups.announce(slot.woken for slot in made)
-        self._wakeups.gates_asked([slot.job_id for slot in made if not slot.woken.lane])
+        self._wakeups.publish(OverlapWake([slot.job_id for slot in made if not slot.woken.lane]))
 
 
 def _slots(catchup: Catchup, most: int) -> tuple[list[datetime], datetime | None]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import islice
 
+from horai.core.wakes import OutcomeWake
 from horai.db import claims
 from horai.db.stage_connection import StageConnection
 from horai.engine.dispatch.in_flight import InFlight
@@ -35,10 +36,10 @@ class ClaimRevoker:
         """Call `listener` with (instance id, fence) for each claim in flight that has ended, in the loop's thread."""
         self._listeners.append(listener)
 
-    def hear(self, instance_id: int, fence: int) -> None:
+    def hear(self, wake: OutcomeWake) -> None:
         """Record a wake. Ignore it if the claim is not in flight here."""
-        if self._in_flight.find(instance_id, fence) is not None:
-            self._heard[instance_id, fence] = None
+        if self._in_flight.find(wake.instance_id, wake.fence) is not None:
+            self._heard[wake.instance_id, wake.fence] = None
             self.signal.set()
 
     async def step(self, now: datetime) -> datetime:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Protocol
 
 import structlog
 
@@ -46,8 +47,40 @@ LONGEST_PAUSE = 2.7
 """Seconds between two beats at most, however long the lease: the next beat finds rows that no wake announced."""
 
 
+class Lease(Protocol):
+    """The part of a node's lease that stages use."""
+
+    @property
+    def incarnation(self) -> int:
+        """Return the current incarnation. It changes when the node was fenced."""
+        ...
+
+    @property
+    def trusted_until(self) -> float:
+        """Return the monotonic time until which the lease is trusted, as known now."""
+        ...
+
+    @property
+    def on_change(self) -> list[Callable[[], None]]:
+        """Return the listeners that are called when the incarnation or any set of shards has changed."""
+        ...
+
+    @property
+    def on_lost_node(self) -> list[Callable[[], None]]:
+        """Return the listeners that are called when a node was lost and is not rescued yet."""
+        ...
+
+    def holds(self) -> bool:
+        """Return whether this node may claim."""
+        ...
+
+    def shards(self, duty: Duty, /) -> frozenset[int]:
+        """Return the shards of a duty that this node owns now."""
+        ...
+
+
 class NodeLease:
-    """The node's incarnation, its right to claim, and the shards that it owns."""
+    """The lease of a running node, kept by a thread."""
 
     def __init__(
         self,

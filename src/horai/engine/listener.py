@@ -81,7 +81,7 @@ class Listener:
         await listen(connection, self._hear)
         connection.add_termination_listener(self._ended)
         self._connection = connection
-        self._wakeups.hear(EverywhereWake())
+        self._wakeups.deliver(EverywhereWake())
 
     def _ended(self, connection: Any) -> None:
         if connection is self._connection:
@@ -101,4 +101,4 @@ class Listener:
         wakes = from_text(payload)
         self.ignored += not wakes and not is_beat(payload)
         for wake in wakes:
-            self._wakeups.hear(wake)
+            self._wakeups.deliver(wake)

@@ -6,16 +6,16 @@ wake arrived.
 """
 
 import asyncio
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
+from horai.core.wakes import OutcomeWake, OverlapWake, RunsWake
 from horai.db import overlap
 from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 from horai.operations.overlap import OpenedGates, open_gates
 
 AT_ONCE = 500
@@ -29,7 +29,7 @@ class OverlapGate:
     name = "overlap_gate"
 
     def __init__(
-        self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+        self, line: StageConnection, lease: Lease, wakeups: Wakeups, settings: EngineSettings, now: datetime
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
@@ -42,9 +42,9 @@ class OverlapGate:
         self._sweep_at = now
         self._is_sweep_due = False
 
-    def ask(self, job_ids: Iterable[int]) -> None:
-        """Request a decision: a run of these jobs has ended, or one of their slots is held."""
-        self._asked.update(job_ids)
+    def hear(self, wake: OverlapWake) -> None:
+        """Queue the jobs of a wake for a decision."""
+        self._asked.update(wake.job_ids)
         if self._asked:
             self.signal.set()
 
@@ -87,9 +87,9 @@ class OverlapGate:
     def _tell(self, opened: OpenedGates) -> None:
         self._wakeups.announce(opened.woken)
         for claim in opened.ended:
-            self._wakeups.claim_ended(claim.instance_id, claim.fence)
+            self._wakeups.publish(OutcomeWake(claim.instance_id, claim.fence))
         if opened.ended:
-            self._wakeups.runs_asked([claim.instance_id for claim in opened.ended])
+            self._wakeups.publish(RunsWake([claim.instance_id for claim in opened.ended]))
 
     async def _sweep(self, connection: Dedicated, shards: frozenset[int]) -> None:
         """Request decisions for stuck jobs. If no job has a gate, read no instances."""

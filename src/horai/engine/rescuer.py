@@ -20,6 +20,7 @@ from horai.core.outcome import Bury, Decision, RetryAt, plan_loss
 from horai.core.retry import RetryPolicy
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
+from horai.core.wakes import OverlapWake, QueueWake, RunsWake
 from horai.db import claims, nodes, queues, settlements
 from horai.db.claims import Claim, RunningRow
 from horai.db.jobs import Runnable
@@ -27,7 +28,7 @@ from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.job_cache import JobCache
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 from horai.operations.failure_log import Origin, failures, trace_of
 
 log = structlog.get_logger(__name__)
@@ -40,7 +41,7 @@ class Rescuer:
 
     name = "rescuer"
 
-    def __init__(self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings) -> None:
+    def __init__(self, line: StageConnection, lease: Lease, wakeups: Wakeups, settings: EngineSettings) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._lease = lease
@@ -61,7 +62,7 @@ class Rescuer:
                 continue
             if await self._rescue(connection, incarnation):
                 for queue in await queues.free_slots_of_node(connection, incarnation):
-                    self._wakeups.queue_changed(queue)
+                    self._wakeups.publish(QueueWake(queue))
                 await nodes.mark_rescued(connection, incarnation)
             else:
                 pause = self._settings.rescue
@@ -77,8 +78,8 @@ class Rescuer:
                 applied = await settlements.apply(connection, batch)
             _log([row for row in page if row.held.id in applied.ids], dict(batch), known)
             self._wakeups.announce(applied.woken)
-            self._wakeups.runs_asked([row.held.id for row in page if row.held.job_id in self._jobs.chained])
-            self._wakeups.gates_asked({row.held.job_id for row in page if row.held.job_id in self._jobs.gated})
+            self._wakeups.publish(RunsWake([row.held.id for row in page if row.held.job_id in self._jobs.chained]))
+            self._wakeups.publish(OverlapWake({row.held.job_id for row in page if row.held.job_id in self._jobs.gated}))
             rescued += len(applied.ids)
             seen += len(page)
             after = page[-1].held.id

@@ -19,6 +19,7 @@ import structlog
 from horai.core.health import EngineHealth
 from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
 from horai.core.settings import EngineSettings
+from horai.core.wakes import OverlapWake, QueueWake, RunsWake
 from horai.db import claims, queues, settlements
 from horai.db.claims import Claim, Claimable, LateResult
 from horai.db.pool import GONE, Dedicated
@@ -148,10 +149,10 @@ class Settler:
             inbox.waiting += locked  # after an error, the whole batch: outcomes already written are recognised later
             self._vitals.unsettled = len(inbox.waiting)
         if self.gated:
-            self._wakeups.gates_asked({s.held.job_id for s in batch if s.held.job_id in self.gated})
+            self._wakeups.publish(OverlapWake({s.held.job_id for s in batch if s.held.job_id in self.gated}))
         if self.chained:
             ended = [s.held for s in batch if isinstance(s.decision, Complete | Bury)]
-            self._wakeups.runs_asked([held.id for held in ended if held.job_id in self.chained])
+            self._wakeups.publish(RunsWake([held.id for held in ended if held.job_id in self.chained]))
         if len(inbox.waiting) == len(locked):
             return now + (LOCKED_PAUSE if locked else IDLE)
         return now
@@ -234,7 +235,7 @@ class Settler:
     def _tell(self, woken: Sequence[Claimable], freed: Collection[int]) -> None:
         self._wakeups.announce(woken)
         for queue_id in freed:
-            self._wakeups.queue_changed(queue_id)
+            self._wakeups.publish(QueueWake(queue_id))
 
     def _note(self, applied: Sequence[Settlement]) -> None:
         decisions = [settlement.decision for settlement in applied]

@@ -7,8 +7,7 @@ look ahead asks every scan for its next due time, so that a row without a wake s
 All of them only read, on the sweeper's own connection and in slices, and report their findings to the dispatcher. The
 sweep also gives back rows that run for this node but are not in flight here (the answer to a claim was lost, or a call
 was cut off). Conversely, it reports claims in flight whose rows have moved on without a wake. It reads the lanes and
-their limits again. As it reads the table anyway, it also takes the gauges of the minute: no other stage would while the
-process is idle.
+their limits again.
 """
 
 import asyncio
@@ -16,10 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from horai.core.minute_stats import MINUTE, minute_of
 from horai.core.outcome import Release
 from horai.core.wakes import OutcomeWake
-from horai.db import claims, jobs, minute_stats, queues
+from horai.db import claims, jobs, queues
 from horai.db.claims import LeftBehind, Position
 from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
@@ -34,8 +32,6 @@ REST = 9
 """A pass is followed by a rest of this many times its length: passes take at most a tenth of a core."""
 LOOK_REST = 4
 """The same for looks ahead, at most one per beat: they take at most a fifth of a core."""
-QUIET_GAUGE = 5 * MINUTE
-"""The interval between gauges while this process starts no attempt."""
 
 
 class Sweeper:
@@ -62,8 +58,6 @@ class Sweeper:
         self._swept_at = bench.clock.now()  # the dispatcher starts with a full scan
         self._rests_until = 0.0
         self._has_news = False
-        self._gauged: datetime | None = None
-        self._started_by_then = 0
 
     def hear_news(self) -> None:
         """Look ahead as soon as the last pass allows it: live rows may have been added or moved."""
@@ -79,7 +73,6 @@ class Sweeper:
                 await self._sweep(await self.line.get())
                 await self._tell_ended(await self.line.get(), now - period)
                 self._swept_at = now
-                await self._take_gauges(await self.line.get(), minute_of(now))
             elif self._dispatcher.is_active and begun >= self._rests_until:
                 self._dispatcher.is_active = False
                 await self._look_for_stragglers(now - self._settings.straggler_reach)
@@ -167,18 +160,7 @@ class Sweeper:
         lasting = [held for held in known if held.claimed_at is not None and held.claimed_at <= before]
         for first in range(0, len(lasting), SLICE):
             for claim in await claims.ended_claims(connection, lasting[first : first + SLICE]):
-                self._wakeups.hear(OutcomeWake(*claim))
-
-    async def _take_gauges(self, connection: Dedicated, minute: datetime) -> None:
-        """Take the gauges once a minute, or every five minutes while this process starts nothing.
-
-        In a quiet process little changes, and other processes take gauges too.
-        """
-        started = self._bench.vitals.started
-        pause = MINUTE if started != self._started_by_then else QUIET_GAUGE
-        if self._gauged is None or minute >= self._gauged + pause:
-            await minute_stats.take_gauges(connection, minute)
-            self._gauged, self._started_by_then = minute, started
+                self._wakeups.deliver(OutcomeWake(*claim))
 
     async def _free_slots(self, connection: Dedicated) -> None:
         """Free permits of this node whose calls have ended.

@@ -21,13 +21,14 @@ import structlog
 
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
+from horai.core.wakes import CatchupWake, LaneWake, OverlapWake, ScheduleWake
 from horai.db import catch_ups, schedules
 from horai.db.pool import Dedicated
 from horai.db.schedules import LockedSchedule, MadeSlots, ScheduleCursor, SkippedRange, Step
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.scans import START, TICK, to_millis
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 from horai.engine.zone_change import ZoneChange, rezone_now
 from horai.operations.catch_ups import reason_of
 from horai.time.misfire import CatchUpPlan, catch_up
@@ -49,7 +50,7 @@ class Trigger:
     name = "trigger"
 
     def __init__(
-        self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+        self, line: StageConnection, lease: Lease, wakeups: Wakeups, settings: EngineSettings, now: datetime
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
@@ -62,10 +63,10 @@ class Trigger:
         self._is_stale = False
         self._rezoning = ZoneChange()
 
-    def wake(self, schedule_id: int, fire_time: datetime) -> None:
+    def hear(self, wake: ScheduleWake) -> None:
         """Add a schedule that is new or active again to the wheel. Ignore schedules of other nodes' shards."""
-        if schedule_id % SHARDS in self._shards:
-            self._wheel.put(schedule_id, to_millis(fire_time))
+        if wake.schedule_id % SHARDS in self._shards:
+            self._wheel.put(wake.schedule_id, to_millis(wake.fire_time))
             self.signal.set()
 
     def reload(self) -> None:
@@ -150,7 +151,7 @@ class Trigger:
             self._wheel.put(schedule_id, to_millis(fire_time))
         self._follow_up(locked, steps, made.values())
         if any(way.plan.made is not None for way in ways.values()):
-            self._wakeups.catchups_asked()
+            self._wakeups.publish(CatchupWake())
         if len(held) < len(ids):  # the others are locked or inactive: the next fill shows which
             self._fill_at = min(self._fill_at, now + HELD_PAUSE)
 
@@ -181,9 +182,9 @@ class Trigger:
         for slot in made:
             if slot.due is not None:
                 for lane in slot.lanes:
-                    self._wakeups.wake(lane, slot.due)
+                    self._wakeups.publish(LaneWake(None, lane, slot.due))
             if slot.gated:
-                self._wakeups.gates_asked(slot.gated)
+                self._wakeups.publish(OverlapWake(slot.gated))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans, Pool
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.attempts import Executor
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 from horai.engine.loop import Stage
 from horai.features.feature import Feature
 from horai.operations.job_hooks import JobHooks
@@ -22,7 +22,7 @@ class OpenLine(Protocol):
     """A function that creates the connection of a stage."""
 
     def __call__(
-        self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT
+        self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT, /
     ) -> StageConnection:
         """Return a connection that opens itself and is closed with the stage."""
         ...
@@ -33,7 +33,7 @@ class StageParts:
     """The parts from which a feature builds its stages."""
 
     line: OpenLine
-    lease: NodeLease
+    lease: Lease
     wakeups: Wakeups
     settings: EngineSettings
     roles: frozenset[Role]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from horai.core.errors import Duplicate
+from horai.core.wakes import LaneWake
 from horai.db import instances
 from horai.db.claims import Claimable
 from horai.db.instances import MadeInstance, Unkeyed
@@ -49,7 +50,7 @@ async def enqueue_many(
             raise job_not_found(job)
     written = [one for one in made if one is not None]
     for lane in {one.lane for one in written}:
-        scope.wakeups.wake(lane, min(one.due for one in written if one.lane == lane))
+        scope.wakeups.publish(LaneWake(None, lane, min(one.due for one in written if one.lane == lane)))
     return [instance_id for one in written for instance_id in one.ids]
 
 

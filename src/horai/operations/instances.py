@@ -9,6 +9,7 @@ from horai.core.job import is_builtin
 from horai.core.put import PutDecision
 from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
+from horai.core.wakes import OutcomeWake, RunsWake
 from horai.db import instance_queries, instances, jobs, nodes
 from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
@@ -63,7 +64,7 @@ def publish_wakes(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> 
     scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
     for answer in answers:
         if answer.ended:
-            scope.wakeups.claim_ended(answer.ended.instance_id, answer.ended.fence)
+            scope.wakeups.publish(OutcomeWake(answer.ended.instance_id, answer.ended.fence))
 
 
 async def _insert(connection: Connection, place: InsertTarget, items: Sequence[Item], now: datetime) -> list[PutResult]:
@@ -155,8 +156,8 @@ def tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
     """Tell the holders of the claims and the workflows of the instances. Call this after the commit."""
     for row in cancelled:
         if row.fence is not None:
-            scope.wakeups.claim_ended(row.id, row.fence)
-    scope.wakeups.runs_asked([row.id for row in cancelled])
+            scope.wakeups.publish(OutcomeWake(row.id, row.fence))
+    scope.wakeups.publish(RunsWake([row.id for row in cancelled]))
 
 
 async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:

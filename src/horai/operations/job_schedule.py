@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from horai.core.errors import Invalid
 from horai.core.job import Definition, JobStatus
 from horai.core.timing import NONE_BETWEEN, Timing
+from horai.core.wakes import CatchupWake, ScheduleWake
 from horai.db import catch_ups as deferred
 from horai.db import jobs, schedules
 from horai.db.claims import Claimable
@@ -39,9 +40,9 @@ def announce(scope: Scope, joined: JoinedSlots, woken: list[Claimable]) -> None:
     """Wake the claimers of the new instances, the trigger of the schedule, and the catch-up if slots are late."""
     scope.wakeups.announce(woken)
     if joined.cursor is not None:
-        scope.wakeups.wake_schedule(joined.cursor.schedule_id, joined.cursor.fire_time)
+        scope.wakeups.publish(ScheduleWake(joined.cursor.schedule_id, joined.cursor.fire_time))
     if joined.is_behind:
-        scope.wakeups.catchups_asked()
+        scope.wakeups.publish(CatchupWake())
 
 
 async def join(connection: Connection, timing: Timing, now: datetime) -> JoinedSlots:

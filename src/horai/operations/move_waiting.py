@@ -8,6 +8,7 @@ deleted job that it claims.
 from collections.abc import Sequence
 
 from horai.core.states import CancelReason
+from horai.core.wakes import MoveWaitingWake, OverlapWake
 from horai.db import instances, jobs
 from horai.db.claims import Claimable
 from horai.db.instances import WaitingLanes
@@ -31,9 +32,9 @@ async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
             is_done = all(done) and len(marked) <= JOBS_AT_ONCE
     finally:
         scope.wakeups.announce(woken)
-        scope.wakeups.gates_asked(job_ids)
+        scope.wakeups.publish(OverlapWake(job_ids))
         if not is_done:
-            scope.wakeups.relane_asked()
+            scope.wakeups.publish(MoveWaitingWake())
 
 
 async def move_waiting_batch(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks]) -> list[Claimable]:

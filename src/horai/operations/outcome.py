@@ -10,6 +10,7 @@ from horai.core.errors import StaleOutcome
 from horai.core.outcome import Bury, Decision, FailedRetryable, FailedUnrecoverable, Outcome, RetryAt, Succeeded, plan
 from horai.core.retry import RetryPolicy
 from horai.core.states import State
+from horai.core.wakes import OutcomeWake, RunsWake
 from horai.db import claims, jobs, settlements
 from horai.db.claims import Claim, LateResult
 from horai.db.instance_queries import InstanceRow
@@ -32,8 +33,8 @@ async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Ou
     if not applied.ids and not _is_repeated(instance, fence, outcome):
         raise await _keep_late(scope, instance, fence, outcome)
     scope.wakeups.announce(applied.woken)
-    scope.wakeups.claim_ended(instance_id, fence)
-    scope.wakeups.runs_asked([instance_id])
+    scope.wakeups.publish(OutcomeWake(instance_id, fence))
+    scope.wakeups.publish(RunsWake([instance_id]))
     return instance
 
 

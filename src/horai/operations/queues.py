@@ -2,6 +2,7 @@
 
 from horai.core.errors import NotFound
 from horai.core.queue import QueueSettings, checked_name
+from horai.core.wakes import QueueWake
 from horai.db import jobs, queues
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.db.queues import QueueRow
@@ -27,7 +28,7 @@ async def set_queue(scope: Scope, name: str, settings: QueueSettings, if_version
             return await _set(connection, scope, name, settings, if_version)
 
     queue = await retrying(attempt)
-    scope.wakeups.queue_changed(queue.id)
+    scope.wakeups.publish(QueueWake(queue.id))
     return queue
 
 

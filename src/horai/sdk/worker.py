@@ -17,6 +17,7 @@ from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.shares import Shares
+from horai.core.wakes import EverywhereWake
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
 from horai.embedded.visit import require_url
@@ -83,7 +84,7 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         engine = await stack.enter_async_context(working(url, app, settings, scope))
         # The other processes were not notified of the declared jobs: the notifier runs only from here on. Notify them
         # even if nothing was declared: an earlier start may have been interrupted between the two steps.
-        wakeups.rescan_all()
+        wakeups.publish(EverywhereWake())
         ready(f"worker {settings.name} ({', '.join(app.jobs)})")
         await until_stopped(stop, engine)
 

@@ -99,7 +99,7 @@ class Clients:
 
     def _passing_on(self) -> Wakeups:
         """Return wakeups that pass the wakes of another loop's client on to the test's loop."""
-        hear: Callable[[Wake], None] = self._wakeups.hear
+        hear: Callable[[Wake], None] = self._wakeups.deliver
         wakeups = Wakeups()
         wakeups.pass_on_to(lambda wake: _call_in(self._home, hear, wake))
         return wakeups

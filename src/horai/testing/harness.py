@@ -5,6 +5,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import datetime
 from types import TracebackType
 
+from horai.db.wakeups import Wakeups
+from horai.features.parts import ExecutorParts, executors_of
+from horai.features.registry import FEATURES
 from horai.sdk.app import Horai
 from horai.sdk.declaration import Duration
 from horai.sdk.outcomes import seconds_of
@@ -14,7 +17,7 @@ from horai.testing.clock import VirtualClock, moment_of, present_moment
 from horai.testing.server import SERVER
 from horai.testing.sync import SyncTime
 from horai.testing.virtual_time import VirtualTime
-from horai.testing.workplace import Workplace
+from horai.testing.workplace import SETTINGS, SharedConnection, Workplace
 
 
 class Harness:
@@ -60,7 +63,12 @@ class Harness:
         async with AsyncExitStack() as stack:
             url = await stack.enter_async_context(SERVER.database())
             clock = VirtualClock(self._start or present_moment())
-            workplace = Workplace(url, self._app, clock, self._patience)
+            wakeups, shared = Wakeups(), SharedConnection(url)
+            stack.push_async_callback(shared.close)
+            builtin = await stack.enter_async_context(
+                executors_of(FEATURES, ExecutorParts(shared.as_pool(), wakeups, SETTINGS))
+            )
+            workplace = Workplace(url, self._app, clock, self._patience, wakeups, builtin)
             time = VirtualTime(workplace, url)
             clients = Clients(url, clock, workplace.wakeups, time)
             stack.push_async_callback(clients.close)  # after the functions, which may use them

@@ -12,18 +12,18 @@ language sql volatile as $$
     )
     select 'place', shard, lane, min(due), count(*) from waiting, present where due <= now group by shard, lane
     union all
-    select 'schedule', null, null, min(fire_time), count(*) from horai.schedule, present where fire_time <= now having count(*) > 0
+    select 'trigger', null, null, min(fire_time), count(*) from horai.schedule, present where fire_time <= now having count(*) > 0
     union all
-    select 'node', null, null, min(lease_until), count(*) from nodes, present where is_closed or lease_until < now having count(*) > 0
+    select 'rescuer', null, null, min(lease_until), count(*) from nodes, present where is_closed or lease_until < now having count(*) > 0
     union all
-    select 'relane', null, null, null, (
+    select 'janitor', null, null, null, (
         select count(*) from horai.instance_live live join horai.job on job.id = live.job_id where job.relane)
     where exists (select from horai.job where relane)
     union all
-    select 'catchup', null, null, null, count(*) from horai.catchup join horai.job on job.id = catchup.job_id
+    select 'catch_up', null, null, null, count(*) from horai.catchup join horai.job on job.id = catchup.job_id
     where job.status = 0 and job.deleted_at is null having count(*) > 0
     union all
-    select 'gate', null, null, null, count(*) from horai.job
+    select 'overlap_gate', null, null, null, count(*) from horai.job
     where status = 0 and deleted_at is null and (overlap <> 0 and exists (
             select from horai.instance_live live where live.job_id = job.id and live.slot >= 0 and live.lane = 0 and live.state <> 1
                 and not exists (select from horai.backfill_instance own where own.instance_id = live.id))
@@ -38,7 +38,7 @@ language sql volatile as $$
         select from horai.backfill_instance own where own.backfill_id = backfill.id))
     having count(*) > 0
     union all
-    select 'run', null, null, null, count(*) from horai.workflow_run run
+    select 'workflow', null, null, null, count(*) from horai.workflow_run run
     where finished_at is null and exists (
         select from horai.workflow_node node left join horai.instance_live live on live.id = node.instance_id
         where node.run_id = run.id and node.is_current and (

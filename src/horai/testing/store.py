@@ -24,13 +24,13 @@ class StoreOutlook:
 
     places: tuple[DuePlace, ...] = ()
     next_at: datetime | None = None
-    chores: dict[str, int] = field(default_factory=dict[str, int])
-    """Counts of other due work: `schedule`, `node`, `relane`, `catchup`, `gate`, `run`; progress of `backfill`."""
+    due_stages: dict[str, int] = field(default_factory=dict[str, int])
+    """The amount of due work, or a count of progress, by the name of the stage that does it."""
 
     @property
     def is_quiet(self) -> bool:
         """Return whether nothing is due now."""
-        return not self.places and not self.chores
+        return not self.places and not self.due_stages
 
 
 class CameTo(NamedTuple):

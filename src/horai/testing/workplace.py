@@ -6,21 +6,20 @@ database reports the work that is due at each moment.
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import cast
 
 from horai import __version__
 from horai.core.health import EngineHealth
 from horai.core.job import HOUSE
-from horai.core.refresh import REFRESH_HANDLER
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.states import FINAL, State
+from horai.core.wakes import LaneWake, MoveWaitingWake, OutcomeWake, QueueWake
 from horai.db import idempotency, jobs, nodes
-from horai.db.pool import Connection
+from horai.db.pool import Connection, Lender
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.catch_up import CatchUp
@@ -31,17 +30,14 @@ from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.scans import Scans
 from horai.engine.janitor import KEYS_AT_ONCE, Janitor
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
+from horai.engine.loop import Stage
 from horai.engine.overlap_gate import OverlapGate
 from horai.engine.progress_writer import ProgressWriter
 from horai.engine.rescuer import Rescuer
 from horai.engine.trigger import Trigger
-from horai.features.backfill.stage import BackfillStage
-from horai.features.refresh.executor import RefreshExecutor
-from horai.features.registry import JOB_HOOKS
-from horai.features.workflow.definition import WORKFLOW_HANDLER
-from horai.features.workflow.executor import WorkflowExecutor
-from horai.features.workflow.stage import WorkflowStage
+from horai.features.parts import StageParts, stages_of
+from horai.features.registry import FEATURES, JOB_HOOKS
 from horai.sdk.app import Horai
 from horai.sdk.functions import Crew
 from horai.testing import store
@@ -67,10 +63,12 @@ class Stuck(RuntimeError):
 
 
 @dataclass(slots=True)
-class LoneKeeper:
+class LoneLease:
     """The lease of the only node: it holds every shard, and it never expires."""
 
     incarnation: int = 0
+    on_change: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    on_lost_node: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     @property
     def trusted_until(self) -> float:
@@ -86,10 +84,27 @@ class LoneKeeper:
         return frozenset(range(SHARDS))
 
 
+class SharedConnection(Lender):
+    """A pool of one connection for the built-in executors; one of them uses it at a time."""
+
+    def __init__(self, url: str) -> None:
+        self._line, self._lock = StageConnection(url, "horai test built-in"), asyncio.Lock()
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncGenerator[Connection]:
+        """Yield the connection."""
+        async with self._lock:
+            yield await self._line.get()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._line.close()
+
+
 class FreshRescuer(Rescuer):
     """A rescuer that reads jobs without a cache."""
 
-    def __init__(self, line: StageConnection, lease: NodeLease, wakeups: Wakeups) -> None:
+    def __init__(self, line: StageConnection, lease: Lease, wakeups: Wakeups) -> None:
         super().__init__(line, lease, wakeups, SETTINGS)
         self._jobs = FreshJobs()
 
@@ -97,77 +112,72 @@ class FreshRescuer(Rescuer):
 class Workplace:
     """All stages that run instances, at a moment that the test chooses. `patience`: real seconds for one moment."""
 
-    def __init__(self, url: str, app: Horai, clock: VirtualClock, patience: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        app: Horai,
+        clock: VirtualClock,
+        patience: float,
+        wakeups: Wakeups,
+        builtin: Mapping[str, Executor],
+    ) -> None:
+        """Build the stages. `builtin` are the executors of features, by handler."""
         self.clock = clock
-        self.wakeups = Wakeups()
+        self.wakeups = wakeups
         self.mishaps = Mishaps()
         self._patience = patience
         self._line = StageConnection(url, "horai test")
         self._payloads = StageConnection(url, "horai test payloads")
-        self._builtin_line, self._builtin_lock = StageConnection(url, "horai test built-in"), asyncio.Lock()
         self._progress_writer = ProgressWriter(self._line, clock)
         self.journal = Journal(clock, self._progress_writer)
         self._crew = Crew(CONCURRENCY, self.journal)
-        self._node = LoneKeeper()
+        self._node = lease = LoneLease()
         self._in_flight = InFlight(SETTINGS.in_flight, EngineHealth())
         self._settler = LosingSettler(self._line, self._in_flight, self.wakeups, SETTINGS, self.mishaps.lost)
         self._stirred = self._settler.signal
         self._has_news = False
-        lease = cast("NodeLease", self._node)
-        self._dispatcher = Dispatcher(self._line, self._bench(lease, self._executors(app)))
+        self._dispatcher = Dispatcher(self._line, self._dispatcher_parts({**self._executors(app), **builtin}))
         self._trigger = Trigger(self._line, lease, self.wakeups, SETTINGS, clock.now())
         self._rescuer = FreshRescuer(self._line, lease, self.wakeups)
         self._janitor = Janitor(self._line, self.wakeups, EngineHealth(), SETTINGS, NEVER, JOB_HOOKS)
         self._catch_up = CatchUp(self._line, lease, self.wakeups, SETTINGS)
-        self._backfill = BackfillStage(self._line, lease, self.wakeups, SETTINGS, JOB_HOOKS)
         self._overlap_gate = OverlapGate(self._line, lease, self.wakeups, SETTINGS, clock.now())
-        self._workflow_stage = WorkflowStage(self._line, lease, self.wakeups, SETTINGS, clock.now())
+        features = StageParts(self._shared_line, lease, self.wakeups, SETTINGS, EVERY_ROLE, clock.now(), JOB_HOOKS)
+        self._in_order: list[Stage] = [
+            self._rescuer,
+            self._janitor,
+            self._trigger,
+            self._catch_up,
+            *stages_of(FEATURES, features),
+            self._overlap_gate,
+        ]
         self._listen()
 
+    def _shared_line(self, *_: object) -> StageConnection:
+        """Return the connection of all stages: they take turns."""
+        return self._line
+
     def _executors(self, app: Horai) -> Mapping[str, Executor]:
-        """Return the executors of all functions, isolated ones too, in this process, and the built-in executors."""
+        """Return the executors of all functions, isolated ones too, in this process."""
         inner = {name: job.executor(self._crew) for name, job in app.jobs.items()}
-        watched = {name: WatchedExecutor(executor, self.journal, self.mishaps) for name, executor in inner.items()}
-        builtin = {
-            WORKFLOW_HANDLER: WorkflowExecutor(self._lent, self.wakeups),
-            REFRESH_HANDLER: RefreshExecutor(self._lent, self.wakeups),
-        }
-        return {**watched, **builtin}
+        return {name: WatchedExecutor(executor, self.journal, self.mishaps) for name, executor in inner.items()}
 
-    @asynccontextmanager
-    async def _lent(self) -> AsyncGenerator[Connection]:
-        """Yield the connection of the built-in executors; one of them uses it at a time."""
-        async with self._builtin_lock:
-            yield await self._builtin_line.get()
-
-    def _bench(self, lease: NodeLease, executors: Mapping[str, Executor]) -> DispatcherParts:
-        clock, in_flight, settler, cache, vitals = (
-            self.clock,
-            self._in_flight,
-            self._settler,
-            FreshJobs(),
-            EngineHealth(),
-        )
-        attempts = Attempts(executors, settler, lease, cache, self._payloads, vitals)
+    def _dispatcher_parts(self, executors: Mapping[str, Executor]) -> DispatcherParts:
+        clock, lease, in_flight, settler = self.clock, self._node, self._in_flight, self._settler
+        cache, health = FreshJobs(), EngineHealth()
+        attempts = Attempts(executors, settler, lease, cache, self._payloads, health)
         scans = Scans(attempts.handlers, clock.now())
-        claimer = Claimer(lease, scans, in_flight, settler, clock, vitals)
+        claimer = Claimer(lease, scans, in_flight, settler, clock, health)
         admission = Admission(attempts, settler, in_flight, cache, self.wakeups)
-        return DispatcherParts(lease, attempts, admission, claimer, scans, in_flight, clock, vitals, SETTINGS)
+        return DispatcherParts(lease, attempts, admission, claimer, scans, in_flight, clock, health, SETTINGS)
 
     def _listen(self) -> None:
-        self.wakeups.listen(self._wake)
-        self.wakeups.listen_to_queues(self._wake_queue)
-        self.wakeups.listen_to_outcomes(self._crew.claim_over)
+        self._dispatcher.subscribe_to(self.wakeups)
+        self.wakeups.subscribe(LaneWake, self._stir)
+        self.wakeups.subscribe(QueueWake, self._stir)
+        self.wakeups.subscribe(OutcomeWake, lambda wake: self._crew.claim_over(wake.instance_id, wake.fence))
 
-    def _wake(self, shard: int | None, lane: int, due: datetime) -> None:
-        self._dispatcher.wake(shard, lane, due)
-        self._stir()
-
-    def _wake_queue(self, queue_id: int) -> None:
-        self._dispatcher.wake_queue(queue_id)
-        self._stir()
-
-    def _stir(self) -> None:
+    def _stir(self, _wake: LaneWake | QueueWake) -> None:
         """Note that new rows may be claimable while functions run."""
         self._has_news = True
         self._stirred.set()
@@ -228,25 +238,13 @@ class Workplace:
 
     async def _serve(self, connection: Connection, outlook: StoreOutlook) -> bool:
         """Run each stage that has due work; return whether the dispatcher claimed a row."""
-        now = self.clock.now()
-        if "node" in outlook.chores:
-            await self._rescuer.step(now)
+        self._trigger.reload()
+        self.wakeups.deliver(MoveWaitingWake())  # stages that remember what they have seen look again
+        for stage in self._in_order:
+            if stage.name in outlook.due_stages:
+                await stage.step(self.clock.now())
+        if self._rescuer.name in outlook.due_stages:
             await self.journal.look_up(connection)
-        if "relane" in outlook.chores:
-            await self._janitor.step(now)
-        if "schedule" in outlook.chores:
-            self._trigger.reload()
-            await self._trigger.step(now)
-        if "catchup" in outlook.chores:
-            await self._catch_up.step(now)
-        if "backfill" in outlook.chores:
-            await self._backfill.step(now)
-        if "gate" in outlook.chores:
-            self._overlap_gate.rescan_all()
-            await self._overlap_gate.step(now)
-        if "run" in outlook.chores:
-            self._workflow_stage.rescan_all()
-            await self._workflow_stage.step(now)
         for shard, lane, due, _ in outlook.places:
             self._dispatcher.wake(shard, lane, due)
         self._dispatcher.is_active = False
@@ -287,7 +285,6 @@ class Workplace:
         self._crew.close()
         await self._line.close()
         await self._payloads.close()
-        await self._builtin_line.close()
 
 
 async def _register(connection: Connection) -> int:

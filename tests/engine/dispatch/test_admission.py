@@ -9,6 +9,7 @@ import rows
 from stages import Workbench, workbench
 
 from horai.core.settings import SHARDS
+from horai.core.wakes import MoveWaitingWake, QueueWake
 from horai.db import claims, jobs
 from horai.db.claims import ClaimedRow
 from horai.engine.dispatch.admission import BROKEN_PAUSE
@@ -70,7 +71,7 @@ async def test_of_a_mixed_claim_each_row_goes_where_it_belongs(url: str):
             "update horai.job set definition = '{}' where name = 'broken';"
         )
         asked: list[bool] = []
-        bench.scope.wakeups.listen_to_relanes(lambda: asked.append(True))
+        bench.scope.wakeups.subscribe(MoveWaitingWake, lambda _: asked.append(True))
         change = accepted.JobChange({"target": {"type": "worker", "handler": "elsewhere"}, "timeout": None})
         await accepted.change_job(bench.scope, "moved", change)
         bench.executor.gate.set()
@@ -175,7 +176,7 @@ async def test_a_row_of_a_limited_queue_that_may_not_run_gives_its_slot_back(url
         assert len(found) == 2
         await bench.connection.execute(f"update horai.job set {fate}")
         woken: list[int] = []
-        bench.scope.wakeups.listen_to_queues(woken.append)
+        bench.scope.wakeups.subscribe(QueueWake, lambda wake: woken.append(wake.queue_id))
 
         await hand_out(bench, on, found)
         await bench.settle()

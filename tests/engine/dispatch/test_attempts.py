@@ -14,6 +14,7 @@ from stages import Workbench, workbench
 from horai.core.calls import Call
 from horai.core.outcome import Accepted, Outcome, Succeeded
 from horai.core.settings import SHARDS
+from horai.core.wakes import OutcomeWake
 from horai.db import claims, jobs
 from horai.db.claims import ClaimedRow
 from horai.engine.dispatch.dispatcher import DispatcherParts
@@ -261,7 +262,7 @@ async def test_C47_a_payload_whose_connection_is_lost_sends_its_row_back(url: st
 
 async def accepted_call(bench: Workbench, within: timedelta) -> tuple[DispatcherParts, ClaimedRow]:
     on, found = await claimed(bench, 1)
-    bench.scope.wakeups.listen_to_outcomes(on.attempts.outcome_reported)
+    bench.scope.wakeups.subscribe(OutcomeWake, on.attempts.hear)
     bench.executor.answer = lambda _: Accepted(within)
     bench.executor.gate.set()
     await start(bench, on, found)
@@ -297,8 +298,8 @@ async def test_the_outcome_of_another_attempt_ends_nobodys_wait(url: str):
     async with workbench(url) as bench:
         on, row = await accepted_call(bench, timedelta(hours=1))
 
-        on.attempts.outcome_reported(row.held.id, row.held.fence + 1)
-        on.attempts.outcome_reported(row.held.id + 1, row.held.fence)
+        on.attempts.hear(OutcomeWake(row.held.id, row.held.fence + 1))
+        on.attempts.hear(OutcomeWake(row.held.id + 1, row.held.fence))
         await asyncio.sleep(0)
 
         assert len(bench.in_flight) == 1

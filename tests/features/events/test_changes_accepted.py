@@ -10,7 +10,7 @@ from typing import Any
 import make
 import pytest
 
-from horai.core.wakes import Wake
+from horai.core.wakes import OutcomeWake, Wake
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
 from horai.features.events.change import parse_change
@@ -174,7 +174,7 @@ async def test_a_cancelled_run_is_told_to_its_holder(url: str, connection: Dedic
         await make.job(scope)
         claimed = await make.running(scope, connection, "a")
         heard: list[tuple[int, int]] = []
-        scope.wakeups.listen_to_outcomes(lambda instance, fence: heard.append((instance, fence)))
+        scope.wakeups.subscribe(OutcomeWake, lambda wake: heard.append((wake.instance_id, wake.fence)))
 
         assert effects(await tell(scope, cancel("a"))) == ["CANCELLED"]
         assert heard == [(claimed.held.id, claimed.held.fence)]

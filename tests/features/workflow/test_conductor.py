@@ -9,6 +9,7 @@ from orchestra import Orchestra
 from stages import forget_jobs, workbench
 
 from horai.core.errors import Conflict, Invalid
+from horai.core.wakes import RunsWake
 from horai.features.workflow import rerun as reruns
 from horai.features.workflow import run_store
 from horai.features.workflow import service as workflows
@@ -229,7 +230,7 @@ async def test_runs_under_way_are_looked_at_ever_more_seldom_while_nothing_is_he
 
         assert looks[0] == LOOK_PAUSE.total_seconds()
         assert len(looks) <= 2 * 600 / bench.settings.sweep.total_seconds() + 10
-        band.workflow_stage.hear([1])
+        band.workflow_stage.hear(RunsWake([1]))
         assert await band.workflow_stage.step(now) <= now + bench.settings.sweep
 
 

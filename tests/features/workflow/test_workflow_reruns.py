@@ -11,6 +11,7 @@ from orchestra import Orchestra
 from stages import Workbench, workbench
 
 from horai.core.errors import AlreadyFinal, Conflict, Invalid
+from horai.core.wakes import RunsWake
 from horai.features.dead_letters import service as dead_letters
 from horai.features.workflow import rerun as reruns
 from horai.features.workflow import service as workflows
@@ -37,7 +38,7 @@ async def test_C6_a_dead_parent_leaves_its_descendants_blocked_and_an_event_says
         band.answer("left")
         run = await flows.start(bench.scope, bench.connection, made)
         await band.play()
-        band.workflow_stage.hear([run])  # asked once more
+        band.workflow_stage.hear(RunsWake([run]))  # asked once more
         await band.play()
 
         assert await flows.states(bench.connection, run) == {
@@ -85,7 +86,7 @@ async def test_a_replay_that_ended_before_anybody_knew_of_it_counts_however_ofte
             band.workflow_stage._heard.clear()
             band.workflow_stage.rescan_all()
         else:
-            band.workflow_stage.hear([first])
+            band.workflow_stage.hear(RunsWake([first]))
         await band.play()
 
         assert await flows.instance_of(bench.connection, run, "load") == second

@@ -12,6 +12,7 @@ from stages import Workbench, workbench
 from horai.core.backfill_status import BackfillStatus
 from horai.core.calls import Call
 from horai.core.outcome import Accepted, Outcome, Succeeded
+from horai.core.wakes import EverywhereWake
 from horai.db.verify import verify
 from horai.features.backfill import service as backfills
 from horai.features.backfill.rules import BackfillRequest, Mode
@@ -129,7 +130,7 @@ async def test_U6_the_next_slot_comes_so_long_after_the_run_has_ended(url: str):
         await bench.connection.execute(
             "update horai.instance_live set fire_time = now(), execute_time = now(), due = now()"
         )
-        bench.scope.wakeups.rescan_all()
+        bench.scope.wakeups.publish(EverywhereWake())
         await band.play()
         assert await phases(bench) == {0: 1}
         overlap_gate.rescan_all()

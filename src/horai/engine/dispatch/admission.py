@@ -1,13 +1,14 @@
 """Admission: it starts claimed rows, or sets aside those that may not run.
 
-Rows of paused jobs are parked, those of deleted jobs are cancelled, and those that this process cannot run or read are
-given back. A row is also given back after any error between claim and call.
+A ruling on each job decides about its rows. A row is also given back after any error between claim and call.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from enum import Enum, auto
 
 from horai.core.outcome import Release
+from horai.core.wakes import MoveWaitingWake
 from horai.db import claims, jobs
 from horai.db.claims import ClaimedRow
 from horai.db.jobs import Runnable
@@ -20,6 +21,40 @@ from horai.engine.settler import Settlement, Settler
 
 MOVED_PAUSE = timedelta(milliseconds=200)
 BROKEN_PAUSE = timedelta(seconds=60)
+
+
+class Ruling(Enum):
+    """The decision about the claimed rows of a job."""
+
+    RUN = auto()
+    PARK = auto()
+    CANCEL = auto()
+    MOVE = auto()
+    GIVE_BACK = auto()
+
+
+def ruling_of(job: Runnable | None, handlers: frozenset[str]) -> Ruling:
+    """Rule on the claimed rows of a job, in a process with these handlers. The first line that applies decides.
+
+    | the job                            | ruling    | its rows                                                 |
+    |------------------------------------|-----------|----------------------------------------------------------|
+    | does not exist                     | GIVE_BACK | are due again after `BROKEN_PAUSE`                       |
+    | is deleted                         | CANCEL    | are cancelled                                            |
+    | is paused                          | PARK      | move to the parking lane                                 |
+    | has a definition that is not valid | GIVE_BACK | are due again after `BROKEN_PAUSE`                       |
+    | has a handler of another process   | MOVE      | are due again after `MOVED_PAUSE`; the janitor moves     |
+    |                                    |           | them to the lane of their handler                        |
+    | is none of these                   | RUN       | start                                                    |
+    """
+    if job is None:
+        return Ruling.GIVE_BACK
+    if job.is_deleted:
+        return Ruling.CANCEL
+    if job.is_paused:
+        return Ruling.PARK
+    if job.recipe is None:
+        return Ruling.GIVE_BACK
+    return Ruling.RUN if job.recipe.handler in handlers else Ruling.MOVE
 
 
 class Admission:
@@ -40,62 +75,52 @@ class Admission:
             return
         left = claimed
         try:
-            known = await self._jobs.get(connection, (row.held.job_id for row in claimed))
-            refused = {
-                job_id for job_id in {row.held.job_id for row in claimed} if not self._may_run(known.get(job_id))
-            }
-            if refused:
-                await self._refuse(connection, [row for row in claimed if row.held.job_id in refused], known)
-                left = [row for row in claimed if row.held.job_id not in refused]
+            job_ids = {row.held.job_id for row in claimed}
+            known = await self._jobs.get(connection, job_ids)
+            rulings = {job_id: ruling_of(known.get(job_id), self._attempts.handlers) for job_id in job_ids}
+            if any(ruling is not Ruling.RUN for ruling in rulings.values()):
+                refused = [row for row in claimed if rulings[row.held.job_id] is not Ruling.RUN]
+                left = [row for row in claimed if rulings[row.held.job_id] is Ruling.RUN]
+                await self._refuse(connection, refused, rulings, known)
             self._attempts.start([_claimed_job(row, known[row.held.job_id]) for row in left], now)
             left = []
         finally:
             for row in left:
                 self._settler.submit(Settlement(row.held, Release()))
 
-    def _may_run(self, job: Runnable | None) -> bool:
-        return (
-            job is not None
-            and job.recipe is not None
-            and not job.is_paused
-            and not job.is_deleted
-            and job.recipe.handler in self._attempts.handlers
-        )
-
-    async def _refuse(self, connection: Dedicated, rows: Sequence[ClaimedRow], known: Mapping[int, Runnable]) -> None:
+    async def _refuse(
+        self,
+        connection: Dedicated,
+        rows: Sequence[ClaimedRow],
+        rulings: Mapping[int, Ruling],
+        known: Mapping[int, Runnable],
+    ) -> None:
         """Park, cancel or give back rows that may not run. Also give back a row that could not be set aside."""
         held = [row.held for row in rows]
-        deleted = [h for h in held if h.job_id in known and known[h.job_id].is_deleted]
-        paused = [h for h in held if h.job_id in known and known[h.job_id].is_held]
-        moved = {h.job_id for h in held if _is_elsewhere(known.get(h.job_id), self._attempts.handlers)}
+        parked = [h for h in held if rulings[h.job_id] is Ruling.PARK]
+        cancelled = [h for h in held if rulings[h.job_id] is Ruling.CANCEL]
+        moved = {h.job_id for h in held if rulings[h.job_id] is Ruling.MOVE}
         done: set[int] = set()
         try:
-            if paused:
-                done |= await claims.park_if_running(connection, paused)
-            if deleted:
-                done |= await claims.cancel_if_running(connection, deleted)
+            if parked:
+                done |= await claims.park_if_running(connection, parked)
+            if cancelled:
+                done |= await claims.cancel_if_running(connection, cancelled)
             if moved:
                 await jobs.ask_relane(connection, sorted(moved))
-                self._wakeups.relane_asked()
+                self._wakeups.publish(MoveWaitingWake())
         finally:
             for h in held:
                 if h.id in done and not h.has_slot:
                     self._in_flight.drop([h])
                 else:
-                    is_broken = h.job_id not in known or known[h.job_id].recipe is None
-                    self._settler.submit(Settlement(h, Release(BROKEN_PAUSE if is_broken else MOVED_PAUSE)))
+                    self._settler.submit(Settlement(h, Release(_pause_of(known.get(h.job_id)))))
+
+
+def _pause_of(job: Runnable | None) -> timedelta:
+    return BROKEN_PAUSE if job is None or job.recipe is None else MOVED_PAUSE
 
 
 def _claimed_job(row: ClaimedRow, job: Runnable) -> ClaimedJob:
-    assert job.recipe is not None  # noqa: S101 — `_may_run` checked it
+    assert job.recipe is not None  # noqa: S101 — `ruling_of` checked it
     return row, job, job.recipe
-
-
-def _is_elsewhere(job: Runnable | None, handlers: frozenset[str]) -> bool:
-    """Return whether the job's handler does not run here: its rows lie in a lane that is no longer theirs."""
-    return (
-        job is not None
-        and job.recipe is not None
-        and not (job.is_paused or job.is_deleted)
-        and job.recipe.handler not in handlers
-    )

@@ -32,12 +32,13 @@ from horai.core.outcome import (
     plan,
 )
 from horai.core.retry import ALONE_AFTER
+from horai.core.wakes import OutcomeWake
 from horai.db import claims
 from horai.db.claims import Claim, ClaimedRow
 from horai.db.jobs import Runnable
 from horai.db.stage_connection import StageConnection
 from horai.engine.dispatch.job_cache import JobCache
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 from horai.engine.settler import Settlement, Settler
 from horai.operations.failure_log import Origin
 
@@ -78,7 +79,7 @@ class Attempts:
         self,
         executors: Mapping[str, Executor],
         settler: Settler,
-        lease: NodeLease,
+        lease: Lease,
         jobs: JobCache,
         line: StageConnection,
         vitals: EngineHealth,
@@ -238,9 +239,9 @@ class Attempts:
                 log.warning("an instance could not be read", instance=held.id, error=repr(error))
                 return True
 
-    def outcome_reported(self, instance_id: int, fence: int) -> None:
+    def hear(self, wake: OutcomeWake) -> None:
         """Stop waiting for this outcome: it was reported."""
-        if (reported := self._awaited.get((instance_id, fence))) is not None:
+        if (reported := self._awaited.get((wake.instance_id, wake.fence))) is not None:
             reported.set()
 
     async def break_off(self) -> None:

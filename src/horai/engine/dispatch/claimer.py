@@ -18,7 +18,7 @@ from horai.db.clock import DatabaseClock
 from horai.db.pool import Dedicated
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.scans import Scan, Scans
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 from horai.engine.settler import Settlement, Settler
 
 PAGE = 1_000
@@ -46,7 +46,7 @@ class Claimer:
 
     def __init__(
         self,
-        lease: NodeLease,
+        lease: Lease,
         lanes: Scans,
         in_flight: InFlight,
         settler: Settler,

@@ -17,16 +17,18 @@ from horai.core.fairness import Contention, FairQueue, QueuePosition
 from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
+from horai.core.wakes import EverywhereWake, LaneWake, QueueWake
 from horai.db import claims, jobs
 from horai.db.clock import DatabaseClock
 from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
+from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts
 from horai.engine.dispatch.claimer import Claimer, ClaimResult, ScanQuota
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.scans import BEFORE_ALL, HTTP, Scan, Scans
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +48,7 @@ LONGEST_BARREN = timedelta(milliseconds=500)
 class DispatcherParts:
     """The dependencies of a dispatcher."""
 
-    lease: NodeLease
+    lease: Lease
     attempts: Attempts
     admission: Admission
     claimer: Claimer
@@ -80,6 +82,12 @@ class Dispatcher:
         self.is_draining = False
         self.is_active = False
         """True if something was claimed since the sweeper last reset this flag."""
+
+    def subscribe_to(self, wakeups: Wakeups) -> None:
+        """Hear the wakes of lanes and queues."""
+        wakeups.subscribe(LaneWake, lambda wake: self.wake(wake.shard, wake.lane, wake.due))
+        wakeups.subscribe(QueueWake, lambda wake: self.wake_queue(wake.queue_id))
+        wakeups.subscribe(EverywhereWake, lambda _: self.rescan_all())
 
     def wake(self, shard: int | None, lane: int, due: datetime, after: int = BEFORE_ALL) -> None:
         """Note that a row of this lane, with an id above `after`, is claimable from `due` on."""

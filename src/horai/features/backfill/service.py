@@ -8,6 +8,7 @@ from itertools import islice
 from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.states import CancelReason
 from horai.core.timing import Timing
+from horai.core.wakes import MoveWaitingWake
 from horai.db import instances, jobs, nodes
 from horai.db.idempotency import RequestKey
 from horai.db.jobs import JobRow
@@ -98,7 +99,7 @@ async def start_backfill(
         now = await nodes.database_time(connection)
     if made is None:
         made = await _insert(scope, await _survey(scope, job, wish, now), request, note)
-        scope.wakeups.relane_asked()
+        scope.wakeups.publish(MoveWaitingWake())
     return await read_backfill(scope, made)
 
 
@@ -199,7 +200,7 @@ async def _change(scope: Scope, backfill_id: int, status: BackfillStatus, note: 
         if status is BackfillStatus.CANCELLED:
             waiting = await backfills.waiting_of_backfill(connection, backfill.id)
             await instances.cancel_live(connection, waiting, CancelReason.USER, running=False)
-    scope.wakeups.relane_asked()
+    scope.wakeups.publish(MoveWaitingWake())
     return await read_backfill(scope, backfill_id)
 
 

@@ -17,12 +17,13 @@ import structlog
 from horai.core.backfill_status import BackfillStatus
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty, Role
+from horai.core.wakes import MoveWaitingWake
 from horai.db import instances, jobs
 from horai.db.claims import Claimable
 from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 from horai.engine.loop import Stage
 from horai.features.backfill import store as backfills
 from horai.features.backfill.rules import OPEN, Progress, SlotChoice, after, choose, smoothed, starts
@@ -64,7 +65,7 @@ class BackfillStage:
     def __init__(
         self,
         line: StageConnection,
-        lease: NodeLease,
+        lease: Lease,
         wakeups: Wakeups,
         settings: EngineSettings,
         hooks: Sequence[JobHooks],
@@ -231,6 +232,6 @@ def stages(parts: StageParts) -> list[Stage]:
     if Role.scheduler not in parts.roles:
         return []
     backfill_stage = BackfillStage(parts.line("backfill"), parts.lease, parts.wakeups, parts.settings, parts.hooks)
-    parts.wakeups.listen_to_relanes(backfill_stage.hear)
+    parts.wakeups.subscribe(MoveWaitingWake, lambda _: backfill_stage.hear())
     parts.lease.on_change.append(backfill_stage.hear)
     return [backfill_stage]

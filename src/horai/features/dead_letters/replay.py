@@ -17,6 +17,7 @@ from datetime import datetime
 
 from horai.core.put import Past
 from horai.core.queue import Rate
+from horai.core.wakes import RunsWake
 from horai.db import instances, nodes
 from horai.db.claims import Claimable
 from horai.db.instance_queries import FIRST
@@ -158,7 +159,7 @@ class _Replay:
         self.summary.replayed += len(done.made)
         self.summary.superseded += len(done.superseded)
         self.scope.wakeups.announce(done.made.values())
-        self.scope.wakeups.runs_asked([woken.id for woken in done.made.values()])
+        self.scope.wakeups.publish(RunsWake([woken.id for woken in done.made.values()]))
 
 
 async def replay_locked(connection: Connection, letters: Sequence[tuple[LockedLetter, datetime]]) -> ReplayResult:

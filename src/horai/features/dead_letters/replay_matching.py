@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from horai.core.wakes import RunsWake
 from horai.db import nodes
 from horai.db.instance_lists import InstanceFilter, Position
 from horai.db.pool import acquire, limit_lock_wait, transaction
@@ -83,4 +84,4 @@ def _note(scope: Scope, done: ReplayResult, swept: ReplaySummary, matched: int) 
     swept.replayed += len(done.made)
     swept.superseded += len(done.superseded)
     scope.wakeups.announce(done.made.values())
-    scope.wakeups.runs_asked([woken.id for woken in done.made.values()])
+    scope.wakeups.publish(RunsWake([woken.id for woken in done.made.values()]))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from horai.core.errors import AlreadyFinal, NotFound
+from horai.core.wakes import RunsWake
 from horai.db import instance_queries, nodes
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import Connection, acquire, limit_lock_wait, transaction
@@ -40,7 +41,7 @@ async def replay_letter(scope: Scope, letter_id: int) -> LetterResult:
     """Run a dead instance again, as a new one; if its letter was replayed before, return that instance."""
     done = await _replay(scope, letter_id)
     scope.wakeups.announce(done.made.values())
-    scope.wakeups.runs_asked([woken.id for woken in done.made.values()])
+    scope.wakeups.publish(RunsWake([woken.id for woken in done.made.values()]))
     letter = await read_letter(scope, letter_id)
     if letter.replay_status is ReplayStatus.DISCARDED:
         raise _settled(letter, Refused.LETTER_NOT_REPLAYED)

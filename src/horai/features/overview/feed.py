@@ -17,6 +17,7 @@ import structlog
 from horai.api.context import Context
 from horai.core.errors import TooManyReaders
 from horai.core.settings import ServerLimits
+from horai.core.wakes import LaneWake, MoveWaitingWake, NodesWake, OutcomeWake, QueueWake, RunsWake, ScheduleWake
 from horai.db.pool import acquire
 from horai.db.wakeups import Wakeups
 from horai.features.overview.change_marks import pulse
@@ -167,13 +168,13 @@ class Feed:
 
     def _listen(self, wakeups: Wakeups) -> None:
         """Register for each kind of wake the topics that it changes."""
-        wakeups.listen(self._noting(Topic.instances))
-        wakeups.listen_to_outcomes(self._noting(Topic.instances))
-        wakeups.listen_to_runs(self._noting(Topic.instances, Topic.workflows))
-        wakeups.listen_to_schedules(self._noting(Topic.jobs))
-        wakeups.listen_to_relanes(self._noting(Topic.jobs))
-        wakeups.listen_to_queues(self._noting(Topic.queues))
-        wakeups.listen_to_nodes(self._noting(Topic.nodes))
+        wakeups.subscribe(LaneWake, self._noting(Topic.instances))
+        wakeups.subscribe(OutcomeWake, self._noting(Topic.instances))
+        wakeups.subscribe(RunsWake, self._noting(Topic.instances, Topic.workflows))
+        wakeups.subscribe(ScheduleWake, self._noting(Topic.jobs))
+        wakeups.subscribe(MoveWaitingWake, self._noting(Topic.jobs))
+        wakeups.subscribe(QueueWake, self._noting(Topic.queues))
+        wakeups.subscribe(NodesWake, self._noting(Topic.nodes))
 
     def _noting(self, *topics: Topic) -> Callable[..., None]:
         def note(*_: Any) -> None:

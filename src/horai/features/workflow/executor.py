@@ -13,6 +13,7 @@ import structlog
 
 from horai.core.calls import Call
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, NotSent, Outcome
+from horai.core.wakes import RunsWake
 from horai.db.claims import Claim
 from horai.db.pool import acquire
 from horai.db.wakeups import Wakeups
@@ -60,7 +61,7 @@ class WorkflowExecutor:
         if woken is None:
             return NO_WORKFLOW
         self._wakeups.announce(woken)
-        self._wakeups.runs_asked([call.instance_id])
+        self._wakeups.publish(RunsWake([call.instance_id]))
         return HANDED_OVER
 
 

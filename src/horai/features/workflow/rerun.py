@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from horai.core.errors import AlreadyFinal, Conflict, Invalid, NotFound
 from horai.core.states import State
+from horai.core.wakes import RunsWake
 from horai.db import instances, jobs
 from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
@@ -68,7 +69,7 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
 
     woken, told = await retrying(attempt)
     scope.wakeups.announce(woken)
-    scope.wakeups.runs_asked([run_id, *told])
+    scope.wakeups.publish(RunsWake([run_id, *told]))
     return await read_run(scope, reference, run_id)
 
 
@@ -116,7 +117,7 @@ async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
             await _cancel(connection, await require_workflow(connection, scope, reference), run_id)
 
     await retrying(attempt)
-    scope.wakeups.runs_asked([run_id])
+    scope.wakeups.publish(RunsWake([run_id]))
     return await read_run(scope, reference, run_id)
 
 

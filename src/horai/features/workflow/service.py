@@ -12,6 +12,7 @@ from horai.core.errors import Duplicate, NotFound
 from horai.core.job import HOUSE, checked
 from horai.core.job_patch import amended
 from horai.core.validation import Validation
+from horai.core.wakes import RunsWake
 from horai.db import jobs as stored_jobs
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
@@ -164,7 +165,7 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
         after = 0
         while page := await run_store.open_runs_of(connection, row.id, after, PAGE):
             await advance_runs(connection, page)
-            scope.wakeups.runs_asked(page)
+            scope.wakeups.publish(RunsWake(page))
             after = page[-1]
 
 

@@ -7,15 +7,15 @@ that ended elsewhere. A sweep finds runs that no notification named.
 """
 
 import asyncio
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty, Role
+from horai.core.wakes import MoveWaitingWake, OverlapWake, RunsWake
 from horai.db.pool import Dedicated, Plans
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import NodeLease
+from horai.engine.lease import Lease
 from horai.engine.loop import Stage
 from horai.engine.settler import LOCK_TIMEOUT
 from horai.features.parts import StageParts
@@ -38,7 +38,7 @@ class WorkflowStage:
     name = "workflow"
 
     def __init__(
-        self, line: StageConnection, lease: NodeLease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+        self, line: StageConnection, lease: Lease, wakeups: Wakeups, settings: EngineSettings, now: datetime
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
@@ -53,9 +53,9 @@ class WorkflowStage:
         self._sweep_at = now
         self._is_sweep_due = False
 
-    def hear(self, instance_ids: Iterable[int]) -> None:
-        """Queue instances that have ended, were replayed, or have started a run."""
-        self._heard.update(instance_ids)
+    def hear(self, wake: RunsWake) -> None:
+        """Queue the instances of a wake for a decision on their runs."""
+        self._heard.update(wake.instance_ids)
         if self._heard:
             self.signal.set()
 
@@ -107,7 +107,7 @@ class WorkflowStage:
         self._under_way |= set(sorted(advanced.running)[: max(KNOWN_LIMIT - len(self._under_way), 0)])
         self._wakeups.announce(advanced.woken)
         if advanced.gates:
-            self._wakeups.gates_asked(advanced.gates)
+            self._wakeups.publish(OverlapWake(advanced.gates))
         return advanced.busy
 
     async def _sweep(self) -> bool:
@@ -130,8 +130,8 @@ def stages(parts: StageParts) -> list[Stage]:
         return []
     line = parts.line("workflow", LOCK_TIMEOUT, Plans.CHOSEN)  # its queries select a few runs or all
     stage = WorkflowStage(line, parts.lease, parts.wakeups, parts.settings, parts.now)
-    parts.wakeups.listen_to_runs(stage.hear)
-    parts.wakeups.listen_to_relanes(stage.rescan_all)
+    parts.wakeups.subscribe(RunsWake, stage.hear)
+    parts.wakeups.subscribe(MoveWaitingWake, lambda _: stage.rescan_all())
     parts.lease.on_change.append(stage.rescan_all)  # the node that held them may have died before it could ask
     parts.lease.on_lost_node.append(stage.rescan_all)
     return [stage]
