@@ -262,12 +262,17 @@ T = TypeVar("T")
 RETRIED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
-async def retrying(attempt: Callable[[], Awaitable[T]], times: int = 5) -> T:
-    """Run a transaction; retry it after a deadlock or a serialization failure, up to `times` attempts."""
+async def retrying(
+    attempt: Callable[[], Awaitable[T]], times: int = 5, after: tuple[type[Exception], ...] = RETRIED
+) -> T:
+    """Run a transaction; retry it after these errors, by default a deadlock or a serialization failure.
+
+    After `times` attempts, the last error is raised.
+    """
     for left in reversed(range(times)):
         try:
             return await attempt()
-        except RETRIED:
+        except after:
             if left == 0:
                 raise
     raise AssertionError("times is at least one")

@@ -1,19 +1,14 @@
-"""Bulk pause and resume of jobs that match a filter, in pages of `PORTION`, each in its own transaction.
+"""Bulk pause and resume of jobs that match a filter, in pages of `PORTION`: see operations/bulk.py."""
 
-A crash in between leaves the rest unchanged; the same request again changes the remaining jobs. If a job of the page is
-locked, its jobs are changed one by one; jobs still locked are skipped.
-"""
-
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from horai.core.job import JobStatus
 from horai.db import jobs, nodes
 from horai.db.jobs import JobFilter, JobRow
-from horai.db.pool import Connection, acquire, limit_lock_wait, transaction
+from horai.db.pool import Connection, acquire
 from horai.operations import job_schedule, move_waiting
-from horai.operations.bulk import HELD_UP, PATIENCE
+from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.jobs import pause_held, resume_held
 from horai.operations.scope import Scope, job_not_found
@@ -22,14 +17,14 @@ PORTION = 50
 """Jobs per transaction. Their schedules do not fire until it commits."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PauseSummary:
     """The result of a bulk change. `held`: locked by another transaction; `more`: further jobs may match."""
 
-    matched: int = 0
-    changed: int = 0
-    held: int = 0
-    more: bool = False
+    matched: int
+    changed: int
+    held: int
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +56,10 @@ async def change_matching(
 ) -> PauseSummary:
     """Change matching jobs that have the other status, oldest first, at most `limit`. A dry run only counts them."""
     await _require_names(scope, only)
-    wanted, result = replace(only, status=verb.other), PauseSummary()
-    after, ends_at = 0, time.monotonic() + scope.longest
-    while True:
-        size = min(limit - result.matched, PORTION)
-        async with acquire(scope.pool) as connection:
-            page = await jobs.list_jobs(connection, scope.tenant_id, after, max(size, 1), wanted)
-        if size <= 0 or time.monotonic() >= ends_at:
-            result.more = bool(page)
-            return result
-        ids = [job.id for job in page]
-        result.matched += len(ids)
-        if ids and not dry_run:
-            await _change(scope, verb, ids, result)
-        if len(ids) < size:
-            return result
-        after = ids[-1]
+    change = _Change(scope, verb, replace(only, status=verb.other), dry_run)
+    done = await change_pages(scope, change, 0, limit, PORTION)
+    more = done.next is not None and bool(await change.find(done.next, 1))
+    return PauseSummary(done.matched, change.changed, done.held, more)
 
 
 async def _require_names(scope: Scope, only: JobFilter) -> None:
@@ -89,28 +72,40 @@ async def _require_names(scope: Scope, only: JobFilter) -> None:
             raise job_not_found(name)
 
 
-async def _change(scope: Scope, verb: Verb, ids: Sequence[int], result: PauseSummary) -> None:
-    try:
-        result.changed += await _portion(scope, verb, ids)
-    except HELD_UP:
-        for id_ in ids:
-            try:
-                result.changed += await _portion(scope, verb, [id_])
-            except HELD_UP:
-                result.held += 1
+@dataclass(slots=True)
+class _Change:
+    scope: Scope
+    verb: Verb
+    only: JobFilter
+    dry_run: bool
+    changed: int = 0
 
+    async def find(self, after: int, size: int) -> list[JobRow]:
+        async with acquire(self.scope.pool) as connection:
+            return await jobs.list_jobs(connection, self.scope.tenant_id, after, size, self.only)
 
-async def _portion(scope: Scope, verb: Verb, ids: Sequence[int]) -> int:
-    async with transaction(scope.pool) as connection:
-        await limit_lock_wait(connection, PATIENCE)
-        held = await jobs.lock_jobs(connection, scope.tenant_id, ids, verb.status)
-        joined = await _write(connection, verb, held)
-        changed = [job.id for job in held if job.ticks_for is None]
-        await jobs.insert_events(connection, scope.tenant_id, changed, verb.event, {"note": verb.note})
-    for each in joined:
-        job_schedule.announce(scope, each, [])
-    await move_waiting.move_waiting_now(scope, [job.id for job in held])
-    return len(changed)
+    async def change_page(self, page: BulkPage[int, int]) -> int:
+        page.rows = [job.id for job in await self.find(page.start, page.size)]
+        page.next = page.rows[-1] if len(page.rows) == page.size else None
+        if page.rows and not self.dry_run:
+            await self._change(page.rows)
+        return len(page.rows)
+
+    async def change_row(self, row: int) -> int:
+        await self._change([row])
+        return 1
+
+    async def _change(self, ids: Sequence[int]) -> None:
+        scope, verb = self.scope, self.verb
+        async with brief_transaction(scope) as connection:
+            held = await jobs.lock_jobs(connection, scope.tenant_id, ids, verb.status)
+            joined = await _write(connection, verb, held)
+            changed = [job.id for job in held if job.ticks_for is None]
+            await jobs.insert_events(connection, scope.tenant_id, changed, verb.event, {"note": verb.note})
+        for each in joined:
+            job_schedule.announce(scope, each, [])
+        await move_waiting.move_waiting_now(scope, [job.id for job in held])
+        self.changed += len(changed)
 
 
 async def _write(connection: Connection, verb: Verb, held: Sequence[JobRow]) -> list[JoinedSlots]:

@@ -1,6 +1,9 @@
 """Bulk discard of dead letters: oldest first, in batches of one transaction each.
 
 A crash between batches leaves the other letters unchanged; the same request again discards the rest.
+
+The loop of operations/bulk.py does not fit: one statement finds and discards the letters that are not locked (SKIP
+LOCKED), so no letter is waited for, retried or counted as held, and the next batch needs no position to start from.
 """
 
 import time

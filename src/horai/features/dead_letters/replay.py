@@ -1,17 +1,15 @@
 """Replay of dead letters: one new instance each, in one transaction with its letter.
 
-Letters are taken oldest first, in batches of one transaction each: a crash between batches leaves every letter either
-NEW without an instance, or REPLAYED with one. A concurrent request gets other letters (SKIP LOCKED); a repeated request
-finds none of them NEW.
+Letters are taken oldest first, in pages of `BATCH`: see operations/bulk.py. A crash between pages leaves every letter
+either NEW without an instance, or REPLAYED with one. A concurrent request gets other letters (SKIP LOCKED); a repeated
+request finds none of them NEW.
 
 A put locks its key first and the letters of the key second; a replay locks them in the opposite order. So a replay
-gives way: it waits for a key at most `PATIENCE`, far less than deadlock detection takes, then releases its letters and
-takes them one by one. Letters whose keys are still locked then stay NEW.
+gives way: it waits for a key at most `bulk.PATIENCE`, far less than deadlock detection takes, then releases its letters
+and takes them one by one. Letters whose keys are still locked then stay NEW.
 """
 
-import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -22,15 +20,18 @@ from horai.db import instances, nodes
 from horai.db.claims import Claimable
 from horai.db.instance_queries import FIRST
 from horai.db.instances import KeyPast
-from horai.db.pool import Connection, Plans, acquire, limit_lock_wait, transaction
+from horai.db.pool import Connection, Plans, acquire
 from horai.features.dead_letters import store as dead_letters
 from horai.features.dead_letters.store import LetterFilter, LockedLetter, ReplayStatus
-from horai.operations.bulk import HELD_UP, PATIENCE
+from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.scope import Scope
 
 BATCH = 500
 LIMIT_DEFAULT = 1_000
 LIMIT = 10_000
+
+TimedLetter = tuple[LockedLetter, datetime]
+"""A letter and the time at which its replay starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class ReplayRequest:
     rate: Rate | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class LetterReplaySummary:
     """The result of a replay.
 
@@ -79,12 +80,11 @@ async def replay_matching(scope: Scope, wanted: ReplayRequest) -> LetterReplaySu
     """
     async with acquire(scope.pool) as connection:
         now = await nodes.database_time(connection)
-    only = until(wanted.only, now)
-    run = _Replay(scope, wanted, now, time.monotonic() + scope.longest)
-    await run.through(only)
+    verb = _Replay(scope, until(wanted.only, now), now, wanted.rate)
+    done = await change_pages(scope, verb, FIRST, wanted.limit, BATCH)
     async with acquire(scope.pool) as connection:
-        run.summary.more = await dead_letters.count_replayable(connection, scope.tenant_id, only, 1) > 0
-    return run.summary
+        more = await dead_letters.count_replayable(connection, scope.tenant_id, verb.only, 1) > 0
+    return LetterReplaySummary(done.matched, verb.replayed, verb.superseded, done.held, more)
 
 
 def until(only: LetterFilter, now: datetime) -> LetterFilter:
@@ -94,78 +94,55 @@ def until(only: LetterFilter, now: datetime) -> LetterFilter:
 
 @dataclass(slots=True)
 class _Replay:
-    """One replay request in progress."""
-
     scope: Scope
-    wanted: ReplayRequest
+    only: LetterFilter
     now: datetime
-    ends_at: float
-    summary: LetterReplaySummary = field(default_factory=LetterReplaySummary)
+    rate: Rate | None
+    replayed: int = 0
+    superseded: int = 0
 
-    async def through(self, only: LetterFilter) -> None:
-        """Replay batch after batch until the limit is reached, no letter is left, or time is up."""
-        after = FIRST
-        while (left := self.wanted.limit - self.summary.matched) > 0 and not self.is_late:
-            letters = await self._batch(only, after, min(left, BATCH))
-            if not letters:
-                return
-            after = letters[-1].created_at, letters[-1].id
+    async def change_page(self, page: BulkPage[TimedLetter, tuple[datetime, int]]) -> int:
+        """Lock and replay in the same transaction: a concurrent request skips letters while they are locked."""
+        async with brief_transaction(self.scope, Plans.FRESH) as connection:
+            letters = await dead_letters.lock_replayable(
+                connection, self.scope.tenant_id, self.only, page.start, page.size
+            )
+            page.rows = [(letter, self._at(number)) for number, letter in enumerate(letters, page.matched_before)]
+            page.next = (letters[-1].created_at, letters[-1].id) if letters else None
+            done = await replay_locked(connection, page.rows)
+        self._count(done)
+        return len(letters)
 
-    @property
-    def is_late(self) -> bool:
-        return time.monotonic() >= self.ends_at
-
-    async def _batch(self, only: LetterFilter, after: tuple[datetime, int], limit: int) -> Sequence[LockedLetter]:
-        letters: list[LockedLetter] = []
+    async def change_row(self, row: TimedLetter) -> int:
+        """Replay a letter that is still NEW."""
+        letter, at = row
         done = ReplayResult()
-        first = self.summary.matched
-        try:
-            async with self._transaction() as connection:
-                letters = await dead_letters.lock_replayable(connection, self.scope.tenant_id, only, after, limit)
-                done = await replay_locked(
-                    connection, [(letter, self._at(first + n)) for n, letter in enumerate(letters)]
-                )
-        except HELD_UP:
-            await self._singly(letters)
-        self.summary.matched += len(letters)
-        self._note(done)
-        return letters
-
-    async def _singly(self, letters: Sequence[LockedLetter]) -> None:
-        for number, letter in enumerate(letters, self.summary.matched):
-            done = ReplayResult()
-            if self.is_late:
-                self.summary.held += 1
-                continue
-            try:
-                async with self._transaction() as connection:
-                    locked = await dead_letters.lock_letter(connection, self.scope.tenant_id, letter.id)
-                    if locked is not None and locked.replay_status is ReplayStatus.NEW:
-                        done = await replay_locked(connection, [(locked, self._at(number))])
-            except HELD_UP:
-                self.summary.held += 1
-            self._note(done)
-
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncGenerator[Connection]:
-        async with transaction(self.scope.pool, Plans.FRESH) as connection:
-            await limit_lock_wait(connection, PATIENCE)
-            yield connection
+        async with brief_transaction(self.scope, Plans.FRESH) as connection:
+            locked = await dead_letters.lock_letter(connection, self.scope.tenant_id, letter.id)
+            if locked is not None and locked.replay_status is ReplayStatus.NEW:
+                done = await replay_locked(connection, [(locked, at)])
+        self._count(done)
+        return 1
 
     def _at(self, number: int) -> datetime:
-        return self.now if self.wanted.rate is None else self.now + self.wanted.rate.offset(number)
+        return self.now if self.rate is None else self.now + self.rate.offset(number)
 
-    def _note(self, done: ReplayResult) -> None:
-        self.summary.replayed += len(done.made)
-        self.summary.superseded += len(done.superseded)
-        self.scope.wakeups.announce(done.made.values())
-        self.scope.wakeups.publish(RunsWake([woken.id for woken in done.made.values()]))
+    def _count(self, done: ReplayResult) -> None:
+        self.replayed += len(done.made)
+        self.superseded += len(done.superseded)
+        tell_replayed(self.scope, done)
 
 
-async def replay_locked(connection: Connection, letters: Sequence[tuple[LockedLetter, datetime]]) -> ReplayResult:
+def tell_replayed(scope: Scope, done: ReplayResult) -> None:
+    """Announce the new instances and tell the workflows of them. Call this after the commit."""
+    scope.wakeups.announce(done.made.values())
+    scope.wakeups.publish(RunsWake([woken.id for woken in done.made.values()]))
+
+
+async def replay_locked(connection: Connection, letters: Sequence[TimedLetter]) -> ReplayResult:
     """Replay NEW letters that the caller's transaction has locked, each at its time.
 
-    The caller announces the instances after the commit. A letter of a deleted job is left unchanged. A key that is
+    The caller calls `tell_replayed` after the commit. A letter of a deleted job is left unchanged. A key that is
     live, or that has succeeded since the death, is not run again: its letter is superseded.
     """
     lanes = await dead_letters.share_lanes(connection, {letter.job_id for letter, _ in letters})

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 from horai.core.errors import AlreadyFinal, NotFound
-from horai.core.wakes import RunsWake
 from horai.db import instance_queries, nodes
 from horai.db.instance_queries import InstanceRow
-from horai.db.pool import Connection, acquire, limit_lock_wait, transaction
+from horai.db.pool import Connection, acquire, limit_lock_wait, retrying, transaction
 from horai.features.dead_letters import store as dead_letters
-from horai.features.dead_letters.replay import ReplayResult, replay_locked
+from horai.features.dead_letters.replay import ReplayResult, replay_locked, tell_replayed
 from horai.features.dead_letters.store import LetterRow, ReplayStatus
 from horai.operations.bulk import HELD_UP, PATIENCE
 from horai.operations.instances import read_instance
@@ -40,8 +39,7 @@ async def read_letter(scope: Scope, letter_id: int) -> LetterRow:
 async def replay_letter(scope: Scope, letter_id: int) -> LetterResult:
     """Run a dead instance again, as a new one; if its letter was replayed before, return that instance."""
     done = await _replay(scope, letter_id)
-    scope.wakeups.announce(done.made.values())
-    scope.wakeups.publish(RunsWake([woken.id for woken in done.made.values()]))
+    tell_replayed(scope, done)
     letter = await read_letter(scope, letter_id)
     if letter.replay_status is ReplayStatus.DISCARDED:
         raise _settled(letter, Refused.LETTER_NOT_REPLAYED)
@@ -55,14 +53,11 @@ async def replay_letter(scope: Scope, letter_id: int) -> LetterResult:
 
 
 async def _replay(scope: Scope, letter_id: int) -> ReplayResult:
-    for left in reversed(range(LOOKS)):
-        try:
-            async with transaction(scope.pool) as connection:
-                return await _replay_within(connection, scope, letter_id)
-        except HELD_UP:
-            if left == 0:
-                raise
-    raise AssertionError("LOOKS must be at least 1")
+    async def attempt() -> ReplayResult:
+        async with transaction(scope.pool) as connection:
+            return await _replay_within(connection, scope, letter_id)
+
+    return await retrying(attempt, LOOKS, HELD_UP)
 
 
 async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -> ReplayResult:
