@@ -9,6 +9,7 @@ from stages import Workbench, workbench
 
 from horai.core.wakes import OutcomeWake
 from horai.db import nodes
+from horai.db.stage_connection import StageConnection
 from horai.operations import instances
 from horai.operations import jobs as accepted
 from horai.operations.request_keys import Once
@@ -124,6 +125,27 @@ async def test_the_end_of_a_run_by_the_death_of_its_node_lets_the_next_slot_go_a
         await other.step(bench.clock.now())
         assert [state for _, state, _ in await slots(bench)] == ["DEAD", "INIT"]
         assert await bench.connection.fetchval("select lane from horai.instance_live") != 0
+
+
+async def test_a_run_that_ended_while_the_gate_had_no_connection_lets_the_next_slot_go_at_the_next_step(url: str):
+    async with workbench(url) as bench:
+        road, (first, second, *_) = await street(bench, "queue")
+        await road.slot(first)
+        await road.slot(second)
+        gate, line, now = road.overlap_gate, road.overlap_gate.line, bench.clock.now()
+        await gate.step(now)  # neither its sweep nor its next check is due at `now` again
+        bench.executor.gate.set()
+        await bench.settle()
+        bench.executor.gate.clear()
+
+        gate.line = StageConnection("postgresql://127.0.0.1:9/away", "horai overlap_gate")
+        with pytest.raises(OSError, match="9"):
+            await gate.step(now)
+        gate.line = line
+        await gate.step(now)
+
+        await bench.until_idle(road.dispatcher)
+        assert [state for _, state, _ in await slots(bench)] == ["SUCCESS", "RUNNING"]
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])

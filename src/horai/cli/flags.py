@@ -5,6 +5,7 @@ environment variable, HORAI_<FLAG>. A flag describes one call (a filter, a time,
 a variable such as HORAI_QUEUE, which belongs to another program, does not change the result.
 """
 
+import sys
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from horai.cli.errors import refuse_flag
+from horai.cli.errors import BadUsage, refuse_flag
 from horai.time.durations import parse_duration
 
 DEFAULT_SERVER = "http://127.0.0.1:8470"
@@ -46,6 +47,10 @@ Limit = Annotated[
 ]
 Everything = Annotated[bool, flag("--all", about="Read all pages of the list.")]
 Payload = Annotated[str | None, flag("--payload", about="JSON that the target receives.", metavar="JSON")]
+Yes = Annotated[bool, flag("--yes", "-y", about="Do not ask for confirmation.")]
+IdempotencyKey = Annotated[
+    str | None, flag("--idempotency-key", about="Makes a repeat safe (a new UUID).", metavar="KEY")
+]
 
 # typer does not read the variables of these two: `choose_database` decides between flags and variables.
 DatabaseUrl = Annotated[
@@ -65,6 +70,13 @@ def duration(name: str, text: str) -> timedelta:
         return parse_duration(text)
     except ValueError as error:
         refuse_flag(name, str(error))
+
+
+def confirm_deletion(kind: str, name: str) -> None:
+    """Ask whether to delete a job or a workflow. Raise `BadUsage` if stdin is not a terminal."""
+    if not sys.stdin.isatty():
+        raise BadUsage(f"Deleting {name} needs confirmation, and stdin is not a terminal.", "Add --yes.")
+    typer.confirm(f"Delete the {kind} {name} and cancel its waiting instances?", abort=True, err=True)
 
 
 def words(given: Iterable[str] | None) -> list[str]:

@@ -1,5 +1,6 @@
 """Output: JSON unchanged, or tables for people. Control characters that a server sends are escaped."""
 
+import json
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,6 +62,19 @@ def show_list(answer: bytes, as_json: bool, columns: Sequence[str], row: Callabl
         print_json(answer)
     else:
         print_list(msgspec.json.decode(answer), columns, row)
+
+
+def show_answer(answer: bytes, as_json: bool, draw: Callable[[Any], None]) -> None:
+    """Print a response as JSON, or let `draw` print it for people."""
+    if as_json:
+        print_json(answer)
+    else:
+        draw(json.loads(answer))
+
+
+def show_fields(answer: bytes, as_json: bool, pairs: Callable[[Any], Iterable[tuple[str, str]]]) -> None:
+    """Print one object as JSON or as fields."""
+    show_answer(answer, as_json, lambda found: console().print(fields(pairs(found))))
 
 
 def once_headers(key: str | None) -> dict[str, str]:

@@ -16,6 +16,7 @@ from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.lease import Lease
+from horai.engine.pending_ids import PendingIds
 from horai.operations.overlap import OpenedGates, open_gates
 
 AT_ONCE = 500
@@ -36,7 +37,7 @@ class OverlapGate:
         self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
-        self._asked: set[int] = set()
+        self._asked = PendingIds(AT_ONCE)
         self._waiting: set[int] = set()
         self._look_at = now
         self._sweep_at = now
@@ -64,22 +65,14 @@ class OverlapGate:
         if now >= self._look_at:
             self._asked |= self._waiting
             self._look_at = now + WAITING_PAUSE
-        busy: set[int] = set()
-        while self._asked:
-            some = {self._asked.pop() for _ in range(min(AT_ONCE, len(self._asked)))}
-            busy |= await self._open(await self.line.get(), some)
-        self._asked |= busy
-        if busy:
+        await self._asked.decide(self._open)
+        if self._asked:
             return now + BUSY_PAUSE
         return min(self._sweep_at, self._look_at if self._waiting else self._sweep_at)
 
-    async def _open(self, connection: Dedicated, job_ids: set[int]) -> set[int]:
+    async def _open(self, job_ids: set[int]) -> set[int]:
         """Decide on these jobs. Return those that another transaction held."""
-        try:
-            opened = await open_gates(connection, job_ids)
-        except BaseException:
-            self._asked |= job_ids
-            raise
+        opened = await open_gates(await self.line.get(), job_ids)
         self._waiting = (self._waiting - job_ids) | opened.waiting
         self._tell(opened)
         return opened.busy
@@ -93,11 +86,5 @@ class OverlapGate:
 
     async def _sweep(self, connection: Dedicated, shards: frozenset[int]) -> None:
         """Request decisions for stuck jobs. If no job has a gate, read no instances."""
-        if not await overlap.has_gates(connection):
-            return
-        after = 0
-        while page := await overlap.stuck_gates(connection, after, AT_ONCE, shards):
-            self._asked.update(page)
-            after = page[-1]
-            if len(page) < AT_ONCE:
-                return
+        if await overlap.has_gates(connection):
+            await self._asked.add_pages(lambda after, limit: overlap.stuck_gates(connection, after, limit, shards))

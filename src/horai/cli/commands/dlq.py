@@ -9,9 +9,9 @@ import typer
 
 from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.errors import BadUsage
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, Yes, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, print_list, say, show_list
+from horai.cli.show import console, fields, print_json, print_list, say, show_fields, show_list
 from horai.cli.views import Document, Pairs, instance_fields, instant
 
 app = new_app("Dead letters: replay or discard instances that failed for good.")
@@ -103,7 +103,7 @@ def replay(
     limit: Annotated[int | None, flag("--limit", about="Maximum number of letters (1000).", limits=(1, 10_000))] = None,
     rate: Annotated[Text, flag("--rate", about="Rate of starts, such as 100/s, 30/m.", metavar="RATE")] = None,
     dry_run: Annotated[bool, flag("--dry-run", about="Only count them.")] = False,
-    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
@@ -119,10 +119,7 @@ def replay(
     if not dry_run and not yes:
         _ask(client, wish, is_narrow=bool(only))
     answer = client.call("POST", path_of("dlq", "replay"), {**wish, "dryRun": dry_run})
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(fields(summary_fields(json.loads(answer))))
+    show_fields(answer, as_json, summary_fields)
 
 
 @app.command()

@@ -16,7 +16,7 @@ from horai.cli.documents import payload_of
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Payload, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, say, show_list
+from horai.cli.show import say, show_fields, show_list
 from horai.cli.views import Document, Pairs, instant
 
 app = new_app("Entities: import, list and remove the entities of refresh jobs.")
@@ -118,10 +118,7 @@ def add(
 ) -> None:
     """Add an entity, or change its payload."""
     answer = client_of(server, api_key).call("PUT", path_of("jobs", job, "entities", key), payload_of(payload))
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(fields(_entity_fields(json.loads(answer))))
+    show_fields(answer, as_json, _entity_fields)
 
 
 def _entity_fields(entity: Document) -> Pairs:
@@ -139,10 +136,7 @@ def remove(job: Job, key: Key, server: Server = DEFAULT_SERVER, api_key: ApiKey 
 def status(job: Job, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
     """Show the freshness of a refresh job's entities."""
     answer = client_of(server, api_key).call("GET", path_of("jobs", job, "refresh"))
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(fields(_refresh_fields(json.loads(answer))))
+    show_fields(answer, as_json, _refresh_fields)
 
 
 def _refresh_fields(found: Document) -> Pairs:

@@ -1,7 +1,6 @@
 """`horai jobs`: list, show, create, next, explain, pause, resume, trigger, backfill, delete."""
 
 import json
-import sys
 from typing import Annotated
 
 import typer
@@ -14,9 +13,9 @@ from horai.cli.commands.jobs_explain import explain
 from horai.cli.commands.jobs_next import next_
 from horai.cli.commands.jobs_trigger import trigger
 from horai.cli.errors import BadUsage
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, Yes, confirm_deletion, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, say, show_list
+from horai.cli.show import print_json, say, show_fields, show_list
 
 app = new_app("Jobs: create, trigger, pause and delete jobs.")
 
@@ -112,26 +111,17 @@ def _change(verb: str, client: RestClient, job: str | None, body: dict[str, str 
 @app.command()
 def delete(
     job: Job,
-    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
     """Remove a job: waiting instances are cancelled, running ones finish, history stays."""
     client = client_of(server, api_key)
     if not yes:
-        _ask(job)
+        confirm_deletion("job", job)
     client.call("DELETE", path_of("jobs", job))
     say(f"Deleted {job}.")
 
 
-def _ask(job: str) -> None:
-    if not sys.stdin.isatty():
-        raise BadUsage(f"Deleting {job} needs confirmation, and stdin is not a terminal.", "Add --yes.")
-    typer.confirm(f"Delete the job {job} and cancel its waiting instances?", abort=True, err=True)
-
-
 def _print_job(answer: bytes, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(fields(views.job_fields(json.loads(answer))))
+    show_fields(answer, as_json, views.job_fields)

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.errors import CommandFailed
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Server, flag
-from horai.cli.show import console, fields, once_headers, print_json, say
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, IdempotencyKey, Server, flag
+from horai.cli.show import once_headers, say, show_fields
 from horai.cli.time_flags import given
 from horai.cli.views import Document, Pairs, instant
 
@@ -38,9 +38,7 @@ def backfill(
     rate: Rate = None,
     max_concurrency: MaxConcurrency = None,
     note: Annotated[str | None, flag("--note", about="Reason; shown with the backfill.", metavar="TEXT")] = None,
-    idempotency_key: Annotated[
-        str | None, flag("--idempotency-key", about="Makes a repeat safe (a new UUID).", metavar="KEY")
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     dry_run: Annotated[bool, flag("--dry-run", about="Only count; run nothing.")] = False,
     wait: Annotated[bool, flag("--wait", about="Wait for the end; exit with 1 unless every run succeeds.")] = False,
     as_json: AsJson = False,
@@ -52,7 +50,7 @@ def backfill(
     wish = given(**{"from": from_, "to": to, "mode": mode, "rate": rate}, maxConcurrency=max_concurrency, note=note)
     if dry_run:
         answer = client.call("POST", path, {**wish, "dryRun": True})
-        print_json(answer) if as_json else console().print(fields(plan_fields(json.loads(answer))))
+        show_fields(answer, as_json, plan_fields)
         return
     once = once_headers(idempotency_key)
     answer = client.call("POST", path, wish, once)
@@ -65,10 +63,7 @@ def backfill(
 
 def print_backfill(answer: bytes, as_json: bool) -> None:
     """Print one backfill as JSON or as fields."""
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(fields(backfill_fields(json.loads(answer))))
+    show_fields(answer, as_json, backfill_fields)
 
 
 def _wait(client: RestClient, started: Document) -> bytes:

@@ -1,6 +1,5 @@
 """`horai jobs create`: a definition from flags, from a file, or from a file with flags that override it."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from horai.cli.client import client_of, path_of
 from horai.cli.documents import Members, payload_of, read_document
 from horai.cli.errors import BadUsage, refuse_flag
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Payload, Server, flag, words
-from horai.cli.show import console, fields, print_json
+from horai.cli.show import show_fields
 from horai.cli.time_flags import Text, given
 
 _SHOWN_HEADER = "write it as 'Name: value'"
@@ -80,10 +79,7 @@ def create(
     document |= _laid_over(document, "dst", given(gap=dst_gap, overlap=dst_overlap))
     once = {"Idempotency-Key": idempotency_key} if idempotency_key else None
     answer = client_of(server, api_key).call("POST", path_of("jobs"), document, once)
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(fields(views.job_fields(json.loads(answer))))
+    show_fields(answer, as_json, views.job_fields)
 
 
 def _laid_over(document: Mapping[str, Any], name: str, flags: Mapping[str, Any]) -> dict[str, Any]:

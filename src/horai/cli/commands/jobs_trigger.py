@@ -13,7 +13,7 @@ from horai.cli import views
 from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.documents import payload_of
 from horai.cli.errors import CommandFailed
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Payload, Server, duration, flag
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, IdempotencyKey, Payload, Server, duration, flag
 from horai.cli.show import console, fields, once_headers, print_json, say
 from horai.core.states import FINAL, State
 from horai.time.durations import format_duration
@@ -25,9 +25,7 @@ LONGEST_PAUSE = 1.0
 def trigger(
     job: Annotated[str, typer.Argument(help="A job's name or id.")],
     payload: Payload = None,
-    idempotency_key: Annotated[
-        str | None, flag("--idempotency-key", about="Makes a repeat safe (a new UUID).", metavar="KEY")
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     wait: Annotated[bool, flag("--wait", about="Wait for the final state; exit with 1 unless it is SUCCESS.")] = False,
     timeout: Annotated[
         str | None, flag("--timeout", about="With --wait: longest time to wait (no limit).", metavar="DURATION")

@@ -10,7 +10,7 @@ from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.errors import NotThere, refuse_flag
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, show_list
+from horai.cli.show import show_fields, show_list
 from horai.cli.views import Document, Pairs, instant
 
 app = new_app("Queues: set the priority and the limits of a queue, pause and resume it.")
@@ -107,10 +107,7 @@ def _change(client: RestClient, name: str, changes: Mapping[str, Any], *, makes:
 
 
 def _print_queue(answer: bytes, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(fields(queue_fields(json.loads(answer))))
+    show_fields(answer, as_json, queue_fields)
 
 
 def queue_row(queue: Document) -> tuple[str, ...]:

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from horai.cli import time_flags
-from horai.cli.client import client_of, path_of
+from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.documents import read_document
 from horai.cli.errors import BadUsage
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, IdempotencyKey, Limit, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, once_headers, print_json, say, show_list
+from horai.cli.show import once_headers, say, show_fields, show_list
 from horai.cli.time_flags import Text, given
-from horai.cli.views import Document, instant
+from horai.cli.views import Document, Pairs, instant
 
 app = new_app("Reconcilers: compare a source with the instances, and create the missing ones.")
 
@@ -49,7 +49,7 @@ def show(
     reconciler: Reconciler, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
 ) -> None:
     """Show one reconciler."""
-    _print(client_of(server, api_key).call("GET", path_of("reconcilers", reconciler)), as_json)
+    show_fields(client_of(server, api_key).call("GET", path_of("reconcilers", reconciler)), as_json, _fields)
 
 
 @app.command()
@@ -73,7 +73,7 @@ def create(
     source = _source(query, source_name, source_url)
     flags = given(name=name, job=job, every=every, cron=cron, timezone=timezone, source=source)
     document = {**(read_document(file) if file else {}), **flags}
-    _print(client_of(server, api_key).call("POST", path_of("reconcilers"), document), as_json)
+    show_fields(client_of(server, api_key).call("POST", path_of("reconcilers"), document), as_json, _fields)
 
 
 @app.command()
@@ -100,7 +100,7 @@ def change(
     client = client_of(server, api_key)
     read: Document = json.loads(client.call("GET", path_of("reconcilers", reconciler)))
     as_read = {"If-Match": f'"{read["version"]}"'}
-    _print(client.call("PATCH", path_of("reconcilers", read["id"]), changes, as_read), as_json)
+    show_fields(client.call("PATCH", path_of("reconcilers", read["id"]), changes, as_read), as_json, _fields)
 
 
 @app.command()
@@ -112,8 +112,7 @@ def pause(
     api_key: ApiKey = None,
 ) -> None:
     """Pause a reconciler: no new runs start; a running one finishes."""
-    path = path_of("reconcilers", reconciler, "pause")
-    _print(client_of(server, api_key).call("POST", path, {"note": note}), as_json)
+    _change(client_of(server, api_key), reconciler, "pause", note, as_json)
 
 
 @app.command()
@@ -125,16 +124,17 @@ def resume(
     api_key: ApiKey = None,
 ) -> None:
     """Resume a paused reconciler."""
-    path = path_of("reconcilers", reconciler, "resume")
-    _print(client_of(server, api_key).call("POST", path, {"note": note}), as_json)
+    _change(client_of(server, api_key), reconciler, "resume", note, as_json)
+
+
+def _change(client: RestClient, reconciler: str, verb: str, note: str | None, as_json: bool) -> None:
+    show_fields(client.call("POST", path_of("reconcilers", reconciler, verb), {"note": note}), as_json, _fields)
 
 
 @app.command()
 def run(
     reconciler: Reconciler,
-    idempotency_key: Annotated[
-        str | None, flag("--idempotency-key", about="Makes a repeat safe (a new UUID).", metavar="KEY")
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
@@ -143,11 +143,7 @@ def run(
     once = once_headers(idempotency_key)
     path = path_of("reconcilers", reconciler, "run")
     answer = client_of(server, api_key).call("POST", path, None, once)
-    if as_json:
-        print_json(answer)
-    else:
-        instance = json.loads(answer)["instance"]
-        console().print(fields([("instance", instance["id"]), ("state", instance["state"])]))
+    show_fields(answer, as_json, _instance_fields)
 
 
 @app.command()
@@ -172,26 +168,22 @@ def delete(reconciler: Reconciler, server: Server = DEFAULT_SERVER, api_key: Api
     say(f"Deleted {reconciler}.")
 
 
-def _print(answer: bytes, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-        return
-    shown: Document = json.loads(answer)
-    source = ", ".join(f"{name}={value}" for name, value in shown["source"].items() if name != "headers")
-    console().print(
-        fields(
-            [
-                *zip(("id", "name", "job", "status"), _row(shown), strict=False),
-                ("note", shown["note"] or ""),
-                ("source", source),
-                ("when", _when(shown)),
-                ("next", instant(shown["nextFire"])),
-                *zip(("last run", "missing", "created", "error"), _last(shown), strict=True),
-                ("declared by", shown["declaredBy"] or ""),
-                ("version", str(shown["version"])),
-            ]
-        )
-    )
+def _fields(reconciler: Document) -> Pairs:
+    source = ", ".join(f"{name}={value}" for name, value in reconciler["source"].items() if name != "headers")
+    return [
+        *zip(("id", "name", "job", "status"), _row(reconciler), strict=False),
+        ("note", reconciler["note"] or ""),
+        ("source", source),
+        ("when", _when(reconciler)),
+        ("next", instant(reconciler["nextFire"])),
+        *zip(("last run", "missing", "created", "error"), _last(reconciler), strict=True),
+        ("declared by", reconciler["declaredBy"] or ""),
+        ("version", str(reconciler["version"])),
+    ]
+
+
+def _instance_fields(started: Document) -> Pairs:
+    return [("instance", started["instance"]["id"]), ("state", started["instance"]["state"])]
 
 
 def _row(reconciler: Document) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """`horai workflows`: list, show, create, trigger, runs, run, rerun, cancel, delete."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +7,21 @@ import typer
 
 from horai.cli.client import client_of, path_of
 from horai.cli.documents import payload_of, read_document
-from horai.cli.errors import BadUsage
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Payload, Server, flag
+from horai.cli.flags import (
+    DEFAULT_SERVER,
+    ApiKey,
+    AsJson,
+    Everything,
+    IdempotencyKey,
+    Limit,
+    Payload,
+    Server,
+    Yes,
+    confirm_deletion,
+    flag,
+)
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, once_headers, print_json, say, show_list, table
+from horai.cli.show import console, fields, once_headers, say, show_answer, show_fields, show_list, table
 from horai.cli.views import Document, Pairs, instant, schedule_text
 
 app = new_app("Workflows: run jobs in the order of a graph, for one fire time.")
@@ -24,7 +33,6 @@ RUN_NODE_COLUMNS = ("NODE", "STATE", "INSTANCE", "AFTER", "STARTED", "FINISHED",
 
 Name = Annotated[str, typer.Argument(help="A workflow's name or id.")]
 Run = Annotated[str, typer.Argument(help="A run's id.")]
-Key = Annotated[str | None, flag("--idempotency-key", about="Makes a repeat safe (a new UUID).", metavar="KEY")]
 
 
 @app.command("list")
@@ -43,7 +51,7 @@ def list_workflows(
 @app.command()
 def show(workflow: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
     """Show one workflow with its nodes."""
-    _print_workflow(client_of(server, api_key).call("GET", path_of("workflows", workflow)), as_json)
+    show_answer(client_of(server, api_key).call("GET", path_of("workflows", workflow)), as_json, _print_workflow)
 
 
 @app.command()
@@ -59,14 +67,14 @@ def create(
     """Create a workflow from a file with its name, its nodes and its schedule."""
     once = {"Idempotency-Key": idempotency_key} if idempotency_key else None
     answer = client_of(server, api_key).call("POST", path_of("workflows"), read_document(file), once)
-    _print_workflow(answer, as_json)
+    show_answer(answer, as_json, _print_workflow)
 
 
 @app.command()
 def trigger(
     workflow: Name,
     payload: Payload = None,
-    idempotency_key: Key = None,
+    idempotency_key: IdempotencyKey = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
@@ -75,10 +83,7 @@ def trigger(
     once = once_headers(idempotency_key)
     path = path_of("workflows", workflow, "trigger")
     answer = client_of(server, api_key).call("POST", path, payload_of(payload), once)
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(fields(_run_fields(json.loads(answer)["run"])))
+    show_fields(answer, as_json, lambda told: _run_fields(told["run"]))
 
 
 @app.command()
@@ -105,10 +110,7 @@ def run(
 ) -> None:
     """Show one run with its nodes and their states."""
     answer = client_of(server, api_key).call("GET", path_of("workflows", workflow, "runs", run))
-    if as_json:
-        print_json(answer)
-    else:
-        _print_run(json.loads(answer))
+    show_answer(answer, as_json, _print_run)
 
 
 @app.command()
@@ -123,10 +125,7 @@ def rerun(
     """Rerun a run from a node: that node and all nodes after it."""
     path = path_of("workflows", workflow, "runs", run, "rerun")
     answer = client_of(server, api_key).call("POST", path, {"from": node})
-    if as_json:
-        print_json(answer)
-    else:
-        _print_run(json.loads(answer)["run"])
+    show_answer(answer, as_json, lambda told: _print_run(told["run"]))
 
 
 @app.command()
@@ -135,34 +134,25 @@ def cancel(
 ) -> None:
     """Cancel a run: its waiting instances are cancelled, running ones finish."""
     answer = client_of(server, api_key).call("POST", path_of("workflows", workflow, "runs", run, "cancel"))
-    if as_json:
-        print_json(answer)
-    else:
-        _print_run(json.loads(answer)["run"])
+    show_answer(answer, as_json, lambda told: _print_run(told["run"]))
 
 
 @app.command()
 def delete(
     workflow: Name,
-    yes: Annotated[bool, flag("--yes", "-y", about="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
     """Remove a workflow: waiting instances of its runs are cancelled, running ones finish, its jobs stay."""
     client = client_of(server, api_key)
     if not yes:
-        if not sys.stdin.isatty():
-            raise BadUsage(f"Deleting {workflow} needs confirmation, and stdin is not a terminal.", "Add --yes.")
-        typer.confirm(f"Delete the workflow {workflow} and cancel its waiting instances?", abort=True, err=True)
+        confirm_deletion("workflow", workflow)
     client.call("DELETE", path_of("workflows", workflow))
     say(f"Deleted {workflow}.")
 
 
-def _print_workflow(answer: bytes, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-        return
-    workflow = json.loads(answer)
+def _print_workflow(workflow: Document) -> None:
     console().print(fields(_fields(workflow)))
     rows = [(node["name"], node["job"], ", ".join(node["after"])) for node in workflow["nodes"]]
     console().print(table(NODE_COLUMNS, rows))

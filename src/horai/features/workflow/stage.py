@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty, Role
 from horai.core.wakes import MoveWaitingWake, OverlapWake, RunsWake
-from horai.db.pool import Dedicated, Plans
+from horai.db.pool import Plans
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.lease import Lease
 from horai.engine.loop import Stage
+from horai.engine.pending_ids import PendingIds
 from horai.engine.settler import LOCK_TIMEOUT
 from horai.features.parts import StageParts
 from horai.features.workflow import run_store
@@ -45,8 +46,8 @@ class WorkflowStage:
         self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
-        self._heard: set[int] = set()
-        self._asked: set[int] = set()
+        self._heard = PendingIds(AT_ONCE)
+        self._asked = PendingIds(AT_ONCE)
         self._under_way: set[int] = set()
         self._look_at = now
         self._look_pause = LOOK_PAUSE
@@ -73,36 +74,23 @@ class WorkflowStage:
             self._asked.update(await run_store.stuck_among(await self.line.get(), self._under_way))
             self._look_at = now + self._look_pause
             self._look_pause = min(self._look_pause * 2, self._settings.sweep)
-        await self._find_runs()
+        await self._heard.decide(self._find_runs)
         if self._asked:
             self._look_pause = LOOK_PAUSE
             self._look_at = min(self._look_at, now + LOOK_PAUSE)
-        busy: set[int] = set()
-        while self._asked:
-            some = {self._asked.pop() for _ in range(min(AT_ONCE, len(self._asked)))}
-            busy |= await self._advance(await self.line.get(), some)
-        self._asked |= busy
-        if busy or self._heard:
+        await self._asked.decide(self._advance)
+        if self._asked or self._heard:
             return now + BUSY_PAUSE
         return min(self._sweep_at, self._look_at if self._under_way else self._sweep_at)
 
-    async def _find_runs(self) -> None:
-        """Find the runs of the queued instances."""
-        while self._heard:
-            heard = {self._heard.pop() for _ in range(min(AT_ONCE, len(self._heard)))}
-            try:
-                self._asked |= await run_store.runs_of(await self.line.get(), heard)
-            except BaseException:
-                self._heard |= heard
-                raise
+    async def _find_runs(self, instance_ids: set[int]) -> set[int]:
+        """Find the runs of these instances. None of the instances has to be checked again."""
+        self._asked.update(await run_store.runs_of(await self.line.get(), instance_ids))
+        return set()
 
-    async def _advance(self, connection: Dedicated, run_ids: set[int]) -> set[int]:
+    async def _advance(self, run_ids: set[int]) -> set[int]:
         """Advance runs and return those to check again soon."""
-        try:
-            advanced = await advance_runs(connection, run_ids)
-        except BaseException:
-            self._asked |= run_ids
-            raise
+        advanced = await advance_runs(await self.line.get(), run_ids)
         self._under_way -= run_ids
         self._under_way |= set(sorted(advanced.running)[: max(KNOWN_LIMIT - len(self._under_way), 0)])
         self._wakeups.announce(advanced.woken)
@@ -113,14 +101,12 @@ class WorkflowStage:
     async def _sweep(self) -> bool:
         """Find runs with an open decision. Return False, without reading instances, if no run is unfinished."""
         shards = self._lease.shards(Duty.trigger)
-        if not shards or not await run_store.has_open_runs(await self.line.get()):
+        if not shards:
             return False
-        after = 0
-        while page := await run_store.stuck_runs(await self.line.get(), after, AT_ONCE, shards):
-            self._asked.update(page)
-            after = page[-1]
-            if len(page) < AT_ONCE:
-                break
+        connection = await self.line.get()
+        if not await run_store.has_open_runs(connection):
+            return False
+        await self._asked.add_pages(lambda after, limit: run_store.stuck_runs(connection, after, limit, shards))
         return True
 
 
