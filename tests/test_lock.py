@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tools import packages
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements-dev.lock"
@@ -70,3 +71,17 @@ def test_the_run_time_lock_has_the_versions_of_the_development_lock_and_nothing_
 
     assert run_time < development
     assert {"pytest", "ruff", "hypothesis", "pydantic-settings"}.isdisjoint(name for name, _ in run_time)
+
+
+def test_the_entry_of_a_package_has_its_version_and_all_its_hashes() -> None:
+    entry = packages.entry_of(LOCK.read_text(), "uv")
+
+    assert entry.startswith("uv==")
+    assert pins(entry) == {pin for pin in pins(LOCK.read_text()) if pin[0] == "uv"}
+    assert LOCK.read_text().count(entry) == 1
+    assert re.fullmatch(r"uv==\S+(?: ;[^\n]*)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", entry)
+
+
+def test_a_package_that_the_lock_does_not_have_is_refused_with_a_hint() -> None:
+    with pytest.raises(SystemExit, match="has no entry for nothing-of-the-kind\nhint: make lock"):
+        packages.entry_of(LOCK.read_text(), "nothing-of-the-kind")
