@@ -141,15 +141,17 @@ class Engine:
     def _executing(self) -> list[Stage]:
         """Return the stages that claim, run and settle."""
         in_flight, vitals, settings, clock = self._in_flight, self._vitals, self._settings, self.clock
-        book = JobCache()
-        settler = Settler(self._line("settler", LOCK_TIMEOUT), in_flight, self._wakeups, vitals, settings, book.gated)
-        settler.chained = book.chained
-        attempts = Attempts(self._executors, settler, self.lease, book, self._attempting, vitals, self._alone)
-        lanes = Scans(attempts.handlers, clock.now(), self._reach)
-        claimer = Claimer(self.lease, lanes, in_flight, settler, clock, vitals)
-        admission = Admission(attempts, settler, in_flight, book, self._wakeups)
-        bench = DispatcherParts(self.lease, attempts, admission, claimer, lanes, in_flight, clock, vitals, settings)
-        dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), bench)
+        job_cache = JobCache()
+        settler = Settler(
+            self._line("settler", LOCK_TIMEOUT), in_flight, self._wakeups, vitals, settings, job_cache.gated
+        )
+        settler.chained = job_cache.chained
+        attempts = Attempts(self._executors, settler, self.lease, job_cache, self._attempting, vitals, self._alone)
+        scans = Scans(attempts.handlers, clock.now(), self._reach)
+        claimer = Claimer(self.lease, scans, in_flight, settler, clock, vitals)
+        admission = Admission(attempts, settler, in_flight, job_cache, self._wakeups)
+        parts = DispatcherParts(self.lease, attempts, admission, claimer, scans, in_flight, clock, vitals, settings)
+        dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), parts)
         sweeper = Sweeper(
             self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening
         )

@@ -139,7 +139,7 @@ async def test_C47_the_payload_of_a_claim_that_is_over_is_nobodys_to_read(
 
 async def hand_out(bench: Workbench, claimed: list[ClaimedRow]) -> None:
     """What a dispatcher does with its claim, once the test has had its say."""
-    made = bench.bench()
+    made = bench.parts()
     bench.in_flight.add(claimed)
     await made.admission.start(bench.connection, claimed, bench.clock.now())
     await bench.settle()

@@ -301,7 +301,7 @@ async def test_A13_a_cancelled_call_that_was_accepted_keeps_its_slot_while_the_t
         bench.executor.answer = lambda _: Accepted(HOUR)
         bench.executor.gate.set()
         dispatcher, (held,) = await in_hand(bench)
-        attempts = dispatcher.bench.attempts
+        attempts = dispatcher.parts.attempts
         bench.scope.wakeups.subscribe(OutcomeWake, attempts.hear)
         tap = await bench.tap(attempts._line)
 
@@ -325,7 +325,7 @@ async def test_an_accepted_call_that_was_cancelled_is_let_go_quietly_when_its_ti
         bench.executor.answer = lambda _: Accepted(timedelta(milliseconds=300))
         bench.executor.gate.set()
         dispatcher, (held,) = await in_hand(bench)
-        bench.scope.wakeups.subscribe(OutcomeWake, dispatcher.bench.attempts.hear)
+        bench.scope.wakeups.subscribe(OutcomeWake, dispatcher.parts.attempts.hear)
 
         await instances.cancel_by_id(bench.scope, held.id)
         await bench.settle()

@@ -42,7 +42,7 @@ class Counted(Dispatcher):
 
 def counted(bench: Workbench) -> Counted:
     """One that nobody wakes but the test."""
-    return Counted(bench.line("dispatcher"), bench.bench())
+    return Counted(bench.line("dispatcher"), bench.parts())
 
 
 @asynccontextmanager
@@ -109,7 +109,7 @@ async def test_E1b_a_queue_and_type_has_one_position_per_shard_however_many_task
             await make.many(bench.scope, 200, job=job.name, at=bench.clock.now() + timedelta(hours=1))
         await bench.until_idle(dispatcher)
 
-        positions = Counter(place.lane for place in dispatcher.bench.lanes.places())
+        positions = Counter(place.lane for place in dispatcher.parts.scans.all())
         assert positions == {job.lane_id: SHARDS for job in types}
 
 

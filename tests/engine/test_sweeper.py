@@ -162,7 +162,7 @@ async def test_a_sweep_looks_behind_the_cursor_of_a_place_that_never_runs_dry(ur
         sweeper = bench.sweeper(dispatcher)
         await make.many(bench.scope, 1000)
         await bench.until_idle(dispatcher)
-        assert all(dispatcher.is_ready(place) for place in dispatcher.bench.lanes.places())
+        assert all(dispatcher.is_ready(place) for place in dispatcher.parts.scans.all())
         await add_behind(bench.connection, job, 900_000, "1 hour")
 
         await sweeper.step(bench.clock.now() + SWEEP)
@@ -182,13 +182,13 @@ async def test_a_look_at_a_group_of_one_due_does_not_send_the_claimer_back_to_it
         dispatcher = bench.dispatcher()
         sweeper = bench.sweeper(dispatcher)
         await bench.until_idle(dispatcher)
-        lanes = dispatcher.bench.lanes
-        before = [lanes.position(place) for place in lanes.places()]
+        lanes = dispatcher.parts.scans
+        before = [lanes.position(place) for place in lanes.all()]
         assert all(position.id > 0 for position in before)
 
         await sweeper.step(bench.clock.now() + SWEEP)
 
-        assert [lanes.position(place) for place in lanes.places()] == before
+        assert [lanes.position(place) for place in lanes.all()] == before
         bench.executor.gate.set()
         await bench.settle()
 
@@ -208,7 +208,7 @@ async def test_a_sweep_goes_on_past_a_page_of_rows_that_are_in_hand(url: str):
         await bench.until_idle(dispatcher)
         assert await bench.states() == {"RUNNING": PAGE * 2 + 5}
         await add_behind(bench.connection, job, 900_000, "1 minute")
-        dispatcher.bench.lanes._cursors = {place: (bench.clock.now(), 0) for place in dispatcher.bench.lanes.places()}
+        dispatcher.parts.scans._cursors = {place: (bench.clock.now(), 0) for place in dispatcher.parts.scans.all()}
         tap = await bench.tap(sweeper.line)
 
         await sweeper.step(bench.clock.now() + SWEEP)

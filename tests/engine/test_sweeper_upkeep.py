@@ -38,7 +38,7 @@ async def test_E7c_an_idle_sweep_is_one_statement_for_every_thousand_places(url:
 
         await sweeper.step(bench.clock.now() + SWEEP)
 
-        assert len(list(dispatcher.bench.lanes.places())) == 40 * SHARDS
+        assert len(list(dispatcher.parts.scans.all())) == 40 * SHARDS
         assert await tap.names() == ["lanes", "left_behind", "left_behind"]
 
 
@@ -105,7 +105,7 @@ async def test_a_sweep_gives_back_what_runs_here_and_nobody_holds(url: str):
         dispatcher = bench.dispatcher()
         sweeper = bench.sweeper(dispatcher)
         await bench.until_idle(dispatcher)
-        answered = dispatcher.bench.claimer.answered
+        answered = dispatcher.parts.claimer.answered
         await make.many(bench.scope, 150)
         lost = await make.claim(bench.connection, bench.lease.incarnation, claim_id=answered)
         others = await make.node(bench.connection)
@@ -132,7 +132,7 @@ async def test_a_sweep_leaves_what_a_claim_under_way_has_taken(url: str):
         dispatcher = bench.dispatcher()
         sweeper = bench.sweeper(dispatcher)
         await bench.until_idle(dispatcher)
-        claimer = dispatcher.bench.claimer
+        claimer = dispatcher.parts.claimer
         claimer.begun += 1
         await make.many(bench.scope, 20)
         coming = await make.claim(bench.connection, bench.lease.incarnation, claim_id=claimer.begun)
@@ -210,8 +210,8 @@ async def test_slots_are_left_alone_while_a_claim_is_under_way(url: str):
         sweeper = bench.sweeper(dispatcher)
         await bench.until_idle(dispatcher)
         await make.many(bench.scope, 1)
-        claimer = dispatcher.bench.claimer
-        scans = [dispatcher.bench.lanes.position(place) for place in dispatcher.bench.lanes.places()]
+        claimer = dispatcher.parts.claimer
+        scans = [dispatcher.parts.scans.position(place) for place in dispatcher.parts.scans.all()]
         claimer.begun += 1
         by = claims.ClaimedBy(bench.lease.incarnation, claimer.begun, bench.clock.now())
         assert len(await queues.claim_limited(bench.connection, by, queue_id, scans, 4)) == 1

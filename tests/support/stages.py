@@ -147,7 +147,7 @@ class Workbench:
 
     def deaf_dispatcher(self, **executors: Any) -> Dispatcher:
         """One that runs HTTP jobs with the recorder and hears of nothing."""
-        return Dispatcher(self.line("dispatcher"), self.bench(**executors))
+        return Dispatcher(self.line("dispatcher"), self.parts(**executors))
 
     def dispatcher(self, **executors: Any) -> Dispatcher:
         """One that runs HTTP jobs with the recorder; what the process announces wakes it."""
@@ -155,25 +155,25 @@ class Workbench:
         made.subscribe_to(self.scope.wakeups)
         return made
 
-    def bench(self, *, alone: Mapping[str, Executor] | None = None, **executors: Any) -> DispatcherParts:
+    def parts(self, *, alone: Mapping[str, Executor] | None = None, **executors: Any) -> DispatcherParts:
         """What a dispatcher works with; `alone` runs what was lost too often."""
-        lease, book = self.lease, JobCache()
-        self.settler.gated, self.settler.chained = book.gated, book.chained
+        lease, job_cache = self.lease, JobCache()
+        self.settler.gated, self.settler.chained = job_cache.gated, job_cache.chained
         attempts = Attempts(
             {"": self.executor, **executors},
             self.settler,
             lease,
-            book,
+            job_cache,
             self.line("attempts"),
             self.vitals,
             alone or {},
         )
         self.under_way.append(attempts)
-        lanes = Scans(attempts.handlers, self.clock.now())
-        claimer = Claimer(lease, lanes, self.in_flight, self.settler, self.clock, self.vitals)
-        admission = Admission(attempts, self.settler, self.in_flight, book, self.scope.wakeups)
+        scans = Scans(attempts.handlers, self.clock.now())
+        claimer = Claimer(lease, scans, self.in_flight, self.settler, self.clock, self.vitals)
+        admission = Admission(attempts, self.settler, self.in_flight, job_cache, self.scope.wakeups)
         return DispatcherParts(
-            lease, attempts, admission, claimer, lanes, self.in_flight, self.clock, self.vitals, self.settings
+            lease, attempts, admission, claimer, scans, self.in_flight, self.clock, self.vitals, self.settings
         )
 
     def sweeper(self, dispatcher: Dispatcher) -> Sweeper:
@@ -243,7 +243,7 @@ class Workbench:
 
 def forget_jobs(dispatcher: Dispatcher) -> None:
     """As if a second had passed: what is known of jobs is asked for again."""
-    dispatcher.bench.admission._jobs._asked_at.clear()
+    dispatcher.parts.admission._jobs._asked_at.clear()
 
 
 @asynccontextmanager

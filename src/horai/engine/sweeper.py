@@ -50,12 +50,12 @@ class Sweeper:
         self.line = line
         self.signal = asyncio.Event()
         self._dispatcher = dispatcher
-        self._bench = bench = dispatcher.bench
-        self._settings = bench.settings
+        self._parts = parts = dispatcher.parts
+        self._settings = parts.settings
         self._settler = settler
         self._wakeups = wakeups
         self._is_listening = is_listening
-        self._swept_at = bench.clock.now()  # the dispatcher starts with a full scan
+        self._swept_at = parts.clock.now()  # the dispatcher starts with a full scan
         self._rests_until = 0.0
         self._has_news = False
 
@@ -66,7 +66,7 @@ class Sweeper:
 
     async def step(self, now: datetime) -> datetime:
         """Run the pass that is due. The check costs nothing, so it runs every second."""
-        if self._bench.lease.holds() and not self._dispatcher.is_draining:
+        if self._parts.lease.holds() and not self._dispatcher.is_draining:
             begun = time.monotonic()
             period = self._settings.sweep if self._is_listening() else self._settings.straggler
             if now >= self._swept_at + period:
@@ -80,7 +80,7 @@ class Sweeper:
             if self._has_news and begun >= self._rests_until:
                 await self._look_ahead(await self.line.get())
                 self._rests_until = time.monotonic() + LOOK_REST * (time.monotonic() - begun)
-            if self._bench.lanes.has_new_limit:
+            if self._parts.scans.has_new_limit:
                 await self._free_slots(await self.line.get())
         return now + self._settings.straggler
 
@@ -89,11 +89,15 @@ class Sweeper:
         self._has_news = False  # before reading: rows added meanwhile cause another look
         try:
             self._dispatcher.learn(await jobs.lanes(connection))
-            lanes = self._bench.lanes
-            places = [p for p in lanes.places() if not self._dispatcher.is_ready(p) and not lanes[p.lane].limits.paused]
-            for first in range(0, len(places), SLICE):
-                scans = [lanes.position(place) for place in places[first : first + SLICE]]
-                for shard, lane, due in await claims.next_due(connection, scans):
+            scans = self._parts.scans
+            unqueued = [
+                scan
+                for scan in scans.all()
+                if not self._dispatcher.is_ready(scan) and not scans[scan.lane].limits.paused
+            ]
+            for first in range(0, len(unqueued), SLICE):
+                positions = [scans.position(scan) for scan in unqueued[first : first + SLICE]]
+                for shard, lane, due in await claims.next_due(connection, positions):
                     self._dispatcher.wake(shard, lane, due)
         except BaseException:
             self._has_news = True
@@ -101,9 +105,9 @@ class Sweeper:
 
     async def _look_for_stragglers(self, since: datetime) -> None:
         """Check the scans that are not queued; a sweep checks the queued ones too."""
-        places = [place for place in self._bench.lanes.places() if not self._dispatcher.is_ready(place)]
+        unqueued = [scan for scan in self._parts.scans.all() if not self._dispatcher.is_ready(scan)]
         try:
-            await self._pass(await self.line.get(), places, since, None, 1)
+            await self._pass(await self.line.get(), unqueued, since, None, 1)
         except BaseException:
             self._dispatcher.is_active = True
             raise
@@ -111,36 +115,36 @@ class Sweeper:
     async def _sweep(self, connection: Dedicated) -> None:
         """Check every scan, queued or not: a scan that never runs dry would never reach rows behind its cursor."""
         self._dispatcher.learn(await jobs.lanes(connection))
-        lanes = self._bench.lanes
-        await self._pass(connection, [*lanes.places()], START, self._bench.lease.incarnation, PAGE)
-        if any(lanes[place.lane].limits.max_concurrency for place in lanes.places()):
+        scans = self._parts.scans
+        await self._pass(connection, [*scans.all()], START, self._parts.lease.incarnation, PAGE)
+        if any(scans[scan.lane].limits.max_concurrency for scan in scans.all()):
             await self._free_slots(connection)
             for queue_id in await queues.free_slots_adrift(connection):
                 self._dispatcher.wake_queue(queue_id)
 
     async def _pass(
-        self, connection: Dedicated, places: Sequence[Scan], since: datetime, node: int | None, page: int
+        self, connection: Dedicated, scans: Sequence[Scan], since: datetime, node: int | None, page: int
     ) -> None:
-        for first in range(0, len(places), SLICE):
-            scans = [Position(*place, since, BEFORE_ALL) for place in places[first : first + SLICE]]
-            while scans:
-                answered, known = self._bench.claimer.answered, self._bench.in_flight.known()
-                found = await claims.left_behind(connection, scans, node, page)
+        for first in range(0, len(scans), SLICE):
+            positions = [Position(*scan, since, BEFORE_ALL) for scan in scans[first : first + SLICE]]
+            while positions:
+                answered, known = self._parts.claimer.answered, self._parts.in_flight.known()
+                found = await claims.left_behind(connection, positions, node, page)
                 self._give_back([row for row in found if row.claim is not None and row.claim <= answered], known)
-                scans = self._tell(found, page)
+                positions = self._wake_scans(found, page)
 
-    def _tell(self, found: Sequence[LeftBehind], page: int) -> list[Position]:
+    def _wake_scans(self, found: Sequence[LeftBehind], page: int) -> list[Position]:
         """Wake the scans that have an unclaimed row. Return the positions from which to continue."""
         ends: dict[Scan, list[LeftBehind]] = {}
         for row in found:
             ends.setdefault(Scan(row.shard, row.lane), []).append(row)
         further: list[Position] = []
-        for place, rows in ends.items():
+        for scan, rows in ends.items():
             unclaimed = next((row for row in rows if row.claim is None), None)
             if unclaimed is not None:
-                self._dispatcher.wake(place.shard, place.lane, unclaimed.due, unclaimed.held.id - 1)
+                self._dispatcher.wake(scan.shard, scan.lane, unclaimed.due, unclaimed.held.id - 1)
             elif len(rows) == page:
-                further.append(Position(*place, rows[-1].due, rows[-1].held.id))
+                further.append(Position(*scan, rows[-1].due, rows[-1].held.id))
         return further
 
     def _give_back(self, answered: Sequence[LeftBehind], known: frozenset[tuple[int, int]]) -> None:
@@ -151,11 +155,11 @@ class Sweeper:
         for row in answered:
             if (row.held.id, row.held.fence) not in known:
                 self._settler.submit(Settlement(row.held._replace(has_slot=True), Release()))
-                self._bench.vitals.released_claims += 1
+                self._parts.vitals.released_claims += 1
 
     async def _tell_ended(self, connection: Dedicated, before: datetime) -> None:
         """Tell this process's executors about claims that are in flight since `before` but have ended."""
-        in_flight = self._bench.in_flight
+        in_flight = self._parts.in_flight
         known = [held for claim in in_flight.known() if (held := in_flight.find(*claim)) is not None]
         lasting = [held for held in known if held.claimed_at is not None and held.claimed_at <= before]
         for first in range(0, len(lasting), SLICE):
@@ -167,7 +171,7 @@ class Sweeper:
 
         A call that began before its queue had a limit does not know its permit.
         """
-        claimer, in_flight, node = self._bench.claimer, self._bench.in_flight, self._bench.lease.incarnation
+        claimer, in_flight, node = self._parts.claimer, self._parts.in_flight, self._parts.lease.incarnation
         answered = claimer.answered
         taken = [(i, fence) for _, i, fence in await queues.held_slots(connection, node)]
         if answered != claimer.begun:  # a claim is under way and its permits are not known yet
@@ -176,4 +180,4 @@ class Sweeper:
         if adrift := [call for call, claim in held.items() if claim is None]:
             for queue_id in await queues.free_slots(connection, adrift, node):
                 self._dispatcher.wake_queue(queue_id)
-        self._bench.lanes.has_new_limit = any(claim is not None and not claim.has_slot for claim in held.values())
+        self._parts.scans.has_new_limit = any(claim is not None and not claim.has_slot for claim in held.values())

@@ -198,7 +198,7 @@ class Workplace:
     @property
     def job_names(self) -> frozenset[str]:
         """Return the names of the jobs whose functions run here, without built-in ones."""
-        return frozenset(name for name in self._dispatcher.bench.attempts.handlers if not name.startswith(HOUSE))
+        return frozenset(name for name in self._dispatcher.parts.attempts.handlers if not name.startswith(HOUSE))
 
     async def has_ended(self, instance_id: int) -> bool:
         """Return whether an instance is final."""
@@ -215,7 +215,7 @@ class Workplace:
             if deadline.expired():
                 raise self._stuck() from None
             raise
-        timer = self._dispatcher.bench.lanes.next_at()  # of instances that the rate of their queue holds back
+        timer = self._dispatcher.parts.scans.next_at()  # of instances that the rate of their queue holds back
         coming = [at for at in (outlook.next_at, timer) if at is not None and at > self.clock.now()]
         return min(coming, default=None)
 
@@ -281,7 +281,7 @@ class Workplace:
 
     async def close(self) -> None:
         """Cancel running attempts and close the connections."""
-        await self._dispatcher.bench.attempts.break_off()
+        await self._dispatcher.parts.attempts.break_off()
         self._crew.close()
         await self._line.close()
         await self._payloads.close()

@@ -19,10 +19,10 @@ from horai.operations import jobs as accepted
 
 async def claimed(bench: Workbench, **executors: Any) -> tuple[DispatcherParts, list[ClaimedRow]]:
     """All that is due, in hand and not yet handed out."""
-    on = bench.bench(**executors)
-    on.lanes.own(frozenset(range(SHARDS)))
-    on.lanes.learn(await jobs.lanes(bench.connection))
-    claimed = await on.claimer.claim(bench.connection, [(place, 100) for place in on.lanes.places()])
+    on = bench.parts(**executors)
+    on.scans.own(frozenset(range(SHARDS)))
+    on.scans.learn(await jobs.lanes(bench.connection))
+    claimed = await on.claimer.claim(bench.connection, [(place, 100) for place in on.scans.all()])
     return on, claimed.rows
 
 
@@ -50,7 +50,7 @@ async def test_rows_of_many_jobs_are_started_with_one_question(url: str):
 
 async def test_nothing_claimed_asks_nothing(url: str):
     async with workbench(url) as bench:
-        on = bench.bench()
+        on = bench.parts()
         line = bench.line("handout")
         tap = await bench.tap(line)
 

@@ -54,10 +54,10 @@ async def claimed(bench: Workbench, count: int, **executors: Any) -> tuple[Dispa
 
 
 async def in_hand(bench: Workbench, **executors: Any) -> tuple[DispatcherParts, list[ClaimedRow]]:
-    on = bench.bench(**executors)
-    on.lanes.own(frozenset(range(SHARDS)))
-    on.lanes.learn(await jobs.lanes(bench.connection))
-    claimed = await on.claimer.claim(bench.connection, [(place, 1000) for place in on.lanes.places()])
+    on = bench.parts(**executors)
+    on.scans.own(frozenset(range(SHARDS)))
+    on.scans.learn(await jobs.lanes(bench.connection))
+    claimed = await on.claimer.claim(bench.connection, [(place, 1000) for place in on.scans.all()])
     return on, claimed.rows
 
 
@@ -97,7 +97,7 @@ async def test_rows_that_come_while_others_wait_do_not_wait_for_them(url: str):
         await start(bench, on, found)
         await bench.called(3)
         await make.many(bench.scope, 3)
-        more = await on.claimer.claim(bench.connection, [(place, 9) for place in on.lanes.places()])
+        more = await on.claimer.claim(bench.connection, [(place, 9) for place in on.scans.all()])
 
         await start(bench, on, more.rows)
 

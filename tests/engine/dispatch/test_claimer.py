@@ -19,15 +19,15 @@ from horai.operations import queues as accepted
 
 async def learnt(bench: Workbench) -> DispatcherParts:
     """A claimer that knows its lanes and has all shards."""
-    made = bench.bench()
-    made.lanes.own(frozenset(range(SHARDS)))
-    made.lanes.learn(await jobs.lanes(bench.connection))
+    made = bench.parts()
+    made.scans.own(frozenset(range(SHARDS)))
+    made.scans.learn(await jobs.lanes(bench.connection))
     return made
 
 
 async def claim(bench: Workbench, on: DispatcherParts, rows: int = 10) -> ClaimResult:
     """So many rows of every place, over the bench's own connection."""
-    return await on.claimer.claim(bench.connection, [(place, rows) for place in on.lanes.places()])
+    return await on.claimer.claim(bench.connection, [(place, rows) for place in on.scans.all()])
 
 
 async def taken_slots(bench: Workbench) -> int:
@@ -43,7 +43,7 @@ async def test_places_without_limits_are_one_statement_whatever_their_queues(url
         line = bench.line("claimer")
         tap = await bench.tap(line)
 
-        claimed = await on.claimer.claim(await line.get(), [(place, 10) for place in on.lanes.places()])
+        claimed = await on.claimer.claim(await line.get(), [(place, 10) for place in on.scans.all()])
 
         assert await tap.names() == ["claim_due"]
         assert len(claimed.rows) == sum(claimed.found.values()) == len(bench.in_flight) == 120
@@ -97,7 +97,7 @@ async def test_without_a_token_nothing_is_claimed_and_its_places_wait_for_one(ur
         claimed = await claim(bench, on)
 
         assert len(claimed.rows) == 3, "of the other queue"
-        assert set(claimed.wait_until) == set(on.lanes.places_of_queue(queue_id))
+        assert set(claimed.wait_until) == set(on.scans.of_queue(queue_id))
         wait = max(claimed.wait_until.values()) - begun
         assert timedelta(seconds=1) < wait < timedelta(seconds=3)
 
@@ -159,7 +159,7 @@ async def test_a_queue_that_is_thought_limited_and_is_free_gives_nothing_until_t
         await accepted.set_queue(elsewhere, "default", QueueSettings())
         assert (await claim(bench, on)).rows == []
 
-        on.lanes.learn(await jobs.lanes(bench.connection))
+        on.scans.learn(await jobs.lanes(bench.connection))
 
         assert len((await claim(bench, on)).rows) == 10
 
@@ -264,4 +264,4 @@ async def test_a_cursor_follows_what_was_claimed(url: str):
 
         (row,) = (await claim(bench, on)).rows
 
-        assert on.lanes.position(place)[2:] == (row.due, instance_id)
+        assert on.scans.position(place)[2:] == (row.due, instance_id)

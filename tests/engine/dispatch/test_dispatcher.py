@@ -263,7 +263,7 @@ async def test_C38_a_shard_that_was_lost_is_not_claimed_from_though_it_was_in_li
         await make.many(bench.scope, 96)
         dispatcher = bench.dispatcher()
         await bench.until_idle(dispatcher)
-        assert any(dispatcher.is_ready(place) for place in dispatcher.bench.lanes.places())
+        assert any(dispatcher.is_ready(place) for place in dispatcher.parts.scans.all())
         bench.lease.owned = frozenset({3})
         bench.executor.gate.set()
         await bench.settle()

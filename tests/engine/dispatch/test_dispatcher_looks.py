@@ -12,7 +12,7 @@ from stages import workbench
 from horai.db import claims, jobs
 from horai.db.jobs import Lane
 from horai.db.pool import Dedicated
-from horai.engine.dispatch.dispatcher import LONGEST_BARREN, _in_polls
+from horai.engine.dispatch.dispatcher import LONGEST_EMPTY_PAUSE, _limit_polls
 from horai.engine.dispatch.scans import Scan
 
 SECOND = timedelta(seconds=1)
@@ -163,7 +163,7 @@ async def test_a_row_that_cannot_be_claimed_is_looked_at_ever_less_often_until_i
             assert pauses[0] < timedelta(milliseconds=5)
             noise = timedelta(milliseconds=5)
             assert all(sooner < later + noise for sooner, later in pairwise(pauses))
-            assert LONGEST_BARREN * 0.8 < pauses[-1] <= LONGEST_BARREN + timedelta(milliseconds=2)
+            assert LONGEST_EMPTY_PAUSE * 0.8 < pauses[-1] <= LONGEST_EMPTY_PAUSE + timedelta(milliseconds=2)
             queue_id = await bench.connection.fetchval("select queue_id from horai.lane where id = $1", job.lane_id)
             dispatcher.signal.clear()
 
@@ -249,6 +249,6 @@ async def test_a_place_that_becomes_unknown_while_it_is_asked_about_is_asked_abo
 def test_a_place_gives_no_more_than_its_poll_and_the_shares_stay_what_they_were():
     heavy, light = Scan(0, 1), Scan(0, 2)
 
-    assert _in_polls([(heavy, 750), (light, 250)], 200) == [(heavy, 200), (light, 66)]
-    assert _in_polls([(heavy, 150), (light, 50)], 200) == [(heavy, 150), (light, 50)]
-    assert _in_polls([(heavy, 1000), (light, 1)], 200)[1] == (light, 1), "nobody is left with nothing"
+    assert _limit_polls([(heavy, 750), (light, 250)], 200) == [(heavy, 200), (light, 66)]
+    assert _limit_polls([(heavy, 150), (light, 50)], 200) == [(heavy, 150), (light, 50)]
+    assert _limit_polls([(heavy, 1000), (light, 1)], 200)[1] == (light, 1), "nobody is left with nothing"

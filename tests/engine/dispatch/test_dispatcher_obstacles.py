@@ -220,7 +220,7 @@ async def test_a_queue_that_is_paused_under_way_lets_nothing_more_through(url: s
         await make.many(bench.scope, 40)
         await bench.until_idle(dispatcher)
 
-        assert not dispatcher.bench.lanes[1].limits.paused, "it has not heard of it"
+        assert not dispatcher.parts.scans[1].limits.paused, "it has not heard of it"
         assert await bench.states() == {"INIT": 40}
 
 

@@ -55,7 +55,7 @@ def test_lanes_of_other_handlers_are_known_and_left_alone():
 
     assert known.knows(1)
     assert not known.wake(None, 1, NOW)
-    assert list(known.places()) == []
+    assert list(known.all()) == []
     assert known.next_at() is None
 
 
@@ -70,7 +70,7 @@ def test_a_lane_is_known_by_itself_and_not_by_a_younger_one():
 def test_http_is_ours_in_the_leased_shards_and_a_handler_everywhere():
     known = lanes(lane(1), lane(2, "h"))
 
-    assert set(known.places()) == {Scan(0, 1), Scan(1, 1)} | {Scan(shard, 2) for shard in EVERYWHERE}
+    assert set(known.all()) == {Scan(0, 1), Scan(1, 1)} | {Scan(shard, 2) for shard in EVERYWHERE}
     assert known.is_ours(Scan(1, 1))
     assert not known.is_ours(Scan(2, 1))
     assert known.is_ours(Scan(2, 2))
@@ -110,7 +110,7 @@ def test_the_same_shards_again_change_nothing():
 def test_the_places_of_a_queue_are_those_of_its_lanes():
     known = lanes(lane(1, queue_id=1), lane(2, queue_id=2), lane(3, queue_id=2))
 
-    assert set(known.places_of_queue(2)) == {Scan(s, n) for s in (0, 1) for n in (2, 3)}
+    assert set(known.of_queue(2)) == {Scan(s, n) for s in (0, 1) for n in (2, 3)}
 
 
 CHANGES = {
@@ -177,7 +177,7 @@ def test_a_wake_without_a_shard_concerns_all_of_ours():
     assert known.wake(None, 1, NOW)
     assert known.wake(None, 2, NOW)
 
-    assert set(known.take_due(NOW)) == set(known.places())
+    assert set(known.take_due(NOW)) == set(known.all())
 
 
 def test_a_wake_for_somebody_elses_shard_or_a_strange_lane_is_no_news():
@@ -191,9 +191,9 @@ def test_a_wake_for_somebody_elses_shard_or_a_strange_lane_is_no_news():
 def test_a_place_is_armed_for_the_earlier_of_two_times_and_only_if_it_is_ours():
     known = lanes(lane(1))
 
-    assert known.arm(Scan(0, 1), NOW + SECOND)
-    assert not known.arm(Scan(0, 1), NOW + 2 * SECOND)
-    assert not known.arm(Scan(9, 1), NOW)
+    assert known.set_timer(Scan(0, 1), NOW + SECOND)
+    assert not known.set_timer(Scan(0, 1), NOW + 2 * SECOND)
+    assert not known.set_timer(Scan(9, 1), NOW)
     assert known.next_at() == NOW + SECOND
 
 

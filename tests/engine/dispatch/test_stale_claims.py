@@ -27,10 +27,10 @@ async def test_a_claim_of_an_earlier_incarnation_is_not_begun_though_the_node_ho
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 1)
-        on = bench.bench()
-        on.lanes.own(frozenset(range(SHARDS)))
-        on.lanes.learn(await jobs.lanes(bench.connection))
-        claimed = await on.claimer.claim(bench.connection, [(place, 1) for place in on.lanes.places()])
+        on = bench.parts()
+        on.scans.own(frozenset(range(SHARDS)))
+        on.scans.learn(await jobs.lanes(bench.connection))
+        claimed = await on.claimer.claim(bench.connection, [(place, 1) for place in on.scans.all()])
         assert len(claimed.rows) == 1
 
         bench.executor.gate.set()

@@ -47,14 +47,14 @@ class Claimer:
     def __init__(
         self,
         lease: Lease,
-        lanes: Scans,
+        scans: Scans,
         in_flight: InFlight,
         settler: Settler,
         clock: DatabaseClock,
         vitals: EngineHealth,
     ) -> None:
         self._lease = lease
-        self._lanes = lanes
+        self._scans = scans
         self._in_flight = in_flight
         self._settler = settler
         self._clock = clock
@@ -69,7 +69,7 @@ class Claimer:
         free: list[ScanQuota] = []
         bounded: dict[int, list[ScanQuota]] = defaultdict(list)
         for pick in quotas:
-            lane = self._lanes[pick[0].lane]
+            lane = self._scans[pick[0].lane]
             if lane.limits.max_concurrency is None and lane.limits.rate is None:
                 free.append(pick)
             else:
@@ -84,15 +84,15 @@ class Claimer:
     async def _claim_bounded(
         self, connection: Dedicated, queue_id: int, quotas: list[ScanQuota], claimed: ClaimResult
     ) -> None:
-        limits = self._lanes[quotas[0][0].lane].limits
+        limits = self._scans[quotas[0][0].lane].limits
         wanted = sum(rows for _, rows in quotas)
         if limits.rate is not None:
             grant = await queues.grant(connection, queue_id, wanted)
             if not grant.granted:
-                claimed.wait_until |= dict.fromkeys((place for place, _ in quotas), self._clock.now() + grant.wait)
+                claimed.wait_until |= dict.fromkeys((scan for scan, _ in quotas), self._clock.now() + grant.wait)
                 return
-            claimed.passed_over.update(place for place, _ in quotas[grant.granted :])
-            quotas, wanted = _within(quotas, grant.granted), grant.granted
+            claimed.passed_over.update(scan for scan, _ in quotas[grant.granted :])
+            quotas, wanted = _share_out(quotas, grant.granted), grant.granted
         taken = await self._take(connection, quotas, queue_id if limits.max_concurrency is not None else None, claimed)
         if limits.rate is not None and taken < wanted:
             await queues.return_tokens(connection, queue_id, wanted - taken)
@@ -103,16 +103,16 @@ class Claimer:
         """Run one claiming statement, of a limited queue or of scans without limits. Return the number of rows."""
         self.begun += 1
         by = ClaimedBy(self._lease.incarnation, self.begun, self._clock.now())
-        positions = self._lanes.starts(place for place, _ in quotas)
+        positions = self._scans.starts(scan for scan, _ in quotas)
         self.is_answer_lost = True  # until it arrives: without it, rows may be ours without our knowledge
         if queue_id is None:
             rows = await claims.claim_due(connection, by, positions, [count for _, count in quotas])
         else:
             rows = await queues.claim_limited(connection, by, queue_id, positions, sum(count for _, count in quotas))
-        self._in_flight.add(rows, self._lanes.handler_of)
+        self._in_flight.add(rows, self._scans.handler_of)
         self.is_answer_lost, self.answered = False, self.begun
         claimed.rows += rows
-        claimed.found |= self._lanes.advance(rows)
+        claimed.found |= self._scans.advance(rows)
         return len(rows)
 
     async def release_lost(self, connection: Dedicated) -> None:
@@ -131,7 +131,7 @@ class Claimer:
         self.is_answer_lost = False
 
 
-def _within(quotas: Sequence[ScanQuota], rows: int) -> list[ScanQuota]:
+def _share_out(quotas: Sequence[ScanQuota], rows: int) -> list[ScanQuota]:
     """Return picks of `rows` rows in all, spread over the first `rows` scans at most."""
     each, more = divmod(rows, len(quotas))
-    return [(place, min(count, each + (n < more))) for n, (place, count) in enumerate(quotas[:rows])]
+    return [(scan, min(count, each + (n < more))) for n, (scan, count) in enumerate(quotas[:rows])]

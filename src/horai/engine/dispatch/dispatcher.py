@@ -34,14 +34,14 @@ log = structlog.get_logger(__name__)
 
 NOT_TRUSTED_PAUSE = timedelta(milliseconds=200)
 IDLE = timedelta(seconds=60)
-PLACES_AT_ONCE = 256
+SCANS_AT_ONCE = 256
 ASKED_AT_ONCE = 1_000
 ASK_EVERY = 0.02
 """Seconds of claiming after which the dispatcher asks for the next due times of scans that have run dry."""
 CLAIMS_A_STEP = 50
 RELEARN = timedelta(seconds=1)
-SHORTEST_BARREN = timedelta(milliseconds=1)
-LONGEST_BARREN = timedelta(milliseconds=500)
+SHORTEST_EMPTY_PAUSE = timedelta(milliseconds=1)
+LONGEST_EMPTY_PAUSE = timedelta(milliseconds=500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class DispatcherParts:
     attempts: Attempts
     admission: Admission
     claimer: Claimer
-    lanes: Scans
+    scans: Scans
     in_flight: InFlight
     clock: DatabaseClock
     vitals: EngineHealth
@@ -64,18 +64,18 @@ class Dispatcher:
 
     name = "dispatcher"
 
-    def __init__(self, line: StageConnection, bench: DispatcherParts) -> None:
+    def __init__(self, line: StageConnection, parts: DispatcherParts) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self.bench = bench
-        self._lanes = bench.lanes
-        self._settings = bench.settings
-        bench.in_flight.freed = self.signal
-        self._turns: FairQueue[Scan] = FairQueue(time.monotonic())
+        self.parts = parts
+        self._scans = parts.scans
+        self._settings = parts.settings
+        parts.in_flight.freed = self.signal
+        self._queued: FairQueue[Scan] = FairQueue(time.monotonic())
         self._empty_polls: dict[Scan, int] = {}
         self._held_back: dict[str, dict[Scan, None]] = {}
         """Scans that have due rows but whose handler has no room, by handler."""
-        self._company = Contention()
+        self._contention = Contention()
         self._is_lanes_stale = True
         self._learnt_at: datetime | None = None
         self._stepping = asyncio.Lock()
@@ -91,9 +91,9 @@ class Dispatcher:
 
     def wake(self, shard: int | None, lane: int, due: datetime, after: int = BEFORE_ALL) -> None:
         """Note that a row of this lane, with an id above `after`, is claimable from `due` on."""
-        is_new = not self._lanes.knows(lane)
+        is_new = not self._scans.knows(lane)
         self._is_lanes_stale = self._is_lanes_stale or is_new
-        if self._lanes.wake(shard, lane, due, after) or is_new:
+        if self._scans.wake(shard, lane, due, after) or is_new:
             self.signal.set()
 
     def wake_queue(self, queue_id: int) -> None:
@@ -102,69 +102,69 @@ class Dispatcher:
         The dispatcher reads the new limits later; until then the claiming statement enforces them.
         """
         self._is_lanes_stale = True
-        for place in self._lanes.places_of_queue(queue_id):
-            self._empty_polls.pop(place, None)
-            self._lanes.arm(place, self.bench.clock.now())
+        for scan in self._scans.of_queue(queue_id):
+            self._empty_polls.pop(scan, None)
+            self._scans.set_timer(scan, self.parts.clock.now())
         self.signal.set()
 
     def rescan_all(self) -> None:
         """Ask for the next due time of every scan: wakes were lost."""
         self._is_lanes_stale = True
-        self._lanes.ask(place for place in self._lanes.places() if not self.is_ready(place))
+        self._scans.mark_unknown(scan for scan in self._scans.all() if not self.is_ready(scan))
         self.signal.set()
 
     def learn(self, lanes: Iterable[jobs.Lane]) -> None:
         """Update the lanes with a list that was just read."""
-        self._lanes.learn(lanes)
-        self._learnt_at = self.bench.clock.now()
-        if self._lanes.unknown:
+        self._scans.learn(lanes)
+        self._learnt_at = self.parts.clock.now()
+        if self._scans.unknown:
             self.signal.set()
 
-    def is_ready(self, place: Scan) -> bool:
+    def is_ready(self, scan: Scan) -> bool:
         """Return whether the scan is queued for a claim, or will be as soon as its handler has room."""
-        return place in self._turns or any(place in places for places in self._held_back.values())
+        return scan in self._queued or any(scan in scans for scans in self._held_back.values())
 
     async def step(self, now: datetime) -> datetime:
         """Claim all due rows, as far as there is room."""
-        if self.is_draining or not self.bench.lease.holds():
+        if self.is_draining or not self.parts.lease.holds():
             return now + NOT_TRUSTED_PAUSE
         async with self._stepping:
             connection = await self.line.get()
-            await self._look_around(connection, now)
+            await self._refresh(connection, now)
             asked_at = -math.inf
             for _ in range(CLAIMS_A_STEP):
-                self._line_up()
-                if not self._turns or time.monotonic() >= asked_at + ASK_EVERY:
-                    await self._ask(connection)
-                    self._line_up()
+                self._queue_due_scans()
+                if not self._queued or time.monotonic() >= asked_at + ASK_EVERY:
+                    await self._set_timers(connection)
+                    self._queue_due_scans()
                     asked_at = time.monotonic()
-                if not self._turns or self.bench.in_flight.room <= 0 or self.is_draining:
+                if not self._queued or self.parts.in_flight.room <= 0 or self.is_draining:
                     break
-                if not self.bench.lease.holds():
+                if not self.parts.lease.holds():
                     return now + NOT_TRUSTED_PAUSE
-                await self._serve(connection)
+                await self._claim(connection)
             return self._next_look()
 
     def _next_look(self) -> datetime:
         """Return the time of the next timer. Without room, `InFlight` signals first."""
-        now = self.bench.clock.now()
+        now = self.parts.clock.now()
         looks = [now + IDLE]
-        if self.bench.in_flight.room > 0:
-            if self._turns or self._lanes.unknown:
+        if self.parts.in_flight.room > 0:
+            if self._queued or self._scans.unknown:
                 return now
-            if (due := self._lanes.next_at()) is not None:
+            if (due := self._scans.next_at()) is not None:
                 looks.append(due)
         if self._is_lanes_stale and self._learnt_at is not None:
             looks.append(self._learnt_at + RELEARN)
         return min(looks)
 
-    async def _look_around(self, connection: Dedicated, now: datetime) -> None:
+    async def _refresh(self, connection: Dedicated, now: datetime) -> None:
         """Apply changed shards, release claims whose answer was lost, and read lanes that are new or have changed."""
-        for place in self._lanes.own(self.bench.lease.shards(Duty.dispatch)):
-            self._turns.discard(place)
-            self._held_back.get(HTTP, {}).pop(place, None)
-        if self.bench.claimer.is_answer_lost:
-            await self.bench.claimer.release_lost(connection)
+        for scan in self._scans.own(self.parts.lease.shards(Duty.dispatch)):
+            self._queued.discard(scan)
+            self._held_back.get(HTTP, {}).pop(scan, None)
+        if self.parts.claimer.is_answer_lost:
+            await self.parts.claimer.release_lost(connection)
         if self._is_lanes_stale and (self._learnt_at is None or now >= self._learnt_at + RELEARN):
             await self._relearn(connection)
 
@@ -176,92 +176,94 @@ class Dispatcher:
             self._is_lanes_stale = True
             raise
 
-    async def _ask(self, connection: Dedicated) -> None:
+    async def _set_timers(self, connection: Dedicated) -> None:
         """Set the timers of scans whose next due time is not known."""
-        while unknown := [*self._lanes.unknown][:ASKED_AT_ONCE]:
-            for place in unknown:  # before the query: scans that become unknown meanwhile are asked again
-                del self._lanes.unknown[place]
-            open_ones = [place for place in unknown if not self._lanes[place.lane].limits.paused]
+        while unknown := [*self._scans.unknown][:ASKED_AT_ONCE]:
+            for scan in unknown:  # before the query: scans that become unknown meanwhile are asked again
+                del self._scans.unknown[scan]
+            open_ones = [scan for scan in unknown if not self._scans[scan.lane].limits.paused]
             try:
-                found = await claims.next_due(connection, [self._lanes.position(place) for place in open_ones])
+                found = await claims.next_due(connection, [self._scans.position(scan) for scan in open_ones])
             except BaseException:
-                self._lanes.ask(unknown)
+                self._scans.mark_unknown(unknown)
                 raise
-            now = self.bench.clock.now()
+            now = self.parts.clock.now()
             for shard, lane, due in found:
-                place = Scan(shard, lane)
-                self._lanes.arm(place, max(due, now + self._empty_poll_pause(place)))
+                scan = Scan(shard, lane)
+                self._scans.set_timer(scan, max(due, now + self._empty_poll_pause(scan)))
 
-    def _empty_poll_pause(self, place: Scan) -> timedelta:
+    def _empty_poll_pause(self, scan: Scan) -> timedelta:
         """Return the pause after polls that found nothing to claim: exponential back-off, 1 ms to 500 ms.
 
         A row that is due but was not claimed is locked, or its queue is full.
         """
-        times = self._empty_polls.get(place)
-        return timedelta(0) if times is None else min(SHORTEST_BARREN * 4 ** min(times, 8), LONGEST_BARREN)
+        times = self._empty_polls.get(scan)
+        return timedelta(0) if times is None else min(SHORTEST_EMPTY_PAUSE * 4 ** min(times, 8), LONGEST_EMPTY_PAUSE)
 
-    def _line_up(self) -> None:
+    def _queue_due_scans(self) -> None:
         """Queue the scans whose timers are due, and those held back for a handler that has room now."""
-        now, due = time.monotonic(), self._lanes.take_due(self.bench.clock.now())
-        for handler in [name for name in self._held_back if self.bench.in_flight.room_of(name) > 0]:
+        now, due = time.monotonic(), self._scans.take_due(self.parts.clock.now())
+        for handler in [name for name in self._held_back if self.parts.in_flight.room_of(name) > 0]:
             due += self._held_back.pop(handler)
-        for place in due:
-            lane = self._lanes[place.lane]
-            if not self._lanes.is_ours(place) or lane.limits.paused:
+        for scan in due:
+            lane = self._scans[scan.lane]
+            if not self._scans.is_ours(scan) or lane.limits.paused:
                 continue
             if lane.handler in self._held_back:
-                self._held_back[lane.handler][place] = None
+                self._held_back[lane.handler][scan] = None
                 continue
-            self._lanes.unknown.pop(place, None)  # the claim finds out, and asks when the scan has run dry
-            self._company.meet(int(lane.priority), lane.tenant_id, now)
-            self._turns.ready(place, QueuePosition(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
+            self._scans.unknown.pop(scan, None)  # the claim finds out, and asks when the scan has run dry
+            self._contention.meet(int(lane.priority), lane.tenant_id, now)
+            self._queued.ready(scan, QueuePosition(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
 
-    async def _serve(self, connection: Dedicated) -> None:
+    async def _claim(self, connection: Dedicated) -> None:
         """Make one claim: pick scans, claim their rows, admit them, and sort the scans by the result."""
-        batch = self._settings.shared_batch if self._company.is_mixed(time.monotonic()) else self._settings.claim_batch
-        budget = min(batch, self.bench.in_flight.room)
-        quotas = self._within_shares(self._turns.pick(time.monotonic(), budget, PLACES_AT_ONCE))
+        batch = (
+            self._settings.shared_batch if self._contention.is_mixed(time.monotonic()) else self._settings.claim_batch
+        )
+        budget = min(batch, self.parts.in_flight.room)
+        quotas = self._limit_to_room(self._queued.pick(time.monotonic(), budget, SCANS_AT_ONCE))
         if not quotas:
             return
-        quotas = _in_polls(quotas, self._settings.poll_batch)
+        quotas = _limit_polls(quotas, self._settings.poll_batch)
         try:
-            claimed = await self.bench.claimer.claim(connection, quotas)
+            claimed = await self.parts.claimer.claim(connection, quotas)
         except BaseException:
-            self._lanes.ask(place for place, _ in quotas)
+            self._scans.mark_unknown(scan for scan, _ in quotas)
             raise
         self.is_active = self.is_active or bool(claimed.rows)
-        self._sort(quotas, claimed)
-        await self.bench.admission.start(connection, claimed.rows, self.bench.clock.now())
+        self._requeue(quotas, claimed)
+        await self.parts.admission.start(connection, claimed.rows, self.parts.clock.now())
 
-    def _within_shares(self, quotas: Sequence[ScanQuota]) -> list[ScanQuota]:
+    def _limit_to_room(self, quotas: Sequence[ScanQuota]) -> list[ScanQuota]:
         """Cut the picks to the room of their handlers. Scans of a handler without room wait until it has some."""
         room: dict[str, int] = {}
         kept: list[ScanQuota] = []
-        for place, rows in quotas:
-            handler = self._lanes.handler_of(place.lane)
-            left = room[handler] if handler in room else self.bench.in_flight.room_of(handler)
+        for scan, rows in quotas:
+            handler = self._scans.handler_of(scan.lane)
+            left = room[handler] if handler in room else self.parts.in_flight.room_of(handler)
             if left > 0:
-                kept.append((place, min(rows, left)))
+                kept.append((scan, min(rows, left)))
             else:
-                self._held_back.setdefault(handler, {})[place] = None
+                self._held_back.setdefault(handler, {})[scan] = None
             room[handler] = left - rows
         return kept
 
-    def _sort(self, quotas: Sequence[ScanQuota], claimed: ClaimResult) -> None:
+    def _requeue(self, quotas: Sequence[ScanQuota], claimed: ClaimResult) -> None:
         """Re-queue scans that filled their quota; ask the others for their next due time."""
-        now = self.bench.clock.now()
-        for place, rows in quotas:
-            count = claimed.found.get(place, 0)
+        now = self.parts.clock.now()
+        for scan, rows in quotas:
+            count = claimed.found.get(scan, 0)
             if count:
-                self._empty_polls.pop(place, None)
-            if place in claimed.wait_until:
-                self._lanes.arm(place, claimed.wait_until[place])
-            elif count >= rows or place in claimed.passed_over:
-                self._lanes.arm(place, now)
+                self._empty_polls.pop(scan, None)
+            if scan in claimed.wait_until:
+                self._scans.set_timer(scan, claimed.wait_until[scan])
+            elif count >= rows or scan in claimed.passed_over:
+                self._scans.set_timer(scan, now)
             else:
                 if not count:
-                    self._empty_polls[place] = self._empty_polls.get(place, -1) + 1
-                self._lanes.ask((place,))
+                    self._empty_polls[scan] = self._empty_polls.get(scan, -1) + 1
+                self._scans.mark_unknown((scan,))
 
     async def stop(self, grace: timedelta) -> None:
         """Stop claiming and wait for running calls. Settle calls that do not end within `grace` as failed."""
@@ -270,12 +272,12 @@ class Dispatcher:
             async with asyncio.timeout(grace.total_seconds()):
                 async with self._stepping:  # let a claim under way finish
                     pass
-                await self.bench.in_flight.emptied()
+                await self.parts.in_flight.emptied()
         except TimeoutError:
-            await self.bench.attempts.break_off()
+            await self.parts.attempts.break_off()
 
 
-def _in_polls(quotas: list[ScanQuota], most: int) -> list[ScanQuota]:
+def _limit_polls(quotas: list[ScanQuota], most: int) -> list[ScanQuota]:
     """Return the picks scaled down so that no scan gives more than `most` rows."""
     largest = max(rows for _, rows in quotas)
-    return quotas if largest <= most else [(place, max(rows * most // largest, 1)) for place, rows in quotas]
+    return quotas if largest <= most else [(scan, max(rows * most // largest, 1)) for scan, rows in quotas]

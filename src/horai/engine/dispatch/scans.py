@@ -61,7 +61,7 @@ class Scans:
         self._seen: set[int] = set()
         self._cursors: dict[Scan, tuple[datetime, int]] = {}
         self._timers: Wheel[Scan] = Wheel(TICK, to_millis(now))
-        self._woken: dict[Scan, tuple[datetime, int]] = {}
+        self._wakes: dict[Scan, tuple[datetime, int]] = {}
         self.has_new_limit = False
         """True if a queue got its first limit: its running calls were given permits that this process does not know."""
         self.unknown: dict[Scan, None] = {}
@@ -85,7 +85,7 @@ class Scans:
             known = self._lanes.get(lane.id)
             if lane.handler in self._handlers and self._reach.covers(lane) and known != lane:
                 self._lanes[lane.id] = lane
-                self.ask(self._places_of(lane))
+                self.mark_unknown(self._of_lane(lane))
                 if known is not None and known.limits.max_concurrency is None:
                     self.has_new_limit = self.has_new_limit or lane.limits.max_concurrency is not None
 
@@ -96,43 +96,43 @@ class Scans:
         self._shards = shards
         http = [lane.id for lane in self._lanes.values() if lane.handler == HTTP]
         gone = [Scan(shard, lane) for lane in http for shard in lost]
-        for place in gone:
-            self._forget(place)
-        self.ask(Scan(shard, lane) for lane in http for shard in gained)
+        for scan in gone:
+            self._forget(scan)
+        self.mark_unknown(Scan(shard, lane) for lane in http for shard in gained)
         return gone
 
-    def _forget(self, place: Scan) -> None:
-        self._cursors.pop(place, None)
-        self._timers.discard(place)
-        self.unknown.pop(place, None)
+    def _forget(self, scan: Scan) -> None:
+        self._cursors.pop(scan, None)
+        self._timers.discard(scan)
+        self.unknown.pop(scan, None)
 
-    def is_ours(self, place: Scan) -> bool:
+    def is_ours(self, scan: Scan) -> bool:
         """Return whether this process claims from this scan."""
-        lane = self._lanes.get(place.lane)
-        return lane is not None and (lane.handler != HTTP or place.shard in self._shards)
+        lane = self._lanes.get(scan.lane)
+        return lane is not None and (lane.handler != HTTP or scan.shard in self._shards)
 
-    def _places_of(self, lane: Lane) -> Iterator[Scan]:
+    def _of_lane(self, lane: Lane) -> Iterator[Scan]:
         return (Scan(shard, lane.id) for shard in (self._shards if lane.handler == HTTP else range(SHARDS)))
 
-    def places(self) -> Iterator[Scan]:
+    def all(self) -> Iterator[Scan]:
         """Return every scan of this process."""
-        return (place for lane in self._lanes.values() for place in self._places_of(lane))
+        return (scan for lane in self._lanes.values() for scan in self._of_lane(lane))
 
-    def places_of_queue(self, queue_id: int) -> Iterator[Scan]:
+    def of_queue(self, queue_id: int) -> Iterator[Scan]:
         """Return this process's scans of a queue."""
-        return (place for lane in self._lanes.values() if lane.queue_id == queue_id for place in self._places_of(lane))
+        return (scan for lane in self._lanes.values() if lane.queue_id == queue_id for scan in self._of_lane(lane))
 
-    def ask(self, places: Iterable[Scan]) -> None:
+    def mark_unknown(self, scans: Iterable[Scan]) -> None:
         """Mark the next due times of these scans as unknown."""
-        self.unknown |= dict.fromkeys(places)
+        self.unknown |= dict.fromkeys(scans)
 
-    def arm(self, place: Scan, due: datetime) -> bool:
+    def set_timer(self, scan: Scan, due: datetime) -> bool:
         """Set the scan's timer to `due`, unless it goes off earlier already. Return whether the timer changed."""
-        known = self._timers.at(place)
+        known = self._timers.at(scan)
         millis = to_millis(due)
-        if not self.is_ours(place) or (known is not None and known <= millis):
+        if not self.is_ours(scan) or (known is not None and known <= millis):
             return False
-        self._timers.put(place, millis)
+        self._timers.put(scan, millis)
         return True
 
     def wake(self, shard: int | None, lane: int, due: datetime, after: int = BEFORE_ALL) -> bool:
@@ -143,19 +143,19 @@ class Scans:
         known = self._lanes.get(lane)
         if known is None:
             return False
-        places = self._places_of(known) if shard is None else (Scan(shard, lane),)
+        scans = self._of_lane(known) if shard is None else (Scan(shard, lane),)
         is_news = False
-        for place in places:
-            self.back_to(place, (due, after))
-            self._woken[place] = min((due, after), self._woken.get(place, (due, after)))
-            is_news = self.arm(place, due) or is_news
+        for scan in scans:
+            self.back_to(scan, (due, after))
+            self._wakes[scan] = min((due, after), self._wakes.get(scan, (due, after)))
+            is_news = self.set_timer(scan, due) or is_news
         return is_news
 
-    def back_to(self, place: Scan, position: tuple[datetime, int]) -> None:
+    def back_to(self, scan: Scan, position: tuple[datetime, int]) -> None:
         """Move the scan's cursor back to `position` if it is past it."""
-        cursor = self._cursors.get(place)
+        cursor = self._cursors.get(scan)
         if cursor is not None and cursor > position:
-            self._cursors[place] = position
+            self._cursors[scan] = position
 
     def next_at(self) -> datetime | None:
         """Return when the earliest timer goes off."""
@@ -166,15 +166,15 @@ class Scans:
         """Return the scans that are due now and clear their timers."""
         return list(self._timers.advance(to_millis(now)))
 
-    def position(self, place: Scan) -> Position:
+    def position(self, scan: Scan) -> Position:
         """Return where the scan continues."""
-        due, after = self._cursors.get(place, (START, BEFORE_ALL))
-        return Position(place.shard, place.lane, due, after)
+        due, after = self._cursors.get(scan, (START, BEFORE_ALL))
+        return Position(scan.shard, scan.lane, due, after)
 
-    def starts(self, places: Iterable[Scan]) -> list[Position]:
+    def starts(self, scans: Iterable[Scan]) -> list[Position]:
         """Return where the scans of a claim that begins now continue."""
-        self._woken.clear()
-        return [self.position(place) for place in places]
+        self._wakes.clear()
+        return [self.position(scan) for scan in scans]
 
     def advance(self, claimed: Iterable[ClaimedRow]) -> dict[Scan, int]:
         """Move the cursors behind the claimed rows. Return how many rows each scan gave.
@@ -193,6 +193,6 @@ class Scans:
             else:
                 found[place] = 1
                 cursors[place] = max(cursors.get(place, reached), reached)
-        for woken, position in self._woken.items():
-            self.back_to(woken, position)
+        for scan, position in self._wakes.items():
+            self.back_to(scan, position)
         return cast("dict[Scan, int]", found)
