@@ -35,7 +35,7 @@ from horai.time.schedule import CronSchedule
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
 HANDLER = re.compile(r"(?:horai:[a-z]{1,32}|[A-Za-z0-9][A-Za-z0-9_.\-]{0,127})")
 """The function that runs a job: one of a worker, or a built-in one."""
-HOUSE = "horai:"
+BUILTIN = "horai:"
 """The prefix of built-in handlers; no other handler can have it."""
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 DEFAULT_QUEUE = "default"
@@ -131,7 +131,7 @@ def checked(document: Mapping[str, Any]) -> Definition:
 def is_builtin(document: Mapping[str, Any]) -> bool:
     """Return whether Horai itself runs the job of this document: a workflow, a refresh, a reconciler."""
     target: Mapping[str, Any] = document.get("target") or {}
-    return str(target.get("handler") or "").startswith(HOUSE)
+    return str(target.get("handler") or "").startswith(BUILTIN)
 
 
 def refuse_builtin(document: Mapping[str, Any]) -> None:

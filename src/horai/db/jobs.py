@@ -11,7 +11,7 @@ import asyncpg
 import structlog
 
 from horai.core.errors import HoraiError
-from horai.core.job import HOUSE, Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
+from horai.core.job import BUILTIN, Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
 from horai.core.queue import QueueSettings, Rate
 from horai.core.refresh import ticks_name
 from horai.core.settings import LISTED_PAYLOAD_BYTES
@@ -263,7 +263,7 @@ async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit
     status = None if only.status is None else int(only.status)
     names = None if only.names is None else list(only.names)
     wanted = (names, only.tag, status, only.queue, only.is_refresh, only.name_contains)
-    rows = await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, *wanted, HOUSE, LISTED_PAYLOAD_BYTES)
+    rows = await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, *wanted, BUILTIN, LISTED_PAYLOAD_BYTES)
     return [_job(row) for row in rows]
 
 

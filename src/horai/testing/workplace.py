@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from horai import __version__
 from horai.core.health import EngineHealth
-from horai.core.job import HOUSE
+from horai.core.job import BUILTIN
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.states import FINAL, State
@@ -198,7 +198,7 @@ class Workplace:
     @property
     def job_names(self) -> frozenset[str]:
         """Return the names of the jobs whose functions run here, without built-in ones."""
-        return frozenset(name for name in self._dispatcher.parts.attempts.handlers if not name.startswith(HOUSE))
+        return frozenset(name for name in self._dispatcher.parts.attempts.handlers if not name.startswith(BUILTIN))
 
     async def has_ended(self, instance_id: int) -> bool:
         """Return whether an instance is final."""

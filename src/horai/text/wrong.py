@@ -119,7 +119,7 @@ class Wrong(Phrasebook):
     NO_NODE_IN_RUN = "there is no node {name!r} in this run"
     PAYLOAD_OF_TICK = "is not accepted when triggering a refresh job"
     NO_SUCH_JOB = "there is no job {name!r}"
-    JOB_IS_HOUSE = "{name!r} belongs to Horai itself: it ends before its work is done"
+    JOB_IS_BUILTIN = "{name!r} belongs to Horai itself: it ends before its work is done"
     NOT_APPLICATION_JSON = "is not application/json"
     NO_STATE = "{word!r} is not a state"
     NOT_OUR_CURSOR = "is not a cursor of this API"

@@ -8,7 +8,7 @@ import type { Asked } from "./dialogs";
 export function useActs(job: JobOut, onAsk: (asked: Asked) => void) {
   const { t } = useTranslation("jobs");
   const navigate = useNavigate();
-  const why = isHouse(job) ? t("house") : null;
+  const why = isBuiltin(job) ? t("builtin") : null;
   const hold = job.status === "PAUSED" ? "resume" : "pause";
   return {
     trigger: { icon: "play", label: t("act.trigger"), onClick: () => onAsk({ act: "trigger", job }) },
@@ -30,6 +30,6 @@ export function useActs(job: JobOut, onAsk: (asked: Asked) => void) {
 }
 
 /** Horai runs it for a workflow, a refresh or a reconciler; it is changed with what it belongs to. */
-export function isHouse(job: Pick<JobOut, "target">): boolean {
+export function isBuiltin(job: Pick<JobOut, "target">): boolean {
   return job.target.handler?.startsWith("horai:") ?? false;
 }

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from horai.core.job import HOUSE
+from horai.core.job import BUILTIN
 from horai.core.shards import Role
 from horai.core.states import CLAIMABLE, CancelReason, State
 from horai.features.explain.facts import Facts, InstanceFact, Other, Queue
@@ -174,7 +174,7 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
 
 def _missing_process(facts: Facts) -> Iterator[Hold]:
     handler = facts.job.handler
-    if not handler or handler.startswith(HOUSE):
+    if not handler or handler.startswith(BUILTIN):
         if Role.executor not in facts.roles:
             words = Say.NO_NODE_FOR(handler=handler) if handler else Say.NO_HTTP_NODE()
             yield Hold(Hindrance.NO_EXECUTOR, words)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from horai.core.job import HOUSE
+from horai.core.job import BUILTIN
 from horai.core.timing import Rhythm
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -59,7 +59,7 @@ async def examples(
 ) -> Mapping[int, list[str]]:
     """Return the names of at most `most` jobs of each schedule."""
     found: defaultdict[int, list[str]] = defaultdict(list)
-    for schedule_id, name in await connection.fetch(sql("examples"), tenant_id, schedule_ids, HOUSE, most):
+    for schedule_id, name in await connection.fetch(sql("examples"), tenant_id, schedule_ids, BUILTIN, most):
         found[schedule_id].append(name)
     return found
 
@@ -77,7 +77,7 @@ async def jobs_of_schedules(
 ) -> Mapping[int, list[Follower]]:
     """Return the first jobs of each schedule, at most `most`."""
     found: defaultdict[int, list[Follower]] = defaultdict(list)
-    for schedule_id, name, ms in await connection.fetch(sql("jobs_of_schedules"), tenant_id, schedule_ids, HOUSE, most):
+    for schedule_id, name, ms in await connection.fetch(sql("jobs_of_schedules"), tenant_id, schedule_ids, BUILTIN, most):
         found[schedule_id].append(Follower(name, timedelta(milliseconds=ms)))
     return found
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from horai.core.job import HOUSE, JobStatus
+from horai.core.job import BUILTIN, JobStatus
 from horai.core.states import State
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -22,7 +22,7 @@ class FoundJob:
 
 async def search_jobs(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundJob]:
     """Return jobs whose names contain the text, closest match first."""
-    rows = await connection.fetch(sql("search_jobs"), tenant_id, text, text + _BEHIND_ALL, limit, HOUSE)
+    rows = await connection.fetch(sql("search_jobs"), tenant_id, text, text + _BEHIND_ALL, limit, BUILTIN)
     return [FoundJob(id_, name, JobStatus(status)) for id_, name, status in rows]
 
 

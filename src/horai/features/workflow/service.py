@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from horai.core.errors import Duplicate, NotFound
-from horai.core.job import HOUSE, checked
+from horai.core.job import BUILTIN, checked
 from horai.core.job_patch import amended
 from horai.core.validation import Validation
 from horai.core.wakes import RunsWake
@@ -82,8 +82,8 @@ async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[WorkflowN
         job = found.get(node.job)
         if job is None:
             faults.add(f"nodes.{number}.job", Wrong.NO_SUCH_JOB(name=node.job[:128]), Hint.CREATE_JOBS_FIRST())
-        elif job.handler.startswith(HOUSE):
-            faults.add(f"nodes.{number}.job", Wrong.JOB_IS_HOUSE(name=node.job))
+        elif job.handler.startswith(BUILTIN):
+            faults.add(f"nodes.{number}.job", Wrong.JOB_IS_BUILTIN(name=node.job))
     faults.raise_if_any()
     return [NodeRow(replace(node, job=found[node.job].name), found[node.job].id) for node in nodes]
 
