@@ -11,6 +11,9 @@ import pytest
 from harness import Client
 
 from api import given
+from horai.features.workflow.wire import WorkflowOut
+from horai.wire.health import Problem
+from horai.wire.jobs import JobList, JobOut
 
 ROUTES = {
     "/api/v1/jobs": {"get", "post"},
@@ -166,6 +169,23 @@ def test_times_are_described_as_instants(document: Any) -> None:
     at = document["components"]["schemas"]["PutIn"]["properties"]["executeTime"]
 
     assert {"type": "string", "format": "date-time"} in at["anyOf"]
+
+
+async def test_the_responses_that_are_built_by_hand_have_the_fields_of_their_models(api: Client) -> None:
+    fields: dict[str, Any] = {
+        "cron": "0 2 * * *",
+        "timezone": "Europe/Rome",
+        "misfire": {"policy": "all"},
+        "overlap": "skip",
+    }
+    job = await given.job(api, **fields, jitter="5m", dst={"gap": "skip"}, payload={"a": 1}, tags=["night"])
+    nodes = [{"name": "only", "job": job["name"]}]
+    flow = (await api("POST", "/api/v1/workflows", {"name": given.name("flow"), "nodes": nodes, **fields})).json
+    listed = (await api("GET", "/api/v1/jobs?recent=1")).json
+    problem = (await api("POST", "/api/v1/jobs", {"name": "", "cron": "0 2 *"})).json
+
+    for model, response in ((JobOut, job), (WorkflowOut, flow), (JobList, listed), (Problem, problem)):
+        model.model_validate_json(json.dumps(response))
 
 
 async def test_schemathesis_finds_no_lie_and_no_server_error(api: Client, tmp_path: Path) -> None:

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from horai.api.json import instance_json, raw
 from horai.core.progress import ProgressNote
 from horai.core.states import FINAL, State
-from horai.core.workflow_neighbour import Parent
 from horai.db import instance_queries, instance_relations, progress
 from horai.db.instance_queries import ATTEMPTS_SHOWN, AttemptRow, EventRow, InstanceRow
 from horai.db.instance_relations import Kin, RunOf, Successors
 from horai.db.pool import Connection
+from horai.wire.encode import Encoded
+from horai.wire.instances import AttemptOut, EventOut, InstanceOut, WorkflowPlace
 
 NOTES_READ = 3_000
 """The last notes of an instance. One attempt can write fewer, so the notes of its last attempt are complete."""
@@ -44,113 +43,92 @@ async def known_of(connection: Connection, row: InstanceRow) -> InstanceFacts:
     )
 
 
-def instance_detail(row: InstanceRow, known: InstanceFacts) -> dict[str, Any]:
-    """Return the JSON of an instance with its attempts and its timeline."""
+def instance_detail(row: InstanceRow, known: InstanceFacts) -> Encoded:
+    """Return the response with an instance, its attempts and its timeline."""
     said: dict[int, list[ProgressNote]] = {}
     for note in known.notes:
         said.setdefault(note.fence, []).append(note)
-    tried = _tried(row, known.attempts, said)
-    return {
-        **instance_json(row),
-        "lostCount": sum(attempt.outcome == "LOST" for attempt in known.attempts),
-        "progress": _progress(said.get(row.fence, ())),
-        "attempts": [_with_notes(attempt, own) for attempt, own in _attributed(tried, said)],
-        "timeline": _timeline(row, known.events),
-        "workflow": None if known.run is None else _place_json(known.run, known.kin),
-        "replays": [str(id_) for id_ in known.successors.replays],
-        "supersededBy": [str(id_) for id_ in known.successors.superseded_by],
-    }
+    return InstanceOut.encode(
+        row,
+        lost_count=sum(attempt.outcome == "LOST" for attempt in known.attempts),
+        progress=_progress(said.get(row.fence, ())),
+        attempts=[_with_notes(attempt, own) for attempt, own in _attributed(_tried(row, known.attempts, said), said)],
+        timeline=_timeline(row, known.events),
+        workflow=None
+        if known.run is None
+        else WorkflowPlace.encode(known.run, parents=known.kin.parents, children=known.kin.children),
+        replays=known.successors.replays,
+        superseded_by=known.successors.superseded_by,
+    )
 
 
-def _place_json(run: RunOf, kin: Kin) -> dict[str, Any]:
-    return {
-        "runId": str(run.run_id),
-        "workflowId": str(run.workflow_id),
-        "workflow": run.workflow,
-        "node": run.node,
-        "parents": [_neighbour_json(one) for one in kin.parents],
-        "children": [_neighbour_json(one) for one in kin.children],
-    }
-
-
-def _neighbour_json(one: Parent) -> dict[str, Any]:
-    return {
-        "node": one.name,
-        "instanceId": str(one.instance_id),
-        "state": None if one.state is None else one.state.name,
-    }
-
-
-def _timeline(row: InstanceRow, events: Sequence[EventRow]) -> list[dict[str, Any]]:
-    timeline = [{"seq": e.seq, "at": e.at, "kind": e.kind, "data": raw(e.data)} for e in events]
+def _timeline(row: InstanceRow, events: Sequence[EventRow]) -> list[Encoded]:
+    timeline = [EventOut.encode(event) for event in events]
     if row.state is State.SUCCESS:
         last = max((e.seq for e in events if e.seq is not None), default=0)
-        timeline.append({"seq": last + 1, "at": row.finished_at, "kind": "INSTANCE_DONE", "data": None})
+        timeline.append(EventOut.encode(seq=last + 1, at=row.finished_at, kind="INSTANCE_DONE", data=None))
     return timeline
 
 
 def _tried(
     row: InstanceRow, attempts: Sequence[AttemptRow], said: Mapping[int, Sequence[ProgressNote]]
-) -> list[dict[str, Any]]:
+) -> list[AttemptRow]:
     """Return the attempts in order. Released attempts are included only if they have notes."""
-    tried = [_attempt_json(attempt) for attempt in attempts]
-    if (own := _own_attempt(row)) and not any(a["fence"] == row.fence and not a["late"] for a in tried):
+    tried = list(attempts)
+    if (own := _own_attempt(row)) and not any(a.fence == row.fence and not a.late for a in tried):
         tried.append(own)
     if len(attempts) < ATTEMPTS_SHOWN:
-        shown = {attempt["fence"] for attempt in tried}
+        shown = {attempt.fence for attempt in tried}
         tried += [_given_back(said[fence][0]) for fence in said if fence not in shown and fence <= row.fence]
-    return sorted(tried, key=lambda attempt: attempt["attempt"])
+    return sorted(tried, key=lambda attempt: attempt.attempt)
 
 
-def _attempt_json(row: AttemptRow) -> dict[str, Any]:
-    return {
-        "attempt": row.attempt,
-        "fence": row.fence,
-        "outcome": row.outcome,
-        "late": row.late,
-        "startedAt": row.started_at,
-        "finishedAt": row.finished_at,
-        "errorCode": row.error_code,
-        "errorMsg": row.error_msg,
-    }
-
-
-def _own_attempt(row: InstanceRow) -> dict[str, Any] | None:
+def _own_attempt(row: InstanceRow) -> AttemptRow | None:
     """Return the attempt that the row itself describes: the running one, or the last one of a final instance."""
     if row.claimed_at is None or row.state not in {State.RUNNING, *FINAL}:
         return None
-    return {
-        "attempt": row.attempt,
-        "fence": row.fence,
-        "outcome": row.state.name,
-        "late": False,
-        "startedAt": row.claimed_at,
-        "finishedAt": row.finished_at,
-        "errorCode": row.error_code if row.state is not State.SUCCESS else None,
-        "errorMsg": row.error_msg if row.state is not State.SUCCESS else None,
-    }
+    is_success = row.state is State.SUCCESS
+    return AttemptRow(
+        row.attempt,
+        row.fence,
+        row.incarnation,
+        row.claimed_at,
+        row.finished_at,
+        late=False,
+        outcome=row.state.name,
+        error_code=None if is_success else row.error_code,
+        error_msg=None if is_success else row.error_msg,
+    )
 
 
-def _given_back(note: ProgressNote) -> dict[str, Any]:
+def _given_back(note: ProgressNote) -> AttemptRow:
     """Return a released attempt. The row does not record it, but its function has written notes."""
-    nothing = dict.fromkeys(("startedAt", "finishedAt", "errorCode", "errorMsg"))
-    return {"attempt": note.attempt, "fence": note.fence, "outcome": "RELEASED", "late": False, **nothing}
+    return AttemptRow(
+        note.attempt,
+        note.fence,
+        note.node,
+        started_at=None,
+        finished_at=None,
+        late=False,
+        outcome="RELEASED",
+        error_code=None,
+        error_msg=None,
+    )
 
 
 def _attributed(
-    tried: Sequence[dict[str, Any]], said: Mapping[int, Sequence[ProgressNote]]
-) -> Iterator[tuple[dict[str, Any], Sequence[ProgressNote]]]:
+    tried: Sequence[AttemptRow], said: Mapping[int, Sequence[ProgressNote]]
+) -> Iterator[tuple[AttemptRow, Sequence[ProgressNote]]]:
     """Pair each attempt with its notes. A late outcome gets none if the attempt itself is listed: notes appear once."""
-    in_time = {attempt["fence"] for attempt in tried if not attempt["late"]}
+    in_time = {attempt.fence for attempt in tried if not attempt.late}
     for attempt in tried:
-        is_told = attempt["late"] and attempt["fence"] in in_time
-        yield attempt, () if is_told else said.get(attempt["fence"], ())
+        is_told = attempt.late and attempt.fence in in_time
+        yield attempt, () if is_told else said.get(attempt.fence, ())
 
 
-def _with_notes(attempt: dict[str, Any], said: Sequence[ProgressNote]) -> dict[str, Any]:
+def _with_notes(attempt: AttemptRow, said: Sequence[ProgressNote]) -> Encoded:
     lines = [note for note in said if note.message is not None][-LINES_SHOWN:]
-    log = [{"at": note.at, "message": note.message, "progress": note.progress} for note in lines]
-    return {**attempt, "progress": _progress(said), "log": log}
+    return AttemptOut.encode(attempt, progress=_progress(said), log=lines)
 
 
 def _progress(said: Sequence[ProgressNote]) -> float | None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from horai.api.json import job_cursor
+from horai.api.cursors import job_cursor
 from horai.core.settings import PAGE_DEFAULT, PAGE_LIMIT
 from horai.wire.fields import Model
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import asyncpg
+import msgspec
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,10 +13,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from horai.api.body import invalid_shape
-from horai.api.sentence_json import sentence_fields
+from horai.api.sentence_json import encode_sentence, sentence_fields
 from horai.core.errors import FieldError, HoraiError, Invalid, NotFound
 from horai.db.pool import GONE, RETRIED, unavailable
 from horai.text import Hint, Refused
+from horai.text.phrase import Phrase
+from horai.wire.encode import Encoded
+from horai.wire.health import FieldProblem
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +39,7 @@ FULL: tuple[type[Exception], ...] = (
 
 
 def problem(error: HoraiError) -> JSONResponse:
-    """Return the problem response for an error."""
+    """Return the problem response for an error. It is a dict because errors add members of their own."""
     extra = dict(error.extra)
     retry_after = extra.pop("retryAfter", None)
     content: dict[str, Any] = {
@@ -43,20 +47,24 @@ def problem(error: HoraiError) -> JSONResponse:
         "title": error.title,
         "status": error.status,
         "code": error.code,
-        **sentence_fields("detail", error.detail),
+        **_sentence_json("detail", error.detail),
         **extra,
     }
     if error.hint:
-        content |= sentence_fields("hint", error.hint)
+        content |= _sentence_json("hint", error.hint)
     if error.errors:
         content["errors"] = [_field_problem(fault) for fault in error.errors]
     headers = {"Retry-After": retry_after} if retry_after else {}
     return JSONResponse(_printable(content), error.status, headers, MEDIA_TYPE)
 
 
-def _field_problem(fault: FieldError) -> dict[str, Any]:
+def _sentence_json(name: str, text: str) -> dict[str, Any]:
+    return {name: text, f"{name}Said": encode_sentence(text)} if isinstance(text, Phrase) else {name: text}
+
+
+def _field_problem(fault: FieldError) -> Encoded:
     place = {} if fault.position is None else {"position": fault.position}
-    return {"field": fault.field, **sentence_fields("message", fault.message), **place}
+    return FieldProblem.encode(fault, **sentence_fields("message", fault.message), **place)
 
 
 def _printable(value: Any) -> Any:
@@ -65,6 +73,8 @@ def _printable(value: Any) -> Any:
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
         return {name: _printable(member) for name, member in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, msgspec.Struct):
+        return _printable(msgspec.to_builtins(value))
     if isinstance(value, list):
         return [_printable(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
     return value

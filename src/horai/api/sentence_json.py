@@ -3,20 +3,22 @@
 from typing import Any
 
 from horai.text.phrase import Phrase
+from horai.wire.encode import Encoded
+from horai.wire.sentences import Sentence
 
 
 def sentence_fields(name: str, text: str | None) -> dict[str, Any]:
-    """Return a text under its name and, for a `Phrase`, its code and parameters under `<name>Said`."""
-    return {name: str(text), f"{name}Said": sentence_json(text)} if isinstance(text, Phrase) else {name: text}
+    """Return a text as the field `name` of a model and, for a `Phrase`, its sentence as the field `<name>_said`."""
+    return {name: str(text), f"{name}_said": encode_sentence(text)} if isinstance(text, Phrase) else {name: text}
 
 
-def sentence_json(phrase: Phrase) -> dict[str, Any]:
-    """Return the JSON of a sentence and of the sentences in its parameters."""
-    params = {name: _param_json(value) for name, value in phrase.params.items()}
-    return {"code": phrase.code, "text": str(phrase), "params": params}
+def encode_sentence(phrase: Phrase) -> Encoded:
+    """Return the code and the parameters of a sentence. A parameter may itself be a sentence, or a list of them."""
+    params = {name: _encode_param(value) for name, value in phrase.params.items()}
+    return Sentence.encode(phrase, text=str(phrase), params=params)
 
 
-def _param_json(value: str | int | tuple[Phrase, ...]) -> Any:
+def _encode_param(value: str | int | tuple[Phrase, ...]) -> Any:
     if isinstance(value, tuple):
-        return [sentence_json(part) for part in value]
-    return sentence_json(value) if isinstance(value, Phrase) else value
+        return [encode_sentence(part) for part in value]
+    return encode_sentence(value) if isinstance(value, Phrase) else value

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 
+from horai.core.callbacks import TRUNCATED
 from horai.core.calls import instance_key, slot_key
 from horai.core.job import Priority
 from horai.core.states import CancelReason, State
@@ -57,16 +58,26 @@ class InstanceRow:
     idem_key: str
     bytes: int = 0
 
+    @property
+    def is_result_truncated(self) -> bool:
+        """Return whether the target's result was not kept."""
+        return self.result == TRUNCATED
+
+    @property
+    def kept_result(self) -> str | None:
+        """Return the result as JSON text; None without one, or if it was not kept."""
+        return None if self.result == TRUNCATED else self.result
+
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """One failed or late attempt."""
+    """One attempt. The table has the failed and the late ones; the row of the instance describes its last one."""
 
     attempt: int
     fence: int
     node: int | None
     started_at: datetime | None
-    finished_at: datetime
+    finished_at: datetime | None
     late: bool
     outcome: str
     error_code: str | None

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from horai.wire.encode import From
 from horai.wire.fields import Id, Model
 from horai.wire.sentences import Sentence
 
@@ -32,7 +33,7 @@ class NodeOut(Model):
     started_at: datetime
     lease_until: datetime
     roles: list[str]
-    draining: bool
+    draining: Annotated[bool, From("is_draining")]
     in_flight: int
     slots: int
     handlers: list[str] | None
@@ -98,14 +99,14 @@ class HealthOut(Model):
     trigger_delay_p99_ms: float
     run_success_rate_10m: Annotated[float, Field(alias="runSuccessRate10m")]
     retry_backlog: int
-    dlq_growth_per_min: int
     in_flight: int
     unsettled: int
     late_results: int
     released_claims: int
     actions: list[str]
-    overdue_loops: list[str]
+    overdue_loops: Annotated[list[str], From("overdue")]
     holds_lease: bool
+    dlq_growth_per_min: int
     nodes: list[NodeOut]
     version: str
     notices: list[str]

@@ -1,9 +1,8 @@
 """The history of a key on the wire."""
 
 from datetime import datetime
-from typing import Any
 
-from horai.wire.fields import Id, Model
+from horai.wire.fields import Id, JsonObject, Model
 
 
 class HistoryEntry(Model):
@@ -13,7 +12,7 @@ class HistoryEntry(Model):
     instance_id: Id
     seq: int | None
     kind: str
-    data: dict[str, Any] | None
+    data: JsonObject | None
 
 
 class HistoryList(Model):

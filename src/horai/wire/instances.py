@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from horai.wire.fields import Id, Instant, Key, Model, Text
+from horai.wire.encode import From
+from horai.wire.fields import Id, Instant, Json, JsonObject, Key, Model, Text
 
 StateName = Literal["INIT", "BLOCKED", "RUNNING", "FAIL", "SUCCESS", "DEAD", "CANCELLED"]
 Reason = Literal["USER", "SUPERSEDED", "OVERLAP", "PARENT", "JOB_DELETED"]
@@ -149,13 +150,13 @@ class EventOut(Model):
     seq: int | None
     at: datetime
     kind: str
-    data: dict[str, Any] | None
+    data: JsonObject | None
 
 
 class NeighbourOut(Model):
     """A direct parent or child of an instance in its workflow. `state` is null until the workflow records its end."""
 
-    node: str
+    node: Annotated[str, From("name")]
     instance_id: Id
     state: StateName | None
 
@@ -192,26 +193,30 @@ class InstanceOut(Model):
     fence: int
     queue: str
     priority: Literal["core", "high", "normal", "low"]
-    payload: Any
+    payload: Json
     """Null in lists when it is larger than 4,096 bytes: read the single instance for it."""
     payload_size: int | None
     """Bytes of the payload; null if there is none."""
     result: Annotated[
-        Any, Field(description="The result of the function or the target, at most 64 kB; null if `resultTruncated`.")
+        Json,
+        From("kept_result"),
+        Field(description="The result of the function or the target, at most 64 kB; null if `resultTruncated`."),
     ]
     result_truncated: Annotated[
-        bool, Field(description="The target's result was not kept: over 64 kB, or text that PostgreSQL cannot store.")
+        bool,
+        From("is_result_truncated"),
+        Field(description="The target's result was not kept: over 64 kB, or text that PostgreSQL cannot store."),
     ]
     error_code: str | None
     error_msg: str | None
     created_at: datetime
-    started_at: datetime | None
+    started_at: Annotated[datetime | None, From("claimed_at")]
     finished_at: datetime | None
     node: str | None
     version: int | None
     supersedes: Id | None
     replay_of: Id | None
-    idempotency_key: str
+    idempotency_key: Annotated[str, From("idem_key")]
     lost_count: int | None = None
     progress: float | None = None
     attempts: list[AttemptOut] | None = None
@@ -244,7 +249,7 @@ class PutAnswer(Model):
 class BatchResult(Model):
     """The result of one item of a batch."""
 
-    decision: DecisionName
+    decision: Annotated[DecisionName, From("verdict")]
     instance_id: Id
     key: str | None
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from horai.wire.fields import Model, Text
+from horai.wire.fields import Model, Text, Written
 from horai.wire.jobs import PriorityName
 
 
@@ -28,7 +28,7 @@ class QueueOut(Model):
     name: str
     priority: PriorityName
     max_concurrency: int | None
-    rate: str | None
+    rate: Written | None
     paused: bool
     waiting: int
     running: int | None

@@ -1,7 +1,9 @@
 """Signing secrets on the wire."""
 
 from datetime import datetime
+from typing import Annotated
 
+from horai.wire.encode import From
 from horai.wire.fields import Id, Model, Text
 
 
@@ -17,7 +19,7 @@ class SigningSecretOut(Model):
     id: Id
     secret: str
     created_at: datetime
-    expires_at: datetime | None
+    expires_at: Annotated[datetime | None, From("retired_at")]
 
 
 class SigningSecretList(Model):

@@ -1,6 +1,8 @@
 """Health: for the console, for load balancers and for operators."""
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -8,15 +10,17 @@ import asyncpg
 from fastapi import APIRouter, Response
 
 from horai import __version__
+from horai.api.answer import answer
 from horai.api.context import Context, ContextDep
-from horai.api.json import answer, lost_node_json, nodes_json, shard_json
 from horai.api.sentence_json import sentence_fields
-from horai.core.health import merged, reading_from
-from horai.core.shards import Duty
+from horai.core.health import Reading, merged, reading_from
+from horai.core.shards import Duty, lease_name
 from horai.db import instance_queries, nodes, shards
 from horai.db.nodes import NodeInfo, NodeVitals
 from horai.db.pool import acquire, unavailable
-from horai.wire.health import HealthOut, NodeList, ShardList
+from horai.db.shards import ShardInfo
+from horai.wire.encode import Encoded
+from horai.wire.health import HealthOut, NodeList, NodeOut, Reason, ShardCounts, ShardList, ShardOut
 
 router = APIRouter(tags=["health"])
 
@@ -32,41 +36,51 @@ async def scheduler_health(context: ContextDep) -> Response:
         others = await nodes.vitals_of_nodes(connection, context.vitals.incarnation)
         leases = await shards.shard_leases(connection)
         letters = await instance_queries.dead_letters_since(connection, context.tenant_id, timedelta(minutes=1))
+    now = time.monotonic()
+    told = _merge_readings(context, others, now)
+    holds_lease = context.vitals.holds_lease(now)
+    reasons = [Reason.encode(**sentence_fields("text", reason)) for reason in told.reasons()]
+    is_complete = all(any(duty.role in node.roles for node in live) for duty in Duty)
     return answer(
-        {
-            **_health(context, live, others),
-            "dlqGrowthPerMin": letters,
-            "nodes": nodes_json(live, leases),
-            "version": __version__,
-            "notices": list(context.notices),
-        }
+        HealthOut.encode(
+            told,
+            status="UP" if is_complete and holds_lease and not told.overdue and not reasons else "DEGRADED",
+            reasons=reasons,
+            modes=["NORMAL"],
+            trigger_delay_p50_ms=round(told.delay_quantile(0.50) * 1000, 3),
+            trigger_delay_p95_ms=round(told.delay_quantile(0.95) * 1000, 3),
+            trigger_delay_p99_ms=round(told.delay_quantile(0.99) * 1000, 3),
+            run_success_rate_10m=round(told.success_rate(), 6),
+            actions=[],
+            holds_lease=holds_lease,
+            dlq_growth_per_min=letters,
+            nodes=_encode_nodes(live, leases),
+            version=__version__,
+            notices=context.notices,
+        )
     )
 
 
-def _health(context: Context, live: list[NodeInfo], others: list[NodeVitals]) -> dict[str, Any]:
+def _merge_readings(context: Context, others: list[NodeVitals], now: float) -> Reading:
     """Merge the current vitals of this node with those of the other nodes as of their last heartbeat."""
-    now = time.monotonic()
-    told = merged([context.vitals.reading(now), *(reading_from(other.vitals, other.name) for other in others)])
-    holds_lease = context.vitals.holds_lease(now)
-    reasons = [sentence_fields("text", reason) for reason in told.reasons()]
-    is_complete = all(any(duty.role in node.roles for node in live) for duty in Duty)
-    return {
-        "status": "UP" if is_complete and holds_lease and not told.overdue and not reasons else "DEGRADED",
-        "reasons": reasons,
-        "modes": ["NORMAL"],
-        "triggerDelayP50Ms": round(told.delay_quantile(0.50) * 1000, 3),
-        "triggerDelayP95Ms": round(told.delay_quantile(0.95) * 1000, 3),
-        "triggerDelayP99Ms": round(told.delay_quantile(0.99) * 1000, 3),
-        "runSuccessRate10m": round(told.success_rate(), 6),
-        "retryBacklog": told.retry_backlog,
-        "inFlight": told.in_flight,
-        "unsettled": told.unsettled,
-        "lateResults": told.late_results,
-        "releasedClaims": told.released_claims,
-        "actions": [],
-        "overdueLoops": told.overdue,
-        "holdsLease": holds_lease,
-    }
+    return merged([context.vitals.reading(now), *(reading_from(other.vitals, other.name) for other in others)])
+
+
+def _encode_nodes(live: Sequence[NodeInfo], leases: Sequence[ShardInfo]) -> list[Encoded]:
+    """Return the live nodes, each with its last reading and the number of its shards."""
+    held = Counter((lease.node, lease.duty) for lease in leases)
+    return [_encode_node(node, {duty: held[node.incarnation, duty] for duty in Duty}) for node in live]
+
+
+def _encode_node(node: NodeInfo, shards: dict[Duty, int]) -> Encoded:
+    told = Reading() if node.vitals is None else reading_from(node.vitals, node.name)
+    return NodeOut.encode(
+        node,
+        in_flight=told.in_flight,
+        slots=told.slots,
+        handlers=told.handlers,
+        shards=ShardCounts.encode(**shards),
+    )
 
 
 @router.get("/api/v1/scheduler/nodes", responses={200: {"model": NodeList}})
@@ -77,8 +91,7 @@ async def scheduler_nodes(context: ContextDep) -> Response:
         leases = await shards.shard_leases(connection)
         since = await nodes.database_time(connection) - LOST_SINCE
         lost = await nodes.lost_nodes(connection, since, LOST_SHOWN)
-    shown = {"items": nodes_json(live, leases), "lost": [lost_node_json(node) for node in lost]}
-    return answer({**shown, "nextCursor": None})
+    return answer(NodeList.encode(items=_encode_nodes(live, leases), lost=lost, next_cursor=None))
 
 
 @router.get("/api/v1/scheduler/shards", responses={200: {"model": ShardList}})
@@ -86,7 +99,8 @@ async def scheduler_shards(context: ContextDep) -> Response:
     """List every shard of every duty, and the node that holds it."""
     async with acquire(context.pool) as connection:
         leases = await shards.shard_leases(connection)
-    return answer({"items": [shard_json(lease) for lease in leases], "nextCursor": None})
+    items = [ShardOut.encode(lease, name=lease_name(lease.duty, lease.shard)) for lease in leases]
+    return answer(ShardList.encode(items=items, next_cursor=None))
 
 
 @router.get("/livez", include_in_schema=False)

@@ -4,17 +4,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
+from horai.api.answer import answer
 from horai.api.context import ScopeDep
-from horai.api.json import answer, chain_cursor, chain_page
+from horai.api.cursors import chain_cursor, cursor_after_link
 from horai.api.paging import PageQuery
 from horai.core.errors import NotFound
 from horai.core.put import check_key
 from horai.core.settings import KEY_LIMIT
-from horai.db.key_history import FIRST, chain_of_key
+from horai.db.key_history import FIRST, NO_SEQ, ChainEntry, chain_of_key
 from horai.db.pool import acquire
 from horai.operations.scope import require_job
 from horai.text import Hint, Refused
-from horai.wire.history import HistoryList
+from horai.wire.encode import Encoded
+from horai.wire.history import HistoryEntry, HistoryList
 
 router = APIRouter(prefix="/api/v1", tags=["instances"])
 
@@ -30,4 +32,10 @@ async def get_history(scope: ScopeDep, job: str, key: KeyPath, query: Annotated[
         entries = await chain_of_key(connection, found.id, check_key(key), after, query.limit)
     if not entries and after == FIRST:
         raise NotFound(Refused.NO_HISTORY(key=key[:128], job=found.name), Hint.NEVER_USED())
-    return answer(chain_page(entries, query.limit))
+    cursor = cursor_after_link(entries[-1].link) if len(entries) == query.limit else None
+    return answer(HistoryList.encode(items=[_encode_entry(entry) for entry in entries], next_cursor=cursor))
+
+
+def _encode_entry(entry: ChainEntry) -> Encoded:
+    seq = None if entry.link.seq == NO_SEQ else entry.link.seq
+    return HistoryEntry.encode(entry.link, seq=seq, kind=entry.kind, data=entry.data)

@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Response
 
+from horai.api.answer import answer
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, required_once, takes
+from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
 from horai.api.idempotency import RepeatSafe
 from horai.api.instance_detail import instance_detail, known_of
 from horai.api.instance_id import instance_id_of
-from horai.api.json import answer, instance_cursor, instance_json, instance_page
 from horai.api.paging import PageQuery
 from horai.core.callbacks import clean_text, output_text
 from horai.core.errors import Invalid
@@ -33,6 +34,7 @@ from horai.wire.fields import Text
 from horai.wire.instances import (
     BatchAnswer,
     BatchIn,
+    BatchResult,
     InstanceAnswer,
     InstanceList,
     InstanceOut,
@@ -69,7 +71,8 @@ async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response
     only = await instances_meant(scope, query, FilterValues(states, job))
     async with acquire(scope.pool) as connection:
         page = await instance_lists.list_instances(connection, scope.tenant_id, start, query.limit, only)
-    return answer(instance_page(page))
+    cursor = None if page.next is None else cursor_after(*page.next)
+    return answer(InstanceList.encode(items=page.rows, next_cursor=cursor))
 
 
 @router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
@@ -110,7 +113,7 @@ async def trigger(
 ) -> Response:
     """Run a job now, once per `Idempotency-Key`."""
     row = await instances.trigger(scope, job, body.text_of("payload"), required_once(idempotency_key, body.raw))
-    return answer({"instance": instance_json(row)}, 201, {"Location": f"/api/v1/instances/{row.id}"})
+    return answer(InstanceAnswer.encode(instance=row), 201, {"Location": f"/api/v1/instances/{row.id}"})
 
 
 @router.post("/jobs/{job}/instances/batch", responses={200: {"model": BatchAnswer}}, openapi_extra=takes(BatchIn))
@@ -123,11 +126,8 @@ async def insert_batch(
         Item(item.execute_time, payload, item.key) for item, payload in zip(given, _payloads(body.raw), strict=True)
     ]
     answers = await instances.insert_batch(scope, job, items)
-    results = [
-        {"decision": made.verdict.value, "instanceId": str(made.instance_id), "key": item.key}
-        for item, made in zip(given, answers, strict=True)
-    ]
-    return answer({"items": results})
+    results = [BatchResult.encode(made, key=item.key) for item, made in zip(given, answers, strict=True)]
+    return answer(BatchAnswer.encode(items=results))
 
 
 class _RawItem(msgspec.Struct):
@@ -159,19 +159,19 @@ async def put_instance(
     put = Put(check_key(key), at, body.text_of("payload"), PutOptions(wish.version, wish.again))
     verdict, row = await instances.put_instance(scope, job, put)
     is_new = verdict in {PutDecision.INSERTED, PutDecision.SUPERSEDED}
-    return answer({"decision": verdict.value, "instance": instance_json(row)}, 201 if is_new else 200)
+    return answer(PutAnswer.encode(decision=verdict, instance=row), 201 if is_new else 200)
 
 
 @router.delete("/jobs/{job}/instances/{key:path}", responses={200: {"model": InstanceAnswer}})
 async def delete_instance(scope: ScopeDep, job: str, key: KeyPath) -> Response:
     """Cancel the live instance of a key."""
-    return answer({"instance": instance_json(await instances.cancel_by_key(scope, job, check_key(key)))})
+    return answer(InstanceAnswer.encode(instance=await instances.cancel_by_key(scope, job, check_key(key))))
 
 
 @router.post("/instances/{instance}/cancel", responses={200: {"model": InstanceAnswer}})
 async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
     """Cancel a live instance. A call that it has already sent is not undone."""
-    return answer({"instance": instance_json(await instances.cancel_by_id(scope, instance_id_of(instance)))})
+    return answer(InstanceAnswer.encode(instance=await instances.cancel_by_id(scope, instance_id_of(instance))))
 
 
 @router.post(
@@ -182,7 +182,7 @@ async def post_outcome(
 ) -> Response:
     """Report the outcome of an attempt whose target answered 202."""
     row = await report_outcome(scope, instance_id_of(instance), body.shape.fence, _outcome(body.shape))
-    return answer({"instance": instance_json(row)})
+    return answer(InstanceAnswer.encode(instance=row))
 
 
 def _outcome(reported: OutcomeIn) -> Outcome:

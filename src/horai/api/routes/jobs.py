@@ -6,10 +6,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.cursors import job_cursor, next_cursor
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer, glimpse_json, job_cursor, job_json, job_page
+from horai.api.job_json import job_json
 from horai.api.paging import PageQuery
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
@@ -23,7 +25,7 @@ from horai.operations.scope import Scope, require_job
 from horai.operations.upcoming import next_fire_times
 from horai.text import Hint, Refused
 from horai.wire.fields import Text
-from horai.wire.jobs import JobIn, JobList, JobOut, JobPatch, JobSweepAnswer, JobSweepIn, Noted, StatusName
+from horai.wire.jobs import GlimpseOut, JobIn, JobList, JobOut, JobPatch, JobSweepAnswer, JobSweepIn, Noted, StatusName
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=RepeatSafe)
 
@@ -68,20 +70,21 @@ async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Resp
     only = JobFilter(names, query.tag, status, query.queue, query.refresh, query.name_contains)
     async with acquire(scope.pool) as connection:
         rows = await list_jobs(connection, scope.tenant_id, job_cursor(query.cursor), query.limit, only)
-        page = job_page(rows, query.limit)
-        if query.recent is not None:
-            news = await _news_of(connection, rows, query.recent)
-            page["items"] = [{**item, **more} for item, more in zip(page["items"], news, strict=True)]
-    return answer(page)
+        news = await _news_of(connection, rows, query.recent)
+    items = [{**job_json(row), **more} for row, more in zip(rows, news, strict=True)]
+    return answer(JobList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
 
 
-async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int) -> list[dict[str, Any]]:
+async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int | None) -> list[dict[str, Any]]:
+    """Return the fields that `recent` adds to each job, none without it."""
+    if count is None:
+        return [{} for _ in rows]
     ids = [row.id for row in rows]
     recent = await instance_lists.recent_of_jobs(connection, ids, count)
     coming, waiting = await next_fire_times(connection, rows), await instance_lists.waiting_of_jobs(connection, ids)
     return [
         {
-            "recent": [glimpse_json(one) for one in recent.get(row.id, ())],
+            "recent": [GlimpseOut.encode(one) for one in recent.get(row.id, ())],
             "nextFire": min((known[row.id] for known in (coming, waiting) if row.id in known), default=None),
         }
         for row in rows
@@ -128,8 +131,7 @@ async def _changed(scope: Scope, verb: pause_matching.Verb, wish: JobSweepIn) ->
     if only == JobFilter():
         raise Invalid(Refused.CHANGES_EVERY_JOB(), Hint.NARROW_JOBS())
     done = await pause_matching.change_matching(scope, verb, only, wish.limit, dry_run=wish.dry_run)
-    told = {"matched": done.matched, "changed": done.changed, "held": done.held, "more": done.more}
-    return answer({**told, "dryRun": wish.dry_run})
+    return answer(JobSweepAnswer.encode(done, dry_run=wish.dry_run))
 
 
 @router.post("/{job}/pause", responses={200: {"model": JobOut}}, openapi_extra=takes(Noted, required=False))

@@ -1,19 +1,22 @@
 """Queues."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
+from horai.api.cursors import job_cursor, next_cursor
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer, job_cursor, queue_json, queue_page
 from horai.api.paging import PageQuery
 from horai.core.queue import checked
 from horai.db.pool import acquire
 from horai.db.queues import QueueLoad, QueueRow, list_queues, loads_of_queues
 from horai.operations import queues
 from horai.operations.scope import Scope
+from horai.wire.encode import Encoded
 from horai.wire.queues import QueueIn, QueueList, QueueOut
 
 router = APIRouter(prefix="/api/v1/queues", tags=["queues"], route_class=RepeatSafe)
@@ -22,7 +25,21 @@ router = APIRouter(prefix="/api/v1/queues", tags=["queues"], route_class=RepeatS
 async def _shown(scope: Scope, queue: QueueRow) -> Response:
     async with acquire(scope.pool) as connection:
         loads = await loads_of_queues(connection, [queue.id])
-    return answer(queue_json(queue, loads.get(queue.id, QueueLoad())), headers={"ETag": f'"{queue.version}"'})
+    return answer(_encode_queue(queue, loads), headers={"ETag": f'"{queue.version}"'})
+
+
+def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad]) -> Encoded:
+    """Return a queue. With a limit, its permits give `running`; without one, its load does."""
+    settings, load = queue.settings, loads.get(queue.id, QueueLoad())
+    return QueueOut.encode(
+        queue,
+        priority=settings.priority_in_force,
+        max_concurrency=settings.max_concurrency,
+        rate=settings.rate,
+        paused=settings.paused,
+        waiting=load.waiting,
+        running=load.running if queue.running is None else queue.running,
+    )
 
 
 @router.get("", responses={200: {"model": QueueList}})
@@ -31,7 +48,8 @@ async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> R
     async with acquire(scope.pool) as connection:
         rows = await list_queues(connection, scope.tenant_id, job_cursor(query.cursor), query.limit)
         loads = await loads_of_queues(connection, [row.id for row in rows])
-    return answer(queue_page(rows, loads, query.limit))
+    items = [_encode_queue(row, loads) for row in rows]
+    return answer(QueueList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
 
 
 @router.get("/{name}", responses={200: {"model": QueueOut}})

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import ConfigDict, Field
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer
 from horai.api.sentence_json import sentence_fields
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
@@ -25,8 +25,9 @@ from horai.operations.scope import Scope, require_job
 from horai.text import Hint, Wrong
 from horai.text.phrase import Joined, Phrase
 from horai.time.jitter import offset
+from horai.wire.encode import Encoded
 from horai.wire.fields import Instant, Model
-from horai.wire.schedules import FEW, Count, FiresOut, PreviewIn
+from horai.wire.schedules import FEW, Count, FireOut, FiresOut, PreviewIn
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"], route_class=RepeatSafe)
 
@@ -47,7 +48,7 @@ async def preview(scope: ScopeDep, body: Annotated[Body[PreviewIn], Depends(body
     """Show when a job would fire, before anything is saved."""
     since = body.shape.from_ or await _now(scope)
     fires = await asyncio.to_thread(_previewed, body.given(), since, body.shape.count)  # a rare date takes long to find
-    return answer({"fires": [_fire_json(fire, timedelta(0)) for fire in fires]})
+    return answer(FiresOut.encode(fires=[_encode_fire(fire, timedelta(0)) for fire in fires]))
 
 
 async def _now(scope: Scope) -> datetime:
@@ -79,9 +80,8 @@ async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query(
         else await asyncio.to_thread(upcoming_fires, timing, since - _MOMENT, query.count)
     )
     put_off = offset(row.id if ticks is None else ticks.id, timing.jitter)
-    return answer(
-        {"fires": [_fire_json(fire, put_off) for fire in fires], **sentence_fields("note", _about(row, timing))}
-    )
+    note = sentence_fields("note", _about(row, timing))
+    return answer(FiresOut.encode(fires=[_encode_fire(fire, put_off) for fire in fires], **note))
 
 
 async def _waiting(connection: Connection, job: JobRow, timing: Timing, query: NextQuery) -> list[Fire] | None:
@@ -102,6 +102,6 @@ def _about(job: JobRow, timing: Timing) -> Phrase | None:
     return Joined.BESIDES.all(words) if words else None
 
 
-def _fire_json(fire: Fire, put_off: timedelta) -> dict[str, Any]:
-    shown: dict[str, Any] = {"fireTime": fire.fire_time, "local": fire.local, **sentence_fields("note", fire.note)}
-    return {**shown, "executeTime": fire.fire_time + put_off} if put_off else shown
+def _encode_fire(fire: Fire, put_off: timedelta) -> Encoded:
+    delayed = {"execute_time": fire.fire_time + put_off} if put_off else {}
+    return FireOut.encode(fire, **sentence_fields("note", fire.note), **delayed)

@@ -1,33 +1,24 @@
 """The secrets that sign a tenant's calls."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer
-from horai.db.signing_secrets import SigningSecret
 from horai.operations import signing_secrets
 from horai.wire.signing_secrets import RotateIn, SigningSecretList
 
 router = APIRouter(prefix="/api/v1/signing-secrets", tags=["signing-secrets"], route_class=RepeatSafe)
 
 
-def _shown(secrets: Sequence[SigningSecret]) -> dict[str, Any]:
-    items = [
-        {"id": str(each.id), "secret": each.secret, "createdAt": each.created_at, "expiresAt": each.retired_at}
-        for each in secrets
-    ]
-    return {"items": items, "nextCursor": None}
-
-
 @router.get("", responses={200: {"model": SigningSecretList}})
 async def get_signing_secrets(scope: ScopeDep) -> Response:
     """List the secrets that sign the tenant's calls, the newest first. Receivers verify with any of them."""
-    return answer(_shown(await signing_secrets.list_secrets(scope)))
+    found = await signing_secrets.list_secrets(scope)
+    return answer(SigningSecretList.encode(items=found, next_cursor=None))
 
 
 @router.post(
@@ -40,4 +31,5 @@ async def rotate_signing_secret(
     scope: ScopeDep, body: Annotated[Body[RotateIn], Depends(body_of(RotateIn))]
 ) -> Response:
     """Create a new secret. The old ones keep signing beside it until `expireOld` (24h) is over."""
-    return answer(_shown(await signing_secrets.rotate(scope, body.shape.expire_old)), 201)
+    valid = await signing_secrets.rotate(scope, body.shape.expire_old)
+    return answer(SigningSecretList.encode(items=valid, next_cursor=None), 201)

@@ -1,15 +1,14 @@
 """Routes for backfills."""
 
-import base64
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
+from horai.api.cursors import next_cursor
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer, job_cursor
 from horai.api.paging import PageQuery
 from horai.core.backfill_status import BackfillStatus
 from horai.db.pool import acquire
@@ -17,14 +16,21 @@ from horai.features.backfill import service as backfills
 from horai.features.backfill.rules import checked
 from horai.features.backfill.service import Survey, backfill_not_found
 from horai.features.backfill.store import BackfillRow, list_backfills
-from horai.features.backfill.wire import BackfillIn, BackfillList, BackfillOut, BackfillPlanOut, BackfillStatusName
+from horai.features.backfill.wire import (
+    BackfillIn,
+    BackfillList,
+    BackfillOut,
+    BackfillPlanOut,
+    BackfillStatusName,
+    ProgressOut,
+)
 from horai.operations.scope import require_job
+from horai.wire.encode import Encoded
 from horai.wire.fields import Text
 from horai.wire.jobs import Noted
 
 router = APIRouter(prefix="/api/v1", tags=["backfills"], route_class=RepeatSafe)
 
-LAST = 2**63 - 1
 NoteBody = Annotated[Body[Noted], Depends(body_of(Noted))]
 
 
@@ -47,26 +53,26 @@ async def backfill_job(
     """Run past slots of a job; with `dryRun`, only count them."""
     wish = checked(body.given())
     if body.shape.dry_run:
-        return answer(plan_json(await backfills.survey_backfill(scope, job, wish)))
+        return answer(_encode_plan(await backfills.survey_backfill(scope, job, wish)))
     made = await backfills.start_backfill(scope, job, wish, None, body.shape.note)
-    return answer(backfill_json(made), 202, {"Location": f"/api/v1/backfills/{made.id}"})
+    return answer(_encode_backfill(made), 202, {"Location": f"/api/v1/backfills/{made.id}"})
 
 
 @router.get("/backfills", responses={200: {"model": BackfillList}})
 async def get_backfills(scope: ScopeDep, query: Annotated[BackfillQuery, Query()]) -> Response:
     """List backfills, newest first."""
     status = BackfillStatus[query.status] if query.status else None
-    before = job_cursor(query.cursor) if query.cursor is not None else LAST
     async with acquire(scope.pool) as connection:
         job_id = None if query.job is None else (await require_job(connection, scope, query.job)).id
-        rows = await list_backfills(connection, scope.tenant_id, (before, query.limit), job_id, status)
-    return answer(_page(rows, query.limit))
+        rows = await list_backfills(connection, scope.tenant_id, (query.before, query.limit), job_id, status)
+    items = [_encode_backfill(row) for row in rows]
+    return answer(BackfillList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
 
 
 @router.get("/backfills/{backfill}", responses={200: {"model": BackfillOut}})
 async def get_backfill(scope: ScopeDep, backfill: str) -> Response:
     """Read a backfill with its progress."""
-    return answer(backfill_json(await backfills.read_backfill(scope, _id(backfill))))
+    return answer(_encode_backfill(await backfills.read_backfill(scope, _id(backfill))))
 
 
 @router.post(
@@ -76,7 +82,7 @@ async def get_backfill(scope: ScopeDep, backfill: str) -> Response:
 )
 async def pause_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Response:
     """Pause a backfill: create no further slots. Slots that were created continue."""
-    return answer(backfill_json(await backfills.pause_backfill(scope, _id(backfill), body.shape.note)))
+    return answer(_encode_backfill(await backfills.pause_backfill(scope, _id(backfill), body.shape.note)))
 
 
 @router.post(
@@ -86,7 +92,7 @@ async def pause_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Resp
 )
 async def resume_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Response:
     """Resume a paused backfill where it stopped."""
-    return answer(backfill_json(await backfills.resume_backfill(scope, _id(backfill), body.shape.note)))
+    return answer(_encode_backfill(await backfills.resume_backfill(scope, _id(backfill), body.shape.note)))
 
 
 @router.post(
@@ -96,7 +102,7 @@ async def resume_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Res
 )
 async def cancel_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Response:
     """Cancel a backfill: create no further slots and cancel those that wait. Running instances finish."""
-    return answer(backfill_json(await backfills.cancel_backfill(scope, _id(backfill), body.shape.note)))
+    return answer(_encode_backfill(await backfills.cancel_backfill(scope, _id(backfill), body.shape.note)))
 
 
 def _id(text: str) -> int:
@@ -105,60 +111,29 @@ def _id(text: str) -> int:
     return int(text)
 
 
-def _page(rows: Sequence[BackfillRow], limit: int) -> dict[str, Any]:
-    is_full = len(rows) == limit
-    cursor = base64.urlsafe_b64encode(str(rows[-1].id).encode()).decode().rstrip("=") if is_full else None
-    return {"items": [backfill_json(row) for row in rows], "nextCursor": cursor}
+def _encode_backfill(row: BackfillRow) -> Encoded:
+    progress = row.progress
+    return BackfillOut.encode(
+        row,
+        progress=ProgressOut.encode(
+            progress,
+            percent=progress.percent(row.status),
+            rate_per_second=None if progress.pace is None else round(progress.pace, 3),
+            eta=progress.eta(row.status, row.now, row.rate),
+        ),
+    )
 
 
-def backfill_json(row: BackfillRow) -> dict[str, Any]:
-    """Return a backfill as JSON."""
-    progress, pace = row.progress, row.progress.pace
-    return {
-        "id": str(row.id),
-        "job": row.job,
-        "jobId": str(row.job_id),
-        "from": row.since,
-        "to": row.until,
-        "mode": row.mode.name,
-        "rate": str(row.rate) if row.rate else None,
-        "maxConcurrency": row.max_concurrency,
-        "status": row.status.name,
-        "note": row.note,
-        "progress": {
-            "slots": progress.slots,
-            "total": progress.total,
-            "made": progress.made,
-            "skipped": progress.skipped,
-            "running": progress.running,
-            "succeeded": progress.succeeded,
-            "failed": progress.failed,
-            "cancelled": progress.cancelled,
-            "percent": progress.percent(row.status),
-            "ratePerSecond": None if pace is None else round(pace, 3),
-            "eta": progress.eta(row.status, row.now, row.rate),
-        },
-        "createdAt": row.created_at,
-        "updatedAt": row.updated_at,
-        "finishedAt": row.finished_at,
-    }
-
-
-def plan_json(survey: Survey) -> dict[str, Any]:
-    """Return the answer to a dry run as JSON."""
+def _encode_plan(survey: Survey) -> Encoded:
     wish = survey.wish
-    return {
-        "dryRun": True,
-        "job": survey.job.name,
-        "jobId": str(survey.job.id),
-        "from": wish.since,
-        "to": survey.until,
-        "mode": wish.mode.name,
-        "rate": str(wish.rate) if wish.rate else None,
-        "maxConcurrency": wish.concurrency_of(survey.timing),
-        "slots": survey.slots,
-        "total": survey.total,
-        "skipped": survey.slots - survey.total,
-        "first": survey.first,
-        "last": survey.last,
-    }
+    return BackfillPlanOut.encode(
+        survey,
+        dry_run=True,
+        job=survey.job.name,
+        job_id=survey.job.id,
+        from_=wish.since,
+        mode=wish.mode,
+        rate=wish.rate,
+        max_concurrency=wish.concurrency_of(survey.timing),
+        skipped=survey.slots - survey.total,
+    )

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from horai.wire.fields import Id, Instant, Model, Note, Text
+from horai.wire.encode import From
+from horai.wire.fields import Id, Instant, Model, Note, Text, Written
 
 ModeName = Literal["missing", "failed", "all"]
 BackfillStatusName = Literal["RUNNING", "PAUSED", "DONE", "CANCELLED"]
@@ -52,10 +53,10 @@ class BackfillOut(Model):
     id: Id
     job: str
     job_id: Id
-    from_: Annotated[datetime, Field(alias="from")]
-    to: datetime
+    from_: Annotated[datetime, From("since"), Field(alias="from")]
+    to: Annotated[datetime, From("until")]
     mode: ModeName
-    rate: str | None
+    rate: Written | None
     max_concurrency: int
     status: BackfillStatusName
     note: str | None
@@ -79,9 +80,9 @@ class BackfillPlanOut(Model):
     job: str
     job_id: Id
     from_: Annotated[datetime, Field(alias="from")]
-    to: datetime
+    to: Annotated[datetime, From("until")]
     mode: ModeName
-    rate: str | None
+    rate: Written | None
     max_concurrency: int
     slots: int
     total: int

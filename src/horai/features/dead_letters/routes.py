@@ -1,15 +1,15 @@
 """Routes for dead letters: list, replay, discard."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import ConfigDict, Field
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
+from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer, cursor_after, instance_cursor, instance_json
 from horai.api.paging import PageQuery
 from horai.core.errors import Invalid, NotFound
 from horai.core.queue import Rate, parse_rate
@@ -18,12 +18,13 @@ from horai.db.pool import acquire
 from horai.features.dead_letters import discard, replay
 from horai.features.dead_letters import service as dead_letters
 from horai.features.dead_letters import store as stored
-from horai.features.dead_letters.replay import LetterReplaySummary, ReplayRequest
-from horai.features.dead_letters.store import FaultRow, LetterFilter, LetterRow, ReplayStatus
+from horai.features.dead_letters.replay import ReplayRequest
+from horai.features.dead_letters.store import FaultRow, LetterFilter, ReplayStatus
 from horai.features.dead_letters.wire import (
     DiscardAnswer,
     DiscardManyIn,
     FaultList,
+    FaultOut,
     LetterAnswer,
     LetterDetail,
     LetterList,
@@ -34,6 +35,7 @@ from horai.features.dead_letters.wire import (
 )
 from horai.operations.scope import Scope, require_job
 from horai.text import Hint, Refused, Wrong, told_by
+from horai.wire.encode import Encoded
 from horai.wire.fields import DiscardIn, Id, Instant, Model, Text
 
 router = APIRouter(prefix="/api/v1/dlq", tags=["dead letters"], route_class=RepeatSafe)
@@ -102,7 +104,7 @@ async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -
     async with acquire(scope.pool) as connection:
         rows = await stored.list_letters(connection, scope.tenant_id, before, query.limit, only)
     cursor = cursor_after(rows[-1].created_at, rows[-1].id) if len(rows) == query.limit else None
-    return answer({"items": [letter_json(row) for row in rows], "nextCursor": cursor})
+    return answer(LetterList.encode(items=rows, next_cursor=cursor))
 
 
 @router.get("/faults", responses={200: {"model": FaultList}})
@@ -111,7 +113,9 @@ async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> 
     only = await _filter(scope, query, query.status)
     async with acquire(scope.pool) as connection:
         rows = await stored.group_letters(connection, scope.tenant_id, only, FAULTS_LOOKED_AT, FAULTS_SHOWN)
-    return answer(_faults_json(rows))
+    looked_at = rows[0].looked_at if rows else 0
+    items = [_encode_fault(row) for row in rows]
+    return answer(FaultList.encode(items=items, letters=looked_at, more=looked_at >= FAULTS_LOOKED_AT))
 
 
 @router.post("/replay", responses={200: {"model": ReplayAnswer}}, openapi_extra=takes(ReplayIn))
@@ -119,9 +123,8 @@ async def replay_letters(scope: ScopeDep, body: Annotated[Body[ReplayIn], Depend
     """Replay dead letters that match, oldest first. The same request again skips letters that were replayed before."""
     wish = body.shape
     wanted = ReplayRequest(await _filter(scope, wish), wish.limit, _rate(wish.rate))
-    if wish.dry_run:
-        return _summary(await replay.count_matching(scope, wanted), dry_run=True)
-    return _summary(await replay.replay_matching(scope, wanted), dry_run=False)
+    act = replay.count_matching if wish.dry_run else replay.replay_matching
+    return answer(ReplayAnswer.encode(await act(scope, wanted), dry_run=wish.dry_run))
 
 
 @router.post("/discard", responses={200: {"model": DiscardAnswer}}, openapi_extra=takes(DiscardManyIn))
@@ -142,8 +145,7 @@ async def discard_letters(
         told = await discard.discard_matching(scope, only, wish.limit, wish.reason)
     else:
         raise Invalid.field("reason", Wrong.MISSING(), Hint.SAY_WHY())
-    shown = {"matched": told.matched, "discarded": told.discarded, "more": told.more}
-    return answer({**shown, "dryRun": wish.dry_run})
+    return answer(DiscardAnswer.encode(told, dry_run=wish.dry_run))
 
 
 @router.get("/{letter}", responses={200: {"model": LetterDetail}})
@@ -152,16 +154,14 @@ async def get_letter(scope: ScopeDep, letter: str) -> Response:
     row = await dead_letters.read_letter(scope, _letter_id(letter))
     async with acquire(scope.pool) as connection:
         dead = await instance_queries.instance_by_id(connection, scope.tenant_id, row.instance_id)
-    return answer({**letter_json(row), "instance": None if dead is None else instance_json(dead)})
+    return answer(LetterDetail.encode(row, instance=dead))
 
 
 @router.post("/{letter}/replay", responses={200: {"model": LetterAnswer}, 201: {"model": LetterAnswer}})
 async def replay_letter(scope: ScopeDep, letter: str) -> Response:
     """Run a dead instance again, as a new one. A letter that was replayed or superseded before is left unchanged."""
     told = await dead_letters.replay_letter(scope, _letter_id(letter))
-    made = None if told.instance is None else instance_json(told.instance)
-    shown = {"replayed": told.replayed, "letter": letter_json(told.letter), "instance": made}
-    return answer(shown, 201 if told.replayed else 200)
+    return answer(LetterAnswer.encode(told), 201 if told.replayed else 200)
 
 
 @router.post("/{letter}/discard", responses={200: {"model": LetterOut}}, openapi_extra=takes(DiscardIn, required=False))
@@ -170,58 +170,8 @@ async def discard_letter(
 ) -> Response:
     """Settle a dead letter without running it again."""
     row = await dead_letters.discard_letter(scope, _letter_id(letter), body.shape.reason)
-    return answer(letter_json(row))
+    return answer(LetterOut.encode(row))
 
 
-def letter_json(row: LetterRow) -> dict[str, Any]:
-    """Return a dead letter as JSON."""
-    return {
-        "id": str(row.id),
-        "job": row.job,
-        "jobId": str(row.job_id),
-        "instanceId": str(row.instance_id),
-        "key": row.key,
-        "errorCode": row.error_code,
-        "errorMsg": row.error_msg,
-        "tags": row.tags,
-        "fingerprint": row.fingerprint,
-        "payloadRef": f"instance:{row.instance_id}",
-        "replayStatus": row.replay_status,
-        "replayedAs": None if row.replayed_as is None else str(row.replayed_as),
-        "reason": row.reason,
-        "createdAt": row.created_at,
-        "changedAt": row.changed_at,
-    }
-
-
-def _faults_json(rows: Sequence[FaultRow]) -> dict[str, Any]:
-    looked_at = rows[0].looked_at if rows else 0
-    return {"items": [_fault_json(row) for row in rows], "letters": looked_at, "more": looked_at >= FAULTS_LOOKED_AT}
-
-
-def _fault_json(row: FaultRow) -> dict[str, Any]:
-    return {
-        "fingerprint": row.fingerprint,
-        "job": row.job,
-        "jobId": str(row.job_id),
-        "errorCode": row.error_code,
-        "errorMsg": row.error_msg,
-        "letters": row.letters,
-        "firstAt": row.first_at,
-        "lastAt": row.last_at,
-        "lastLetter": str(row.last_id),
-        "lastDay": [row.hours.get(ago, 0) for ago in reversed(range(HOURS))],
-    }
-
-
-def _summary(summary: LetterReplaySummary, *, dry_run: bool) -> Response:
-    return answer(
-        {
-            "matched": summary.matched,
-            "replayed": summary.replayed,
-            "superseded": summary.superseded,
-            "held": summary.held,
-            "more": summary.more,
-            "dryRun": dry_run,
-        }
-    )
+def _encode_fault(row: FaultRow) -> Encoded:
+    return FaultOut.encode(row, last_day=[row.hours.get(ago, 0) for ago in reversed(range(HOURS))])

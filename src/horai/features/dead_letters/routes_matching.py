@@ -4,11 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
+from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer, cursor_after, instance_cursor
 from horai.core.errors import Invalid
 from horai.core.states import LIVE, State
 from horai.db.instance_lists import InstanceFilter
@@ -39,8 +40,7 @@ async def cancel_instances(scope: ScopeDep, body: Annotated[Body[SweepIn], Depen
     swept = await cancel_matching.cancel_matching(
         scope, await _filter(scope, wish, states), wish.limit, dry_run=wish.dry_run
     )
-    told = {"matched": swept.matched, "cancelled": swept.cancelled, "held": swept.held, "more": swept.more}
-    return answer({**told, "dryRun": wish.dry_run})
+    return answer(SweepAnswer.encode(swept, dry_run=wish.dry_run))
 
 
 @router.post("/replay", responses={200: {"model": ReplaySweepAnswer}}, openapi_extra=takes(ReplaySweepIn))
@@ -58,9 +58,8 @@ async def replay_instances(
     only = await _filter(scope, wish, DEAD)
     before = instance_cursor(wish.cursor)
     swept = await replay_matching.replay_matching(scope, only, before, wish.limit, dry_run=wish.dry_run)
-    told = {"matched": swept.matched, "replayed": swept.replayed, "superseded": swept.superseded, "held": swept.held}
     cursor = None if swept.reached is None else cursor_after(*swept.reached)
-    return answer({**told, "nextCursor": cursor, "dryRun": wish.dry_run})
+    return answer(ReplaySweepAnswer.encode(swept, next_cursor=cursor, dry_run=wish.dry_run))
 
 
 def _refuse_everything(wish: SweepIn, says: Refused) -> None:

@@ -45,6 +45,11 @@ class LetterRow:
     created_at: datetime
     changed_at: datetime | None
 
+    @property
+    def payload_ref(self) -> str:
+        """Return where the payload is kept: with the instance."""
+        return f"instance:{self.instance_id}"
+
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from horai.wire.encode import From
 from horai.wire.fields import Id, Instant, Model, Note, Text
 from horai.wire.instances import InstanceOut
 
@@ -103,7 +104,7 @@ class FaultOut(Model):
     letters: int
     first_at: datetime
     last_at: datetime
-    last_letter: Id
+    last_letter: Annotated[Id, From("last_id")]
     last_day: list[int]
 
 

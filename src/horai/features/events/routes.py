@@ -1,19 +1,21 @@
 """HTTP routes for parked events: list, retry and discard."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
+from horai.api.cursors import job_cursor, next_cursor
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer, job_cursor, page_cursor
 from horai.api.paging import PageQuery
 from horai.features.events import parked
 from horai.features.events.parked import parked_not_found
 from horai.features.events.service import AppliedChange, Fate, NotNow, PutAside
 from horai.features.events.store import Parked
 from horai.features.events.wire import ParkedDetail, ParkedList, ParkedOut, RetryAnswer, RetryIn
+from horai.wire.encode import Encoded
 from horai.wire.fields import DiscardIn, Text
 
 router = APIRouter(prefix="/api/v1/events/parked", tags=["events"], route_class=RepeatSafe)
@@ -32,15 +34,16 @@ class ParkedQuery(PageQuery):
 async def get_parked_events(scope: ScopeDep, query: Annotated[ParkedQuery, Query()]) -> Response:
     """List events that could not take effect, oldest first."""
     rows = await parked.read_page(scope, query.source, job_cursor(query.cursor), query.limit)
-    cursor = page_cursor(str(rows[-1].id)) if len(rows) == query.limit else None
-    return answer({"items": [parked_json(row) for row in rows], "nextCursor": cursor})
+    items = [_encode_parked(row) for row in rows]
+    return answer(ParkedList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
 
 
 @router.get("/{event}", responses={200: {"model": ParkedDetail}})
 async def get_parked_event(scope: ScopeDep, event: str) -> Response:
     """Read one parked event, with its headers and the stored part of its body."""
     row = await parked.read_one(scope, _id(event))
-    return answer({**parked_json(row), "headers": dict(row.headers), "body": _text(row.body)})
+    shown = {"preview": _preview(row), "headers": dict(row.headers), "body": _text(row.body)}
+    return answer(ParkedDetail.encode(row, **shown))
 
 
 @router.post("/{event}/retry", responses={200: {"model": RetryAnswer}}, openapi_extra=takes(RetryIn, required=False))
@@ -49,7 +52,7 @@ async def retry_parked_event(
 ) -> Response:
     """Retry a parked event; it leaves the list if it takes effect now or did so before."""
     fate = await parked.retry_one(scope, _id(event), body.shape.job)
-    return answer(fate_json(event, fate))
+    return answer(_encode_fate(_id(event), fate))
 
 
 @router.post("/{event}/discard", responses={200: {"model": ParkedOut}}, openapi_extra=takes(DiscardIn, required=False))
@@ -58,7 +61,7 @@ async def discard_parked_event(
 ) -> Response:
     """Discard a parked event permanently."""
     (row,) = await parked.discard(scope, [_id(event)], body.shape.reason)
-    return answer(parked_json(row))
+    return answer(_encode_parked(row))
 
 
 def _id(text: str) -> int:
@@ -67,30 +70,21 @@ def _id(text: str) -> int:
     return int(text)
 
 
-def parked_json(row: Parked) -> dict[str, Any]:
-    """Return a parked event as a list shows it."""
-    return {
-        "id": str(row.id),
-        "source": row.source,
-        "place": row.place,
-        "subject": row.subject,
-        "reason": row.reason,
-        "at": row.at,
-        "size": row.size,
-        "isWhole": row.is_whole,
-        "preview": _text(row.body[:PREVIEW]),
-    }
+def _encode_parked(row: Parked) -> Encoded:
+    return ParkedOut.encode(row, preview=_preview(row))
 
 
-def fate_json(event: str, fate: Fate) -> dict[str, Any]:
-    """Return the result of a retry."""
-    made = fate.instance_id if isinstance(fate, AppliedChange) else None
-    return {
-        "id": str(int(event)),
-        "decision": fate.word,
-        "reason": fate.reason if isinstance(fate, PutAside | NotNow) else None,
-        "instanceId": None if made is None else str(made),
-    }
+def _encode_fate(event_id: int, fate: Fate) -> Encoded:
+    return RetryAnswer.encode(
+        id=event_id,
+        decision=fate.word,
+        reason=fate.reason if isinstance(fate, PutAside | NotNow) else None,
+        instance_id=fate.instance_id if isinstance(fate, AppliedChange) else None,
+    )
+
+
+def _preview(row: Parked) -> str:
+    return _text(row.body[:PREVIEW])
 
 
 def _text(body: bytes) -> str:

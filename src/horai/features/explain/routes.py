@@ -5,13 +5,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict, Field
 
+from horai.api.answer import answer
 from horai.api.context import ScopeDep
 from horai.api.instance_id import instance_id_of
-from horai.api.json import answer, instance_json
 from horai.api.sentence_json import sentence_fields
-from horai.features.explain import Skip
 from horai.features.explain.service import ExplainResult, explain_instance, explain_slot
-from horai.features.explain.wire import ExplanationOut, WhyOut
+from horai.features.explain.wire import ExplanationOut, HoldOut, OccurrenceOut, WhyOut
 from horai.wire.fields import Model, Text
 
 router = APIRouter(prefix="/api/v1")
@@ -29,31 +28,18 @@ class ExplainQuery(Model):
 async def explain(scope: ScopeDep, job: str, query: Annotated[ExplainQuery, Query()]) -> Response:
     """Say why a slot fired, is waiting, was held or skipped, or why there is none."""
     told = await explain_slot(scope, job, query.at)
-    return answer({**_told(told), "also": None if told.also is None else _told(told.also)})
+    also = None if told.also is None else OccurrenceOut.encode(told.also.explanation, **_beside(told.also))
+    return answer(ExplanationOut.encode(told.explanation, **_beside(told), also=also))
 
 
 @router.get("/instances/{instance}/why", tags=["instances"], responses={200: {"model": WhyOut}})
 async def get_why(scope: ScopeDep, instance: str) -> Response:
     """Say why an instance does not run, with everything in its way; if it runs or has ended, say how it went."""
     told = await explain_instance(scope, instance_id_of(instance))
-    holds = [{"kind": hold.kind.value, **sentence_fields("detail", hold.words.sentence())} for hold in told.holds]
-    shown = {"verdict": told.verdict.value, **sentence_fields("why", told.why), "holds": holds}
-    return answer({"instance": instance_json(told.instance), **shown})
+    holds = [HoldOut.encode(hold, **sentence_fields("detail", hold.words.sentence())) for hold in told.holds]
+    return answer(WhyOut.encode(told, **sentence_fields("why", told.why), holds=holds))
 
 
-def _told(explained: ExplainResult) -> dict[str, Any]:
-    told = explained.explanation
-    return {
-        "at": told.at,
-        "local": told.local,
-        "verdict": told.verdict.value,
-        **sentence_fields("why", told.why),
-        "instance": None if explained.instance is None else instance_json(explained.instance),
-        "skip": None if told.skip is None else _skip_json(told.skip),
-        "previous": told.previous,
-        "next": told.next,
-    }
-
-
-def _skip_json(skip: Skip) -> dict[str, Any]:
-    return {"from": skip.from_time, "to": skip.to_time, "slots": skip.slots, "reason": skip.reason}
+def _beside(explained: ExplainResult) -> dict[str, Any]:
+    """Return the fields that the explanation itself does not have."""
+    return {**sentence_fields("why", explained.explanation.why), "instance": explained.instance}

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from horai.wire.encode import From
 from horai.wire.fields import Model
 from horai.wire.instances import InstanceOut
 from horai.wire.sentences import Sentence
@@ -49,8 +50,8 @@ class WhyOut(Model):
 class SkipOut(Model):
     """A range of slots that were not created, both ends included; `slots` is null if they were too many to count."""
 
-    from_: Annotated[datetime, Field(alias="from")]
-    to: datetime
+    from_: Annotated[datetime, From("from_time"), Field(alias="from")]
+    to: Annotated[datetime, From("to_time")]
     slots: int | None
     reason: str
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Query, Request, Response
@@ -20,16 +20,17 @@ from horai.core.upcoming import FireNotes
 from horai.db import nodes
 from horai.db.pool import acquire
 from horai.features import forecast as core
-from horai.features.forecast import Forecast, ForecastWindow, HotSpot, window_after
+from horai.features.forecast import Forecast, ForecastWindow, HotSpot, window_after, wire
 from horai.features.forecast import store as db
 from horai.features.forecast.minutes import MINUTE
 from horai.features.forecast.peaks import SCHEDULES_TOLD
 from horai.features.forecast.store import BoundedFollowers, Followers
-from horai.features.forecast.wire import ForecastOut
+from horai.features.forecast.wire import ForecastOut, ForecastSchedule, ScheduleFires
 from horai.operations.scope import Scope
 from horai.text.phrase import Phrase
 from horai.time.durations import format_duration
 from horai.time.schedule import Schedule, to_spec
+from horai.wire.encode import Encoded
 from horai.wire.fields import Model
 
 router = APIRouter(prefix="/api/v1/forecast", tags=["forecast"])
@@ -104,8 +105,7 @@ async def compute(scope: Scope, hours: int) -> bytes:
     examples: dict[Schedule, list[str]] = {}
     for schedule_id, schedule in told.ids.items():
         examples[schedule] = [*examples.get(schedule, ()), *names.get(schedule_id, ())][:EXAMPLES]
-    more = {**sentence_fields("note", _note(found.after_finish)), "computedAt": found.now}
-    return msgspec.json.encode({**_json(told, examples), **more})
+    return msgspec.json.encode(_encode_forecast(found, told, examples))
 
 
 async def read_forecast(scope: Scope, choose: Callable[[datetime], ForecastWindow]) -> FoundForecast:
@@ -135,53 +135,48 @@ def _reckon(found: FoundForecast) -> _Told:
     return _Told(outlook, busiest, spots, dict(ids))
 
 
-def _json(told: _Told, examples: Mapping[Schedule, list[str]]) -> dict[str, Any]:
+def _encode_forecast(found: FoundForecast, told: _Told, examples: Mapping[Schedule, list[str]]) -> Encoded:
     outlook = told.outlook
     fires, window = outlook.per_minute, outlook.window
     most = max(range(len(fires)), key=fires.__getitem__)
 
-    def entry(schedule: Schedule, jobs: int, count: int) -> dict[str, Any]:
-        return {
-            "schedule": schedule_json(schedule),
-            "jobs": jobs,
-            "fires": count,
-            "examples": examples.get(schedule, []),
-        }
+    def entry(schedule: Schedule, jobs: int, count: int) -> Encoded:
+        shown = encode_schedule(schedule)
+        return ScheduleFires.encode(schedule=shown, jobs=jobs, fires=count, examples=examples.get(schedule, []))
 
-    return {
-        "from": window.at(0),
-        "minutes": window.minutes,
-        "total": sum(fires),
-        "perMinute": fires,
-        "peak": {"at": window.at(most), "fires": fires[most]} if fires[most] else None,
-        "average": round(outlook.average, 3),
-        "schedules": len(outlook.fires),
-        "jobs": outlook.jobs,
-        "busiest": [entry(schedule, outlook.followers[schedule], count) for schedule, count in told.busiest],
-        "hotSpots": [_hot_spot(spot, entry) for spot in told.hot_spots],
-    }
+    return ForecastOut.encode(
+        outlook,
+        from_=window.at(0),
+        minutes=window.minutes,
+        total=sum(fires),
+        peak=wire.Peak.encode(at=window.at(most), fires=fires[most]) if fires[most] else None,
+        average=round(outlook.average, 3),
+        schedules=len(outlook.fires),
+        busiest=[entry(schedule, outlook.followers[schedule], count) for schedule, count in told.busiest],
+        hot_spots=[_encode_hot_spot(spot, entry) for spot in told.hot_spots],
+        **sentence_fields("note", _note(found.after_finish)),
+        computed_at=found.now,
+    )
 
 
-def _hot_spot(spot: HotSpot, entry: Callable[[Schedule, int, int], dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "at": spot.at,
-        "fires": spot.fires,
-        "times": spot.times,
-        "schedules": [entry(one.schedule, one.jobs, one.fires) for one in spot.concerned[:SCHEDULES_TOLD]],
-        "concerned": {
-            "schedules": len(spot.concerned),
-            "jobs": sum(one.jobs for one in spot.concerned),
-            "fires": sum(one.fires for one in spot.concerned),
-        },
-        "suggestedJitter": None if spot.suggested_jitter is None else format_duration(spot.suggested_jitter),
-        "peakWithJitter": spot.peak_with_jitter,
-    }
+def _encode_hot_spot(spot: HotSpot, entry: Callable[[Schedule, int, int], Encoded]) -> Encoded:
+    jitter = spot.suggested_jitter
+    return wire.HotSpot.encode(
+        spot,
+        schedules=[entry(one.schedule, one.jobs, one.fires) for one in spot.concerned[:SCHEDULES_TOLD]],
+        concerned=wire.Concerned.encode(
+            schedules=len(spot.concerned),
+            jobs=sum(one.jobs for one in spot.concerned),
+            fires=sum(one.fires for one in spot.concerned),
+        ),
+        suggested_jitter=None if jitter is None else format_duration(jitter),
+    )
 
 
-def schedule_json(schedule: Schedule) -> Mapping[str, Any]:
-    """Return the JSON of a schedule: its cron or interval as it was written, and its zone."""
+def encode_schedule(schedule: Schedule) -> Encoded:
+    """Return a schedule: its cron or interval as it was written, and its zone."""
     spec = {"timezone": "UTC", **to_spec(schedule)}
-    return {name: spec[name] for name in ("cron", "dialect", "every", "timezone") if name in spec}
+    return ForecastSchedule.encode(**{name: spec[name] for name in ForecastSchedule.model_fields if name in spec})
 
 
 def _note(after_finish: int) -> Phrase | None:

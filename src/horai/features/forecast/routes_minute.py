@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from heapq import nlargest
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
@@ -16,13 +16,14 @@ from horai.db.pool import acquire
 from horai.features import forecast as core
 from horai.features.forecast import Forecast, ForecastWindow, window_after
 from horai.features.forecast import store as db
-from horai.features.forecast.routes import LONGEST, Forecasts, FoundForecast, read_forecast, schedule_json
+from horai.features.forecast.routes import LONGEST, Forecasts, FoundForecast, encode_schedule, read_forecast
 from horai.features.forecast.store import Follower
-from horai.features.forecast.wire import MinuteForecastOut
+from horai.features.forecast.wire import JobInMinute, MinuteForecastOut, ScheduleInMinute
 from horai.operations.scope import Scope
 from horai.text import Hint, Wrong
 from horai.time.durations import format_duration
 from horai.time.schedule import Schedule
+from horai.wire.encode import Encoded
 from horai.wire.fields import Instant, Model
 
 router = APIRouter(prefix="/api/v1/forecast", tags=["forecast"])
@@ -59,12 +60,12 @@ async def compute_minute(scope: Scope, at: datetime) -> bytes:
         names[schedule] = [*names.get(schedule, ()), *by_id.get(schedule_id, ())][:NAMES]
     told = nlargest(SCHEDULES, outlook.fires.items(), key=lambda entry: entry[1])
     return msgspec.json.encode(
-        {
-            "at": at,
-            "fires": sum(outlook.per_minute),
-            "schedules": [_entry(outlook, schedule, count, names) for schedule, count in told if count],
-            "computedAt": found.now,
-        }
+        MinuteForecastOut.encode(
+            at=at,
+            fires=sum(outlook.per_minute),
+            schedules=[_encode_entry(outlook, schedule, count, names) for schedule, count in told if count],
+            computed_at=found.now,
+        )
     )
 
 
@@ -85,15 +86,15 @@ def _reckon(found: FoundForecast) -> tuple[Forecast, Mapping[int, Schedule]]:
     return outlook, dict(known[:IDS])
 
 
-def _entry(
+def _encode_entry(
     outlook: Forecast, schedule: Schedule, fires: int, names: Mapping[Schedule, list[Follower]]
-) -> dict[str, Any]:
-    return {
-        "schedule": schedule_json(schedule),
-        "jobs": outlook.followers[schedule],
-        "fires": fires,
-        "names": [
-            {"name": one.name, "jitter": format_duration(one.jitter) if one.jitter else None}
+) -> Encoded:
+    return ScheduleInMinute.encode(
+        schedule=encode_schedule(schedule),
+        jobs=outlook.followers[schedule],
+        fires=fires,
+        names=[
+            JobInMinute.encode(one, jitter=format_duration(one.jitter) if one.jitter else None)
             for one in names.get(schedule, ())
         ],
-    }
+    )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from horai.core.backfill_status import BackfillStatus
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 from horai.time.durations import parse_duration
@@ -88,7 +89,7 @@ class OpenBackfill:
     id: int
     job_id: int
     job: str
-    status: int
+    status: BackfillStatus
     total: int
     made: int
     ended: int
@@ -96,7 +97,8 @@ class OpenBackfill:
 
 async def backfills_under_way(connection: Connection, tenant_id: int, limit: int) -> list[OpenBackfill]:
     """Return open backfills, newest first."""
-    return [OpenBackfill(*row.values()) for row in await connection.fetch(sql("backfills_under_way"), tenant_id, limit)]
+    rows = await connection.fetch(sql("backfills_under_way"), tenant_id, limit)
+    return [OpenBackfill(id_, job_id, job, BackfillStatus(status), *rest) for id_, job_id, job, status, *rest in rows]
 
 
 @dataclass(frozen=True, slots=True)

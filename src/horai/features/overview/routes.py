@@ -5,7 +5,7 @@ All requests within five seconds share one answer.
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Query, Request, Response
@@ -13,24 +13,24 @@ from pydantic import ConfigDict, Field
 
 from horai.api.cache import AnswerCache
 from horai.api.context import ScopeDep
-from horai.api.json import lost_node_json
-from horai.core.backfill_status import BackfillStatus
 from horai.core.minute_stats import MINUTE, Gauges, MinuteCounts, minute_of, series
 from horai.core.states import LIVE
 from horai.db import minute_stats, nodes
 from horai.db.pool import acquire
 from horai.features.overview import needs_attention
-from horai.features.overview.needs_attention import (
-    AilingJob,
-    Drift,
-    LateInstance,
-    OpenBackfill,
-    PausedJob,
-    StaleRefresh,
+from horai.features.overview.needs_attention import LateInstance, PausedJob, StaleRefresh
+from horai.features.overview.wire import (
+    AttentionOut,
+    LateInstances,
+    LiveCounts,
+    MinuteOut,
+    PausedJobs,
+    StaleRefreshOut,
+    StatsOut,
 )
-from horai.features.overview.wire import AttentionOut, StatsOut
 from horai.operations.scope import Scope
 from horai.time.durations import format_duration
+from horai.wire.encode import Encoded
 from horai.wire.fields import Model
 
 router = APIRouter(prefix="/api/v1/scheduler", tags=["overview"])
@@ -90,115 +90,61 @@ async def _stats(scope: Scope, count: int) -> bytes:
     done = series(found, first, count)
     times = [first + number * MINUTE for number in range(count)]
     return msgspec.json.encode(
-        {
-            "from": first,
-            "minutes": [_minute_json(at, tally, gauges.get(at)) for at, tally in zip(times, done, strict=True)],
-            "live": {state.name: live.instances.get(state, 0) for state in LIVE},
-            "overdue": live.overdue,
-            "liveExact": live.is_exact,
-            "computedAt": now,
-        }
+        StatsOut.encode(
+            live,
+            from_=first,
+            minutes=[_encode_minute(at, tally, gauges.get(at)) for at, tally in zip(times, done, strict=True)],
+            live=LiveCounts.encode(**{state.name.lower(): live.instances.get(state, 0) for state in LIVE}),
+            live_exact=live.is_exact,
+            computed_at=now,
+        )
     )
 
 
-def _minute_json(at: datetime, tally: MinuteCounts, gauges: Gauges | None) -> dict[str, Any]:
-    return {
-        "at": at,
-        "started": tally.started,
-        "succeeded": tally.succeeded,
-        "failed": tally.failed,
-        "dead": tally.dead,
-        "delayP50Ms": round(tally.delay_quantile(0.50) * 1000, 3),
-        "delayP95Ms": round(tally.delay_quantile(0.95) * 1000, 3),
-        "delayP99Ms": round(tally.delay_quantile(0.99) * 1000, 3),
-        "retrying": None if gauges is None else gauges.retrying,
-        "deadLetters": None if gauges is None else gauges.dead_letters,
-        "parkedEvents": None if gauges is None else gauges.parked_events,
-    }
+def _encode_minute(at: datetime, tally: MinuteCounts, gauges: Gauges | None) -> Encoded:
+    return MinuteOut.encode(
+        tally,
+        at=at,
+        delay_p50_ms=round(tally.delay_quantile(0.50) * 1000, 3),
+        delay_p95_ms=round(tally.delay_quantile(0.95) * 1000, 3),
+        delay_p99_ms=round(tally.delay_quantile(0.99) * 1000, 3),
+        retrying=None if gauges is None else gauges.retrying,
+        dead_letters=None if gauges is None else gauges.dead_letters,
+        parked_events=None if gauges is None else gauges.parked_events,
+    )
 
 
 async def _attention(scope: Scope) -> bytes:
     tenant = scope.tenant_id
     async with acquire(scope.pool) as connection:
         now = await nodes.database_time(connection)
-        told = {
-            "dying": _ailing(await needs_attention.dying_jobs(connection, tenant, now - OF_LATE, SHOWN)),
-            "failing": _ailing(await needs_attention.failing_jobs(connection, tenant, SHOWN)),
-            "late": _late(await needs_attention.late_instances(connection, tenant, now - LATE_AFTER, EXAMPLES)),
-            "lostNodes": [lost_node_json(node) for node in await nodes.lost_nodes(connection, now - OF_LATE, SHOWN)],
-            "pausedJobs": _paused(await needs_attention.paused_jobs(connection, tenant, EXAMPLES)),
-            "pausedQueues": [
-                {"name": queue.name, "updatedAt": queue.updated_at}
-                for queue in await needs_attention.paused_queues(connection, tenant, SHOWN)
-            ],
-            "backfills": [
-                _backfill(each) for each in await needs_attention.backfills_under_way(connection, tenant, SHOWN)
-            ],
-            "drifts": [_drift(each) for each in await needs_attention.drifting_reconcilers(connection, tenant, SHOWN)],
-            "staleRefreshes": _stale(await needs_attention.refreshes(connection, tenant), now),
-            "computedAt": now,
-        }
+        told = AttentionOut.encode(
+            dying=await needs_attention.dying_jobs(connection, tenant, now - OF_LATE, SHOWN),
+            failing=await needs_attention.failing_jobs(connection, tenant, SHOWN),
+            late=_encode_late(await needs_attention.late_instances(connection, tenant, now - LATE_AFTER, EXAMPLES)),
+            lost_nodes=await nodes.lost_nodes(connection, now - OF_LATE, SHOWN),
+            paused_jobs=_encode_paused(await needs_attention.paused_jobs(connection, tenant, EXAMPLES)),
+            paused_queues=await needs_attention.paused_queues(connection, tenant, SHOWN),
+            backfills=await needs_attention.backfills_under_way(connection, tenant, SHOWN),
+            drifts=await needs_attention.drifting_reconcilers(connection, tenant, SHOWN),
+            stale_refreshes=_encode_stale(await needs_attention.refreshes(connection, tenant), now),
+            computed_at=now,
+        )
     return msgspec.json.encode(told)
 
 
-def _ailing(found: Sequence[AilingJob]) -> list[dict[str, Any]]:
-    return [
-        {
-            "job": one.job,
-            "jobId": str(one.job_id),
-            "instances": one.instances,
-            "lastAt": one.last_at,
-            "errorCode": one.error_code,
-        }
-        for one in found
-    ]
-
-
-def _late(found: Sequence[LateInstance]) -> dict[str, Any]:
+def _encode_late(found: Sequence[LateInstance]) -> Encoded:
     count = found[0].instances if found else 0
-    examples = [
-        {"id": str(one.id), "job": one.job, "jobId": str(one.job_id), "key": one.key, "due": one.due} for one in found
-    ]
-    return {"count": count, "more": count >= LOOKED_AT, "examples": examples}
+    return LateInstances.encode(count=count, more=count >= LOOKED_AT, examples=found)
 
 
-def _paused(found: Sequence[PausedJob]) -> dict[str, Any]:
+def _encode_paused(found: Sequence[PausedJob]) -> Encoded:
     count = found[0].jobs if found else 0
-    examples = [{"id": str(job.id), "name": job.name, "note": job.note, "pausedAt": job.paused_at} for job in found]
-    return {"count": count, "more": count >= needs_attention.JOBS_LOOKED_AT, "examples": examples}
+    return PausedJobs.encode(count=count, more=count >= needs_attention.JOBS_LOOKED_AT, examples=found)
 
 
-def _backfill(backfill: OpenBackfill) -> dict[str, Any]:
-    return {
-        "id": str(backfill.id),
-        "job": backfill.job,
-        "jobId": str(backfill.job_id),
-        "status": BackfillStatus(backfill.status).name,
-        "total": backfill.total,
-        "made": backfill.made,
-        "ended": backfill.ended,
-    }
-
-
-def _drift(drift: Drift) -> dict[str, Any]:
-    return {
-        "id": str(drift.id),
-        "name": drift.name,
-        "reportId": str(drift.report_id),
-        "startedAt": drift.started_at,
-        "missing": drift.missing,
-        "created": drift.created,
-        "surplus": drift.surplus,
-        "faulty": drift.faulty,
-        "error": drift.error,
-    }
-
-
-def _stale(found: Sequence[StaleRefresh], now: datetime) -> list[dict[str, Any]]:
+def _encode_stale(found: Sequence[StaleRefresh], now: datetime) -> list[Encoded]:
     """Return those a tenth beyond their window: a tick may come a while after an entity is due, and take a while."""
     stale = [one for one in found if one.oldest is not None and now - one.oldest > one.window * 1.1]
     stale.sort(key=lambda one: one.oldest or now)
-    return [
-        {"job": one.job, "jobId": str(one.job_id), "window": format_duration(one.window), "oldest": one.oldest}
-        for one in stale[:SHOWN]
-    ]
+    return [StaleRefreshOut.encode(one, window=format_duration(one.window)) for one in stale[:SHOWN]]

@@ -1,21 +1,22 @@
 """Route for the outcomes of a job by day."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict, Field
 
+from horai.api.answer import answer
 from horai.api.context import ScopeDep
-from horai.api.json import answer
 from horai.core.errors import Invalid
 from horai.db import nodes
 from horai.db.pool import acquire
 from horai.features.overview.days import Day, days_until
 from horai.features.overview.days_store import DayCounts, days_of_job
-from horai.features.overview.wire_days import DaysOut
+from horai.features.overview.wire_days import DayOut, DaysOut
 from horai.operations.scope import require_job
 from horai.text import Hint, told_by
 from horai.time import zones
+from horai.wire.encode import Encoded
 from horai.wire.fields import Model, Text
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
@@ -43,16 +44,8 @@ async def get_days(scope: ScopeDep, job: str, query: Annotated[DaysQuery, Query(
         except ValueError as error:
             raise Invalid.field("timezone", told_by(error), Hint.TAKE_ZONE()) from None
         counts = await days_of_job(connection, found.id, days)
-    return answer({"timezone": zone, "days": [_day_json(day, counts.get(day, NOTHING)) for day in days]})
+    return answer(DaysOut.encode(timezone=zone, days=[_encode_day(day, counts.get(day, NOTHING)) for day in days]))
 
 
-def _day_json(day: Day, counts: DayCounts) -> dict[str, Any]:
-    return {
-        "date": day.date,
-        "from": day.since,
-        "to": day.until,
-        "succeeded": counts.succeeded,
-        "dead": counts.dead,
-        "cancelled": counts.cancelled,
-        "more": counts.is_full,
-    }
+def _encode_day(day: Day, counts: DayCounts) -> Encoded:
+    return DayOut.encode(counts, date=day.date, from_=day.since, to=day.until, more=counts.is_full)

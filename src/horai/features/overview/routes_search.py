@@ -1,16 +1,15 @@
 """Route for the search: from a few characters to a job, a workflow or an instance."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict, Field
 
+from horai.api.answer import answer
 from horai.api.context import ScopeDep
-from horai.api.json import answer
 from horai.db import instance_queries
 from horai.db.pool import acquire
 from horai.features.overview import search_store
-from horai.features.overview.search_store import FoundInstance
 from horai.features.overview.wire_search import SearchOut
 from horai.wire.fields import Model, Text
 
@@ -37,22 +36,5 @@ async def get_search(scope: ScopeDep, query: Annotated[SearchQuery, Query()]) ->
         keyed = await search_store.search_keys(connection, tenant, query.q, SHOWN)
         is_id = query.q.isascii() and query.q.isdigit() and len(query.q) <= 18
         one = await instance_queries.instance_by_id(connection, tenant, int(query.q)) if is_id else None
-    found = [] if one is None else [FoundInstance(one.id, one.job_id, one.job, one.key, one.state, one.fire_time)]
-    return answer(
-        {
-            "jobs": [{"id": str(job.id), "name": job.name, "status": job.status.name} for job in jobs],
-            "workflows": [{"id": str(workflow.id), "name": workflow.name} for workflow in workflows],
-            "instances": [_instance_json(each) for each in [*found, *keyed][:SHOWN]],
-        }
-    )
-
-
-def _instance_json(found: FoundInstance) -> dict[str, Any]:
-    return {
-        "id": str(found.id),
-        "job": found.job,
-        "jobId": str(found.job_id),
-        "key": found.key,
-        "state": found.state.name,
-        "fireTime": found.fire_time,
-    }
+    found = [*([] if one is None else [one]), *keyed]
+    return answer(SearchOut.encode(jobs=jobs, workflows=workflows, instances=found[:SHOWN]))

@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from horai.features.overview.feed import Feed, Reader
 from horai.features.overview.topics import Topic
+from horai.features.overview.wire_events import ChangeOut
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = 15.0
@@ -51,7 +52,7 @@ class Stream(Response):
         named = sorted(topics)
         if not named:
             return b": still here\n\n"
-        data = msgspec.json.encode({"topics": named})
+        data = msgspec.json.encode(ChangeOut.encode(topics=named))
         return b"event: change\nid: %b\ndata: %b\n\n" % (self._feed.id.encode(), data)
 
     async def _send(self, send: Send, body: bytes, *, is_last: bool = False) -> None:

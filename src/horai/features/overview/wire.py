@@ -34,9 +34,9 @@ class LiveCounts(Model):
     """Live instances by state."""
 
     init: Annotated[int, Field(alias="INIT")]
-    blocked: Annotated[int, Field(alias="BLOCKED")]
     running: Annotated[int, Field(alias="RUNNING")]
     fail: Annotated[int, Field(alias="FAIL")]
+    blocked: Annotated[int, Field(alias="BLOCKED")]
 
 
 class StatsOut(Model):

@@ -5,17 +5,30 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
+from horai.api.cursors import next_cursor
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer, instance_json
 from horai.api.paging import PageQuery
 from horai.core.errors import Invalid
 from horai.features.reconcile import service as reconcilers
-from horai.features.reconcile.json import reconciler_json, reconciler_page, report_page
+from horai.features.reconcile.definition import shown_source
 from horai.features.reconcile.service import Overview, ReconcilerChange, ReconcilerWish
-from horai.features.reconcile.wire import ReconcilerIn, ReconcilerList, ReconcilerOut, ReconcilerPatch, ReportList
+from horai.features.reconcile.store import Report
+from horai.features.reconcile.wire import (
+    ExamplesOut,
+    FaultyItemOut,
+    ReconcilerIn,
+    ReconcilerList,
+    ReconcilerOut,
+    ReconcilerPatch,
+    ReportList,
+    ReportOut,
+    ReportSummary,
+)
 from horai.text import Hint, Wrong
+from horai.wire.encode import Encoded
 from horai.wire.instances import InstanceAnswer
 from horai.wire.jobs import Noted
 
@@ -23,7 +36,7 @@ router = APIRouter(prefix="/api/v1/reconcilers", tags=["reconcilers"], route_cla
 
 
 def _shown(overview: Overview, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return answer(reconciler_json(overview), status, {"ETag": f'"{overview.row.version}"', **(headers or {})})
+    return answer(_encode_reconciler(overview), status, {"ETag": f'"{overview.row.version}"', **(headers or {})})
 
 
 def _source(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +59,9 @@ async def create_reconciler(
 @router.get("", responses={200: {"model": ReconcilerList}})
 async def get_reconcilers(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List reconcilers, newest first, each with its last report and its next fire time."""
-    return answer(reconciler_page(await reconcilers.list_reconcilers(scope, query.before, query.limit), query.limit))
+    found = await reconcilers.list_reconcilers(scope, query.before, query.limit)
+    cursor = next_cursor([overview.row for overview in found], query.limit)
+    return answer(ReconcilerList.encode(items=[_encode_reconciler(each) for each in found], next_cursor=cursor))
 
 
 @router.get("/{reconciler}", responses={200: {"model": ReconcilerOut}})
@@ -107,11 +122,51 @@ async def resume_reconciler(
 async def run_reconciler(scope: ScopeDep, reconciler: str, idempotency_key: IdempotencyKey = None) -> Response:
     """Start a comparison now, once per `Idempotency-Key`; the result of the returned instance is the report."""
     row = await reconcilers.run_reconciler(scope, reconciler, required_once(idempotency_key, b""))
-    return answer({"instance": instance_json(row)}, 202, {"Location": f"/api/v1/instances/{row.id}"})
+    return answer(InstanceAnswer.encode(instance=row), 202, {"Location": f"/api/v1/instances/{row.id}"})
 
 
 @router.get("/{reconciler}/reports", responses={200: {"model": ReportList}})
 async def get_reports(scope: ScopeDep, reconciler: str, query: Annotated[PageQuery, Query()]) -> Response:
     """List the reports of a reconciler, newest first; the last 1,000 are kept."""
     rows = await reconcilers.list_reports(scope, reconciler, query.before, query.limit)
-    return answer(report_page(rows, query.limit))
+    items = [_encode_report(row) for row in rows]
+    return answer(ReportList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
+
+
+def _encode_reconciler(overview: Overview) -> Encoded:
+    """Return a reconciler with its last report, without its secrets."""
+    row, last = overview.row, overview.last
+    return ReconcilerOut.encode(
+        row,
+        job=row.target,
+        job_id=row.target_id,
+        run_job_id=row.job_id,
+        every=row.document.get("every"),
+        cron=row.document.get("cron"),
+        timezone=row.document.get("timezone"),
+        source=shown_source(row.source),
+        next_fire=overview.next_fire,
+        last_report=None if last is None else _encode_summary(last),
+    )
+
+
+def _encode_summary(report: Report) -> Encoded:
+    tally = report.tally
+    return ReportSummary.encode(report, found=tally.found, missing=tally.missing, created=tally.created)
+
+
+def _encode_report(report: Report) -> Encoded:
+    tally = report.tally
+    return ReportOut.encode(
+        report,
+        found=tally.found,
+        missing=tally.missing,
+        created=tally.created,
+        left_alone=tally.left_alone,
+        faulty=tally.faulty,
+        examples=ExamplesOut.encode(
+            missing=tally.missing_keys,
+            surplus=report.surplus_keys,
+            faulty=[FaultyItemOut.encode(key=key, why=why) for key, why in tally.faults],
+        ),
+    )

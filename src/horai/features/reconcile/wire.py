@@ -112,7 +112,7 @@ class ExamplesOut(Model):
     faulty: list[FaultyItemOut]
 
 
-class ReportOut(ReportSummary):
+class ReportOut(Model):
     """The report of a comparison.
 
     `found`: rows of the source. `missing`: rows without an instance, live or ended. `created`: instances created for
@@ -120,9 +120,17 @@ class ReportOut(ReportSummary):
     instance has ended. `faulty`: rows that cannot be instances. `error`: why the last attempt failed.
     """
 
+    id: Id
     instance_id: Id
+    started_at: datetime
+    finished_at: datetime | None
+    found: int
+    missing: int
+    created: int
+    surplus: int | None
     left_alone: int
     faulty: int
+    error: str | None
     examples: ExamplesOut
 
 

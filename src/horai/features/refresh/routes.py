@@ -1,22 +1,22 @@
 """HTTP routes for the entities of refresh jobs and their freshness."""
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Response
 
+from horai.api.answer import answer
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import ScopeDep, takes
+from horai.api.cursors import decode_cursor, page_cursor, without_nul
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer
 from horai.api.paging import PageQuery
 from horai.core.errors import Invalid
 from horai.core.put import check_key
 from horai.core.refresh import Status
 from horai.core.settings import KEY_LIMIT
 from horai.features.refresh import service as refreshes
-from horai.features.refresh.json import entity_cursor, entity_json, entity_page
 from horai.features.refresh.service import EntityPage, Freshness
 from horai.features.refresh.store import EntityFilter
 from horai.features.refresh.wire import (
@@ -27,9 +27,11 @@ from horai.features.refresh.wire import (
     EntityOut,
     EntityStatus,
     RefreshOut,
+    TickOut,
 )
 from horai.text import told_by
 from horai.time.durations import format_duration, parse_duration
+from horai.wire.encode import Encoded
 from horai.wire.fields import Id, Text
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["refresh"], route_class=RepeatSafe)
@@ -57,7 +59,7 @@ async def add_entities(
     keys = [check_key(item.key) for item in body.shape.items]
     items = dict(zip(keys, _payloads(body.raw), strict=True))
     added = await refreshes.add_entities(scope, job, items)
-    return answer({"added": added, "known": len(items) - added})
+    return answer(EntitiesAnswer.encode(added=added, known=len(items) - added))
 
 
 class _RawEntity(msgspec.Struct):
@@ -80,8 +82,15 @@ async def get_entities(scope: ScopeDep, job: str, query: Annotated[EntityQuery, 
         None if query.status is None else Status[query.status],
         batch_no=None if query.batch is None else int(query.batch),
     )
-    page = EntityPage(entity_cursor(query.cursor), query.limit, only, _age(query.older_than))
-    return answer(entity_page(await refreshes.list_entities(scope, job, page), query.limit))
+    page = EntityPage(_key_of(query.cursor), query.limit, only, _age(query.older_than))
+    rows = await refreshes.list_entities(scope, job, page)
+    cursor = page_cursor(rows[-1].key) if len(rows) == query.limit else None
+    return answer(EntityList.encode(items=rows, next_cursor=cursor))
+
+
+def _key_of(cursor: str | None) -> str:
+    """Return the key after which a page of entities begins."""
+    return "" if cursor is None else without_nul(decode_cursor(cursor, "utf-8"))
 
 
 def _age(text: str | None) -> timedelta | None:
@@ -101,13 +110,13 @@ async def put_entity(
 ) -> Response:
     """Add an entity, or change its payload. It runs with the next tick, or at once with `runOnAdd`."""
     added = await refreshes.add_entities(scope, job, {check_key(key): body.text_of("payload")})
-    return answer(entity_json(await refreshes.read_entity(scope, job, key)), 201 if added else 200)
+    return answer(EntityOut.encode(await refreshes.read_entity(scope, job, key)), 201 if added else 200)
 
 
 @router.get("/{job}/entities/{key:path}", responses={200: {"model": EntityOut}})
 async def get_entity(scope: ScopeDep, job: str, key: KeyPath) -> Response:
     """Read one entity."""
-    return answer(entity_json(await refreshes.read_entity(scope, job, check_key(key))))
+    return answer(EntityOut.encode(await refreshes.read_entity(scope, job, check_key(key))))
 
 
 @router.delete("/{job}/entities/{key:path}", status_code=204)
@@ -121,42 +130,26 @@ async def delete_entity(scope: ScopeDep, job: str, key: KeyPath) -> Response:
 @router.get("/{job}/refresh", responses={200: {"model": RefreshOut}})
 async def get_refresh(scope: ScopeDep, job: str) -> Response:
     """Read the freshness of the entities of a job: coverage, greatest age, the last tick and the next."""
-    return answer(_refresh_json(await refreshes.freshness(scope, job)))
+    return answer(_encode_freshness(await refreshes.freshness(scope, job)))
 
 
-def _refresh_json(found: Freshness) -> dict[str, Any]:
-    return {
-        "job": found.job.name,
-        "jobId": str(found.job.id),
-        "window": format_duration(found.refresh.window),
-        "entities": found.counts.entities,
-        "neverRun": found.counts.never_run,
-        "running": found.counts.running,
-        "due": found.counts.due,
-        "overdue": found.counts.overdue,
-        "coverage": found.coverage,
-        "failed": found.counts.failed,
-        "maxAge": None
-        if found.max_age is None
-        else format_duration(timedelta(seconds=int(found.max_age.total_seconds()))),
-        "oldest": [entity_json(entity) for entity in found.oldest],
-        "lastTick": _tick_json(found),
-        "nextTick": found.next_tick,
-    }
+def _encode_freshness(found: Freshness) -> Encoded:
+    age = found.max_age
+    return RefreshOut.encode(
+        found.counts,
+        job=found.job.name,
+        job_id=found.job.id,
+        window=format_duration(found.refresh.window),
+        coverage=found.coverage,
+        max_age=None if age is None else format_duration(timedelta(seconds=int(age.total_seconds()))),
+        oldest=found.oldest,
+        last_tick=_encode_last_tick(found),
+        next_tick=found.next_tick,
+    )
 
 
-def _tick_json(found: Freshness) -> dict[str, Any] | None:
+def _encode_last_tick(found: Freshness) -> Encoded | None:
     last, progress = found.last_tick, found.progress
     if last is None or progress is None:
         return None
-    return {
-        "batchNo": str(last.batch_no),
-        "fireTime": last.fire_time,
-        "due": last.due,
-        "loaded": last.loaded,
-        "running": progress.running,
-        "succeeded": progress.succeeded,
-        "failed": progress.failed,
-        "startedAt": last.started_at,
-        "endedAt": last.ended_at,
-    }
+    return TickOut.encode(last, running=progress.running, succeeded=progress.succeeded, failed=progress.failed)

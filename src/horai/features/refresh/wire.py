@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from horai.wire.fields import Id, Key, Model
+from horai.wire.encode import From
+from horai.wire.fields import Id, Json, Key, Model
 
 EntityStatus = Literal["NOT_RUN", "RUNNING", "SUCCESS", "FAILED"]
 
@@ -47,11 +48,11 @@ class EntityOut(Model):
     status: EntityStatus
     start_time: datetime | None
     finish_time: datetime | None
-    refreshed_at: datetime | None
+    refreshed_at: Annotated[datetime | None, From("fresh_at")]
     remark: str | None
     batch_no: Id | None
     instance_id: Id | None
-    payload: Any
+    payload: Json
     """Null in lists if it is larger than 4,096 bytes; read the single entity to get it."""
     payload_size: int | None
     """The size of the payload in bytes; null without one."""

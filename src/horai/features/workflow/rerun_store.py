@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import asyncpg
 
@@ -27,6 +27,16 @@ class RunRow:
     created_at: datetime
     finished_at: datetime | None
     is_given_up: bool = False
+
+    @property
+    def duration_ms(self) -> int | None:
+        """Return the milliseconds from the creation of the run to its end; None until then."""
+        return _millis_between(self.created_at, self.finished_at)
+
+
+def _millis_between(began: datetime | None, ended: datetime | None) -> int | None:
+    """Return a duration; None until it has ended. Both instants come from the clock of the database."""
+    return None if began is None or ended is None else max((ended - began) // timedelta(milliseconds=1), 0)
 
 
 def _run(row: asyncpg.Record) -> RunRow:
@@ -117,6 +127,11 @@ class NodeNow:
     claimed_at: datetime | None
     finished_at: datetime | None
     result: str | None
+
+    @property
+    def duration_ms(self) -> int | None:
+        """Return the milliseconds of its last attempt; None until that has ended."""
+        return _millis_between(self.claimed_at, self.finished_at)
 
 
 async def nodes_now(connection: Connection, run: RunRow) -> list[NodeNow]:

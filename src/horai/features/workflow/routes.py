@@ -5,22 +5,27 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Depends, Query, Response
 
+from horai.api.answer import answer
 from horai.api.body import Body, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
+from horai.api.cursors import cursor_after, instance_cursor, job_cursor, page_cursor
 from horai.api.idempotency import RepeatSafe
-from horai.api.json import answer, instance_cursor, instance_json, job_cursor
+from horai.api.job_json import job_json
 from horai.api.paging import PageQuery
 from horai.core.errors import NotFound
+from horai.core.states import State
+from horai.db.instance_queries import InstanceRow
 from horai.db.pool import acquire
 from horai.features.workflow import rerun as reruns
 from horai.features.workflow import service as workflows
 from horai.features.workflow.definition import WorkflowNode, checked_nodes
 from horai.features.workflow.graph import RunState
-from horai.features.workflow.json import pending_json, run_page, view_json, workflow_json, workflow_page
-from horai.features.workflow.rerun_store import RunPage, list_runs
+from horai.features.workflow.rerun import RunView
+from horai.features.workflow.rerun_store import RunPage, RunRow, list_runs
 from horai.features.workflow.service import WorkflowChange, WorkflowRequest, WrittenWorkflow
-from horai.features.workflow.views import view, views
+from horai.features.workflow.views import WorkflowView, view, views
 from horai.features.workflow.wire import (
+    LastRun,
     RerunIn,
     RunAnswer,
     RunList,
@@ -28,16 +33,21 @@ from horai.features.workflow.wire import (
     StartedStateName,
     WorkflowIn,
     WorkflowList,
+    WorkflowNodeOut,
     WorkflowOut,
     WorkflowPatch,
 )
 from horai.operations import instances
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused
+from horai.wire.encode import Encoded
 from horai.wire.instances import TriggerIn
 from horai.wire.jobs import Noted
 
 router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"], route_class=RepeatSafe)
+
+NOT_OF_A_WORKFLOW = frozenset({"target", "retry", "timeout", "at", "delay"})
+_PENDING = {State.DEAD: "DEAD", State.CANCELLED: "CANCELLED"}
 
 
 class RunQuery(PageQuery):
@@ -47,7 +57,7 @@ class RunQuery(PageQuery):
 
 
 async def _shown(scope: Scope, workflow: WorkflowRequest) -> Response:
-    return answer(workflow_json(await view(scope, workflow)), headers={"ETag": f'"{workflow.row.version}"'})
+    return answer(_workflow_json(await view(scope, workflow)), headers={"ETag": f'"{workflow.row.version}"'})
 
 
 class _RawNode(msgspec.Struct):
@@ -79,14 +89,16 @@ async def create_workflow(
     written = WrittenWorkflow(document, _nodes(body), body.text_of("payload"))
     made = await workflows.create_workflow(scope, written, once_of(idempotency_key, body.raw))
     headers = {"ETag": f'"{made.row.version}"', "Location": f"/api/v1/workflows/{made.row.id}"}
-    return answer(workflow_json(await view(scope, made)), 201, headers)
+    return answer(_workflow_json(await view(scope, made)), 201, headers)
 
 
 @router.get("", responses={200: {"model": WorkflowList}})
 async def get_workflows(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List workflows, oldest first."""
     found = await workflows.list_workflows(scope, job_cursor(query.cursor), query.limit)
-    return answer(workflow_page(await views(scope, found), query.limit))
+    cursor = page_cursor(str(found[-1].row.id)) if len(found) == query.limit else None
+    items = [_workflow_json(each) for each in await views(scope, found)]
+    return answer(WorkflowList.encode(items=items, next_cursor=cursor))
 
 
 @router.get("/{workflow}", responses={200: {"model": WorkflowOut}})
@@ -148,7 +160,7 @@ async def trigger_workflow(
     found = await workflows.read_workflow(scope, workflow)
     row = await instances.trigger(scope, str(found.row.job_id), body.text_of("payload"), once)
     where = f"/api/v1/workflows/{found.row.id}/runs/{row.id}"
-    return answer({"run": pending_json(found, row), "instance": instance_json(row)}, 202, {"Location": where})
+    return answer(RunAnswer.encode(run=_encode_pending(found, row), instance=row), 202, {"Location": where})
 
 
 @router.get("/{workflow}/runs", responses={200: {"model": RunList}})
@@ -158,13 +170,14 @@ async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[RunQuery, Qu
     async with acquire(scope.pool) as connection:
         found = await workflows.require_workflow(connection, scope, workflow)
         rows = await list_runs(connection, found.row.id, page)
-    return answer(run_page(found, rows, query.limit))
+    cursor = cursor_after(rows[-1].fire_time, rows[-1].id) if len(rows) == query.limit else None
+    return answer(RunList.encode(items=[_encode_run(found, row) for row in rows], next_cursor=cursor))
 
 
 @router.get("/{workflow}/runs/{run}", responses={200: {"model": RunOut}})
 async def get_run(scope: ScopeDep, workflow: str, run: str) -> Response:
     """Read one run with its nodes and the state of each."""
-    return answer(view_json(await reruns.read_run(scope, workflow, _run_id(run))))
+    return answer(_encode_view(await reruns.read_run(scope, workflow, _run_id(run))))
 
 
 @router.post("/{workflow}/runs/{run}/rerun", responses={200: {"model": RunAnswer}}, openapi_extra=takes(RerunIn))
@@ -172,16 +185,60 @@ async def rerun(
     scope: ScopeDep, workflow: str, run: str, body: Annotated[Body[RerunIn], Depends(body_of(RerunIn))]
 ) -> Response:
     """Rerun a run from a node: that node and all nodes after it."""
-    return answer({"run": view_json(await reruns.rerun(scope, workflow, _run_id(run), body.shape.from_))})
+    found = await reruns.rerun(scope, workflow, _run_id(run), body.shape.from_)
+    return answer(RunAnswer.encode(run=_encode_view(found)))
 
 
 @router.post("/{workflow}/runs/{run}/cancel", responses={200: {"model": RunAnswer}})
 async def cancel_run(scope: ScopeDep, workflow: str, run: str) -> Response:
     """Cancel a run: waiting nodes are cancelled, running nodes finish. A second call changes nothing."""
-    return answer({"run": view_json(await reruns.cancel_run(scope, workflow, _run_id(run)))})
+    found = await reruns.cancel_run(scope, workflow, _run_id(run))
+    return answer(RunAnswer.encode(run=_encode_view(found)))
 
 
 def _run_id(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise NotFound(Refused.NO_RUN(run=text[:40]), Hint.LISTED_AT(path="/api/v1/workflows/{workflow}/runs"))
     return int(text)
+
+
+def _workflow_json(view: WorkflowView) -> dict[str, Any]:
+    """Return the JSON of a workflow (`WorkflowOut`). It is a dict because its schedule fields are those of its job."""
+    row, job = view.workflow.row, view.workflow.job
+    shown = {name: value for name, value in job_json(job).items() if name not in NOT_OF_A_WORKFLOW}
+    return {
+        **shown,
+        "id": str(row.id),
+        "jobId": str(row.job_id),
+        "nodes": [WorkflowNodeOut.encode(each.node, job_id=each.job_id) for each in row.nodes],
+        "version": row.version,
+        "createdAt": row.created_at,
+        "updatedAt": max(row.updated_at, job.updated_at),
+        "lastRun": None if view.last_run is None else LastRun.encode(view.last_run),
+        "nextFire": view.next_fire,
+    }
+
+
+def _encode_run(workflow: WorkflowRequest, row: RunRow, **more: Any) -> Encoded:
+    return RunOut.encode(row, workflow=workflow.row.name, **more)
+
+
+def _encode_view(view: RunView) -> Encoded:
+    if view.row is not None:
+        return _encode_run(view.workflow, view.row, nodes=view.nodes)
+    assert view.instance is not None  # noqa: S101 — a view has a row or an instance
+    return _encode_pending(view.workflow, view.instance)
+
+
+def _encode_pending(workflow: WorkflowRequest, instance: InstanceRow) -> Encoded:
+    """Return a run that its instance has not started yet, or will never start."""
+    return RunOut.encode(
+        instance,
+        workflow=workflow.row.name,
+        workflow_id=workflow.row.id,
+        state=_PENDING.get(instance.state, "PENDING"),
+        duration_ms=None,
+        generation=0,
+        version=None,
+        nodes=[],
+    )

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from horai.wire.fields import Id, Model, Text
+from horai.wire.encode import From
+from horai.wire.fields import Id, Json, Model, Text
 from horai.wire.instances import InstanceOut, Reason, StateName
 from horai.wire.jobs import Dst, Misfire, MisfireName, OverlapName, PriorityName, ScheduleFields, StatusName, Tags
 
@@ -62,7 +63,7 @@ class WorkflowNodeOut(Model):
     job: str
     job_id: Id
     after: list[str]
-    payload: Any
+    payload: Json
 
 
 class LastRun(Model):
@@ -102,6 +103,8 @@ class WorkflowOut(Model):
     priority: PriorityName
     tags: list[str]
     payload: Any
+    payload_size: int | None = None
+    """Bytes of the payload; null if there is none."""
     note: str | None
     declared_by: str | None = None
     nodes: list[WorkflowNodeOut]
@@ -134,11 +137,11 @@ class RunNodeOut(Model):
     attempt: int | None
     error_code: str | None
     error_msg: str | None
-    started_at: datetime | None
+    started_at: Annotated[datetime | None, From("claimed_at")]
     finished_at: datetime | None
     duration_ms: int | None
     """Milliseconds of the last attempt; null until it has ended."""
-    result: Any
+    result: Json
 
 
 class RunOut(Model):
@@ -158,7 +161,7 @@ class RunOut(Model):
     """Milliseconds from the creation of the run to its end; null until then."""
     generation: int
     version: int | None
-    payload: Any
+    payload: Json
     nodes: list[RunNodeOut] | None = None
 
 
