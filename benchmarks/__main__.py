@@ -62,6 +62,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--rows", type=int, help="rows of a backlog (200,000)")
     options.add_argument("--seconds", type=float, help="length of a steady load (20)")
     options.add_argument("--keep", type=Path, default=table.RESULTS, help="where the JSON goes (benchmarks/results)")
+    options.add_argument("--place", help="where the server keeps its files (/var/tmp)")
     options.add_argument("--quick", action="store_true", help="small sizes, once: a first impression")
     return options.parse_args()
 
@@ -75,6 +76,7 @@ def main() -> None:
         return
     size = QUICK if options.quick else Size()
     size = replace(size, rows=options.rows or size.rows, seconds=options.seconds or size.seconds)
+    size = replace(size, place=options.place or size.place)
     times = options.times or (1 if options.quick else 3)
     scenarios = chosen(options.scenarios)
     measured = uvloop.run(measure(scenarios, size, times))

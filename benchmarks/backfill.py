@@ -48,16 +48,17 @@ Called = Mapping[str, float]
 async def sample(sitting: Sitting) -> Sample:
     """The same work of now twice; the second time a backfill runs."""
     calls, slots = max(int(RATE * sitting.size.seconds), 1), sitting.size.rows
+    warm_up, look = min(WARM_UP, calls), sitting.size.wait(LOOK, quick=LOOK)
     async with sitting.database("backfill") as url:
         await backlog.make_jobs(url, JOBS)
         client = await open_client(DatabaseLocation(url=url))
         await jobs.create_job(client.scope, JobDocument(FILLED, None))
         async with child(*module("benchmarks.engine_process", url, "noop")) as engine:
-            await _load(client, lambda number: number < WARM_UP)
+            await _load(client, lambda number: number < warm_up)
             alone = await _load(client, lambda number: number < calls)
-            beside, counted, took = await _beside(client, slots)
+            beside, counted, took = await _beside(client, slots, look)
             connection = await connect(url, "bench")
-            await _require_exact(connection, slots, WARM_UP + len(alone) + len(beside))
+            await _require_exact(connection, slots, warm_up + len(alone) + len(beside))
             await connection.close()
             began: dict[str, float] = await engine.finish()
         await client.close()
@@ -69,7 +70,7 @@ async def sample(sitting: Sitting) -> Sample:
     }
 
 
-async def _beside(client: Client, slots: int) -> tuple[Called, float, float]:
+async def _beside(client: Client, slots: int, look: float) -> tuple[Called, float, float]:
     """Online work until a backfill is done; the seconds that took to count, and to run."""
     asked_at = time.monotonic()
     wish = BackfillRequest(START, START + slots * STEP, max_concurrency=CAP)
@@ -80,7 +81,7 @@ async def _beside(client: Client, slots: int) -> tuple[Called, float, float]:
     try:
         async with asyncio.timeout(PATIENCE):
             while backfill.status is not BackfillStatus.DONE:
-                await asyncio.sleep(LOOK)
+                await asyncio.sleep(look)
                 backfill = await backfills.read_backfill(client.scope, backfill.id)
     finally:
         is_over.set()

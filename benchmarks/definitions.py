@@ -33,7 +33,7 @@ async def measure(sitting: Sitting, jobs: int) -> Sample:
         ids = (await make_groups(url, connection, groups, jobs, EVERY))[:firing]
         await connection.execute("checkpoint", timeout=LONG)
         began = time.monotonic()
-        fire = await _set_fire(connection, ids, QUICK_LEAD if sitting.size.quick else LEAD)
+        fire = await _set_fire(connection, ids, sitting.size.wait(LEAD, QUICK_LEAD))
         async with child(*module("benchmarks.engine_process", url)) as engine:
             ready = time.monotonic() - began
             cost, took = await _cost_of(sitting, connection, engine, replace(fire, slots=jobs // groups * firing))

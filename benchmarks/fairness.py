@@ -81,7 +81,7 @@ async def _p95(sitting: Sitting, huge: int) -> float:
         light = await _tenants(url, connection)
         if huge:
             await backlog.fill(connection, huge, lanes=QUEUES)
-        lead = 1.0 + rows / INSERTS_PER_SECOND
+        lead = sitting.size.wait(1.0, quick=1.0) + rows / INSERTS_PER_SECOND
         spread = Spread(lead, even=sitting.size.seconds, scatter=0.0)
         await backlog.fill(connection, rows, spread, lanes=QUEUES, tenant=light)
         executor = ByTenant(huge + rows)

@@ -18,7 +18,7 @@ from horai.node import NodeSettings, run
 WAITING = 1_000
 SWEEPER = "horai sweeper"
 HTTP = {"type": "http", "url": "http://127.0.0.1:9/"}
-WINDOW, QUICK_WINDOW = 120.0, 3.0
+WINDOW, QUICK_WINDOW, SHORTEST_WINDOW = 120.0, 3.0, 1.0
 SETTLING_DOWN, QUICK_SETTLING_DOWN = 10.0, 1.0
 LOGGED = {"log_statement": "all", "log_min_duration_statement": "-1", "log_line_prefix": "%m|%a|"}
 ENTRY = re.compile(r"^(\S+ \S+) UTC\|(horai[^|]*)\|LOG:  (?:statement|execute [^:]*): (.*)$", re.DOTALL)
@@ -49,7 +49,7 @@ class Statement:
 
 async def sample(sitting: Sitting) -> Sample:
     """Statements a minute of a whole node with far-future work, and how often they look at `instance_live`."""
-    window = QUICK_WINDOW if sitting.size.quick else WINDOW
+    window = max(sitting.size.wait(WINDOW, QUICK_WINDOW), SHORTEST_WINDOW)
     async with sit_down(sitting.size, LOGGED) as own, own.database("idle") as url:
         await backlog.make_jobs(url, target=HTTP)  # what this node can run: other lanes it would not even look at
         connection = await connect(url, "bench")
@@ -59,7 +59,7 @@ async def sample(sitting: Sitting) -> Sample:
         settings = NodeSettings(Path("/nowhere"), port=0, database_url=url, name="bench")
         node = asyncio.create_task(run(settings, stop, lambda _: ready.set()))
         await asyncio.wait_for(ready.wait(), 30)
-        await asyncio.sleep(QUICK_SETTLING_DOWN if sitting.size.quick else SETTLING_DOWN)
+        await asyncio.sleep(sitting.size.wait(SETTLING_DOWN, QUICK_SETTLING_DOWN))
         before = own.server.log_path.stat().st_size
         await asyncio.sleep(window)
         logged = own.server.log_path.read_bytes()[before:]

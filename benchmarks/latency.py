@@ -45,7 +45,7 @@ async def steady(sitting: Sitting, rate: int, seconds: float, waiting: int = 0) 
         if waiting:
             await backlog.fill(connection, waiting, Spread(86_400.0, scatter=86_400.0))
             await connection.execute("vacuum analyze horai.instance_live", timeout=backlog.LONG)
-        lead = (1.0 if sitting.size.quick else 2.0) + rows / INSERTS_PER_SECOND
+        lead = sitting.size.wait(2.0, quick=1.0) + rows / INSERTS_PER_SECOND
         begin = time.monotonic() + lead
         await backlog.fill(connection, rows, Spread(lead, even=seconds, scatter=0.0))
         executor = Delays()

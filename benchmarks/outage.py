@@ -131,8 +131,8 @@ async def _return(sitting: Sitting, executor: Executor, settings: EngineSettings
     async with sitting.database("outage") as url:
         pool, connection = await open_pool(url, "bench", 4), await connect(url, "bench")
         scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
-        is_quick = sitting.size.quick
-        over_at = await _go_down(scope, connection, *((QUICK_JOBS, QUICK_GROUPS) if is_quick else (JOBS, GROUPS)))
+        few = min(QUICK_JOBS, max(sitting.size.rows // 4, QUICK_GROUPS * len(POLICIES))), QUICK_GROUPS
+        over_at = await _go_down(scope, connection, *(few if sitting.size.quick else (JOBS, GROUPS)))
         began = time.perf_counter()
         async with running_engine(url, executor, wakeups=scope.wakeups, settings=settings):
             async with _fresh_work(scope):

@@ -74,7 +74,7 @@ async def _ask(port: int, request: str, seconds: float, prefix: str) -> list[flo
 async def _caller(port: int, request: str, ends_at: float, prefix: str) -> list[float]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     times: list[float] = []
-    while (began := time.perf_counter()) < ends_at:
+    while (began := time.perf_counter()) < ends_at or not times:
         writer.write(request.format(number=f"{prefix}{len(times)}").encode())
         head = await reader.readuntil(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 201"):

@@ -36,7 +36,7 @@ async def _herd(sitting: Sitting, rows: int) -> Sample:
     async with sitting.database("same_second") as url:
         await backlog.make_jobs(url)
         connection = await connect(url, "bench")
-        lead = (QUICK_LEAD if sitting.size.quick else LEAD) + rows / INSERTS_PER_SECOND
+        lead = sitting.size.wait(LEAD, QUICK_LEAD) + rows / INSERTS_PER_SECOND
         await backlog.fill(connection, rows, Spread(lead, scatter=0.0))
         fullest, emptiest = await _spread(connection)
         executor = NoOp()

@@ -235,7 +235,7 @@ async def scheduled(sitting: Sitting, rate: int, seconds: float) -> list[float]:
         await application.app.declare()
         await application.app.close()
         connection = await connect(url, "bench")
-        lead = 2.0 + rows / INSERTS_PER_SECOND
+        lead = sitting.size.wait(2.0, quick=2.0) + rows / INSERTS_PER_SECOND
         await backlog.fill(connection, rows, Spread(lead, even=seconds, scatter=0.0), lanes=LANES)
         async with worker(url, application.app) as vitals:
             await settled(vitals, rows)

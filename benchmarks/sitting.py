@@ -18,11 +18,19 @@ TEMPLATE = "bench_template"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured. `rows` of a backlog, `seconds` of a steady load, `quick` for a first impression."""
+    """How much is measured. `rows` of a backlog, `seconds` of a steady load, `quick` for a first impression.
+
+    The files of the server lie below `place`: on a disk, unless the figures do not matter.
+    """
 
     rows: int = 200_000
     seconds: float = 20.0
     quick: bool = False
+    place: str = "/var/tmp"
+
+    def wait(self, full: float, quick: float) -> float:
+        """Return the seconds of a wait around the load: `quick` in a first impression, and then at most those of the load."""
+        return min(quick, self.seconds) if self.quick else full
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ class Sitting:
 @asynccontextmanager
 async def sit_down(size: Size, extra: Mapping[str, str] | None = None) -> AsyncGenerator[Sitting]:
     """A server of its own, fsync on, with a migrated template database."""
-    place = Path(tempfile.mkdtemp(prefix="horai-bench-", dir="/var/tmp"))
+    place = Path(tempfile.mkdtemp(prefix="horai-bench-", dir=size.place))
     place.chmod(0o755)
     settings = EmbeddedSettings(place / "data", shared_buffers=SHARED_BUFFERS, max_connections=200, extra=extra or {})
     server = EmbeddedPostgres(settings)

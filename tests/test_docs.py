@@ -76,7 +76,7 @@ def test_what_is_not_run_is_still_on_some_page() -> None:
 
 
 def test_B20_one_postgresql_that_it_brings_itself_is_all_a_full_install_needs(short_place: Path) -> None:
-    with typing(short_place / "alone") as typist:
+    with typing(short_place / "alone", is_plain=True) as typist:
         typist.command(Command("horai up", ()))
         target = "--url http://127.0.0.1:8470/healthz --method GET"
         typist.command(Command(f"horai jobs create alone --delay 0s {target}", ()))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from harness import Client
+from sizes import IS_LONG
 
 from api import given
 from horai.features.workflow.wire import WorkflowOut
@@ -88,7 +89,7 @@ ROUTES = {
     "/api/v1/scheduler/shards": {"get"},
 }
 IS_THOROUGH = bool(os.environ.get("HORAI_THOROUGH"))
-EXAMPLES = "100" if IS_THOROUGH else "8"
+EXAMPLES = "100" if IS_THOROUGH else "8" if IS_LONG else "3"
 PHASES = "coverage,fuzzing" if IS_THOROUGH else "fuzzing"
 """Coverage alone takes a minute: `HORAI_THOROUGH=1` asks for it."""
 CHECKS = (

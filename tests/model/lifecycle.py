@@ -7,13 +7,21 @@ it looks whether its node may claim, and later commits; between them the node ma
 
 `Rules` says which of our guards are in force. With all of them no violation is reachable; take one away and `explore`
 returns the shortest way to the harm. The names of violations are those of ARCHITECTURE.md.
+
+The two nodes are alike: a state whose mirror image was visited leads to the mirror images of what that one leads to. It is
+not visited again, except in the long form (HORAI_LONG=1), which takes nothing for granted.
 """
 
+import gc
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Literal, NamedTuple
+
+from sizes import IS_LONG
 
 MOST_CLAIMS = 2
 MOST_LOSSES = 2
@@ -102,8 +110,24 @@ class Explored:
     violations: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
 
+@contextmanager
+def _without_collection() -> Generator[None]:
+    """Keep Python from looking for cycles in states that have none: it is a third of the work."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@cache
 def explore(rules: Rules) -> Explored:
     """Visits every reachable state, breadth first."""
+    with _without_collection():
+        return _explore(rules)
+
+
+def _explore(rules: Rules) -> Explored:
     start = World()
     came_from: dict[World, tuple[str, World] | None] = {start: None}
     queue, found = deque([start]), Explored()
@@ -113,11 +137,32 @@ def explore(rules: Rules) -> Explored:
         for violation in violations_of(world, rules, is_quiet=not moves):
             found.violations.setdefault(violation, way_to(world, came_from))
         for name, following in moves:
-            if following not in came_from:
+            if following not in came_from and (IS_LONG or mirrored(following) not in came_from):
                 came_from[following] = (name, world)
                 queue.append(following)
     found.states = len(came_from)
     return found
+
+
+def mirrored(world: World) -> World:
+    """The same with the two nodes in each other's place. One has the odd incarnations, the other the even ones."""
+    return World(
+        tuple(row._replace(owner=_other(row.owner)) if row.owner else row for row in world.rows),
+        tuple(_mirrored(node) for node in world.nodes[::-1]),
+        frozenset(map(_other, world.fenced)),
+        frozenset(map(_other, world.rescued)),
+        *world[4:],
+    )
+
+
+def _mirrored(node: Node) -> Node:
+    incarnation, doing, row, attempt, claim_incarnation = node
+    return Node(_other(incarnation), doing, row, attempt, claim_incarnation and _other(claim_incarnation))
+
+
+def _other(incarnation: int) -> int:
+    """The incarnation of the other node: 1 and 2, 3 and 4, …"""
+    return incarnation + 1 if incarnation % 2 else incarnation - 1
 
 
 def way_to(world: World, came_from: dict[World, tuple[str, World] | None]) -> list[str]:
@@ -163,6 +208,11 @@ def _with_node(world: World, index: int, node: Node) -> tuple[Node, ...]:
     return (*world.nodes[:index], node, *world.nodes[index + 1 :])
 
 
+def _of_nodes(world: World, nodes: tuple[Node, ...]) -> World:
+    """The world with other nodes; `_replace` takes several times as long, and this is most of all moves."""
+    return World(world.rows, nodes, *world[2:])
+
+
 def _idle(node: Node) -> Node:
     return Node(node.incarnation)
 
@@ -174,16 +224,16 @@ def _work(world: World, index: int, node: Node, rules: Rules) -> Iterator[Move]:
             may_claim = not rules.claim_asks_fenced or node.incarnation not in world.fenced
             if may_claim and any(_is_claimable(row) for row in world.rows):
                 looking = node._replace(doing="claiming", claim_incarnation=node.incarnation)
-                yield f"node {index} may claim", world._replace(nodes=_with_node(world, index, looking))
+                yield f"node {index} may claim", _of_nodes(world, _with_node(world, index, looking))
         case "claiming":
             if not any(_is_claimable(row) for row in world.rows):
-                yield f"node {index} claims nothing", world._replace(nodes=_with_node(world, index, _idle(node)))
+                yield f"node {index} claims nothing", _of_nodes(world, _with_node(world, index, _idle(node)))
             for at, row in enumerate(world.rows):
                 if _is_claimable(row):
                     taken = Row(Stage.RUNNING, row.attempt + 1, row.time, node.claim_incarnation)
                     holding = node._replace(doing="holding", row=at, attempt=taken.attempt)
                     nodes = _with_node(world, index, holding)
-                    yield f"node {index} claims {at}", world._replace(rows=_with_row(world, at, taken), nodes=nodes)
+                    yield f"node {index} claims {at}", World(_with_row(world, at, taken), nodes, *world[2:])
         case "holding":
             key = 0 if rules.unit_key else world.rows[node.row].time
             for came in ("succeeded", "failed"):  # a failed call may have had its effect all the same
@@ -202,7 +252,7 @@ def _settle(world: World, index: int, node: Node, rules: Rules) -> Move:
     is_own = row.attempt == node.attempt and row.owner == node.claim_incarnation
     nodes = _with_node(world, index, _idle(node))
     if row.stage is not Stage.RUNNING or (rules.has_fence and not is_own):
-        return f"node {index} is refused", world._replace(nodes=nodes)
+        return f"node {index} is refused", _of_nodes(world, nodes)
     stage = Stage.SUCCESS if node.doing == "succeeded" else _failed(row)
     harm = world.harm if is_own else world.harm | {"I2 a stale outcome was accepted"}
     settled = row._replace(stage=stage, owner=None)
@@ -220,14 +270,14 @@ def _lose(world: World, index: int, node: Node, rules: Rules) -> Iterator[Move]:
     is_fenced = node.incarnation in world.fenced
     reborn = _with_node(world, index, Node(node.incarnation + 2))
     if is_fenced and node.doing == "idle":
-        yield f"node {index} takes a new incarnation", world._replace(nodes=reborn)
+        yield f"node {index} takes a new incarnation", _of_nodes(world, reborn)
     if world.losses == MOST_LOSSES:
         return
     fenced = world.fenced | {node.incarnation} if rules.has_rescue else world.fenced
     lost = world._replace(fenced=fenced, losses=world.losses + 1)
     if rules.has_rescue and not is_fenced and not (node.doing == "claiming" and rules.claim_locks_node):
         yield f"node {index} is fenced", lost
-    yield f"node {index} is killed", lost._replace(nodes=reborn)  # what it had not committed never was
+    yield f"node {index} is killed", _of_nodes(lost, reborn)  # what it had not committed never was
 
 
 def _rescue(world: World) -> Iterator[Move]:

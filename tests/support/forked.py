@@ -62,17 +62,11 @@ def end_nursery() -> None:
         _nursery.cache_clear()
 
 
-class Forked:
-    """`horai` with these arguments, as `subprocess.Popen` would start it."""
+class ForkedProcess:
+    """A process of the nursery, with the part of `subprocess.Popen` that the tests use."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-        with tempfile.TemporaryDirectory() as place:
-            said = Path(place) / "stdout"
-            os.mkfifo(said)
-            streams = {"stdin": os.devnull, "stdout": str(said), "stderr": str(log)}
-            request = {"arguments": arguments, "environment": dict(environment), "directory": str(Path.cwd())}
-            self.pid = nursery().fork(request | streams)
-            self.stdout: IO[str] | None = said.open()
+    def __init__(self, request: Mapping[str, object]) -> None:
+        self.pid = nursery().fork(request)
 
     def poll(self) -> int | None:
         """Return the exit code, or None while the process runs."""
@@ -94,3 +88,36 @@ class Forked:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+class Forked(ForkedProcess):
+    """`horai` with these arguments, as `subprocess.Popen` would start it."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            said = Path(place) / "stdout"
+            os.mkfifo(said)
+            streams = {"stdin": os.devnull, "stdout": str(said), "stderr": str(log)}
+            request = {"arguments": arguments, "environment": dict(environment), "directory": str(Path.cwd())}
+            super().__init__(request | streams)
+            self.stdout: IO[str] | None = said.open()
+
+
+class ForkedScript(ForkedProcess):
+    """A Python script that is spoken to by its stdin and stdout; its stderr is ours."""
+
+    def __init__(self, script: Path, environment: Mapping[str, str], directory: Path) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            streams = {name: Path(place) / name for name in ("stdin", "stdout")}
+            for stream in streams.values():
+                os.mkfifo(stream)
+            request = {"script": str(script), "arguments": (), "environment": dict(environment)}
+            request |= {name: str(path) for name, path in streams.items()}
+            super().__init__(request | {"directory": str(directory), "stderr": "/dev/stderr"})
+            self.stdin: IO[str] = streams["stdin"].open("w")
+            self.stdout: IO[str] = streams["stdout"].open()
+
+    def close(self) -> None:
+        """End its stdin, which is how it is asked to end."""
+        self.stdin.close()
+        self.stdout.close()

@@ -1,5 +1,6 @@
 """Types what a page says, in its order, on a machine where Horai is installed and nothing else is."""
 
+import asyncio
 import json
 import os
 import re
@@ -13,10 +14,14 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from embedded_servers import copied
+from forked import ForkedProcess, ForkedScript
 from pages import ROOT, Block, Command
 from terminal import Ended, Terminal
 
-from horai.embedded import url_of
+from horai.core.settings import EngineSettings
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings, url_of
+from horai.process import prepare
 
 BINARIES = str(Path(sys.executable).parent)
 SHELL = Path(__file__).with_name("page_shell.py")
@@ -32,10 +37,18 @@ PATIENCE = 60.0
 class Lasting:
     """A command that goes on. Both its streams go where the terminal would show them: to one file."""
 
-    def __init__(self, words: Sequence[str], directory: Path, environment: dict[str, str], log: Path) -> None:
+    def __init__(
+        self, words: Sequence[str], directory: Path, environment: dict[str, str], log: Path, *, is_forked: bool
+    ) -> None:
+        """Start it as users do, or by a fork, which spares the imports."""
         self.words = words
         self.log = log
-        with log.open("w") as streams:
+        log.write_text("")
+        if is_forked:
+            request = {"arguments": words[1:], "environment": environment, "directory": str(directory)}
+            self._process = ForkedProcess(request | {"stdin": os.devnull, "stdout": str(log), "stderr": str(log)})
+            return
+        with log.open("a") as streams:
             self._process = subprocess.Popen(
                 words, cwd=directory, env=environment, stdout=streams, stderr=subprocess.STDOUT
             )
@@ -62,15 +75,20 @@ class Lasting:
 
 
 class Typist:
-    """One page's terminals: a directory, what goes on in it, and a Python."""
+    """One page's terminals: a directory, what goes on in it, and a Python.
 
-    def __init__(self, directory: Path) -> None:
+    `is_plain`: every start is that of a user on a new machine. Otherwise commands are forked from a process with all
+    imports, and the database is a copy of one that is new.
+    """
+
+    def __init__(self, directory: Path, *, is_plain: bool = False) -> None:
         self.directory = directory
+        self._is_plain = is_plain
         self._known = {name: value for name, value in os.environ.items() if not name.startswith("HORAI_")}
         self._known |= {"HORAI_PORT": "0", "HORAI_DATA_DIR": str(directory / "data"), "NO_COLOR": "1"}
         self._known |= {"COLUMNS": "200", "PATH": f"{BINARIES}:{os.environ['PATH']}"}
         self._lasting: list[Lasting] = []
-        self._python: subprocess.Popen[str] | None = None
+        self._python: ForkedScript | None = None
         self._base = ""
 
     def command(self, command: Command) -> None:
@@ -99,8 +117,10 @@ class Typist:
     def _begin(self, words: list[str], command: Command) -> None:
         if words[1] == "up":
             self.stop()  # there is one terminal for it
+            if not self._is_plain and not (self.directory / "data").exists():
+                copied(new_data(self.directory.parent), self.directory / "data")
         log = self.directory / f"{words[1]}-{len(self._lasting)}.log"
-        begun = Lasting(words, self.directory, self._known, log)
+        begun = Lasting(words, self.directory, self._known, log, is_forked=not self._is_plain)
         self._lasting.append(begun)
         if words[1] == "up":
             self._base = begun.until(f"^{READY}(http.*)$")[1]
@@ -127,29 +147,21 @@ class Typist:
             path.write_text(block.text)
             return
         shell = self._shell()
-        assert shell.stdin is not None
-        assert shell.stdout is not None
         shell.stdin.write(json.dumps({"code": self._meant(block.text), "place": str(block)}) + "\n")
         shell.stdin.flush()
         trouble = json.loads(shell.stdout.readline())
         assert not trouble, f"{block}\n{trouble}"
 
-    def _shell(self) -> "subprocess.Popen[str]":
+    def _shell(self) -> ForkedScript:
         if self._python is None:
-            self._python = subprocess.Popen(
-                [sys.executable, SHELL],
-                cwd=self.directory,
-                env=self._known,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
+            self._python = ForkedScript(SHELL, self._known, self.directory)
         return self._python
 
     def stop(self) -> None:
         """Ends what goes on, the last begun first; each must end well."""
         if self._python is not None:
-            self._python.communicate(timeout=PATIENCE)
+            self._python.close()
+            self._python.wait(timeout=PATIENCE)
             self._python = None
         while self._lasting:
             self._lasting[-1].stop()
@@ -159,22 +171,37 @@ class Typist:
         """After something went wrong."""
         if self._python is not None:
             self._python.kill()
-            self._python.communicate()
+            self._python.close()
         for each in self._lasting:
             each.kill()
 
 
 @contextmanager
-def typing(directory: Path) -> Generator[Typist]:
+def typing(directory: Path, *, is_plain: bool = False) -> Generator[Typist]:
     """A typist who leaves nothing behind."""
     directory.mkdir()
     directory.chmod(0o755)
-    typist = Typist(directory)
+    typist = Typist(directory, is_plain=is_plain)
     try:
         yield typist
         typist.stop()
     finally:
         typist.kill()
+
+
+def new_data(place: Path) -> Path:
+    """Return a data directory as the first start of `horai up` makes it; it is made once for each place."""
+    made = place / "new-data"
+
+    async def make() -> None:
+        server = EmbeddedPostgres(EmbeddedSettings(made))
+        await server.start()
+        await prepare(server.url, EngineSettings())
+        await server.stop()
+
+    if not made.exists():
+        asyncio.run(make())
+    return made
 
 
 def curl(words: list[str]) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -18,8 +19,8 @@ for module in ("typer._adapters", "horai.cli.database", *(f"horai.cli.commands.{
     import_module(module)
 
 
-def become(request: dict[str, Any]) -> int:
-    """The exit code of one command, in this process."""
+def become(request: dict[str, Any], program: Callable[[], object] = run) -> int:
+    """The exit code of one command, in this process: of `horai`, or of another program."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         os.dup2(os.open(request[name], os.O_RDONLY if name == "stdin" else os.O_WRONLY | os.O_APPEND), descriptor)
     os.chdir(request["directory"])
@@ -27,7 +28,7 @@ def become(request: dict[str, Any]) -> int:
     os.environ.update(request["environment"])
     sys.argv = ["horai", *request["arguments"]]
     try:
-        run()
+        program()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except BaseException:

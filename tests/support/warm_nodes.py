@@ -1,4 +1,4 @@
-"""Start `horai up`, `horai node` and `horai worker` by a fork of a process that has imported them.
+"""Start `horai up`, `horai node`, `horai worker`, or a script that uses Horai, by a fork of a process that has imported it.
 
 The imports take one to two seconds of CPU time per process, a fork takes milliseconds. Run as a script; `forked.Forked`
 sends it one JSON line per process. It writes the exit code of a process to the file `exits`/<pid>.
@@ -7,15 +7,24 @@ sends it one JSON line per process. It writes the exit code of a process to the 
 import json
 import os
 import random
+import runpy
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from warm import become
+from warm import become, run
 
 for module in ("horai.node", "horai.sdk.worker", "horai.embedded"):
     import_module(module)
+
+
+def program_of(request: dict[str, Any]) -> Callable[[], object]:
+    """Return `horai`, or the script that the request names."""
+    return partial(runpy.run_path, request["script"], run_name="__main__") if "script" in request else run
 
 
 def serve(exits: Path) -> None:
@@ -41,7 +50,7 @@ def serve(exits: Path) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             random.seed()  # the copies must not draw the same jitter
             sys.path[:0] = [path for path in request["environment"].get("PYTHONPATH", "").split(":") if path]
-            os._exit(become(request))
+            os._exit(become(request, program_of(request)))
         os.write(1, f"{child}\n".encode())
 
 
