@@ -16,7 +16,6 @@ from forked import end_nursery
 from hypothesis import settings
 from memory import keep_files_in_memory
 from sizes import IS_LONG, examples
-from terminal import cool_down
 
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
@@ -61,7 +60,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(scope="session", autouse=True)
 def _cooled_down() -> Iterator[None]:
     yield
-    cool_down()
     end_nursery()
 
 

@@ -11,9 +11,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
+from forked import ForkedPopen
 from harness import HoraiProcess
 from terminal import clean_environment
 
@@ -62,10 +64,13 @@ class Stage:
             "HORAI_SERVER": self.base,
             "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
         }
-        command = [sys.executable, "-c", text] if language == "python" else ["bash", "-euo", "pipefail", "-c", text]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
+        is_python = language == "python"
+        start = ForkedPopen if is_python else subprocess.Popen
+        command = [sys.executable, "-c", text] if is_python else ["bash", "-euo", "pipefail", "-c", text]
+        with start(command, env=environment, stdout=PIPE, stderr=PIPE, text=True) as process:
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        return out
 
 
 @pytest.fixture

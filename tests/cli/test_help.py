@@ -9,7 +9,8 @@ from string import Formatter
 from typing import Any
 
 import pytest
-from terminal import HORAI, Terminal
+from forked import HORAI
+from terminal import Terminal
 
 import horai
 from horai import __version__
@@ -124,14 +125,21 @@ def test_the_overview_and_the_help_of_up_and_worker_import_neither_node_nor_driv
 
         imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
         assert "horai.cli.main" in imported
-        assert imported.isdisjoint({"horai.node", "asyncpg", "fastapi", "structlog"})
+        assert imported.isdisjoint({"horai.engine_node", "horai.node", "asyncpg", "fastapi", "structlog"})
 
 
-def test_a_worker_imports_neither_the_api_nor_an_http_client() -> None:
-    script = "import sys, horai.cli.commands.worker_service; print(*sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("worker_service", {"horai.engine_node", "horai.node", "fastapi", "uvicorn", "aiohttp"}),
+        ("up_processes", {"horai.node", "horai.app", "fastapi", "uvicorn", "pydantic"}),
+    ],
+)
+def test_a_worker_and_a_node_without_the_api_import_no_web_server(module: str, absent: set[str]) -> None:
+    script = f"import sys, horai.cli.commands.{module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert set(done.stdout.split()).isdisjoint({"horai.node", "fastapi", "uvicorn", "aiohttp"})
+    assert set(done.stdout.split()).isdisjoint(absent)
 
 
 @pytest.mark.parametrize(

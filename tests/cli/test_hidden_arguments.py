@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 import asyncpg
-from harness import Client, HoraiProcess, NodeProcess
+from harness import Client, HoraiProcess, NodeProcess, start_interpreter
 
 from horai.cli.arguments import hide_passwords
 from horai.embedded import url_of
@@ -16,7 +16,9 @@ CANARY = "hunter2canary"
 def test_S6_a_password_on_the_command_line_is_not_in_the_list_of_processes(url: str, short_place: Path) -> None:
     secret = f"{url}&{urlencode({'password': CANARY})}"
     source = f"shop=postgresql://reader:{CANARY}@db.example/shop"
-    node = NodeProcess(short_place / "hidden", "", "--database-url", secret, "--source", source).start()
+    node = NodeProcess(short_place / "hidden", "", "--database-url", secret, "--source", source)
+    node.launch = start_interpreter
+    node.start()
     try:
         shown = Path(f"/proc/{node.pid}/cmdline").read_bytes()
     finally:

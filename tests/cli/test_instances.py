@@ -6,8 +6,9 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 
 import make
+from forked import HORAI, ForkedPopen
 from harness import HoraiProcess
-from terminal import HORAI, Terminal
+from terminal import Terminal
 
 from horai.core.progress import ProgressNote
 from horai.core.shards import Role
@@ -123,7 +124,7 @@ def test_health_is_a_page_for_people_and_json_for_programs(horai: Terminal) -> N
 
 
 def test_health_is_watched_until_ctrl_c(horai: Terminal) -> None:
-    watching = subprocess.Popen(
+    watching = ForkedPopen(
         [HORAI, "health", "--watch", "--json"], env=horai.environment, stdout=subprocess.PIPE, text=True
     )
     assert watching.stdout is not None

@@ -6,8 +6,9 @@ import pty
 import subprocess
 from pathlib import Path
 
+from forked import HORAI, ForkedPopen
 from harness import HoraiProcess
-from terminal import HORAI, Terminal
+from terminal import Terminal
 
 
 def test_a_job_lives_from_create_to_delete(horai: Terminal) -> None:
@@ -152,12 +153,13 @@ def answered(horai: Terminal, answer: str) -> int:
     """The exit code of a delete at a terminal where somebody types."""
     ours, theirs = pty.openpty()
     try:
-        asking = subprocess.Popen(
+        asking = ForkedPopen(
             [HORAI, "jobs", "delete", "kept"],
             env=horai.environment,
             stdin=theirs,
             stdout=theirs,
             stderr=subprocess.PIPE,
+            text=True,
         )
         os.write(ours, answer.encode())
         asking.communicate(timeout=30)

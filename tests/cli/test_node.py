@@ -13,8 +13,9 @@ from typing import Any
 
 import psutil
 import pytest
-from harness import HoraiProcess, NodeProcess
-from terminal import HORAI, Terminal, clean_environment
+from forked import HORAI, ForkedPopen
+from harness import HoraiProcess, NodeProcess, start_interpreter
+from terminal import Terminal, clean_environment
 
 from horai.cli.processes import LONGEST_PAUSE, pause_before
 from horai.core.settings import SHARDS
@@ -64,7 +65,9 @@ def running(process: HoraiProcess) -> Generator[HoraiProcess]:
 
 
 def test_nodes_on_one_database_share_its_shards_and_hand_them_over_at_a_stop(url: str, short_place: Path) -> None:
-    with running(NodeProcess(short_place / "n1", url, *LEASE)) as one:
+    first = NodeProcess(short_place / "n1", url, *LEASE)
+    first.launch = start_interpreter
+    with running(first) as one:
         assert members(one.base, 1)["n1"]["roles"] == ["api", "scheduler", "executor"]
         with running(NodeProcess(short_place / "n2", url, *LEASE, "--roles", "scheduler,executor")) as other:
             assert other.base == "node n2 (scheduler, executor)"
@@ -119,7 +122,7 @@ def test_children_end_with_a_parent_that_was_killed(url: str, short_place: Path)
 
 
 def test_a_node_may_be_told_to_end_with_its_stdin(url: str) -> None:
-    process = subprocess.Popen(
+    process = ForkedPopen(
         [HORAI, "node", "--roles", "executor", "--name", "n", "--until-stdin-ends", "--database-url", url],
         env=clean_environment(),
         stdin=subprocess.PIPE,

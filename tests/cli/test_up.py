@@ -9,16 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from forked import HORAI, ForkedPopen
 from harness import HoraiProcess
-from terminal import HORAI, Terminal, clean_environment
+from terminal import Terminal, clean_environment
 
 from horai.node import KEYLESS
 
 
 @contextmanager
-def begun(*arguments: str, **environment: str) -> Generator["subprocess.Popen[str]"]:
-    """`horai up`, which is not left behind."""
-    process = subprocess.Popen(
+def begun(
+    *arguments: str, start: "type[subprocess.Popen[str]]" = ForkedPopen, **environment: str
+) -> Generator["subprocess.Popen[str]"]:
+    """`horai up`, which is not left behind. It is forked with its imports done, unless told otherwise."""
+    process = start(
         [HORAI, "up", *arguments],
         env=clean_environment() | {"HORAI_PORT": "0"} | environment,
         stdout=subprocess.PIPE,
@@ -41,7 +44,7 @@ def address_of(process: "subprocess.Popen[str]") -> str:
 
 def test_sigterm_ends_it_cleanly_with_one_line_on_stdout_and_the_rest_on_stderr(url: str, alone: Terminal) -> None:
     flags = ("--name", "node-7", "--lease-ttl", "3s", "--callback-allow", "10.0.0.0/8")
-    with begun(*flags, HORAI_NAME="other", HORAI_DATABASE_URL=url) as process:
+    with begun(*flags, start=subprocess.Popen, HORAI_NAME="other", HORAI_DATABASE_URL=url) as process:
         health = alone("health", "--json", HORAI_SERVER=address_of(process)).json
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=30)

@@ -25,7 +25,7 @@ def shop(tmp_path: Path) -> Shop:
 
 async def test_a_worker_runs_what_another_process_enqueues(url: str, shop: Shop) -> None:
     async with elsewhere(url) as job:
-        with shop.worker(url, "--name", "w1") as worker:
+        with shop.worker(url, "--name", "w1", start=subprocess.Popen) as worker:
             assert worker.ready() == READY.format("w1")
             handle = await job("greet").enqueue("Ada")
             assert await handle.result(timeout=30) == "hello Ada"

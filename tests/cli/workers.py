@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
-from terminal import HORAI, clean_environment
+from forked import HORAI, ForkedPopen
+from terminal import clean_environment
 
 from horai import Horai
 from horai.sdk.job import Job
@@ -85,11 +86,13 @@ class Shop:
         return self.diary.read_text().splitlines()
 
     @contextmanager
-    def worker(self, url: str, *arguments: str, **environment: str) -> Generator["WorkerProcess"]:
-        """`horai worker shop`, which is not left behind."""
+    def worker(
+        self, url: str, *arguments: str, start: "type[subprocess.Popen[str]]" = ForkedPopen, **environment: str
+    ) -> Generator["WorkerProcess"]:
+        """`horai worker shop`, which is not left behind. It is forked with its imports done, unless told otherwise."""
         flags = ("--grace", "30s", "--lease-ttl", "3s", *arguments)
         given = {"HORAI_DATABASE_URL": url} if url else {}
-        process = WorkerProcess(self.place, ["worker", "shop", *flags], given | environment)
+        process = WorkerProcess(self.place, ["worker", "shop", *flags], given | environment, start)
         try:
             yield process
         finally:
@@ -99,10 +102,16 @@ class Shop:
 class WorkerProcess:
     """What it prints is read line by line, what it says is in `log`."""
 
-    def __init__(self, place: Path, arguments: list[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        place: Path,
+        arguments: list[str],
+        environment: dict[str, str],
+        start: "type[subprocess.Popen[str]]" = ForkedPopen,
+    ) -> None:
         self._log = place / "log"
         with self._log.open("a") as log:
-            self._process = subprocess.Popen(
+            self._process = start(
                 [HORAI, *arguments],
                 env=clean_environment() | environment,
                 cwd=place,

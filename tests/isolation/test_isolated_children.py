@@ -24,6 +24,7 @@ from horai.isolation.lifeline import PROGRAM
 from horai.isolation.pool import pause_after
 
 
+@pytest.mark.usefixtures("new_interpreters")
 async def test_an_app_that_cannot_be_imported_is_a_failure_that_says_why_and_is_not_tried_at_once():
     async with isolated(app="isolated_broken:app") as (functions, _):
         failed = died(await functions.run(call("echo")))
@@ -190,6 +191,7 @@ async def test_a_cancelled_run_kills_its_child_and_all_that_it_has_started():
         assert await value(functions, "echo", 1) == 1
 
 
+@pytest.mark.usefixtures("new_interpreters")
 async def test_a_run_that_is_cancelled_while_its_child_starts_leaves_nothing():
     async with isolated(app="isolated_slow:app") as (functions, _):
         before = set(psutil.Process().children())

@@ -49,6 +49,7 @@ async def test_every_outcome_of_a_function_comes_home():
     assert later == Postponed(timedelta(seconds=90))
 
 
+@pytest.mark.usefixtures("new_interpreters")
 async def test_a_child_has_the_surroundings_of_its_worker_and_a_session_of_its_own():
     async with isolated(environment={"HORAI_TEST_VARIABLE": "set"}) as (functions, _):
         found = await value(functions, "surroundings")

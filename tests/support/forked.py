@@ -1,123 +1,100 @@
-"""Processes of `horai` that are forked instead of started: for tests that kill many of them."""
+"""Processes of Python that are forked instead of started, from one that has done their imports."""
 
+import ctypes
 import json
 import os
-import signal
+import socket
 import subprocess
 import sys
-import tempfile
 import threading
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO
+from types import SimpleNamespace
+from typing import Any
 
-
-class Nursery:
-    """The process that others are forked from."""
-
-    def __init__(self) -> None:
-        self._place = tempfile.TemporaryDirectory(prefix="horai-forks-")
-        self.exits = Path(self._place.name)
-        script = str(Path(__file__).with_name("warm_nodes.py"))
-        self._turn = threading.Lock()
-        self._process = subprocess.Popen(
-            [sys.executable, script, str(self.exits)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def fork(self, request: Mapping[str, object]) -> int:
-        """Return the id of a new process. Threads of a test may ask at the same time."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with self._turn:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-            return int(self._process.stdout.readline())
-
-    def end(self) -> None:
-        self._process.communicate(timeout=30)
-        self._place.cleanup()
-
-
-_opening = threading.Lock()
+HORAI = str(Path(sys.executable).parent / "horai")
+PR_SET_CHILD_SUBREAPER = 36
+_turn = threading.Lock()
 
 
 @cache
-def _nursery() -> Nursery:
-    return Nursery()
+def _nursery() -> tuple["subprocess.Popen[bytes]", socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        command = [sys.executable, str(Path(__file__).with_name("warm.py")), str(theirs.fileno())]
+        return subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL), ours
 
 
-def nursery() -> Nursery:
-    """Return the one of this test process."""
-    with _opening:
-        return _nursery()
+def open_nursery() -> None:
+    """Start the process that others are forked from, unless it runs."""
+    with _turn:
+        _nursery()
 
 
 def end_nursery() -> None:
     """End the process that others are forked from, if there is one."""
     if _nursery.cache_info().currsize:
-        nursery().end()
+        process, line = _nursery()
+        line.close()
+        process.wait(30)
         _nursery.cache_clear()
 
 
-class ForkedProcess:
-    """A process of the nursery, with the part of `subprocess.Popen` that the tests use."""
+class ForkedPopen(subprocess.Popen[str]):
+    """`subprocess.Popen` for `[HORAI, …]`, `[sys.executable, "-c", …]` and `[sys.executable, FILE, …]`.
 
-    def __init__(self, request: Mapping[str, object]) -> None:
-        self.pid = nursery().fork(request)
+    Threads may start processes at the same time.
+    """
 
-    def poll(self) -> int | None:
-        """Return the exit code, or None while the process runs."""
-        with suppress(FileNotFoundError):
-            return int((nursery().exits / str(self.pid)).read_text())
-        return None
+    _child_created: bool
+    _close_pipe_fds: Callable[..., None]
 
-    def wait(self, timeout: float | None = None) -> int:
-        deadline = time.monotonic() + (timeout or 60)
-        while (code := self.poll()) is None:
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired("horai", timeout or 60)
-            time.sleep(0.005)
-        return code
+    def _execute_child(self, *given: Any) -> None:
+        """Ask the nursery for the process. Only Linux lets a process adopt the children of others."""
+        if sys.platform != "linux":
+            return super()._execute_child(*given)  # pyright: ignore
+        args, _, _, _, pass_fds, cwd, env, _, _, _, *pipes = given[:16]
+        reading, _, _, writing, _, complaining = pipes
+        request = {
+            "command": list(args),
+            "environment": dict(os.environ if env is None else env),
+            "directory": str(cwd or Path.cwd()),
+            "descriptors": [0, 1, 2, *pass_fds],
+            "is_session": given[-2],
+        }
+        streams = [own if end == -1 else end for own, end in enumerate((reading, writing, complaining))]
+        with _turn:
+            _, line = _nursery()
+            _adopt(is_on=True)
+            try:
+                socket.send_fds(line, [json.dumps(request).encode()], [*streams, *pass_fds])
+                self.pid = int(line.recv(32))
+            finally:
+                _adopt(is_on=False)
+        self._child_created = True
+        return self._close_pipe_fds(*pipes)
 
-    def send_signal(self, number: signal.Signals) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
 
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
+def _adopt(*, is_on: bool) -> None:
+    """Take over, or stop to take over, the children of processes below this one that end before them."""
+    assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(is_on), 0, 0, 0) == 0
 
 
-class Forked(ForkedProcess):
-    """`horai` with these arguments, as `subprocess.Popen` would start it."""
+FORKING = SimpleNamespace(Popen=ForkedPopen, DEVNULL=subprocess.DEVNULL)
+"""Stands in for the module `subprocess` where a module of Horai starts processes."""
+
+
+class Forked(ForkedPopen):
+    """`horai` with these arguments; its errors are added to `log`."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-        with tempfile.TemporaryDirectory() as place:
-            said = Path(place) / "stdout"
-            os.mkfifo(said)
-            streams = {"stdin": os.devnull, "stdout": str(said), "stderr": str(log)}
-            request = {"arguments": arguments, "environment": dict(environment), "directory": str(Path.cwd())}
-            super().__init__(request | streams)
-            self.stdout: IO[str] | None = said.open()
-
-
-class ForkedScript(ForkedProcess):
-    """A Python script that is spoken to by its stdin and stdout; its stderr is ours."""
-
-    def __init__(self, script: Path, environment: Mapping[str, str], directory: Path) -> None:
-        with tempfile.TemporaryDirectory() as place:
-            streams = {name: Path(place) / name for name in ("stdin", "stdout")}
-            for stream in streams.values():
-                os.mkfifo(stream)
-            request = {"script": str(script), "arguments": (), "environment": dict(environment)}
-            request |= {name: str(path) for name, path in streams.items()}
-            super().__init__(request | {"directory": str(directory), "stderr": "/dev/stderr"})
-            self.stdin: IO[str] = streams["stdin"].open("w")
-            self.stdout: IO[str] = streams["stdout"].open()
-
-    def close(self) -> None:
-        """End its stdin, which is how it is asked to end."""
-        self.stdin.close()
-        self.stdout.close()
+        with log.open("a") as errors:
+            super().__init__(
+                [HORAI, *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )

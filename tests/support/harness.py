@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, Self
 
 import aiohttp
+from forked import HORAI, Forked
 
 from horai.core.addresses import parse_networks
 from horai.core.settings import EngineSettings, ServerLimits
@@ -115,18 +115,20 @@ class Launched(Protocol):
     def kill(self) -> None: ...
 
 
-def launch(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Launched:
+def start_interpreter(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Launched:
     """Start `horai` as users do; its errors are added to `log`."""
-    command = [str(Path(sys.executable).parent / "horai"), *arguments]
     with log.open("a") as errors:
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+        return subprocess.Popen([HORAI, *arguments], env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
 
 
 class HoraiProcess:
-    """`horai up` as users run it, in a process that can be killed. What it says goes to a file beside `data_dir`."""
+    """`horai up` in a process that can be killed. What it says goes to a file beside `data_dir`.
+
+    The process is forked with its imports done; with the launch `start_interpreter` it starts as users start it.
+    """
 
     command = ("up", "--port", "0", "--data-dir")
-    launch: Callable[[Sequence[str], Mapping[str, str], Path], Launched] = staticmethod(launch)
+    launch: Callable[[Sequence[str], Mapping[str, str], Path], Launched] = Forked
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
         self.data_dir = data_dir

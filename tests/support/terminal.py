@@ -2,15 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any, Self
 
-HORAI = str(Path(sys.executable).parent / "horai")
+from forked import HORAI, ForkedPopen
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +41,17 @@ class Terminal:
         return self
 
     def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> Ended:
-        with tempfile.TemporaryDirectory() as place:
-            files = {name: Path(place) / name for name in ("stdin", "stdout", "stderr")}
-            for name, file in files.items():
-                file.write_text(stdin if name == "stdin" else "")
-            request = {"arguments": arguments, "environment": self.environment | environment}
-            request |= {"directory": str(self.directory)}
-            code = _ask(json.dumps(request | {name: str(file) for name, file in files.items()}))
-            return Ended(code, files["stdout"].read_text(), files["stderr"].read_text())
-
-
-def _ask(request: str) -> int:
-    warm = _warm()
-    assert warm.stdin is not None
-    assert warm.stdout is not None
-    warm.stdin.write(request + "\n")
-    warm.stdin.flush()
-    return int(warm.stdout.readline())
-
-
-@cache
-def _warm() -> "subprocess.Popen[str]":
-    command = [sys.executable, str(Path(__file__).with_name("warm.py"))]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def cool_down() -> None:
-    """Ends the process that commands are forked from."""
-    if _warm.cache_info().currsize:
-        _warm().communicate(timeout=30)
-        _warm.cache_clear()
+        with ForkedPopen(
+            [HORAI, *arguments],
+            env=self.environment | environment,
+            cwd=self.directory,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            text=True,
+        ) as process:
+            out, err = process.communicate(stdin)
+        return Ended(process.returncode, out, err)
 
 
 def clean_environment() -> dict[str, str]:

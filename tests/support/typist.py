@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from embedded_servers import copied
-from forked import ForkedProcess, ForkedScript
+from forked import HORAI, ForkedPopen
 from pages import ROOT, Block, Command
 from terminal import Ended, Terminal
 
@@ -43,15 +43,9 @@ class Lasting:
         """Start it as users do, or by a fork, which spares the imports."""
         self.words = words
         self.log = log
-        log.write_text("")
-        if is_forked:
-            request = {"arguments": words[1:], "environment": environment, "directory": str(directory)}
-            self._process = ForkedProcess(request | {"stdin": os.devnull, "stdout": str(log), "stderr": str(log)})
-            return
-        with log.open("a") as streams:
-            self._process = subprocess.Popen(
-                words, cwd=directory, env=environment, stdout=streams, stderr=subprocess.STDOUT
-            )
+        start, command = (ForkedPopen, [HORAI, *words[1:]]) if is_forked else (subprocess.Popen[str], words)
+        with log.open("w") as streams:
+            self._process = start(command, cwd=directory, env=environment, stdout=streams, stderr=subprocess.STDOUT)
 
     def until(self, pattern: str) -> re.Match[str]:
         """Returns when it has said so."""
@@ -88,7 +82,7 @@ class Typist:
         self._known |= {"HORAI_PORT": "0", "HORAI_DATA_DIR": str(directory / "data"), "NO_COLOR": "1"}
         self._known |= {"COLUMNS": "200", "PATH": f"{BINARIES}:{os.environ['PATH']}"}
         self._lasting: list[Lasting] = []
-        self._python: ForkedScript | None = None
+        self._python: ForkedPopen | None = None
         self._base = ""
 
     def command(self, command: Command) -> None:
@@ -147,21 +141,29 @@ class Typist:
             path.write_text(block.text)
             return
         shell = self._shell()
+        assert shell.stdin is not None
+        assert shell.stdout is not None
         shell.stdin.write(json.dumps({"code": self._meant(block.text), "place": str(block)}) + "\n")
         shell.stdin.flush()
         trouble = json.loads(shell.stdout.readline())
         assert not trouble, f"{block}\n{trouble}"
 
-    def _shell(self) -> ForkedScript:
+    def _shell(self) -> ForkedPopen:
         if self._python is None:
-            self._python = ForkedScript(SHELL, self._known, self.directory)
+            self._python = ForkedPopen(
+                [sys.executable, str(SHELL)],
+                cwd=self.directory,
+                env=self._known,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
         return self._python
 
     def stop(self) -> None:
         """Ends what goes on, the last begun first; each must end well."""
         if self._python is not None:
-            self._python.close()
-            self._python.wait(timeout=PATIENCE)
+            self._python.communicate(timeout=PATIENCE)
             self._python = None
         while self._lasting:
             self._lasting[-1].stop()
@@ -171,7 +173,7 @@ class Typist:
         """After something went wrong."""
         if self._python is not None:
             self._python.kill()
-            self._python.close()
+            self._python.communicate()
         for each in self._lasting:
             each.kill()
 

@@ -44,7 +44,7 @@ def node(
 
     from horai.cli.commands.up_processes import serve_node  # noqa: PLC0415
     from horai.embedded import default_data_dir  # noqa: PLC0415
-    from horai.node import NodeSettings  # noqa: PLC0415
+    from horai.engine_node import NodeSettings  # noqa: PLC0415
 
     settings = NodeSettings(default_data_dir(), host, port, url, name or gethostname(), engine, chosen, sources=sources)
     serve_node(settings, until_stdin_ends=until_stdin_ends)

@@ -57,7 +57,7 @@ def up(
 
     from horai.cli.commands.up_processes import further_nodes, serve_node, workers  # noqa: PLC0415
     from horai.embedded import default_data_dir  # noqa: PLC0415
-    from horai.node import NodeSettings  # noqa: PLC0415
+    from horai.engine_node import NodeSettings  # noqa: PLC0415
 
     called = name or gethostname()
     settings = NodeSettings(

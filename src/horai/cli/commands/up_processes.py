@@ -1,16 +1,19 @@
 """A node, and the other processes of `horai up`."""
 
+import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
 
 import structlog
 
+from horai import engine_node
 from horai.cli.node_flags import source_variable
 from horai.cli.processes import Command, Processes
 from horai.cli.serve import SLACK, Ready, serve
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
-from horai.node import KEYLESS, NodeSettings, run
+from horai.engine_node import NodeSettings
 from horai.time.durations import format_duration
 
 log = structlog.get_logger(__name__)
@@ -22,19 +25,24 @@ def serve_node(settings: NodeSettings, company: Sequence[Command] = (), *, until
     """Run the node and the processes of `company`, and return when they have stopped cleanly."""
     grace = settings.engine.grace
     others = Processes(company, grace, stdout=sys.stderr.fileno())
-
-    def announced(ready: Ready) -> Ready:
-        def told(what: str) -> None:
-            ready(what)
-            if Role.api in settings.roles:
-                log.warning(KEYLESS)
-
-        return told
-
+    run = _run_with_api() if Role.api in settings.roles else engine_node.run
     serve(
-        lambda stop, ready: run(settings, stop, announced(ready), others),
+        lambda stop, ready: run(settings, stop, ready, others),
         until_stdin_ends=grace + SLACK if until_stdin_ends else None,
     )
+
+
+def _run_with_api() -> Callable[[NodeSettings, asyncio.Event, Ready, Processes], Coroutine[Any, Any, None]]:
+    from horai.node import KEYLESS, run  # noqa: PLC0415 - a node without the API does not wait for its imports
+
+    async def running(settings: NodeSettings, stop: asyncio.Event, ready: Ready, others: Processes) -> None:
+        def announced(what: str) -> None:
+            ready(what)
+            log.warning(KEYLESS)
+
+        await run(settings, stop, announced, others)
+
+    return running
 
 
 def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:

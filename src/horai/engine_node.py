@@ -1,0 +1,136 @@
+"""A node process without its API: it wires database and engine together from its settings, and stops them in order.
+
+A node without the role `api` is all of this and nothing else: it does not wait for the imports of a web server.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from horai.core.addresses import AddressPolicy
+from horai.core.health import EngineHealth
+from horai.core.settings import EngineSettings, ServerLimits
+from horai.core.shards import EVERY_ROLE, Role
+from horai.db.pool import Pool
+from horai.db.wakeups import Wakeups
+from horai.db.watch import watched
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.engine.dispatch.attempts import Executor
+from horai.engine.executors.http import HttpExecutor
+from horai.features.parts import ExecutorParts, executors_of
+from horai.features.registry import FEATURES
+from horai.process import pool, prepare, until_stopped
+from horai.stages import Engine
+
+ServeApi = Callable[[Pool, Wakeups, EngineHealth], AbstractAsyncContextManager["asyncio.Task[None]"]]
+"""Serves the API of a node, in a task that ends with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """The address and the database of a node. Without a URL the node runs its own PostgreSQL under `data_dir`."""
+
+    data_dir: Path
+    host: str = "127.0.0.1"
+    port: int = 8470
+    database_url: str | None = None
+    name: str = field(default_factory=socket.gethostname)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    roles: frozenset[Role] = EVERY_ROLE
+    limits: ServerLimits = field(default_factory=ServerLimits)
+    sources: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """URLs of the databases that reconcilers may read, by the names that the operator gave them."""
+
+
+class ChildProcesses(Protocol):
+    """Further processes on the same database, which start and stop with this one."""
+
+    def start(self, url: str) -> None:
+        """Start the processes: the database is ready."""
+        ...
+
+    def dismiss(self) -> None:
+        """Ask the processes to stop."""
+        ...
+
+    async def end(self) -> None:
+        """Wait until the processes have stopped: the database stops next."""
+        ...
+
+
+async def run(
+    settings: NodeSettings,
+    stop: asyncio.Event,
+    ready: Callable[[str], None],
+    company: ChildProcesses | None = None,
+    serve_api: ServeApi | None = None,
+) -> None:
+    """Work until `stop` is set. `ready` is called with the name of the node once it works and its API is served."""
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(_database(settings))
+        if company is not None:
+            stack.push_async_callback(company.end)
+        await stack.enter_async_context(watched(url))
+        vitals, wakeups = EngineHealth(), Wakeups()
+        connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
+        parts = ExecutorParts(connections, wakeups, settings.engine, settings.sources)
+        builtin = await stack.enter_async_context(executors_of(FEATURES, parts))
+        engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals, builtin))
+        server = None
+        if serve_api is not None:
+            server = await stack.enter_async_context(serve_api(connections, wakeups, vitals))
+        ready(_description(settings))
+        if company is not None:
+            company.start(url)
+            stack.callback(company.dismiss)
+        await until_stopped(stop, engine, server)
+
+
+@asynccontextmanager
+async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
+    """Provide a migrated database: the given one, or an embedded one that is watched and restarted."""
+    if settings.database_url is not None:
+        await prepare(settings.database_url, settings.engine)
+        yield settings.database_url
+        return
+    postgres = EmbeddedPostgres(EmbeddedSettings(settings.data_dir))
+    await postgres.start()
+    try:
+        await prepare(postgres.url, settings.engine)
+        watch = asyncio.create_task(postgres.watch())
+        try:
+            yield postgres.url
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+    finally:
+        await postgres.stop()
+
+
+@asynccontextmanager
+async def _engine(
+    url: str, settings: NodeSettings, wakeups: Wakeups, vitals: EngineHealth, builtin: Mapping[str, Executor]
+) -> AsyncGenerator[Engine]:
+    """Run an engine. `builtin` are the executors of features, by handler."""
+    http = HttpExecutor(
+        AddressPolicy(settings.engine.callback_allow),
+        per_host=settings.engine.per_host,
+        is_held=lambda call: vitals.holds_lease(time.monotonic()) and call.node == vitals.incarnation,
+    )
+    await http.open()
+    engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, vitals, settings.engine, settings.roles)
+    await engine.start()
+    try:
+        yield engine
+    finally:
+        await engine.stop()
+        await http.close()
+
+
+def _description(settings: NodeSettings) -> str:
+    return f"node {settings.name} ({', '.join(role for role in Role if role in settings.roles)})"
