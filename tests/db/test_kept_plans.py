@@ -13,6 +13,7 @@ from typing import Any
 import make
 import pytest
 from databases import fresh_database
+from sizes import IS_LONG
 
 from horai.core.outcome import Complete
 from horai.db import claims
@@ -36,10 +37,11 @@ from generate_series({first}, {last}) n;
 insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, started_at, finished_at, outcome)
 select 1000000 + n, 1 + n % 3, 1, 1, 1, now(), now(), 'SUCCESS' from generate_series({first}, {last}) n;
 """
-A_FEW, MANY = FILL.format(first=1, last=3), FILL.format(first=4, last=20_000)
-RUN = """
+ROWS = 20_000 if IS_LONG else 6_000
+A_FEW, MANY = FILL.format(first=1, last=3), FILL.format(first=4, last=ROWS)
+RUN = f"""
 update horai.instance_live
-set state = 1, attempt = 1, fence = 1, node = 1, claim = 1, claimed_at = now() where id between 1 and 15000;
+set state = 1, attempt = 1, fence = 1, node = 1, claim = 1, claimed_at = now() where id between 1 and {ROWS * 3 // 4};
 """
 DRAIN = "delete from horai.instance_live where id > 5"
 TAKE = "vacuum analyze"
@@ -150,9 +152,9 @@ async def line(url: str) -> AsyncGenerator[Dedicated]:
         await connection.close()
 
 
-@pytest.fixture(params=STATISTICS)
+@pytest.fixture(scope="module", params=STATISTICS)
 def measured(postgres: EmbeddedPostgres, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database in which the statistics were taken at some time, or never."""
+    """A database in which the statistics were taken at some time, or never. Tests change nothing in it."""
 
     async def prepare(url: str) -> None:
         async with line(url) as connection:

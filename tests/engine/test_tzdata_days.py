@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from sizes import IS_LONG
 from zone_rules import HOUR, Clock, Edition, at
 
 from horai import Horai
@@ -27,7 +28,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "nine": {"cron": "0 9 * * *"},
     "hours": {"cron": "0 9-17 * * *"},
     "night": {"cron": "30 2 * * *"},
-    "half": {"cron": "30 */2 * * *"},
+    "half": {"cron": "30 */2 * * *" if IS_LONG else "30 */6 * * *"},
     "interval": {"every": "5h"},
 }
 

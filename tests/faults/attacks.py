@@ -1,13 +1,12 @@
-"""Attacks on an HTTP server, each run in a process of its own: python attacks.py NAME HOST PORT SCALE.
+"""Attacks on an HTTP server, each run in a process of its own with the arguments NAME HOST PORT SCALE.
 
-The process gives way to all others: the attacker of a real server has a machine of its own.
+In full, the process gives way to all others: the attacker of a real server has a machine of its own.
 """
 
 import asyncio
 import os
 import socket
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -24,6 +23,14 @@ class Target:
     host: str
     port: int
     scale: float
+
+    @property
+    def is_full(self) -> bool:
+        return self.scale >= 1
+
+    async def hold(self) -> None:
+        """Keep what is open a while."""
+        await asyncio.sleep(2 if self.is_full else 0.5)
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(self.host, self.port)
@@ -64,7 +71,7 @@ async def half_open_connections(on: Target) -> None:
                 connection.send(b"GET / HT")
         async with aiohttp.ClientSession() as session, session.get(f"http://{on.host}:{on.port}/healthz") as reply:
             assert reply.status == 200, "a whole request is served meanwhile"
-        await asyncio.sleep(2)
+        await on.hold()
     finally:
         for connection in opened:
             connection.close()
@@ -84,9 +91,9 @@ async def unfinished_bodies(on: Target) -> None:
                 if reader.at_eof():
                     break
                 writer.write(CHUNK)
-                async with asyncio.timeout(3):
+                async with asyncio.timeout(3 if on.is_full else 1):
                     await writer.drain()
-        await asyncio.sleep(2)
+        await on.hold()
         writer.transport.abort()
 
     await asyncio.gather(*(send(job) for job in ("probe", "missing") for _ in range(int(10 * max(on.scale, 0.3)))))
@@ -128,10 +135,14 @@ PREPARATION = large_payloads.__name__
 """Its writes are those of any client: they bound the memory, not the delay of other instances."""
 
 
-async def main(name: str, host: str, port: str, scale: str) -> None:
-    await ATTACKS[name](Target(host, int(port), float(scale)))
+async def attack(name: str, on: Target) -> None:
+    await ATTACKS[name](on)
 
 
-if __name__ == "__main__":
-    os.nice(19)
-    asyncio.run(main(*sys.argv[1:]))
+def main(arguments: Sequence[str]) -> None:
+    """Run the attack. It is in vain if this raises."""
+    name, host, port, scale = arguments
+    on = Target(host, int(port), float(scale))
+    if on.is_full:
+        os.nice(19)
+    asyncio.run(attack(name, on))

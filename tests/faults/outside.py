@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+from forked import Forked
 from sizes import IS_LONG
 
 from horai.db.pool import Dedicated, connect
@@ -22,7 +21,6 @@ from horai.embedded import url_of
 from horai.embedded.area import Area
 from horai.embedded.postmaster import read_pid_file
 
-ROOT = Path(__file__).parents[2]
 LOOK_EVERY = 0.05
 BUSY = 0.0 if IS_LONG else 10.0
 """Seconds that a machine with other things to do may add to a promise. With them it is still far from the sweep of
@@ -54,16 +52,13 @@ class LoggedHit:
 
 
 class ReceiverProcess:
-    """`python -m tests.support.receiver`: it outlives the processes that a test kills."""
+    """`python -m tests.support.receiver`, forked: it outlives the processes that a test kills."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.receiver", "--port", "0", "--log", str(log)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        said = log.with_name(f"{log.name}.log")
+        said.touch()
+        self._process = Forked(["--port", "0", "--log", str(log)], os.environ, said, "receiver")
         assert self._process.stdout is not None
         self._port = int(self._process.stdout.readline())
 

@@ -223,13 +223,17 @@ class Proxy:
         await self._flows.wait()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._mode == "reset":
+        """Carry a connection until one of its halves ends. However this ends, the client's half is closed."""
+        try:
+            if self._mode != "reset":
+                await self._carry(reader, writer)
+        finally:
             writer.transport.abort()
-            return
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             server_reader, server_writer = await asyncio.open_unix_connection(self._socket)
         except OSError:
-            writer.transport.abort()
             return
         link = Link(self, writer, server_writer)
         self._links.add(link)
@@ -241,16 +245,20 @@ class Proxy:
             await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._links.discard(link)
+            link.abort()  # before anything that another cancellation could end
             for half in halves:
                 half.cancel()
             await asyncio.gather(*halves, return_exceptions=True)
-            link.abort()
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator["Proxy"]:
         serving: set[asyncio.Task[None]] = set()
+        is_closed = False
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if is_closed:  # accepted before, and handed over after: there is no loop to close it later
+                writer.transport.abort()
+                return
             task = asyncio.create_task(self._serve(reader, writer))
             serving.add(task)
             task.add_done_callback(serving.discard)
@@ -261,6 +269,7 @@ class Proxy:
         try:
             yield self
         finally:
+            is_closed = True
             server.close()
             self.set_mode("reset")
             for task in list(serving):

@@ -19,7 +19,7 @@ from horai.db.pool import Dedicated, connect
 
 NODES = ("one", "two", "three", "four")
 KILLS = 2
-SLOTS = 5_000 if IS_LONG else 300
+SLOTS = 5_000 if IS_LONG else 160
 CAP = 8
 LEASE = 8.0 if IS_LONG else 2.0
 SECONDS = "* * * 10 1 ? 2026,2036"

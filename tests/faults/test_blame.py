@@ -11,8 +11,10 @@ from faults.scene import WITHIN, Scene, scene
 from horai.db.pool import Dedicated
 
 KILLS = 10 if IS_LONG else 3
-WAITING = 30 if IS_LONG else 4
+WAITING = 30 if IS_LONG else 2
 BESIDE = 60
+PLACES = 40
+"""Of each of two processes: neither has room for all, so that each runs some of them when one is killed."""
 
 CODE = """
 import asyncio, os
@@ -80,7 +82,7 @@ async def test_B17_of_sixty_one_instances_on_a_worker_only_the_one_that_kills_it
     url: str, place: Path, connection: Dedicated
 ):
     async with scene(url, place, connection, CODE) as stage:
-        await stage.worker("guarded", "--processes", "2")
+        await stage.worker("guarded", "--processes", "2", "--concurrency", str(PLACES))
         await stage.until_declared("kills")
         await stage.add("innocent", list(range(BESIDE)))
         await _until_run(stage, BESIDE)

@@ -25,7 +25,7 @@ from horai.db.claims import Claim
 from horai.db.pool import Dedicated, connect
 
 NODES = ("one", "two", "three")
-UNITS = 2_000 if IS_LONG else 75
+UNITS = 2_000 if IS_LONG else 50
 AT_ONCE = 25
 """Units whose moment is near: on a slow machine the race takes longer, and stays one."""
 AHEAD = timedelta(seconds=1)

@@ -16,7 +16,7 @@ from faults.outside import job_document, receiving, until, violations
 from horai.db.pool import Dedicated
 
 ARTICLES = 20_000 if IS_LONG else 2_000
-ROUNDS = 30 if IS_LONG else 3
+ROUNDS = 30 if IS_LONG else 2
 RATE = 300 if IS_LONG else 100
 SOON = "3 s"
 """Half of the articles are due so soon, spread over a few seconds; the others are not due in this test."""

@@ -18,9 +18,9 @@ from faults.outside import ReceiverProcess, job_document, lost_attempts, receivi
 from horai.core.settings import SHARDS
 from horai.db.pool import Dedicated
 
-SECONDS, KILL_EVERY = (600, 20) if IS_LONG else (15, 5)
+SECONDS, KILL_EVERY = (600, 20) if IS_LONG else (9, 3)
 LEASE = 8.0 if IS_LONG else 2.0
-LEAD = timedelta(seconds=3)
+LEAD = timedelta(seconds=2)
 """From the making of the job to its first slot."""
 HOOK = "/hook?delay=1.5"
 RETRY = {"maxRetry": 30, "base": "20ms", "cap": "1s"}

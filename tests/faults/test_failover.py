@@ -1,6 +1,7 @@
 """A primary that becomes silent, dies, is made read-only, or returns from an old timeline; its standby is promoted."""
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 from harness import NodeProcess
+from sizes import IS_LONG
 from terminal import Terminal
 
 from faults.outside import BUSY
@@ -21,6 +23,8 @@ PROMISED = 5.0
 """Seconds from the promotion to the first write."""
 FAR = "2999-01-01T00:00:00Z"
 pytestmark = pytest.mark.usefixtures("postgres")
+SOON = {} if IS_LONG else {"horai.db.pool.CONNECT_TIMEOUT": 3.0, "horai.db.watch.LOOK_AROUND_EVERY": 2}
+"""Seconds for a connection, more than a silent host has, and looks at the host in use for one at the others."""
 JOB = {"name": "probe", "target": {"type": "http", "url": "http://127.0.0.1:9/hook"}}
 
 
@@ -71,7 +75,11 @@ class Writer:
 
 def node_of(cluster: Replicas, place: Path, state: Path) -> NodeProcess:
     home = place / f"failover-{os.urandom(3).hex()}"
-    return NodeProcess(home, cluster.url, "--lease-ttl", "3s", "--grace", "1s", HORAI_STATE_DIR=str(state))
+    return NodeProcess(home, cluster.url, "--lease-ttl", "3s", "--grace", "1s", **environment(state))
+
+
+def environment(state: Path) -> dict[str, str]:
+    return {"HORAI_STATE_DIR": str(state), "HORAI_TEST_CONSTANTS": json.dumps(SOON)}
 
 
 @asynccontextmanager
@@ -150,7 +158,7 @@ async def test_a_node_that_restarts_beside_an_old_primary_works_on_the_new_one_o
 
 
 def _start(cluster: Replicas, state: Path) -> Any:
-    return Terminal()("node", "--port", "0", HORAI_DATABASE_URL=cluster.url, HORAI_STATE_DIR=str(state))
+    return Terminal()("node", "--port", "0", HORAI_DATABASE_URL=cluster.url, **environment(state))
 
 
 async def test_a_node_without_a_memory_chooses_the_later_timeline_of_two_writable_servers(

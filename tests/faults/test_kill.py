@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 from harness import Client, HoraiProcess
 
+from faults.load import RETRY
 from faults.outside import (
     IS_LONG,
     LOOK_EVERY,
@@ -110,7 +111,7 @@ async def kill(round_number: int, horai: HoraiProcess) -> None:
 async def load(horai: HoraiProcess, receiver: ReceiverProcess) -> AsyncGenerator[Load]:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15)) as session:
         running = Load(horai, session)
-        document = job_document("load", receiver.url("/hook?delay=0.1"), timeout="10s")
+        document = job_document("load", receiver.url("/hook?delay=0.1"), timeout="10s", retry=RETRY)
         assert (await running.api("POST", "/api/v1/jobs", document)).status == 201
         running.writers = [asyncio.create_task(running.write()) for _ in range(WRITERS)]
         try:

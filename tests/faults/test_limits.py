@@ -23,7 +23,7 @@ NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
 LIMIT = 5
 ROUNDS = 6 if IS_LONG else 1
 LEASE = 8.0 if IS_LONG else 2.0
-BACKLOG = 200
+BACKLOG = 200 if IS_LONG else 80
 """So many wait at any time: what holds them back is the limit."""
 SEED = int(os.environ.get("HORAI_TEST_SEED") or random.SystemRandom().randrange(2**32))
 

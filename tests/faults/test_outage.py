@@ -29,12 +29,12 @@ STEP, OUTAGE = 600, 6 * 3600
 MISSED = OUTAGE // STEP
 PHASES = range(180, 481, 30 if IS_LONG else 150)
 """Seconds from now to the coming slots; those before them are two to seven minutes past."""
-COPIES = 55 if IS_LONG else 6
+COPIES = 55 if IS_LONG else 4
 YOUNG = 3 * 3600
 """So many seconds ago each fifth job was made: in the middle of the outage."""
 FRESH_EVERY = 0.05
 LEASE = 2.0
-SLOW_HOOK = "/hook?delay=0.5"
+SLOW_HOOK = "/hook?delay=0.5" if IS_LONG else "/hook?delay=0.3"
 """For those who want to be there while late slots are made."""
 PATIENCE = 600.0 if IS_LONG else 90.0
 

@@ -33,7 +33,7 @@ from horai.db import caller_transaction
 from horai.db.pool import Dedicated
 from horai.sdk.job import Job
 
-OFFSETS = (5.5, 17.0, 29.0, 33.0, 45.0, 62.0, 90.0, 120.0) if IS_LONG else (5.5, 14.0, 28.0, 32.0, 35.0, 38.0)
+OFFSETS = (5.5, 17.0, 29.0, 33.0, 45.0, 62.0, 90.0, 120.0) if IS_LONG else (5.5, 14.0, 28.0, 31.0, 32.0)
 """Seconds from now to the due times of one path's rows. Rows due later than 30 s are sent without a notification by SQL."""
 EARS = {"heard": 1.0, "deaf": 2.0}
 """The workers, and the seconds that a row of theirs may be late."""

@@ -12,7 +12,7 @@ from faults.outside import receiving, until
 from faults.reckoning import reckon
 from horai.db.pool import Dedicated
 
-MOST = 8 if IS_LONG else 4
+MOST = 8 if IS_LONG else 3
 LEAST = 2
 RATE = 50
 LEASE = 8.0 if IS_LONG else 4.0

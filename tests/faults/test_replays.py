@@ -30,7 +30,7 @@ from horai.db.pool import Dedicated
 
 JOB = "clear"
 DIED_FOR = datetime(2026, 1, 1, tzinfo=UTC)
-LETTERS = 5_000 if IS_LONG else 300
+LETTERS = 5_000 if IS_LONG else 200
 PER_SECOND = 100
 TOLERANCE = 0.1
 SECONDS = 5

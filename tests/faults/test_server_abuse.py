@@ -4,7 +4,7 @@ The short form is a tenth of each attack; HORAI_LONG=1 runs them in full.
 """
 
 import asyncio
-import sys
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import psutil
 import pytest
+from forked import Forked
 from harness import Client, HoraiProcess
 from receiver import Receiver
 from sizes import IS_LONG
@@ -26,6 +27,7 @@ from horai.api.abuse_log import WINDOW
 MOST_RSS = 300 * 2**20
 SCALE = 1.0 if IS_LONG else 0.1
 PROBES = 200 if IS_LONG else 20
+PATIENCE = 300.0
 
 
 class Target:
@@ -60,8 +62,8 @@ class Target:
 
 
 @asynccontextmanager
-async def target(place: Path) -> AsyncGenerator[Target]:
-    process = HoraiProcess(place / "abused").start()
+async def target(place: Path, url: str) -> AsyncGenerator[Target]:
+    process = HoraiProcess(place / "abused", "--database-url", url).start()
     try:
         async with Receiver() as receiver, aiohttp.ClientSession() as session:
             on = Target(process, session, receiver)
@@ -78,17 +80,23 @@ async def target(place: Path) -> AsyncGenerator[Target]:
 
 async def attack(on: Target, name: str) -> None:
     """Run one of the attacks in a process of its own."""
-    script = str(Path(__file__).with_name("attacks.py"))
-    where = urlsplit(on.process.base)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, script, name, where.hostname or "", str(where.port), str(SCALE)
-    )
-    assert await process.wait() == 0, name
+    where, log = urlsplit(on.process.base), on.process.log.with_name(f"{name}.log")
+    log.touch()
+    arguments = [name, where.hostname or "", str(where.port), str(SCALE)]
+    attacker = Forked(arguments, {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}, log, "attacks")
+    try:
+        assert await asyncio.to_thread(attacker.wait, PATIENCE) == 0, (name, log.read_text())
+    finally:
+        attacker.kill()
+        if attacker.stdout is not None:
+            attacker.stdout.close()
 
 
 @pytest.mark.timeout(900 if IS_LONG else 300)
-async def test_under_attack_memory_is_bounded_dispatch_goes_on_and_each_kind_is_one_log_line(short_place: Path) -> None:
-    async with target(short_place) as on:
+async def test_under_attack_memory_is_bounded_dispatch_goes_on_and_each_kind_is_one_log_line(
+    short_place: Path, url: str
+) -> None:
+    async with target(short_place, url) as on:
         began = time.monotonic()
         await on.p99_delay()  # connections are open and statements prepared
         quiet = await on.p99_delay()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from harness import Client, Reply
 
 from faults.outside import BUSY, violations
-from faults.proxy import Proxy
+from faults.proxy import Proxy, Trap
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 
@@ -41,9 +41,9 @@ REQUESTS: tuple[tuple[str, str, Any], ...] = (
 
 
 @asynccontextmanager
-async def behind_proxy(url: str) -> AsyncGenerator[tuple[Client, Proxy]]:
-    async with Proxy(url).listening() as proxy, harness.node(proxy.url) as api:
-        assert (await api("POST", "/api/v1/jobs", {"name": "publish", "every": "30d"})).status == 201
+async def behind_proxy(url: str, job: str = "publish") -> AsyncGenerator[tuple[Client, Proxy]]:
+    async with Proxy(url).listening() as proxy, harness.node(proxy.url, name=f"node-{job}") as api:
+        assert (await api("POST", "/api/v1/jobs", {"name": job, "every": "30d"})).status == 201
         yield api, proxy
 
 
@@ -76,10 +76,10 @@ async def test_while_the_network_swallows_everything_each_route_answers_503_with
 async def test_a_request_in_a_transaction_answers_503_within_five_seconds_and_can_be_repeated(
     url: str, connection: Dedicated
 ) -> None:
-    async with behind_proxy(url) as (api, proxy):
-        put = ("PUT", "/api/v1/jobs/publish/instances/article:42", LATER)
-        for stall in (proxy.stall_before_commit, proxy.stall_after):
-            trap = stall("insert_keyed")
+    async def put_and_stalled(job: str, stall: Callable[[Proxy, str], Trap]) -> None:
+        async with behind_proxy(url, job) as (api, proxy):
+            put = ("PUT", f"/api/v1/jobs/{job}/instances/article:42", LATER)
+            trap = stall(proxy, "insert_keyed")
             _, reply, took = await timed(api, *put)
             assert trap.sprung.is_set()
             assert (reply.status, reply.json["hintSaid"]["code"]) == (503, "TRY_AGAIN_BY_KEY")
@@ -87,12 +87,17 @@ async def test_a_request_in_a_transaction_answers_503_within_five_seconds_and_ca
             proxy.break_all()
             proxy.set_mode("pass")
 
-        async with asyncio.timeout(30):
-            while (again := await api(*put)).status == 503:
-                await asyncio.sleep(0.1)
-        assert again.status in {200, 201}
-        assert await connection.fetchval("select count(*) from horai.job_instance") == 1
-        assert await violations(connection) == []
+            async with asyncio.timeout(30):
+                while (again := await api(*put)).status == 503:
+                    await asyncio.sleep(0.1)
+            assert again.status in {200, 201}
+
+    await asyncio.gather(
+        put_and_stalled("before-commit", Proxy.stall_before_commit), put_and_stalled("after", Proxy.stall_after)
+    )
+    counts = await connection.fetch("select count(*) as instances from horai.job_instance group by job_id")
+    assert [row["instances"] for row in counts] == [1, 1]
+    assert await violations(connection) == []
 
 
 async def test_a_slow_statement_is_left_its_time_while_the_database_answers(url: str, connection: Dedicated) -> None:

@@ -12,7 +12,7 @@ from faults.outside import until
 from faults.scene import WITHIN, scene
 from horai.db.pool import Dedicated
 
-BLOCKED = 15.0 if IS_LONG else 5.0
+BLOCKED = 15.0 if IS_LONG else 4.0
 NEIGHBOURS = 2_000 if IS_LONG else 200
 ROUNDS = 5 if IS_LONG else 1
 

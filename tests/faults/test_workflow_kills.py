@@ -54,10 +54,10 @@ async def speaking(nodes: Cluster) -> AsyncGenerator[Client]:
         yield Client(next(iter(nodes.doors.values())), session)
 
 
-async def define(api: Client, receiver: ReceiverProcess, delay: float) -> None:
-    """The diamond, each of whose nodes calls the receiver."""
+async def define(api: Client, receiver: ReceiverProcess, **delays: float) -> None:
+    """The diamond, each of whose nodes calls the receiver, which answers it after its delay."""
     for name in flows.DIAMOND:
-        target = receiver.url(f"/{name}?delay={delay:g}")
+        target = receiver.url(f"/{name}?delay={delays.get(name, 0):g}")
         made = await api("POST", "/api/v1/jobs", job_document(name, target, timeout="10s", retry=RETRY))
         assert made.status == 201, made.json
     nodes = [{"name": name, "after": list(after)} for name, after in flows.DIAMOND.items()]
@@ -111,7 +111,7 @@ async def test_C6_C35_nodes_of_runs_that_were_at_work_when_their_process_was_kil
     with receiving(short_place / "flows.hits") as receiver:
         async with cluster(short_place, url, "one", "two", lease=LEASE) as nodes:
             async with speaking(nodes) as api:
-                await define(api, receiver, delay=0.3)
+                await define(api, receiver, left=0.3, right=0.3)
             for number in range(ROUNDS):
                 async with speaking(nodes) as api:
                     runs += await trigger(api, RUNS, f"round {number}")
@@ -148,7 +148,7 @@ async def test_C6_C35_what_a_killed_process_had_settled_and_not_decided_on_is_ta
     with receiving(short_place / "undecided.hits") as receiver:
         async with cluster(short_place, url, "one", "two", lease=LEASE) as nodes:
             async with speaking(nodes) as api:
-                await define(api, receiver, delay=1)
+                await define(api, receiver, load=1)
                 await connection.execute(NOTE_STARTS)
                 runs = await trigger(api, 16)
             await until(lambda: are_there(connection, runs), 30, "the runs are there")
@@ -192,7 +192,7 @@ async def test_C6_C35_a_run_whose_process_was_killed_before_its_start_was_commit
     with receiving(short_place / "starts.hits") as receiver:
         async with cluster(short_place, url, "one", lease=LEASE) as nodes:
             async with speaking(nodes) as api:
-                await define(api, receiver, delay=0)
+                await define(api, receiver)
                 await connection.execute(HOLD_STARTS)
                 await connection.execute("select pg_advisory_lock($1)", HELD)
                 runs = await trigger(api, 3)
@@ -216,7 +216,7 @@ async def test_U6_C35_an_instance_whose_process_was_killed_while_its_run_was_ope
     with receiving(short_place / "open.hits") as receiver:
         async with cluster(short_place, url, "one", lease=LEASE) as nodes:
             async with speaking(nodes) as api:
-                await define(api, receiver, delay=0)
+                await define(api, receiver)
                 paused = await api("POST", "/api/v1/jobs/load/pause")
                 assert paused.status == 200, paused.json
                 runs = await trigger(api, 3)

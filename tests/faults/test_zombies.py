@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import harness
 from harness import Client, HoraiProcess
-from receiver import DROP, HANG, Answer, Receiver
+from receiver import DROP, HANG, HOLD, Answer, Receiver
 
 from faults.outside import job_document, until, violations
 from horai.db.pool import Dedicated
@@ -155,9 +155,7 @@ async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
     """Two nodes, one stopped beyond its lease, then killed; targets that work, fail, drop and recover."""
     retry = {"maxRetry": 3, "base": "20ms", "jitter": "full"}
     scripts = {
-        "works": [
-            Answer(200, delay=5.0)
-        ],  # long enough to be in flight when the node is stopped, however busy this machine
+        "works": [HOLD],  # in flight when the node is stopped, however busy this machine
         "recovers": [Answer(503), Answer(503), Answer(200)],
         "fails": [Answer(503)],
         "drops": [DROP],
@@ -184,6 +182,7 @@ async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
 
             await until(is_fenced, LEASE_SECONDS + RESCUE_SECONDS + SLACK_SECONDS, "the stopped node is fenced")
         await asyncio.to_thread(one.kill)
+        receiver.let_go()
 
         async def nothing_is_live() -> bool:
             return not await connection.fetchval("select exists (select from horai.instance_live)")

@@ -86,13 +86,19 @@ FORKING = SimpleNamespace(Popen=ForkedPopen, DEVNULL=subprocess.DEVNULL)
 
 
 class Forked(ForkedPopen):
-    """`horai` with these arguments; its errors are added to `log`."""
+    """`horai` with these arguments, or the `main` of a module; its errors are added to `log`."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str], log: Path, module: str | None = None
+    ) -> None:
+        command = (
+            [HORAI] if module is None else [sys.executable, "-c", f"import sys, {module} as m; m.main(sys.argv[1:])"]
+        )
+        known = os.pathsep.join([str(Path(__file__).parent), environment.get("PYTHONPATH", "")])
         with log.open("a") as errors:
             super().__init__(
-                [HORAI, *arguments],
-                env=environment,
+                [*command, *arguments],
+                env=environment if module is None else {**environment, "PYTHONPATH": known},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,

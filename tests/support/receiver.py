@@ -26,7 +26,7 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-Manner = Literal["answer", "hang", "drop", "drip"]
+Manner = Literal["answer", "hang", "hold", "drop", "drip"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class Answer:
 
 HANG = Answer(manner="hang", status=504)
 """Never answers, and does nothing."""
+HOLD = Answer(manner="hold")
+"""Answers when the test calls `let_go`."""
 DROP = Answer(manner="drop")
 """Closes the connection without an answer."""
 DRIP = Answer(manner="drip")
@@ -105,11 +107,16 @@ class Receiver:
         self._scripts: dict[str, list[Answer]] = {}
         self._arrived = asyncio.Condition()
         self._closing = asyncio.Event()
+        self._is_let_go = asyncio.Event()
         self._runner: web.AppRunner | None = None
 
     def on(self, path: str, *answers: Answer) -> None:
         """Script `path`: the answers in turn, the last one for good."""
         self._scripts[path] = list(answers)
+
+    def let_go(self) -> None:
+        """Answer what is held, and from now on at once."""
+        self._is_let_go.set()
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
         return f"http://{host}:{self.port}{path}"
@@ -131,6 +138,7 @@ class Receiver:
 
     async def __aexit__(self, *_: object) -> None:
         self._closing.set()
+        self.let_go()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -139,8 +147,10 @@ class Receiver:
         answer = self._answer_to(request)
         await self._count(request, body, answer)
         await self._pause(answer.delay if answer.manner != "hang" else None)
+        if answer.manner == "hold":
+            await self._is_let_go.wait()
         match answer.manner:
-            case "answer" | "hang":
+            case "answer" | "hang" | "hold":
                 kind = {} if answer.json is None else {"Content-Type": "application/json"}
                 return web.Response(status=answer.status, body=answer.content(), headers={**kind, **answer.headers})
             case "drop":

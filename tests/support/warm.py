@@ -18,11 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from horai.cli.main import COMMANDS, run
+from horai.features.registry import FEATURES
 
+CONSTANTS = "HORAI_TEST_CONSTANTS"
+"""A variable with a JSON object of other values for constants of the product, such as `horai.db.watch.WATCH_EVERY`."""
 LATER = ("up_processes", "worker_service", "check_report", *COMMANDS)
 PARTS = ("horai.cli.database", "horai.node", "horai.sdk.worker", "horai.embedded", "horai.isolation.service")
-for module in ("typer._adapters", *PARTS, *(f"horai.cli.commands.{name}" for name in LATER)):
+EVENTS = ("horai.features.events.nats", "horai.features.events.intake", "receiver")
+for module in ("typer._adapters", *PARTS, *(f"horai.cli.commands.{name}" for name in LATER), *EVENTS):
     import_module(module)
+for feature in FEATURES:
+    for name in (*feature.routes, feature.stage, feature.executor):
+        if name is not None:
+            feature.module(name)
 
 
 def serve(line: socket.socket) -> list[str]:
@@ -61,6 +69,9 @@ def become(request: dict[str, Any], given: list[int]) -> list[str]:
     os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    for constant, value in json.loads(os.environ.pop(CONSTANTS, "{}")).items():
+        owner, _, own_name = constant.rpartition(".")
+        setattr(import_module(owner), own_name, value)
     random.seed()  # the copies must not draw the same jitter
     return request["command"]
 

@@ -9,23 +9,25 @@ from typing import Any
 import asyncpg
 import pytest
 from databases import fresh_database
+from sizes import IS_LONG
 
 from horai.db.catalog import sql
 from horai.db.instance_queries import LAST
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres
 
-FILL = """
+LETTERS = 100_000 if IS_LONG else 25_000
+FILL = f"""
 insert into horai.lane (tenant_id, queue, priority, handler) values (1, 'q', 2, '');
-insert into horai.job (tenant_id, name, lane_id, definition) select 1, 'j' || n, 1, '{}' from generate_series(1, 500) n;
+insert into horai.job (tenant_id, name, lane_id, definition) select 1, 'j' || n, 1, '{{}}' from generate_series(1, 500) n;
 insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence,
     tenant_id, lane, attempt, retry_count, events, state)
 select n, 1 + n % 500, at, at, at, -n, at, at, at, 1, 1, 1, 6, 6, 6, 4
-from (select n, timestamptz '2026-03-02 09:00Z' - n * interval '1 second' as at from generate_series(1, 100000) n) r;
+from (select n, timestamptz '2026-03-02 09:00Z' - n * interval '1 second' as at from generate_series(1, {LETTERS}) n) r;
 insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code, tags, fingerprint, replay_status, created_at)
 select 1, 1 + n % 500, n, 'HTTP_' || n % 300, array['transient_error', 'own-' || n % 1000], md5((n % 2000)::text),
     case when n % 100 = 0 then 'NEW' else 'REPLAYED' end, timestamptz '2026-03-02 09:00Z' - n * interval '1 second'
-from generate_series(1, 100000) n;
+from generate_series(1, {LETTERS}) n;
 """
 UNTIL = datetime(2026, 4, 1, tzinfo=UTC)
 FIRST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,7 +53,7 @@ LISTS = {
 
 @pytest.fixture(scope="module")
 def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
-    """100,000 letters, of which 1,000 are NEW."""
+    """Many letters, of which one in a hundred is NEW."""
 
     async def fill(url: str) -> None:
         connection = await asyncpg.connect(url)

@@ -1,5 +1,6 @@
 """The adapters as their contract is held against them: publish something, open the source, open it again."""
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, Sequence
@@ -44,8 +45,8 @@ class NatsAdapter:
     async def publish(self, documents: Sequence[Any]) -> None:
         async with publisher(self.server) as jetstream:
             await jetstream.add_stream(StreamConfig(self.stream, subjects=[self.settings.subject]))
-            for document in documents:
-                await jetstream.publish(self.settings.subject, _body(document))
+            stored = [await jetstream.publish_async(self.settings.subject, _body(document)) for document in documents]
+            await asyncio.gather(*stored)
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Source]:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-import sys
+from collections.abc import Sequence
 
 import make
 
@@ -17,12 +17,13 @@ class Dying(NatsSource):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def main(url: str, server: str, stream: str, subject: str) -> None:
+async def take(url: str, server: str, stream: str, subject: str) -> None:
     async with make.scope(url) as scope:
         source = Dying(NatsSettings((server,), stream, subject, creates_stream=True))
         await source.open()
         await Intake(scope, source, IntakeSettings(job="publish")).run(asyncio.Event())
 
 
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+def main(arguments: Sequence[str]) -> None:
+    url, server, stream, subject = arguments
+    asyncio.run(take(url, server, stream, subject))

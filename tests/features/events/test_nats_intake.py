@@ -18,12 +18,20 @@ from nats_server import NatsServer, publisher
 
 from horai.db.pool import Dedicated
 from horai.db.verify import verify
+from horai.features.events import nats
 from horai.features.events.intake import Intake, IntakeSettings, delay_of
 from horai.features.events.nats import NatsSettings, NatsSource
 from horai.features.events.source import Message, SourceRefused, SourceUnavailable
 from horai.operations.scope import Scope
 
 FOR_PUBLISH = IntakeSettings(job="publish")
+
+
+@pytest.fixture(autouse=True)
+def _is_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait less for a server that is away, for a message that does not come, and for a request that was lost."""
+    for name, seconds in (("CONNECT_TIMEOUT", 2.0), ("IDLE", 0.2), ("REQUEST_FOR", 1.0), ("RECONNECT_WAIT", 0.1)):
+        monkeypatch.setattr(nats, name, seconds)
 
 
 @asynccontextmanager

@@ -3,9 +3,7 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,53 +11,60 @@ from pathlib import Path
 import make
 from adapters import NatsAdapter
 from changes_made import START, move, planned, until
+from forked import Forked
 from nats_server import NatsServer, publisher
 
 from horai.db.pool import Dedicated
 from horai.db.verify import verify
 
-HORAI = str(Path(sys.executable).parent / "horai")
-TESTS = str(Path(__file__).parents[2] / "support")
+ACK_WAIT = timedelta(seconds=1)
+"""After which the server delivers again what a dead source has not acknowledged."""
 
 
 @contextmanager
-def source_process(url: str, adapter: NatsAdapter, *arguments: str, log: Path) -> Generator["subprocess.Popen[str]"]:
-    """Returns when it is ready; nothing is left behind."""
-    where = ("--url", adapter.server.url, "--stream", adapter.stream, "--subject", adapter.settings.subject)
-    with log.open("a") as words:
-        process = subprocess.Popen(
-            [HORAI, "source", "nats", *where, "--job", "publish", *arguments],
-            env={**os.environ, "HORAI_DATABASE_URL": url},
-            stdout=subprocess.PIPE,
-            stderr=words,
-            text=True,
-        )
-    assert process.stdout is not None
+def forked(arguments: Sequence[str], log: Path, script: str | None = None, **environment: str) -> Generator[Forked]:
+    """A process that is gone in the end."""
+    log.touch()
+    process = Forked(arguments, {**os.environ, **environment}, log, script)
     try:
-        assert process.stdout.readline() == (
-            f"Horai is ready: source nats:{adapter.stream}, {adapter.settings.subject} "
-            f"as {adapter.settings.consumer} for job publish\n"
-        ), log.read_text()
         yield process
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def first_line(process: Forked) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+@contextmanager
+def source_process(url: str, adapter: NatsAdapter, *arguments: str, log: Path) -> Generator[Forked]:
+    """Returns when it is ready; nothing is left behind."""
+    where = ("--url", adapter.server.url, "--stream", adapter.stream, "--subject", adapter.settings.subject)
+    command = ("source", "nats", *where, "--job", "publish", *arguments)
+    with forked(command, log, HORAI_DATABASE_URL=url) as process:
+        assert first_line(process) == (
+            f"Horai is ready: source nats:{adapter.stream}, {adapter.settings.subject} "
+            f"as {adapter.settings.consumer} for job publish\n"
+        ), log.read_text()
+        yield process
 
 
 async def test_a_source_killed_between_commit_and_acknowledgement_repeats_nothing(
     url: str, connection: Dedicated, nats_server: NatsServer, stream: str, tmp_path: Path
 ) -> None:
-    adapter = NatsAdapter(nats_server, stream, ack_wait=timedelta(seconds=2))
+    adapter = NatsAdapter(nats_server, stream, ack_wait=ACK_WAIT)
     async with adapter.opened():
         """The consumer is made with a short patience."""
     async with make.scope(url) as scope:
         await make.job(scope)
     await adapter.publish([{"key": "a", "executeTime": (START + timedelta(minutes=n)).isoformat()} for n in range(5)])
-    command = [sys.executable, str(Path(__file__).with_name("dying_source.py"))]
-    environment = {**os.environ, "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"}
-    dying = subprocess.Popen([*command, url, nats_server.url, stream, adapter.settings.subject], env=environment)
-    assert await asyncio.to_thread(dying.wait, 30) == -signal.SIGKILL
+    arguments = (url, nats_server.url, stream, adapter.settings.subject)
+    with forked(arguments, tmp_path / "log", "dying_source", PYTHONPATH=str(Path(__file__).parent)) as dying:
+        assert await asyncio.to_thread(dying.wait, 30) == -signal.SIGKILL
     assert await planned(connection) == {"a": 4}
     told = await connection.fetchval("select count(*) from horai.event")
 
@@ -79,7 +84,7 @@ async def test_a_source_killed_between_commit_and_acknowledgement_repeats_nothin
 async def test_a_source_killed_again_and_again_loses_no_change(
     url: str, connection: Dedicated, nats_server: NatsServer, stream: str, tmp_path: Path
 ) -> None:
-    adapter = NatsAdapter(nats_server, stream, ack_wait=timedelta(seconds=2))
+    adapter = NatsAdapter(nats_server, stream, ack_wait=ACK_WAIT)
     async with adapter.opened():
         """The consumer is made with a short patience."""
     async with make.scope(url) as scope:
@@ -108,13 +113,15 @@ async def test_a_source_killed_again_and_again_loses_no_change(
     assert not [finding for finding in await verify(connection) if finding.violations]
 
 
-def test_a_source_without_its_stream_says_what_to_do(url: str, nats_server: NatsServer, stream: str) -> None:
-    flags = ["--url", nats_server.url, "--stream", stream, "--subject", "a", "--database-url", url]
-    done = subprocess.run([HORAI, "source", "nats", *flags], capture_output=True, text=True, check=False, timeout=30)
+def test_a_source_without_its_stream_says_what_to_do(
+    url: str, nats_server: NatsServer, stream: str, tmp_path: Path
+) -> None:
+    flags = ("--url", nats_server.url, "--stream", stream, "--subject", "a", "--database-url", url)
+    with forked(("source", "nats", *flags), tmp_path / "log") as process:
+        assert first_line(process) == ""
+        assert process.wait(timeout=30) == 1
 
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.splitlines()[-2:] == [
+    assert (tmp_path / "log").read_text().splitlines()[-2:] == [
         f"error: There is no stream {stream!r}.",
         "hint: Create it, or use --create-stream.",
     ]
@@ -124,11 +131,9 @@ async def test_the_secret_in_an_address_may_come_from_a_file(
     url: str, nats_server: NatsServer, stream: str, tmp_path: Path
 ) -> None:
     (tmp_path / "url").write_text(nats_server.url + "\n")
-    environment = {**os.environ, "HORAI_DATABASE_URL": url, "HORAI_NATS_URL_FILE": str(tmp_path / "url")}
-    command = [HORAI, "source", "nats", "--stream", stream, "--subject", f"{stream}.a", "--create-stream"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process.stdout as said:
-        assert said.readline().startswith("Horai is ready: source ")
-        process.terminate()
+    environment = {"HORAI_DATABASE_URL": url, "HORAI_NATS_URL_FILE": str(tmp_path / "url")}
+    command = ("source", "nats", "--stream", stream, "--subject", f"{stream}.a", "--create-stream")
+    with forked(command, tmp_path / "log", **environment) as process:
+        assert first_line(process).startswith("Horai is ready: source ")
+        process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0

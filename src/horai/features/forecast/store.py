@@ -77,7 +77,9 @@ async def jobs_of_schedules(
 ) -> Mapping[int, list[Follower]]:
     """Return the first jobs of each schedule, at most `most`."""
     found: defaultdict[int, list[Follower]] = defaultdict(list)
-    for schedule_id, name, ms in await connection.fetch(sql("jobs_of_schedules"), tenant_id, schedule_ids, BUILTIN, most):
+    for schedule_id, name, ms in await connection.fetch(
+        sql("jobs_of_schedules"), tenant_id, schedule_ids, BUILTIN, most
+    ):
         found[schedule_id].append(Follower(name, timedelta(milliseconds=ms)))
     return found
 
