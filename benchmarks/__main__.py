@@ -24,7 +24,7 @@ QUICK = Size(rows=20_000, seconds=4.0, quick=True)
 
 
 class Measured:
-    """What all repetitions have measured so far."""
+    """The measurements of all repetitions so far."""
 
     def __init__(self) -> None:
         self.samples: dict[str, list[float]] = defaultdict(list)

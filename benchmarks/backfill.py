@@ -26,7 +26,7 @@ from horai.sdk.client import Client, open_client
 
 RATE, JOBS, WARM_UP = 200, 5, 200
 CAP = 1_000
-"""How many slots are under way at once: as many as a user would dare."""
+"""Maximum number of slots under way at once: as many as a user would dare."""
 LOOK = 0.5
 PATIENCE = 900.0
 ALLOWED_MS = 20.0

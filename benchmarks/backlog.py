@@ -1,4 +1,4 @@
-"""The rows a sample starts from, and the account of what became of them."""
+"""The rows a sample starts from, and the check that each row was settled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

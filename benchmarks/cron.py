@@ -58,7 +58,10 @@ def _cronsims(text: str, place: ZoneInfo) -> Ask:
 
 
 def _microseconds(ask: Ask, bases: Sequence[datetime]) -> float:
-    """What a question takes once the zone's years are known: the best of some passes, for others use this machine too."""
+    """Return the microseconds per question once the zone's years are known.
+
+    The result is the best of `PASSES` passes, because other programs use this machine too.
+    """
     return min(_one_pass(ask, bases) for _ in range(PASSES)) / len(bases) * 1e6
 
 

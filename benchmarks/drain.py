@@ -17,8 +17,8 @@ async def rate_of(sitting: Sitting, rows: int) -> float:
         await backlog.fill(connection, rows)
         executor = NoOp()
         started = time.perf_counter()
-        async with running_engine(url, executor) as vitals:
-            await settled(vitals, rows)
+        async with running_engine(url, executor) as health:
+            await settled(health, rows)
             rate = rows / (time.perf_counter() - started)
         await backlog.require_settled(connection, rows)
         if executor.calls != rows:

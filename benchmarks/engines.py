@@ -58,18 +58,18 @@ async def running_engine(
     handler: str = NOOP,
 ) -> AsyncGenerator[EngineHealth]:
     """An engine at work, for one handler."""
-    vitals = EngineHealth()
-    engine = Engine(url, "bench", {handler: executor}, wakeups or Wakeups(), vitals, settings)
+    health = EngineHealth()
+    engine = Engine(url, "bench", {handler: executor}, wakeups or Wakeups(), health, settings)
     async with asyncio.timeout(START_WITHIN):
         await engine.start()
     try:
-        yield vitals
+        yield health
     finally:
         await engine.stop()
 
 
-async def settled(vitals: EngineHealth, rows: int, within: float = 600.0) -> None:
+async def settled(health: EngineHealth, rows: int, within: float = 600.0) -> None:
     """Returns when `rows` outcomes have been written."""
     async with asyncio.timeout(within):
-        while vitals.settled < rows:
+        while health.settled < rows:
             await asyncio.sleep(0.01)

@@ -58,7 +58,7 @@ async def sample(sitting: Sitting) -> Sample:
 
 
 async def _share(sitting: Sitting) -> float:
-    """How many times as much the tenant of weight 3 got, while both had a backlog."""
+    """Return the calls of the tenant of weight 3 per call of the other, while both have a backlog."""
     rows = sitting.size.rows
     async with sitting.database("weights") as url:
         connection = await connect(url, "bench")

@@ -31,7 +31,7 @@ async def sample(sitting: Sitting) -> Sample:
 
 
 def _jobs(rows: int) -> int:
-    """So many that the late slots are the rows to be settled: nothing is made ahead for nobody."""
+    """Return the number of jobs whose late slots are the rows to settle, so that no slot is made ahead in vain."""
     return max(rows // int(LATE / EVERY), GROUPS)
 
 
@@ -44,9 +44,9 @@ async def _through_engine(sitting: Sitting) -> float:
         await set_back(setup, ids, EVERY, LATE)
         executor = NoOp()
         started = time.perf_counter()
-        async with running_engine(url, executor) as vitals:
-            await settled(vitals, rows)
-            rate = vitals.settled / (time.perf_counter() - started)
+        async with running_engine(url, executor) as health:
+            await settled(health, rows)
+            rate = health.settled / (time.perf_counter() - started)
         await _require_once(setup, executor.calls)
         await setup.close()
     return rate
@@ -75,7 +75,7 @@ async def _bare(sitting: Sitting) -> float:
 
 
 async def _make(connection: Dedicated, ids: list[int]) -> None:
-    """What a trigger does, with nothing around it."""
+    """Make slots as a trigger does, without an engine around it."""
     while True:
         async with connection.transaction():
             locked = [row for row in await schedules.lock_schedules(connection, ids) if row.is_due]

@@ -35,8 +35,8 @@ async def sample(sitting: Sitting) -> Sample:
         executor = HttpExecutor(AddressPolicy(LOOPBACK), per_host=SETTINGS.per_host)
         await executor.open()
         started = time.perf_counter()
-        async with running_engine(url, executor, settings=SOME, handler="") as vitals:
-            await settled(vitals, rows)
+        async with running_engine(url, executor, settings=SOME, handler="") as health:
+            await settled(health, rows)
             rate = rows / (time.perf_counter() - started)
         await executor.close()
         received = await receiver.finish()

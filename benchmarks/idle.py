@@ -37,7 +37,7 @@ class Statement:
 
     @property
     def is_look(self) -> bool:
-        """Whether it touches the live table."""
+        """Return true if the statement touches the live table."""
         return "instance_live" in self.text
 
     @property
@@ -85,7 +85,7 @@ def statements_of(log: str) -> list[Statement]:
 
 
 def looks(statements: list[Statement]) -> int:
-    """How many times somebody came to look at the live table; the statements of one visit count once."""
+    """Count the looks of the node at the live table; statements less than `ONE_LOOK` seconds apart are one look."""
     times = [statement.at for statement in statements if statement.is_look]
     gaps = [(after - before).total_seconds() for before, after in pairwise(times)]
     return sum(1 for gap in gaps if gap > ONE_LOOK) + bool(times)

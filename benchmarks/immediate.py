@@ -65,7 +65,10 @@ async def _load(session: aiohttp.ClientSession, calls: int) -> dict[str, Trigger
 
 
 async def _until_settled(url: str, rows: int) -> None:
-    """One that nobody was woken for waits for a sweep: it counts as late, not as lost."""
+    """Wait until all rows are settled.
+
+    A row without a wake waits for a sweep: it counts as late, not as lost.
+    """
     connection = await connect(url, "bench")
     async with asyncio.timeout(60):
         while await connection.fetchval("select count(*) from horai.instance_history") < rows:

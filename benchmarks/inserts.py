@@ -1,7 +1,7 @@
-"""Inserts: what wake-ups for the other processes cost those who insert.
+"""Inserts: the cost of wake-ups for other processes, paid by the clients that insert.
 
-Batches go in as fast as they can, in short turns with and without a herald, with somebody listening; the turns change
-places, so that a growing table slows both alike.
+Clients insert batches as fast as they can, in short turns with and without a notifier, while one connection listens;
+the turns change places, so that a growing table slows both alike.
 """
 
 import asyncio

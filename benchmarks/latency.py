@@ -20,7 +20,7 @@ INSERTS_PER_SECOND = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """What a steady load came to: the delays in order, and the CPU time per second of engine and database."""
+    """The result of a steady load: the delays in order, and the CPU time per second of engine and database."""
 
     delays: Sequence[float]
     engine_cpu: float
@@ -49,12 +49,12 @@ async def steady(sitting: Sitting, rate: int, seconds: float, waiting: int = 0) 
         begin = time.monotonic() + lead
         await backlog.fill(connection, rows, Spread(lead, even=seconds, scatter=0.0))
         executor = Delays()
-        async with running_engine(url, executor) as vitals:
+        async with running_engine(url, executor) as health:
             if time.monotonic() > begin and not sitting.size.quick:  # a first impression may be a bad one
                 raise RuntimeError(f"{rows} rows were not there within {lead:.1f} s")
             await asyncio.sleep(max(begin - time.monotonic(), 0.0))
             used = cpu.own(), cpu.of_tree(sitting.server.pid)
-            await settled(vitals, rows)
+            await settled(health, rows)
             took = time.monotonic() - begin
             worked = cpu.own() - used[0], cpu.of_tree(sitting.server.pid) - used[1]
         await backlog.require_settled(connection, rows)

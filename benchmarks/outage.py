@@ -72,7 +72,7 @@ from horai.instance_history where job_id = (select id from horai.job where name 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a definition says of late slots; in figures, how many of the newest it wants, and how many seconds back."""
+    """A misfire policy as a definition writes it; as numbers, `most` newest late slots, and `window` seconds back."""
 
     written: str | dict[str, str | int]
     most: int
@@ -106,7 +106,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What the return came to: late slots per second, and the delays of the fresh work in milliseconds, in order."""
+    """The result of the return: late slots per second, and the delays of the fresh work in milliseconds, in order."""
 
     rate: float
     delays: list[float]

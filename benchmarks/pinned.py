@@ -1,7 +1,7 @@
-"""Pinned: somebody forgets an open transaction, nothing can be vacuumed, and the drain hardly slows down.
+"""Pinned: a client leaves a transaction open, nothing can be vacuumed, and the drain hardly slows down.
 
-One schedule group with one due, so large that it lasts for a minute, is drained with all passes and sweeps on; once with
-xmin pinned for all that time, once without.
+One schedule group with one due, so large that it lasts for a minute, is drained with all passes and sweeps on; once
+with xmin pinned for all that time, once without.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ async def _drain(sitting: Sitting, *, is_pinned: bool) -> float:
         await backlog.fill(connection, rows, ONE_DUE, lanes=1)
         executor = NoOp()
         started = time.monotonic()
-        async with _pinned(url, is_pinned), running_engine(url, executor) as vitals:
-            await _settled_or_over(vitals, rows, started + TIMES_THE_SECONDS * sitting.size.seconds)
-            rate = vitals.settled / (time.monotonic() - started)
+        async with _pinned(url, is_pinned), running_engine(url, executor) as health:
+            await _settled_or_over(health, rows, started + TIMES_THE_SECONDS * sitting.size.seconds)
+            rate = health.settled / (time.monotonic() - started)
         done = await connection.fetchval("select count(distinct id) from horai.instance_history", timeout=backlog.LONG)
         await connection.close()
     if done != executor.calls:
@@ -46,9 +46,9 @@ async def _drain(sitting: Sitting, *, is_pinned: bool) -> float:
     return rate
 
 
-async def _settled_or_over(vitals: EngineHealth, rows: int, until: float) -> None:
+async def _settled_or_over(health: EngineHealth, rows: int, until: float) -> None:
     """Wait for the rows or the end of the time, but for some rows in any case."""
-    while vitals.settled < rows and (time.monotonic() < until or not vitals.settled):
+    while health.settled < rows and (time.monotonic() < until or not health.settled):
         await asyncio.sleep(0.01)
 
 

@@ -38,7 +38,7 @@ class Child:
         self._process.stdin.write(b"go\n")
 
     async def next_line(self, within: float = END_WITHIN) -> Any:
-        """What it says next."""
+        """Return the next line that the process prints."""
         return await _line(self._process, within)
 
     async def finish(self) -> Any:

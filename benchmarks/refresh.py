@@ -29,7 +29,7 @@ from horai.operations.scope import Scope
 ENTITIES, QUICK_ENTITIES = 1_000_000, 2_000
 DAYS, QUICK_DAYS = 90, 25
 START = datetime(2123, 6, 4, 2, tzinfo=UTC)
-"""After whatever is added now."""
+"""A time after every entity that is added now."""
 BATCH = 10_000
 TICK, WINDOW = timedelta(days=1), timedelta(days=10)
 
@@ -52,7 +52,7 @@ class TooOld(RuntimeError):
 
 @dataclass(slots=True)
 class Walk:
-    """What ticks came to: runs, loads, the greatest age there was, and the most runs of one tick."""
+    """The result of the ticks: runs, loads, the greatest age there was, and the most runs of one tick."""
 
     runs: int = 0
     loads: int = 0

@@ -40,10 +40,10 @@ async def _herd(sitting: Sitting, rows: int) -> Sample:
         await backlog.fill(connection, rows, Spread(lead, scatter=0.0))
         fullest, emptiest = await _spread(connection)
         executor = NoOp()
-        async with running_engine(url, executor) as vitals:
+        async with running_engine(url, executor) as health:
             due = await _due(connection, is_strict=not sitting.size.quick)
             await asyncio.sleep(max(due - time.monotonic(), 0.0))
-            await settled(vitals, rows)
+            await settled(health, rows)
             rate = rows / (time.monotonic() - due)
         await backlog.require_settled(connection, rows)
         if executor.calls != rows:

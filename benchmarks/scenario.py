@@ -1,4 +1,4 @@
-"""What a figure is: how it is sampled, how it is read, and what is asked of it."""
+"""The definition of a figure: its samples, its lines in the table, and its targets."""
 
 import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from benchmarks.sitting import Sitting
 
 Sample = Mapping[str, float]
-"""What one repetition has measured, by name."""
+"""The measurements of one repetition, by name."""
 Samples = Mapping[str, Sequence[float]]
-"""What all repetitions have measured, by name."""
+"""The measurements of all repetitions, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Line:
         return statistics.median(samples[self.name])
 
     def judged(self, samples: Samples) -> float:
-        """What the target is about: the ratio, or the figure itself."""
+        """Return the number that the target applies to: the ratio, or the figure itself."""
         if self.per is None:
             return self.median(samples)
         return self.median(samples) / (statistics.median(samples[self.per]) or 1e-9)
 
     def holds(self, samples: Samples) -> bool | None:
-        """Whether the target is met; None without one."""
+        """Return true if the target is met; None without a target."""
         if self.at_least is None and self.at_most is None:
             return None
         judged = self.judged(samples)
@@ -41,7 +41,7 @@ class Line:
 
     @property
     def target(self) -> str:
-        """What is asked, in words of the table."""
+        """Return the target as the table shows it."""
         if self.at_least is not None and self.at_most is not None:
             return f"{self.at_least:g} – {self.at_most:g}"
         if self.at_least is not None:

@@ -1,4 +1,4 @@
-"""Which figures there are, in the order of the table."""
+"""The list of figures, in the order of the table."""
 
 from collections.abc import Sequence
 

@@ -61,7 +61,7 @@ class Application:
         return noop
 
     def began(self, instance: Instance[Any]) -> None:
-        """What a function's first line does."""
+        """Run in the first line of a function."""
 
 
 class Noting(Application):
@@ -83,9 +83,9 @@ async def worker(url: str, app: Horai, concurrency: int = CONCURRENCY) -> AsyncG
     """The application's worker, at work."""
     pool = await open_pool(url, "bench", 2)
     scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
-    vitals = EngineHealth()
-    async with working(url, app, WorkerSettings(name="bench", concurrency=concurrency), scope, vitals):
-        yield vitals
+    health = EngineHealth()
+    async with working(url, app, WorkerSettings(name="bench", concurrency=concurrency), scope, health):
+        yield health
     await pool.close()
 
 
@@ -118,10 +118,10 @@ async def _drain(
     connection = await connect(url, "bench")
     await backlog.fill(connection, rows, lanes=LANES)
     started, used = time.perf_counter(), cpu.own()
-    async with worker(url, application.app) as vitals:
+    async with worker(url, application.app) as health:
         if profile is not None:
             profile.enable()
-        await settled(vitals, rows)
+        await settled(health, rows)
         application.settled_at = time.perf_counter()
         if profile is not None:
             profile.disable()
@@ -218,7 +218,7 @@ async def _called(job: Job[None]) -> tuple[Handle[None], float]:
 
 
 async def latency(sitting: Sitting) -> Sample:
-    """How long after its time a function begins, at steady rates."""
+    """Measure the delay from the execute time of an instance to the start of its function, at steady rates."""
     found: dict[str, float] = {"sdk early": 0}
     for rate in RATES:
         delays = await scheduled(sitting, rate, sitting.size.seconds)
@@ -237,8 +237,8 @@ async def scheduled(sitting: Sitting, rate: int, seconds: float) -> list[float]:
         connection = await connect(url, "bench")
         lead = sitting.size.wait(2.0, quick=2.0) + rows / INSERTS_PER_SECOND
         await backlog.fill(connection, rows, Spread(lead, even=seconds, scatter=0.0), lanes=LANES)
-        async with worker(url, application.app) as vitals:
-            await settled(vitals, rows)
+        async with worker(url, application.app) as health:
+            await settled(health, rows)
         await backlog.require_settled(connection, rows)
         await connection.close()
     return sorted(application.delays)

@@ -18,7 +18,7 @@ TEMPLATE = "bench_template"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured. `rows` of a backlog, `seconds` of a steady load, `quick` for a first impression.
+    """The amount to measure: `rows` of a backlog, `seconds` of a steady load, `quick` for a first impression.
 
     The files of the server lie below `place`: on a disk, unless the figures do not matter.
     """

@@ -86,7 +86,7 @@ def keep(place: Path, scenarios: Sequence[Scenario], samples: Samples, size: Siz
 
 
 def machine() -> dict[str, object]:
-    """What the figures were measured on."""
+    """Return the hardware and software that the figures were measured on."""
     return {
         "cores": os.cpu_count(),
         "processor": _processor(),

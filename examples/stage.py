@@ -1,4 +1,4 @@
-"""What the examples need on an empty machine: a directory for a while, and processes that end with the story."""
+"""Helpers for the examples on an empty machine: a temporary directory, and processes that end with the story."""
 
 import os
 import shutil
@@ -18,7 +18,10 @@ HORAI = str(Path(sys.executable).parent / "horai")
 
 @contextmanager
 def a_directory() -> Generator[Path]:
-    """For as long as it is needed. As root, PostgreSQL runs as somebody else, who must be able to enter it."""
+    """Make a temporary directory and remove it afterwards.
+
+    Under root, PostgreSQL runs as another user, who must be able to enter the directory.
+    """
     directory = Path(tempfile.mkdtemp(prefix="horai-example-"))
     directory.chmod(0o755)
     try:

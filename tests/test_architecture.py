@@ -1,4 +1,4 @@
-"""What holds for the shape of the code, so that nobody has to remember it."""
+"""The rules for the shape of the code, checked here so that no developer has to remember them."""
 
 import ast
 import re
@@ -133,7 +133,7 @@ def test_a_new_column_of_an_instance_is_added_to_one_list_and_touches_few_files(
 
 
 def test_no_registry_is_written_into_what_is_installed():
-    """Whoever installs from a mirror must not leave its address behind."""
+    """A developer who installs from a mirror must not leave its address behind."""
     files = [ROOT / name for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml", "Makefile")]
     files += [*ROOT.glob("*.cfg"), *ROOT.glob("*/package-lock.json"), *ROOT.glob("*/.npmrc")]
     address = re.compile(

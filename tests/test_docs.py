@@ -13,7 +13,7 @@ NOT_RUN = {
     "make test": "runs the tests",
     "make up": "runs `horai up`, which is typed elsewhere, for ever",
 }
-"""Commands that nobody types here, and why."""
+"""Commands that no test types here, and why."""
 
 RUN_ELSEWHERE = {
     ("docs/guides/events.md", "console"): "tests/features/events/test_events_guide.py",
@@ -37,7 +37,7 @@ def commands(page: str) -> list[str]:
 
 
 def needs_horai(page: str) -> bool:
-    """Whether it must run before the page begins: it is used there, and not started."""
+    """Return true if Horai must run before the page begins: the page uses it, and does not start it."""
     typed = commands(page)
     return any(each.startswith("horai") for each in typed) and not any(each.startswith("horai up") for each in typed)
 
@@ -59,7 +59,7 @@ def test_every_snippet_does_what_its_page_says(page: str, short_place: Path) -> 
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if blocks(page)])
-def test_there_is_no_snippet_that_nobody_runs(page: str) -> None:
+def test_every_snippet_of_the_docs_has_a_runner(page: str) -> None:
     found = blocks(page)
     for number, block in enumerate(found):
         if (page, block.language) in RUN_ELSEWHERE:
@@ -71,7 +71,7 @@ def test_there_is_no_snippet_that_nobody_runs(page: str) -> None:
             assert any(module in later.text for later in found[number + 1 :]), f"{block}: nobody uses {module}"
 
 
-def test_what_is_not_run_is_still_on_some_page() -> None:
+def test_every_command_that_the_docs_test_skips_is_still_on_a_page() -> None:
     assert set(NOT_RUN) <= {command for page in pages() for command in commands(page)}
 
 
@@ -92,7 +92,7 @@ def test_generated_pages_equal_what_makes_them(tool: str) -> None:
 
 
 def anchors(text: str) -> set[str]:
-    """What the headings of a page are called in links to them."""
+    """Return the names of a page's headings in links to them."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 

@@ -27,6 +27,7 @@ AVOIDED = re.compile(
 """Actors without a name, and phrases that have to be read twice."""
 CLAUSE = re.compile(r"(?:^|[.:;] )(?:What|Who|Whoever|Which|How|Whether)\b[^.?]*(?:\.|$)")
 """A clause as the subject of a sentence, or instead of one."""
+PREFIX = re.compile(r"^test_(?:[A-Z]\d+[a-z]?_)*")
 OLD_TYPES = frozenset(
     """
     Place Lanes Held Claimed Woken Holdings JobBook Handout Bench Errand Harvest Pick Turns Standing Company Line Question
@@ -86,6 +87,29 @@ def test_docstrings_comments_and_messages_are_plain_english(path: Path) -> None:
     if path.suffix == ".py":
         first = [(line, text.splitlines()[0]) for line, text in docstrings(path) if text]
         found += [f"{line}: a clause as a sentence: {text[:80]!r}" for line, text in first if CLAUSE.search(text)]
+
+    assert found == []
+
+
+BESIDE = sorted(
+    path
+    for folder in ("tests", "tools", "benchmarks", "examples")
+    for path in (ROOT / folder).rglob("*.py")
+    if ".peers" not in path.parts
+)
+
+
+@pytest.mark.parametrize("path", BESIDE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_tests_tools_benchmarks_and_examples_are_plain_english(path: Path) -> None:
+    texts = [] if path == Path(__file__) else [*comments(path), *docstrings(path)]
+    found = [f"{line}: {word!r} in {text[:80]!r}" for line, text in texts for word in avoided(text)]
+    first = [(line, text.splitlines()[0]) for line, text in docstrings(path) if text]
+    found += [f"{line}: a clause as a sentence: {text[:80]!r}" for line, text in first if CLAUSE.search(text)]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            name = PREFIX.sub("", node.name).replace("_", " ")
+            if avoided(name) or re.match(r"(?:what|who|which|how|whether) ", name):
+                found.append(f"{node.lineno}: {name}")
 
     assert found == []
 

@@ -41,7 +41,7 @@ def node(*arguments: str | Path) -> None:
 
 
 def is_older(made: Path, sources: Iterable[Path]) -> bool:
-    """Whether it has to be made again."""
+    """Return true if `made` is missing or older than a source: it has to be made again."""
     if not made.exists():
         return True
     made_at = made.stat().st_mtime_ns

@@ -28,7 +28,7 @@ class Paint:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a state is shown. The shape tells states apart without colour."""
+    """The look of a state. The shape tells states apart without colour."""
 
     shape: str
     light: Paint

@@ -57,14 +57,14 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run of tests came to."""
+    """The result of a run of tests."""
 
     code: int
     failed: frozenset[str]
     output: str
 
     def is_red(self, test: str) -> bool:
-        """Whether the test, or one of its parametrisations, failed."""
+        """Return true if the test, or one of its parametrisations, failed."""
         return any(found == test or found.startswith(f"{test}[") for found in self.failed)
 
 

@@ -1,9 +1,9 @@
-"""Which requirements have no passing test, by the last full run of the tests.
+"""The requirements that have no passing test, by the last full run of the tests.
 
 `make requirements` prints them; `--proven` prints the others with their tests; `--require A2,A4` fails unless these
 are proven. A requirement is proven by at least one passing test that carries its id, and none that fails. A requirement
-whose sentence has several clauses lists them in requirements.toml (`clauses`): then each clause needs its own test, named
-`C1a`, `C1b`, ….
+whose sentence has several clauses lists them in requirements.toml (`clauses`): then each clause needs its own test,
+named `C1a`, `C1b`, ….
 """
 
 import argparse

@@ -13,7 +13,7 @@ from .story import Newsroom, tell
 
 
 async def provided(url: str) -> Mapping[str, str]:
-    """What an operator gives the service: a database of its own, and the secret that Horai signs its calls with.
+    """Return the settings that an operator gives the service: a database of its own, and Horai's signing secret.
 
     In this example that database is on the server that `horai up` has brought along. Nothing that the service is
     given leads it to Horai's tables.

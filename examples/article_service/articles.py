@@ -1,7 +1,7 @@
-"""What an article may become. Pure: who asks and where it is kept is nobody's business here.
+"""The states of an article and the moves between them. Pure: it knows neither the caller nor the storage.
 
-DRAFT → AUDITING → AUDIT_SUCCESS → PUBLISHED; AUDITING → AUDIT_FAILED → AUDITING again; an author may withdraw what is
-not published yet.
+DRAFT → AUDITING → AUDIT_SUCCESS → PUBLISHED; AUDITING → AUDIT_FAILED → AUDITING again; an author may withdraw an
+article that is not published yet.
 """
 
 from collections.abc import Mapping
@@ -58,5 +58,5 @@ def sources(to: Status) -> frozenset[Status]:
 
 
 def is_fit_to_print(article: Article) -> bool:
-    """What the auditors think of it."""
+    """Return true if the auditors accept the article."""
     return "forbidden" not in article.text.lower()

@@ -1,4 +1,4 @@
-"""What authors call. The article is changed first; then Horai is told, now or as soon as it answers."""
+"""The routes for authors. A route changes the article first; then it tells Horai, now or as soon as Horai answers."""
 
 from dataclasses import asdict
 from typing import Any
@@ -27,7 +27,7 @@ class PublishTime(BaseModel):
 
 
 class Held(BaseModel):
-    """Whether the press stands still."""
+    """The state of the press: `held` is true while it stands still."""
 
     held: bool
 

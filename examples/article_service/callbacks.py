@@ -1,7 +1,7 @@
-"""What Horai calls. It decides when to try; whether anything takes effect is decided here.
+"""The routes for Horai. Horai decides when to try; this service decides whether a call takes effect.
 
-Each of them may be called twice, late, or for something that is no longer wanted. So each looks first whether the
-article still waits for it, and then moves it by a guarded change that happens once. The answer is the outcome; 2xx
+Horai may call each of them twice, late, or for something that is no longer wanted. So each route checks first whether
+the article still waits for it, and then moves it by a guarded change that happens once. The answer is the outcome; 2xx
 means "done with it", whether it had an effect or not.
 """
 
@@ -40,7 +40,7 @@ async def audit(desk: DeskDep, delivery: Received) -> Answer:
     verdict = Status.AUDIT_SUCCESS if is_fit_to_print(article) else Status.AUDIT_FAILED
     try:
         article = await desk.store.move(article.id, verdict)
-    except IllegalMove:  # somebody was first
+    except IllegalMove:  # another call was first
         return await answered(desk, delivery, NONE)
     await desk.messenger.tell(article)
     return await answered(desk, delivery, verdict)

@@ -1,4 +1,4 @@
-"""What every request of the service works with."""
+"""The objects that every request of the service works with."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, cast

@@ -25,7 +25,7 @@ class Messenger:
         self._scheduler = scheduler
 
     async def tell(self, article: Article) -> bool:
-        """Whether Horai has taken it in; if not, it will be told again."""
+        """Tell Horai about the article. Return true if Horai has taken it in; if not, a later round tells it again."""
         try:
             await self._scheduler.tell(article)
         except Unreachable as error:
@@ -40,7 +40,7 @@ class Messenger:
             try:
                 for article in await self._store.untold():
                     if not await self.tell(article):
-                        break  # nobody there: the others can wait, too
+                        break  # Horai does not answer: the others can wait, too
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
                 log.warning("the database does not answer: %r", error)
             await asyncio.sleep(PAUSE)

@@ -1,4 +1,4 @@
-"""The slow part of publishing, which can be held up: whoever publishes meanwhile waits inside."""
+"""The slow part of publishing, which can be held up: calls that publish meanwhile wait inside."""
 
 import asyncio
 

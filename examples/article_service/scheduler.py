@@ -28,7 +28,7 @@ class Scheduler:
             await self._request("PATCH", f"/api/v1/jobs/{job}", {"target": target})
 
     async def tell(self, article: Article) -> None:
-        """What an article wants now: once or ten times, it comes to the same.
+        """Tell Horai the current intent for an article. The request is idempotent: ten calls have the effect of one.
 
         The publish task of an article is one unit, `(article:42, article_publish)`. Its version is the article's: of
         two changes that overtake each other the later one stays. `again`, because the article and not the last call

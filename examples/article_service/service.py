@@ -1,9 +1,9 @@
-"""The process: `python -m examples.article_service.service`. What it needs to know comes by the environment.
+"""The process: `python -m examples.article_service.service`. It reads its settings from the environment.
 
 ARTICLES_DATABASE_URL    its own database
-ARTICLES_PORT            where it listens on 127.0.0.1 (0: anywhere)
+ARTICLES_PORT            its port on 127.0.0.1 (0: any free port)
 HORAI_SERVER             Horai's address
-HORAI_WEBHOOK_SECRET     what Horai signs its calls with: `whsec_…`
+HORAI_WEBHOOK_SECRET     the secret that Horai signs its calls with: `whsec_…`
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Server(uvicorn.Server):
 
 
 async def refused(_: Request, error: Exception) -> JSONResponse:
-    """What was asked for is not possible; nothing was changed."""
+    """Answer a request that is not possible; it has changed nothing."""
     return JSONResponse({"detail": str(error)}, STATUS[type(error)])
 
 

@@ -1,4 +1,7 @@
-"""Who calls. Only what carries a fresh Standard Webhooks signature, made with the secret we share with Horai, is read."""
+"""Signatures: the service reads a call only if it carries a fresh Standard Webhooks signature.
+
+The signature is made with the secret that the service shares with Horai.
+"""
 
 import base64
 import hashlib
@@ -11,7 +14,7 @@ from urllib.parse import unquote
 from .store import Delivery
 
 TOLERANCE = 300
-"""Seconds by which a timestamp may differ from our clock: an old request that somebody kept is refused."""
+"""Seconds by which a timestamp may differ from our clock: an old request that is sent again is refused."""
 
 
 class BadSignature(Exception):
@@ -32,7 +35,7 @@ def verify(secret: str, headers: Mapping[str, str], body: bytes) -> None:
 
 
 def delivery_of(headers: Mapping[str, str], body: bytes) -> Delivery:
-    """What a request whose signature is good says of its attempt."""
+    """Return the delivery that a request with a valid signature describes."""
     payload = json.loads(body)["payload"]
     return Delivery(
         headers["idempotency-key"],

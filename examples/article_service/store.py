@@ -1,4 +1,4 @@
-"""The service's own tables. Every change of an article is one guarded statement: zero rows, and somebody was first."""
+"""The service's own tables. Every change of an article is one guarded statement: zero rows if another was first."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -32,7 +32,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a delivery came to."""
+    """The effect of a delivery."""
 
     idempotency_key: str
     unit: str

@@ -16,7 +16,7 @@ SOON, LATER = timedelta(seconds=1), timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Newsroom:
-    """The service and Horai, as anybody on the outside sees them."""
+    """The service and Horai, as a client on the outside sees them."""
 
     session: aiohttp.ClientSession
     articles: str
@@ -24,7 +24,7 @@ class Newsroom:
     say: Callable[[str], None]
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """What the service answers; its refusals, too."""
+        """Return the answer of the service; refusals included."""
         async with self.session.request(method, self.articles + path, json=body) as response:
             return await response.json()
 
@@ -64,7 +64,7 @@ class Newsroom:
         self.say(f"the author moves article {article_id} to {delay} from now: {answer.get('detail', 'done')}")
 
     async def planned(self, article_id: int) -> list[Any]:
-        """What Horai has for the publish task of an article, the oldest first, once the answers to its calls are written."""
+        """Return the instances of an article's publish task, the oldest first, once none of them is RUNNING."""
         path = f"/api/v1/jobs/{PUBLISH}/instances?key=article:{article_id}"
         async with asyncio.timeout(PATIENCE):
             while True:

@@ -1,7 +1,7 @@
-"""What people do at the desk. What they decide and what they plan for it is one transaction: both, or neither.
+"""The actions at the desk. A decision and the instances planned for it are one transaction: both, or neither.
 
-Nobody is woken by hand. The commit tells the workers what is due soon; what is due later they find by its time. And
-whoever approves twenty exhibitions for next week wakes nobody at all.
+The desk wakes no worker by hand. The commit tells the workers what is due soon; later instances they find by their
+time. An approval of twenty exhibitions for next week wakes no worker at all.
 """
 
 from datetime import datetime

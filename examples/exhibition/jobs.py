@@ -1,4 +1,4 @@
-"""What happens at its time. `horai worker examples.exhibition.jobs:app` runs it."""
+"""The functions that run at their time. `horai worker examples.exhibition.jobs:app` runs them."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ app = Horai("exhibition")
 
 @dataclass(frozen=True)
 class Notice:
-    """That enrolment has started, to somebody who wanted to know."""
+    """A notice to a visitor with a reservation that enrolment has started."""
 
     exhibition_id: int
     visitor: str
@@ -22,7 +22,7 @@ class Notice:
 
 @app.job(queue="exhibitions", priority="high", timeout="30s")
 async def start_enrolling(instance: Instance[int]) -> int:
-    """APPROVED → ENROLLING, and a letter to everybody who has a reservation: all of it or nothing."""
+    """Move an exhibition from APPROVED to ENROLLING and plan a letter for each reservation: all of it or nothing."""
     async with sessions.begin() as session:
         exhibition = await session.get_one(Exhibition, instance.payload, with_for_update=True)
         if exhibition.status != Status.APPROVED:  # withdrawn meanwhile, or this is a second try

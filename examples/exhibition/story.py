@@ -31,7 +31,7 @@ class Ears:
         self._wakes += [wake for wake in said.split() if wake.startswith("w:")]
 
     async def count(self) -> int:
-        """How many there were; what was committed before this question comes before its answer."""
+        """Count the wakes so far, including those of all transactions that were committed before this call."""
         await self._connection.fetchval("select 1")
         return len(self._wakes)
 
@@ -49,7 +49,7 @@ async def listening() -> AsyncGenerator[Ears]:
 
 
 async def planned() -> dict[str, int]:
-    """How many starts of enrolment Horai knows, by state."""
+    """Count the starts of enrolment that Horai knows, by state."""
     question = text(
         "select state, count(*) from horai.job_instance where key like 'exhibition:%' group by 1 order by 1"
     )

@@ -48,7 +48,7 @@ class Reservation(Table):
 
 
 class Letter(Table):
-    """What a visitor was told: once per exhibition, however often it is tried."""
+    """A letter to a visitor: one per exhibition, however often it is tried."""
 
     __tablename__ = "letter"
     __table_args__ = (UniqueConstraint("exhibition_id", "visitor"),)

@@ -1,7 +1,9 @@
-"""The stock system, somebody else's: `python -m examples.inventory_sync.stock`. It answers for one product at a time.
+"""The stock system of another company: `python -m examples.inventory_sync.stock`.
 
-GET /stock/{code}    how many there are: {"quantity": 7}
-PUT /stock/{code}    somebody has counted
+It answers for one product at a time.
+
+GET /stock/{code}    the quantity in stock: {"quantity": 7}
+PUT /stock/{code}    the result of a count
 """
 
 import socket
@@ -12,7 +14,7 @@ COUNTED: "web.AppKey[dict[str, int]]" = web.AppKey("counted", dict[str, int])
 
 
 async def look_up(request: web.Request) -> web.Response:
-    """How many there are of one product."""
+    """Return the quantity of one product."""
     code, counted = request.match_info["code"], request.app[COUNTED]
     if code not in counted:
         return web.json_response({"detail": f"Nobody has counted {code}."}, status=404)
@@ -20,7 +22,7 @@ async def look_up(request: web.Request) -> web.Response:
 
 
 async def count(request: web.Request) -> web.Response:
-    """Somebody went and counted; nobody else is told."""
+    """Store the result of a count; no other system is told."""
     request.app[COUNTED][request.match_info["code"]] = (await request.json())["quantity"]
     return web.Response(status=204)
 

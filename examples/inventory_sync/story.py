@@ -45,7 +45,7 @@ async def opening(say: Say) -> None:
 
 
 async def the_first_tick(say: Say, time: VirtualTime) -> None:
-    """What never ran is due: one call each, a second apart."""
+    """Run the first tick: every product that never ran is due, one call each, one second apart."""
     asked = await time.advance_to("2023-06-04T03:00:00+08:00")
     first, last = (each.ran_at.astimezone(SHANGHAI) for each in (asked[0], asked[-1]))
     say(f"{len(asked)} calls, one for each product, from {first:%H:%M:%S} to {last:%H:%M:%S}.")
@@ -80,7 +80,7 @@ async def products_come_and_go(say: Say, time: VirtualTime) -> None:
 
 
 async def three_months(say: Say, time: VirtualTime) -> None:
-    """Whatever happens, nothing gets older than a window and a tick."""
+    """Run until September: no product ever gets older than window + tick."""
     await time.advance_to("2023-09-01T09:00:00+08:00")
     calls = time.fired(refresh_stock)
     runs = {code: [each.ran_at for each in calls if each.key == code] for code in {each.key for each in calls}}
@@ -91,20 +91,20 @@ async def three_months(say: Say, time: VirtualTime) -> None:
 
 
 async def count(quantities: dict[str, int]) -> None:
-    """Somebody walks through the warehouse."""
+    """Store the quantities in the stock system, as after a count in the warehouse."""
     async with aiohttp.ClientSession(os.environ["STOCK_URL"]) as stock:
         for code, quantity in quantities.items():
             await stock.put(f"/stock/{code}", json={"quantity": quantity})
 
 
 async def shown(code: str) -> int | None:
-    """What the shop's customers see."""
+    """Return the quantity that the shop's customers see."""
     async with shop() as connection:
         return await connection.fetchval("select quantity from shop.product where code = $1", code)
 
 
 async def remark(code: str) -> str:
-    """What is written at a product's last run, without where in the code it was."""
+    """Return the remark of a product's last run, without the position in the code."""
     async with shop() as connection:
         written = await connection.fetchval("select remark from horai.refresh_entity where entity_key = $1", code)
     return written.splitlines()[0].rpartition(": ")[2]

@@ -76,14 +76,14 @@ async def run(
         if company is not None:
             stack.push_async_callback(company.end)
         await stack.enter_async_context(watched(url))
-        vitals, wakeups = EngineHealth(), Wakeups()
+        health, wakeups = EngineHealth(), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
         parts = ExecutorParts(connections, wakeups, settings.engine, settings.sources)
         builtin = await stack.enter_async_context(executors_of(FEATURES, parts))
-        engine = await stack.enter_async_context(_engine(url, settings, wakeups, vitals, builtin))
+        engine = await stack.enter_async_context(_engine(url, settings, wakeups, health, builtin))
         server = None
         if serve_api is not None:
-            server = await stack.enter_async_context(serve_api(connections, wakeups, vitals))
+            server = await stack.enter_async_context(serve_api(connections, wakeups, health))
         ready(_description(settings))
         if company is not None:
             company.start(url)
@@ -114,16 +114,16 @@ async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def _engine(
-    url: str, settings: NodeSettings, wakeups: Wakeups, vitals: EngineHealth, builtin: Mapping[str, Executor]
+    url: str, settings: NodeSettings, wakeups: Wakeups, health: EngineHealth, builtin: Mapping[str, Executor]
 ) -> AsyncGenerator[Engine]:
     """Run an engine. `builtin` are the executors of features, by handler."""
     http = HttpExecutor(
         AddressPolicy(settings.engine.callback_allow),
         per_host=settings.engine.per_host,
-        is_held=lambda call: vitals.holds_lease(time.monotonic()) and call.node == vitals.incarnation,
+        is_held=lambda call: health.holds_lease(time.monotonic()) and call.node == health.incarnation,
     )
     await http.open()
-    engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, vitals, settings.engine, settings.roles)
+    engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, health, settings.engine, settings.roles)
     await engine.start()
     try:
         yield engine

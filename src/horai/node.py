@@ -45,10 +45,10 @@ async def run(
 
 @asynccontextmanager
 async def _api(
-    settings: NodeSettings, listening: socket.socket, connections: Pool, wakeups: Wakeups, vitals: EngineHealth
+    settings: NodeSettings, listening: socket.socket, connections: Pool, wakeups: Wakeups, health: EngineHealth
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     tenant, sources = await _tenant(connections), frozenset(settings.sources)
-    context = Context(connections, wakeups, vitals, tenant, "default", JOB_HOOKS, (KEYLESS,), sources)
+    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, (KEYLESS,), sources)
     async with _server(context, listening, settings.limits) as serving:
         yield serving
 

@@ -76,7 +76,7 @@ class Engine:
         name: str,
         executors: Mapping[str, Executor],
         wakeups: Wakeups,
-        vitals: EngineHealth,
+        health: EngineHealth,
         settings: EngineSettings,
         roles: frozenset[Role] = EVERY_ROLE,
         reach: Reach = EVERYWHERE,
@@ -89,12 +89,12 @@ class Engine:
         self._reach = reach
         self._executors = executors
         self._wakeups = wakeups
-        self._vitals = vitals
+        self._health = health
         self._settings = settings
         self._roles = roles
         self.clock = DatabaseClock()
-        self.lease = NodeLease(url, name, settings.lease, self.clock, vitals, roles)
-        self._in_flight = InFlight(settings.in_flight, vitals, crew, executors)
+        self.lease = NodeLease(url, name, settings.lease, self.clock, health, roles)
+        self._in_flight = InFlight(settings.in_flight, health, crew, executors)
         self._notifier = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT))
         patience = settings.lease  # three beats
         self._listener = Listener(
@@ -116,10 +116,10 @@ class Engine:
         """Register the node and start every loop."""
         collect_seldom()
         if self._roles & {Role.executor, Role.worker}:
-            self._vitals.slots = self._settings.concurrency or self._settings.in_flight
-            self._vitals.handlers = tuple(sorted(name for name in self._executors if name))
+            self._health.slots = self._settings.concurrency or self._settings.in_flight
+            self._health.handlers = tuple(sorted(name for name in self._executors if name))
         else:
-            self._vitals.handlers = ()
+            self._health.handlers = ()
         await self.lease.start()
         self._stages = [self._notifier, self._listener]
         if self._roles & {Role.executor, Role.worker}:
@@ -135,22 +135,22 @@ class Engine:
         self._wakeups.pass_on_to(self._notifier.tell)
         self._wakeups.subscribe(NodesWake, lambda _: self.lease.nudge())
         self._tasks = [
-            asyncio.create_task(loop.run(stage, self.clock, self._vitals), name=stage.name) for stage in self._stages
+            asyncio.create_task(loop.run(stage, self.clock, self._health), name=stage.name) for stage in self._stages
         ]
 
     def _executing(self) -> list[Stage]:
         """Return the stages that claim, run and settle."""
-        in_flight, vitals, settings, clock = self._in_flight, self._vitals, self._settings, self.clock
+        in_flight, health, settings, clock = self._in_flight, self._health, self._settings, self.clock
         job_cache = JobCache()
         settler = Settler(
-            self._line("settler", LOCK_TIMEOUT), in_flight, self._wakeups, vitals, settings, job_cache.gated
+            self._line("settler", LOCK_TIMEOUT), in_flight, self._wakeups, health, settings, job_cache.gated
         )
         settler.chained = job_cache.chained
-        attempts = Attempts(self._executors, settler, self.lease, job_cache, self._attempting, vitals, self._alone)
+        attempts = Attempts(self._executors, settler, self.lease, job_cache, self._attempting, health, self._alone)
         scans = Scans(attempts.handlers, clock.now(), self._reach)
-        claimer = Claimer(self.lease, scans, in_flight, settler, clock, vitals)
+        claimer = Claimer(self.lease, scans, in_flight, settler, clock, health)
         admission = Admission(attempts, settler, in_flight, job_cache, self._wakeups)
-        parts = DispatcherParts(self.lease, attempts, admission, claimer, scans, in_flight, clock, vitals, settings)
+        parts = DispatcherParts(self.lease, attempts, admission, claimer, scans, in_flight, clock, health, settings)
         dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), parts)
         sweeper = Sweeper(
             self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening
@@ -160,7 +160,7 @@ class Engine:
         dispatcher.subscribe_to(self._wakeups)
         self._wakeups.subscribe(OutcomeWake, attempts.hear)
         mate = settler.mate(self._line("settler 2", LOCK_TIMEOUT))
-        self._minute_stats = MinuteStats(self._line("minute_stats"), vitals, clock.now())
+        self._minute_stats = MinuteStats(self._line("minute_stats"), health, clock.now())
         return [settler, mate, dispatcher, sweeper, self._minute_stats]
 
     def _scheduling(self) -> list[Stage]:
@@ -168,7 +168,7 @@ class Engine:
         now = self.clock.now()
         trigger = Trigger(self._line("trigger"), self.lease, self._wakeups, self._settings, now)
         rescuer = Rescuer(self._line("rescuer"), self.lease, self._wakeups, self._settings)
-        janitor = Janitor(self._line("janitor"), self._wakeups, self._vitals, self._settings, now, JOB_HOOKS)
+        janitor = Janitor(self._line("janitor"), self._wakeups, self._health, self._settings, now, JOB_HOOKS)
         catch_up_stage = CatchUp(self._line("catch_up"), self.lease, self._wakeups, self._settings)
         self.lease.on_change.append(trigger.reload)
         self.lease.on_lost_node.append(rescuer.signal.set)

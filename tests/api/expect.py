@@ -1,4 +1,4 @@
-"""What answers and tables are held to."""
+"""Checks on responses and tables."""
 
 from typing import Any
 

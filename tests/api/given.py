@@ -1,4 +1,4 @@
-"""What tests of the API start from, made over the API itself."""
+"""The starting points for tests of the API, made over the API itself."""
 
 import asyncio
 import itertools
@@ -64,7 +64,7 @@ async def running(api: Client, receiver: Receiver, job: Any, key: str, **more: A
 
 
 async def sent(api: Client, method: str, path: str, data: Any, **headers: str) -> Reply:
-    """What the server says to any bytes, file or stream; a header may be given that the client would not send."""
+    """Send any bytes, file or stream and return the reply; `headers` may be some that the client would not send."""
     named = {"content-type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
     address = URL(api.base + path, encoded=True)
     async with api.session.request(method, address, data=data, headers=named) as response:
@@ -73,7 +73,7 @@ async def sent(api: Client, method: str, path: str, data: Any, **headers: str) -
 
 
 async def until(holds: Callable[[], Awaitable[Any]], within: float = 30.0) -> Any:
-    """What `holds` gives, once that is true."""
+    """Wait until `holds` returns a true value, and return it."""
     async with asyncio.timeout(within):
         while not (found := await holds()):
             await asyncio.sleep(0.01)

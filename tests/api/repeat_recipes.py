@@ -216,7 +216,7 @@ async def _batch(world: World) -> Sent:
 
 @recipe("PUT /api/v1/jobs/{job}/instances/{key}")
 async def _put(world: World) -> Sent:
-    """What runs is replaced: the case in which a repeat would do the work twice."""
+    """Replace a running instance: the case in which a repeat would do the work twice."""
     name, _ = await held(world)
     return Sent(f"/api/v1/jobs/{name}/instances/a", {"payload": 1}, {"payload": 2})
 

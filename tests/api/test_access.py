@@ -1,4 +1,4 @@
-"""Who may speak to a server without keys, and what belongs to another tenant."""
+"""Access: clients of a server without keys, and objects of another tenant."""
 
 from typing import Any
 

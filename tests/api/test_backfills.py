@@ -122,7 +122,7 @@ async def test_C21_a_repeated_request_gets_the_first_backfill(api: Client) -> No
     await verb(api, replies[0].json, "cancel")
 
 
-async def test_C21_what_makes_no_sense_is_refused_with_a_way_out(api: Client) -> None:
+async def test_C21_an_invalid_backfill_request_is_refused_with_a_reason(api: Client) -> None:
     job = await given.job(api, every="1m")
     plain, patient = await given.job(api), await given.job(api, every="1h", everyFrom="finish")
     second = await given.job(api, every="1s")

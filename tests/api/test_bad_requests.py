@@ -43,7 +43,9 @@ MISSING = [
 
 
 @pytest.mark.parametrize(("method", "path"), MISSING)
-async def test_what_does_not_exist_is_not_found(api: Client, db: Dedicated, method: str, path: str) -> None:
+async def test_an_unknown_resource_or_path_gets_404_and_changes_nothing(
+    api: Client, db: Dedicated, method: str, path: str
+) -> None:
     before = await expect.contents(db)
 
     reply = await given.sent(api, method, path, b"{}", Idempotency_Key="missing")

@@ -82,7 +82,7 @@ async def test_every_address_that_no_route_has_is_the_page(built: Site) -> None:
         assert "main-1a2b.js" in (await built(path)).text
 
 
-async def test_what_is_no_page_is_not_found(built: Site) -> None:
+async def test_an_unknown_path_or_method_of_the_console_gets_404(built: Site) -> None:
     for path in ("/api/v1/nothing", "/assets/gone-99.js", "/assets/../../app.py", "/index.html.gz"):
         assert (await built(path, accept="*/*")).status == 404
     assert (await built("/assets/gone-99.js")).status == 404

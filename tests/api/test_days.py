@@ -1,4 +1,4 @@
-"""How a job went, day by day."""
+"""The results of a job, day by day."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -56,7 +56,7 @@ async def test_a_day_with_very_many_says_that_not_all_were_counted(
 
 
 @pytest.mark.parametrize("query", ["weeks=0", "weeks=14", "timezone=Mars/Olympus", "days=3"])
-async def test_days_that_nobody_can_count_are_refused(api: Client, query: str) -> None:
+async def test_invalid_parameters_of_the_days_route_are_refused(api: Client, query: str) -> None:
     job = await given.job(api)
 
     expect.invalid(await api("GET", f"/api/v1/jobs/{job['name']}/days?{query}"))

@@ -1,4 +1,4 @@
-"""Jobs that code declares, seen over REST: shown with their schema, changed like others, declared by nobody else."""
+"""Jobs that code declares, seen over REST: shown with their schema, changed like others, declared by code only."""
 
 import json
 from typing import Any

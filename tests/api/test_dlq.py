@@ -264,7 +264,7 @@ async def test_the_replay_of_a_paused_job_waits_for_its_resume(api: Client, rece
 
 
 @pytest.mark.parametrize("letter", ["999999999", "x", "9" * 30, "%00"])
-async def test_what_is_no_letter_is_not_found(api: Client, letter: str) -> None:
+async def test_an_unknown_dead_letter_id_gets_404(api: Client, letter: str) -> None:
     for method, path in (("GET", letter), ("POST", f"{letter}/replay"), ("POST", f"{letter}/discard")):
         expect.problem(await given.sent(api, method, f"{DLQ}/{path}", b""), 404, "SCH_404_NOT_FOUND")
 

@@ -62,7 +62,9 @@ async def test_letters_that_match_are_discarded_with_their_reason_and_the_rest_s
     assert (timeline[-1]["kind"], timeline[-1]["data"]["reason"]) == ("INSTANCE_DISCARDED", "closed")
 
 
-async def test_a_letter_that_somebody_replays_is_not_discarded(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_a_dead_letter_locked_by_another_transaction_is_not_discarded(
+    api: Client, receiver: Receiver, db: Dedicated
+) -> None:
     job, found = await dead(api, receiver, count=2)
     held = db.transaction()
     await held.start()

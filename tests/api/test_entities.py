@@ -115,11 +115,11 @@ async def _covers(api: Client, job: Any) -> bool:
         ({"every": "1d", "refresh": {"window": "10d", "often": 1}}, "unknown field"),
     ],
 )
-async def test_what_makes_no_refresh_job_is_refused(api: Client, body: Any, words: str):
+async def test_a_job_with_invalid_refresh_options_is_refused(api: Client, body: Any, words: str):
     expect.invalid(await api("POST", "/api/v1/jobs", {"name": given.name(), **body}), words)
 
 
-async def test_what_makes_no_sense_is_refused(api: Client):
+async def test_invalid_refresh_and_entity_requests_are_refused(api: Client):
     job, plain = await refresh_job(api), await given.job(api)
 
     expect.invalid(await api("GET", path(plain, "refresh")), "not a refresh job")

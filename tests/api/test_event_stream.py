@@ -63,7 +63,7 @@ async def watching(api: Client, **headers: str) -> AsyncGenerator[Watch]:
         yield watch
 
 
-async def test_what_happens_to_an_instance_is_told_while_it_happens(api: Client, receiver: Receiver) -> None:
+async def test_the_stream_reports_changes_of_instances(api: Client, receiver: Receiver) -> None:
     async with watching(api) as watch:
         job = await given.scripted(api, receiver, Answer(200))
         instance = await given.triggered(api, job)
@@ -86,7 +86,7 @@ async def test_every_topic_that_is_written_is_told(api: Client, receiver: Receiv
         await watch.until("dead-letters")
 
 
-async def test_what_another_process_writes_is_told_too(api: Client, db: Dedicated) -> None:
+async def test_the_stream_reports_changes_written_by_another_process(api: Client, db: Dedicated) -> None:
     await given.job(api, name=(name := given.name("sql")))
     async with watching(api) as watch:
         await db.fetch("select * from horai.put_instance($1, 'k', '2999-01-01', null)", name)
@@ -107,7 +107,7 @@ async def test_messages_come_at_most_once_a_second_however_much_happens(api: Cli
         assert times[2] - times[0] > 1.5
 
 
-async def test_who_comes_back_is_told_of_everything_unless_nothing_was_missed(api: Client) -> None:
+async def test_a_reader_that_reconnects_after_missing_changes_gets_every_topic(api: Client) -> None:
     async with watching(api) as watch:
         await given.put(api, await given.job(api), "a")
         id_, _ = await watch.change()
@@ -137,7 +137,7 @@ async def feed_on(url: str, readers: int = 2, interval: float = 0.02) -> AsyncGe
     await close_pool(pool)
 
 
-async def test_nobody_asks_the_database_while_nobody_watches(url: str) -> None:
+async def test_the_feed_polls_with_one_poller_after_all_readers_left_and_a_new_one_enters(url: str) -> None:
     async with feed_on(url) as feed:
         first, second = feed.enter(None), feed.enter(None)
         await given.until(lambda: _at_least(feed, 3))

@@ -89,7 +89,7 @@ async def test_X15_a_time_that_comes_never_or_twice_is_asked_for_without_an_offs
     assert "also" not in twice["also"]
 
 
-async def test_an_offset_may_come_with_a_plus_that_nobody_escaped(api: Client):
+async def test_an_offset_with_an_unescaped_plus_is_accepted(api: Client):
     job = await given.job(api, **CLOSED)
     found = await told(api, job, "2999-06-01T02:30:00+02:00")
     assert (found["at"], found["verdict"]) == ("2999-06-01T00:30:00Z", "COMING")
@@ -105,7 +105,7 @@ async def test_a_paused_job_holds_its_slots(api: Client):
     assert "(stock-taking)" in held["why"]
 
 
-async def test_what_is_no_time_is_refused_with_a_hint(api: Client):
+async def test_an_invalid_time_is_refused_with_a_hint(api: Client):
     job = await given.job(api, every="1h")
     expect.invalid(
         await explained(api, job, "tomorrow"), "at: is neither an instant nor a time of day", "2026-03-29T02:30"

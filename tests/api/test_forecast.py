@@ -80,7 +80,7 @@ async def test_every_minute_has_the_fires_that_the_schedules_of_all_jobs_say(url
     assert answer["note"] is None
 
 
-async def test_jobs_of_one_calendar_count_as_one_schedule_whatever_becomes_of_their_late_slots(url: str) -> None:
+async def test_jobs_with_one_calendar_count_as_one_schedule_despite_different_misfire_policies(url: str) -> None:
     async with make.scope(url) as scope:
         await make.job(scope, "a", cron="0 0 * * *")
         await make.job(scope, "b", cron="0 0 * * *", misfire="skip")
@@ -267,7 +267,7 @@ async def test_many_who_ask_at_once_wait_for_one_answer() -> None:
     assert kitchen.most_at_work == 1
 
 
-async def test_after_a_minute_the_answer_is_made_anew() -> None:
+async def test_a_cached_forecast_is_computed_again_after_a_minute() -> None:
     kitchen = Kitchen()
     kitchen.may_serve.set()
     answers: list[bytes] = []
@@ -278,7 +278,7 @@ async def test_after_a_minute_the_answer_is_made_anew() -> None:
     assert answers == [b"1", b"1", b"2"]
 
 
-async def test_a_caller_who_goes_away_takes_nobody_elses_answer_along() -> None:
+async def test_a_request_that_disconnects_does_not_cancel_the_answer_of_another_request() -> None:
     kitchen = Kitchen()
     gone, patient = asyncio.create_task(kitchen.ask()), asyncio.create_task(kitchen.ask())
     await asyncio.sleep(0)
@@ -328,7 +328,7 @@ async def test_a_minute_names_the_schedules_that_fire_in_it_and_their_jobs(url: 
 
 
 @pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z", "noon", ""])
-async def test_a_minute_that_nobody_can_foretell_is_refused(api: Client, at: str) -> None:
+async def test_a_minute_outside_the_forecast_or_an_invalid_time_is_refused(api: Client, at: str) -> None:
     expect.invalid(await api("GET", f"{FORECAST}/minute?at={at}"))
 
 

@@ -123,7 +123,7 @@ async def _ready_with(api: Client, status: int) -> Any:
 
 
 async def test_health_is_that_of_all_nodes_together(url: str, receiver: Receiver) -> None:
-    """Whoever is asked: each node tells the others with its renewals how it is doing."""
+    """Every node answers alike: with its renewals each node tells the others how it is doing."""
     async with harness.node(url, name="one") as one, harness.node(url, name="two") as other:
         job = await given.scripted(one, receiver, *[Answer(200)] * 39, Answer(400))
         for _ in range(40):
@@ -156,7 +156,7 @@ async def test_a_loop_that_is_stuck_on_another_node_degrades_the_health_of_all(u
 
 
 @pytest.mark.parametrize("missing", [Role.scheduler, Role.executor])
-async def test_a_cluster_in_which_nobody_has_a_duty_is_degraded(url: str, missing: Role) -> None:
+async def test_a_cluster_without_a_scheduler_or_an_executor_is_degraded(url: str, missing: Role) -> None:
     async with harness.node(url, roles=EVERY_ROLE - {missing}) as api:
         health = (await api("GET", "/api/v1/scheduler/health")).json
 

@@ -1,4 +1,4 @@
-"""What a function said of its work is shown with the attempt that said it."""
+"""The log of a function is shown with the attempt that wrote it."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -67,7 +67,7 @@ def said(attempt: Any) -> list[tuple[float | None, str]]:
     return [(line["progress"], line["message"]) for line in attempt["log"]]
 
 
-async def test_what_runs_shows_how_far_it_has_come_and_what_it_says(api: Client, db: Dedicated) -> None:
+async def test_a_running_instance_shows_its_progress_and_log(api: Client, db: Dedicated) -> None:
     on = await worker(api, db)
     held = await on.claim()
     before = await nodes.database_time(db)
@@ -128,7 +128,9 @@ async def test_an_attempt_that_was_given_back_is_shown_for_what_it_said_and_not_
     assert [a["finishedAt"] is None for a in shown["attempts"]] == [True, False]
 
 
-async def test_what_a_cancelled_function_goes_on_to_say_is_shown_once(api: Client, db: Dedicated) -> None:
+async def test_log_lines_that_a_function_writes_after_its_cancellation_are_shown_once(
+    api: Client, db: Dedicated
+) -> None:
     on = await worker(api, db)
     held = await on.claim()
     await on.say(held, 0.5)
@@ -158,7 +160,7 @@ async def test_a_long_log_shows_its_end(api: Client, db: Dedicated) -> None:
     assert shown["progress"] == 0.75
 
 
-async def test_who_says_nothing_has_an_empty_log(api: Client, db: Dedicated) -> None:
+async def test_an_attempt_without_messages_has_an_empty_log(api: Client, db: Dedicated) -> None:
     on = await worker(api, db)
     held = await on.claim()
 

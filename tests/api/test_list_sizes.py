@@ -1,4 +1,4 @@
-"""How large lists become: small payloads are included, large ones are told by their size, and a page ends at 4 MB."""
+"""Sizes of lists: small payloads are included, large ones are shown by their size, and a page ends at 4 MB."""
 
 import json
 from typing import Any

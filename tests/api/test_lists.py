@@ -276,7 +276,7 @@ async def test_a_list_is_narrowed_by_a_member_of_the_payload(api: Client, monkey
     assert await found("order.id%3D18") == []
 
 
-async def test_what_has_happened_is_parted_from_what_is_planned(api: Client, receiver: Receiver) -> None:
+async def test_past_instances_are_listed_apart_from_planned_ones(api: Client, receiver: Receiver) -> None:
     job = await given.scripted(api, receiver, Answer(200))
     done = await api.until_state((await given.triggered(api, job))["id"], "SUCCESS")
     later, sooner = [
@@ -292,7 +292,7 @@ async def test_what_has_happened_is_parted_from_what_is_planned(api: Client, rec
 
 
 @pytest.mark.parametrize("member", ["order", "%3D17", "a..b%3D1", ".".join("abcdefghijk") + "%3D1"])
-async def test_what_names_no_member_of_a_payload_is_refused(api: Client, member: str) -> None:
+async def test_an_invalid_payload_filter_is_refused(api: Client, member: str) -> None:
     expect.invalid(await api("GET", f"/api/v1/instances?payload={member}"), "payload")
 
 
@@ -317,7 +317,7 @@ async def test_a_job_in_a_list_has_its_last_instances_and_its_next_fire(api: Cli
     assert [glimpse["state"] for glimpse in one["recent"]] == ["DEAD"]
 
 
-async def test_jobs_are_found_by_a_part_of_their_name_whatever_its_case(api: Client) -> None:
+async def test_jobs_are_found_by_a_part_of_their_name_in_any_case(api: Client) -> None:
     job = await given.job(api, name=(name := given.name("Nightly_Report")))
 
     async def found(part: str) -> list[str]:
@@ -328,7 +328,7 @@ async def test_jobs_are_found_by_a_part_of_their_name_whatever_its_case(api: Cli
     expect.invalid(await api("GET", "/api/v1/jobs?nameContains="))
 
 
-async def test_what_horai_made_for_itself_is_not_among_the_jobs(api: Client) -> None:
+async def test_the_builtin_job_of_a_workflow_is_not_listed_among_the_jobs(api: Client) -> None:
     job = await given.job(api)
     graph = {"name": given.name("house"), "nodes": [{"name": "a", "job": job["name"]}]}
     assert (await api("POST", "/api/v1/workflows", graph)).status == 201

@@ -1,4 +1,4 @@
-"""What belongs to another tenant: no write reaches it, and no list shows it. Generated from the OpenAPI document."""
+"""Objects of another tenant: no write reaches them, and no list shows them. Generated from the OpenAPI document."""
 
 import asyncio
 import json

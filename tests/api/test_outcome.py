@@ -1,4 +1,4 @@
-"""What a target receives, what its answer makes of an instance, and outcomes that are reported later."""
+"""The request that a target receives, the effect of its answer on an instance, and outcomes reported later."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The overview: how the last hours went, and what needs somebody."""
+"""The overview: the counts of the last hours, and the jobs and instances that need an operator."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -23,11 +23,11 @@ NOON = datetime(2026, 3, 2, 12, 0, 30, tzinfo=UTC)
 
 
 async def fresh(api: Client, path: str) -> Any:
-    """An answer that nobody has kept: each asks for another number of minutes."""
+    """Return an answer that is not in the cache: each caller asks for another number of minutes."""
     return (await api("GET", path)).json
 
 
-async def test_C23_what_was_done_is_told_minute_by_minute(api: Client, receiver: Receiver) -> None:
+async def test_C23_stats_count_started_and_ended_attempts_per_minute(api: Client, receiver: Receiver) -> None:
     good = await given.scripted(api, receiver, Answer(200))
     bad = await given.scripted(api, receiver, Answer(400))
     for job, state in ((good, "SUCCESS"), (good, "SUCCESS"), (bad, "DEAD")):
@@ -50,7 +50,7 @@ async def test_C23_what_was_done_is_told_minute_by_minute(api: Client, receiver:
     assert set(told["live"]) == {"INIT", "BLOCKED", "RUNNING", "FAIL"}
 
 
-async def test_C23_how_much_waited_is_told_with_its_minute_and_nothing_where_nobody_looked(
+async def test_C23_gauges_are_listed_per_minute_and_are_null_for_minutes_without_a_measurement(
     api: Client, db: Dedicated
 ) -> None:
     before = (await db.fetchval("select clock_timestamp()")) - timedelta(minutes=3)
@@ -80,7 +80,9 @@ async def test_an_answer_holds_for_five_seconds(api: Client) -> None:
     assert again.json["computedAt"] == first.json["computedAt"]
 
 
-async def test_what_needs_somebody_is_told_in_one_answer(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_one_answer_lists_all_jobs_queues_nodes_and_refreshes_that_need_attention(
+    api: Client, receiver: Receiver, db: Dedicated
+) -> None:
     dying = await given.scripted(api, receiver, Answer(400))
     await api.until_state((await given.triggered(api, dying))["id"], "DEAD")
     failing = await given.scripted(api, receiver, Answer(503, headers={"Retry-After": "3600"}))
@@ -217,19 +219,19 @@ def test_minutes_of_several_processes_are_one_series() -> None:
 async def test_the_chronicler_writes_a_minute_as_a_whole_and_nothing_while_nothing_happens(
     url: str, connection: Dedicated
 ) -> None:
-    vitals = EngineHealth()
-    vitals.incarnation = 7
-    minute_stats_stage = MinuteStats(StageConnection(url, "horai minute_stats"), vitals, NOON)
+    health = EngineHealth()
+    health.incarnation = 7
+    minute_stats_stage = MinuteStats(StageConnection(url, "horai minute_stats"), health, NOON)
     assert await minute_stats_stage.step(NOON) == NOON + timedelta(seconds=10)
     assert await minute_stats.minutes_since(connection, NOON - MINUTE) == []
 
-    vitals.observe_delays(0.0, [0.001, 0.001])
-    vitals.observe_outcomes(0.0, failed=1, succeeded=1, dead=1)
+    health.observe_delays(0.0, [0.001, 0.001])
+    health.observe_outcomes(0.0, failed=1, succeeded=1, dead=1)
     await minute_stats_stage.step(NOON + timedelta(seconds=10))
-    vitals.observe_outcomes(0.0, failed=0, succeeded=5)
+    health.observe_outcomes(0.0, failed=0, succeeded=5)
     assert await minute_stats_stage.step(NOON + timedelta(seconds=25)) == minute_of(NOON) + MINUTE
     await minute_stats_stage.step(minute_of(NOON) + MINUTE)
-    vitals.observe_outcomes(0.0, failed=0, succeeded=2)
+    health.observe_outcomes(0.0, failed=0, succeeded=2)
     await minute_stats_stage.step(minute_of(NOON) + MINUTE + timedelta(seconds=10))
 
     (first, second) = await minute_stats.minutes_since(connection, minute_of(NOON))

@@ -67,7 +67,9 @@ async def test_a_retry_has_the_event_take_effect_once(api: Client, db: Dedicated
 
 
 @pytest.mark.parametrize("body", [b"no JSON \xff", change("a")])
-async def test_what_still_cannot_take_effect_stays_parked_and_says_why(api: Client, db: Dedicated, body: bytes) -> None:
+async def test_a_parked_event_that_still_fails_stays_parked_with_a_reason(
+    api: Client, db: Dedicated, body: bytes
+) -> None:
     source, (parked,) = await park(db, body)
 
     answer = await api("POST", f"{PATH}/{parked}/retry")

@@ -20,7 +20,7 @@ def is_at(instance: Any, at: str) -> bool:
     return datetime.fromisoformat(instance["executeTime"]) == datetime.fromisoformat(at)
 
 
-async def test_B1_an_execute_time_keeps_its_milliseconds_whatever_its_offset(api: Client, db: Dedicated) -> None:
+async def test_B1_an_execute_time_with_any_offset_keeps_its_milliseconds(api: Client, db: Dedicated) -> None:
     job = await given.job(api)
 
     made = await given.put(api, job, "a", "2999-07-01T17:30:00.123+08:00")
@@ -45,7 +45,7 @@ async def test_A2_fifty_concurrent_puts_of_one_key_make_one_live_instance(api: C
     assert rows == 1
 
 
-async def test_A5_A7_what_waits_is_moved_and_stays_the_same_instance(api: Client, db: Dedicated) -> None:
+async def test_A5_A7_a_put_moves_a_waiting_instance_and_keeps_its_id(api: Client, db: Dedicated) -> None:
     job = await given.job(api)
     first = (await given.put(api, job, "a", payload={"v": 1})).json["instance"]
 
@@ -63,9 +63,7 @@ async def test_A5_A7_what_waits_is_moved_and_stays_the_same_instance(api: Client
     assert [event["kind"] for event in timeline] == ["INSTANCE_RESCHEDULED"] * 2
 
 
-async def test_A6_what_failed_and_will_be_retried_is_moved_with_its_retry_count(
-    api: Client, receiver: Receiver
-) -> None:
+async def test_A6_a_put_moves_a_failed_instance_and_keeps_its_retry_count(api: Client, receiver: Receiver) -> None:
     job = await given.scripted(api, receiver, Answer(503, headers={"Retry-After": "3600"}))
     first = (await given.put(api, job, "a", None)).json["instance"]
     failed = await api.until_state(first["id"], "FAIL")
@@ -78,7 +76,7 @@ async def test_A6_what_failed_and_will_be_retried_is_moved_with_its_retry_count(
     assert is_at(now, LATER)
 
 
-async def test_A8_A9_what_runs_is_cancelled_and_replaced_in_one_transaction(
+async def test_A8_A9_a_put_cancels_and_replaces_a_running_instance_in_one_transaction(
     api: Client, receiver: Receiver, db: Dedicated
 ) -> None:
     job = await given.scripted(api, receiver, HANG, timeout="30s")
@@ -103,7 +101,7 @@ async def test_A8_A9_what_runs_is_cancelled_and_replaced_in_one_transaction(
     assert len(transactions) == 1
 
 
-async def test_A10_what_succeeded_is_left_alone(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_A10_a_put_does_not_change_a_succeeded_instance(api: Client, receiver: Receiver, db: Dedicated) -> None:
     job = await given.scripted(api, receiver, Answer(200))
     done = await api.until_state((await given.put(api, job, "a", None)).json["instance"]["id"], "SUCCESS")
     before = await expect.contents(db, job)

@@ -31,7 +31,7 @@ async def test_a_queue_that_only_jobs_name_has_the_defaults(api: Client) -> None
 
 
 @pytest.mark.parametrize("name", ["nobody", "a%20b", "%00", "x" * 200])
-async def test_a_queue_that_nobody_has_named_is_not_found(api: Client, name: str) -> None:
+async def test_an_unknown_queue_gets_404(api: Client, name: str) -> None:
     expect.problem(await given.sent(api, "GET", f"{QUEUES}/{name}", b""), 404, "SCH_404_NOT_FOUND")
 
 
@@ -49,7 +49,7 @@ async def test_a_put_sets_all_four_and_what_it_leaves_out_has_its_default(api: C
     assert {**second.json, **DEFAULTS, "rate": "7/s", "version": 2} == second.json
 
 
-async def test_whoever_read_an_old_version_changes_nothing(api: Client) -> None:
+async def test_a_queue_change_with_an_old_version_is_refused(api: Client) -> None:
     path = f"{QUEUES}/{given.name('queue')}"
     await api("PUT", path, {"maxConcurrency": 5}, If_Match='"0"')
 
@@ -112,7 +112,7 @@ async def test_queues_are_listed_page_by_page(api: Client) -> None:
     expect.invalid(await api("GET", f"{QUEUES}?sort=name"), "sort")
 
 
-async def test_what_is_due_waits_and_what_is_to_come_does_not(api: Client, db: Dedicated) -> None:
+async def test_a_queue_counts_due_instances_as_waiting_but_not_future_ones(api: Client, db: Dedicated) -> None:
     name = given.name("queue")
     job = (await api("POST", "/api/v1/jobs", {"name": given.name("job"), "queue": name})).json  # no worker runs it
     for key in "abc":

@@ -29,7 +29,7 @@ async def reports(api: Client, name: str) -> list[Any]:
     return (await api("GET", f"/api/v1/reconcilers/{name}/reports")).json["items"]
 
 
-async def test_B16_what_is_deleted_by_hand_is_back_within_one_period_once(api: Client, db: Dedicated) -> None:
+async def test_B16_deleted_instances_are_created_again_once_within_one_period(api: Client, db: Dedicated) -> None:
     body, name = await desk(api, db, 1_500, every="1s")
     made = await api("POST", "/api/v1/reconcilers", body)
     assert made.status == 201, made.json
@@ -67,7 +67,7 @@ async def test_B16_what_is_deleted_by_hand_is_back_within_one_period_once(api: C
     assert all(len(one["examples"]["missing"]) == min(20, one["missing"]) for one in comparisons)
 
 
-async def test_B16_a_reconciler_is_run_once_per_key_and_its_instance_says_what_it_came_to(
+async def test_B16_a_reconciler_runs_once_per_idempotency_key_and_its_instance_returns_the_report(
     api: Client, db: Dedicated
 ) -> None:
     body, name = await desk(api, db)
@@ -108,7 +108,9 @@ async def test_B16_a_reconciler_is_listed_read_and_deleted_without_what_it_made(
     expect.problem(await api("GET", f"/api/v1/reconcilers/{made['id']}/reports"), 404, "SCH_404_NOT_FOUND")
 
 
-async def test_B16_the_list_tells_what_each_came_to_last_and_when_it_looks_next(api: Client, db: Dedicated) -> None:
+async def test_B16_the_list_shows_the_last_report_and_the_next_fire_of_each_reconciler(
+    api: Client, db: Dedicated
+) -> None:
     body, name = await desk(api, db, cron="0 3 * * *")
     made = await api("POST", "/api/v1/reconcilers", body)
     assert (made.json["lastReport"], made.json["nextFire"][11:16]) == (None, "03:00")
@@ -123,7 +125,7 @@ async def test_B16_the_list_tells_what_each_came_to_last_and_when_it_looks_next(
     assert (listed["lastReport"]["created"], listed["nextFire"]) == (3, made.json["nextFire"])
 
 
-async def test_B16_a_reconciler_is_held_and_let_go_on(api: Client, db: Dedicated) -> None:
+async def test_B16_a_reconciler_is_paused_and_resumed(api: Client, db: Dedicated) -> None:
     body, name = await desk(api, db, every="1h")
     made = (await api("POST", "/api/v1/reconcilers", body)).json
 

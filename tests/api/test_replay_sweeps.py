@@ -23,7 +23,7 @@ async def dead(api: Client, receiver: Receiver, count: int, **fields: Any) -> tu
 
 
 async def replays(api: Client, job: Any) -> list[str]:
-    """Which dead ones have been run again."""
+    """Return the keys of the dead instances that were run again."""
     found = await given.listed(api, f"/api/v1/jobs/{job['id']}/instances")
     return sorted(row["key"] for row in found if row["replayOf"] is not None)
 
@@ -68,7 +68,7 @@ async def test_chosen_ones_are_replayed_and_others_of_the_choice_are_passed_over
     assert await replays(api, job) == ["k0-0", "k0-2"]
 
 
-async def test_a_letter_that_somebody_holds_is_left_open_and_told(
+async def test_a_dead_letter_locked_by_another_transaction_stays_open_and_is_counted_as_held(
     api: Client, receiver: Receiver, db: Dedicated
 ) -> None:
     job, found = await dead(api, receiver, 2)

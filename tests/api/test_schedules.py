@@ -107,7 +107,7 @@ async def test_of_a_fixed_delay_a_preview_knows_the_first_fire(api: Client) -> N
         ({"every": "1h", "overlap": "skip"}, "overlap", "unknown field"),
     ],
 )
-async def test_what_is_wrong_with_a_preview_is_told_at_its_field(
+async def test_an_invalid_preview_is_refused_at_its_field(
     api: Client, fields: dict[str, Any], field: str, words: str
 ) -> None:
     told = expect.invalid(await api("POST", PREVIEW, fields), words)

@@ -256,7 +256,7 @@ async def test_forwarded_headers_do_not_change_the_address_of_a_client(url: str)
     assert [line["last_address"] for line in lines if line["event"] == "requests limited"] == ["127.0.0.1"]
 
 
-async def test_what_is_not_http_gets_400(url: str) -> None:
+async def test_a_request_that_is_not_http_gets_400(url: str) -> None:
     async with server(url) as api:
         status, problem = await answer_to(api, b"\x16\x03\x01\x02\x00\r\n\r\n")
         assert (status, problem["code"]) == (400, "SCH_400_MALFORMED")

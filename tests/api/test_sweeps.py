@@ -48,7 +48,7 @@ async def test_a_limit_leaves_the_rest_for_the_same_request_again(api: Client, m
     assert await states(api, job) == ["CANCELLED"] * 25
 
 
-async def test_what_runs_is_cancelled_only_where_it_is_asked_for(api: Client, receiver: Receiver) -> None:
+async def test_a_bulk_cancel_includes_running_instances_only_on_request(api: Client, receiver: Receiver) -> None:
     job = await given.scripted(api, receiver, HANG, timeout="60s")
     await given.running(api, receiver, job, "a")
     await given.put(api, job, "b")
@@ -80,7 +80,7 @@ async def test_a_member_of_the_payload_narrows_a_sweep(api: Client) -> None:
     assert (await api("POST", PATH, {"job": job["name"], "payload": "order.paid=false"})).json["matched"] == 0
 
 
-async def test_what_somebody_holds_is_left_and_told(api: Client, db: Dedicated) -> None:
+async def test_a_bulk_cancel_skips_locked_rows_and_counts_them_as_held(api: Client, db: Dedicated) -> None:
     job = await planned(api, 3)
     held = db.transaction()
     await held.start()

@@ -74,7 +74,7 @@ async def test_a_database_that_cannot_write_is_told_and_leaves_nothing(
     assert (await api("POST", f"{path}/trigger", Idempotency_Key="full")).status == 201
 
 
-async def test_a_fault_that_nobody_foresaw_is_told_without_its_details(api: Client, db: Dedicated) -> None:
+async def test_an_unexpected_database_error_gets_500_without_its_details(api: Client, db: Dedicated) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
 

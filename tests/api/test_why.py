@@ -20,7 +20,7 @@ def kinds(told: Any) -> list[str]:
     return [hold["kind"] for hold in told["holds"]]
 
 
-async def test_what_is_not_due_waits_for_its_time(api: Client) -> None:
+async def test_an_instance_that_is_not_due_waits_for_its_time(api: Client) -> None:
     instance = (await given.put(api, await given.job(api), "a")).json["instance"]
 
     told = await why(api, instance)
@@ -61,7 +61,7 @@ async def test_a_function_that_no_worker_has_is_told(api: Client, db: Dedicated)
     assert kinds(await why(api, instance)) == ["NO_WORKER"]
 
     await db.execute(
-        "insert into horai.node (name, host, pid, version, lease_until, roles, vitals)"
+        "insert into horai.node (name, host, pid, version, lease_until, roles, health)"
         " values ('w', 'h', 1, 'v', 'infinity', '{worker}', $1)",
         '{"handlers": ["other"], "slots": 4, "in_flight": 3}',
     )
@@ -107,7 +107,7 @@ async def test_a_blocked_instance_names_its_parents_and_an_instance_its_kin(api:
     assert behind == {"node": "report", "instanceId": child["id"], "state": "BLOCKED"}
 
 
-async def test_what_runs_or_has_ended_has_nothing_in_its_way(api: Client, receiver: Receiver) -> None:
+async def test_a_dead_instance_lists_no_obstacles_and_links_its_replay(api: Client, receiver: Receiver) -> None:
     job = await given.scripted(api, receiver, Answer(400), Answer(200))
     dead = await api.until_state((await given.triggered(api, job))["id"], "DEAD")
     told = await why(api, dead)

@@ -114,7 +114,7 @@ async def test_C6_an_unknown_node_or_job_is_refused_at_write(
         ({"target": {"type": "worker"}}, "target"),
     ],
 )
-async def test_what_means_nothing_for_a_workflow_is_refused(api: Client, fields: Any, field: str) -> None:
+async def test_an_invalid_workflow_field_is_refused(api: Client, fields: Any, field: str) -> None:
     job = await given.job(api)
     reply = await api("POST", FLOWS, {"name": given.name("flow"), "nodes": [{"name": job["name"]}], **fields})
 
@@ -165,7 +165,7 @@ async def test_C6_a_triggered_run_goes_through_its_nodes_once_per_key(api: Clien
         assert (instance["fireTime"], instance["state"]) == (done["fireTime"], "SUCCESS")
 
 
-async def test_C6_a_dead_node_blocks_the_run_and_a_rerun_lets_it_go_on(api: Client, receiver: Receiver) -> None:
+async def test_C6_a_dead_node_blocks_the_run_and_a_rerun_completes_it(api: Client, receiver: Receiver) -> None:
     flow = await chain(api, receiver, answers={"second": DEAD})
     run = (await trigger(api, flow)).json["run"]
     blocked = await run_in(api, flow, run, "BLOCKED")

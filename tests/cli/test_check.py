@@ -324,7 +324,7 @@ async def test_C6_workflows_are_compared_with_those_stored_and_nothing_is_writte
     assert await connection.fetch("select * from horai.workflow order by id") == known
 
 
-async def test_C6_what_would_keep_a_workflow_from_being_deployed_is_a_problem(
+async def test_C6_check_reports_problems_that_prevent_the_deployment_of_a_workflow(
     alone: Terminal, tmp_path: Path, url: str
 ) -> None:
     write(tmp_path, NIGHTLY + "    app.workflow('lost', [Node('nobody')])\n", "nightly")

@@ -1,4 +1,4 @@
-"""What the client sends, and what it makes of answers, against a server that says anything."""
+"""The requests of the client, and its handling of answers, against a server that may answer anything."""
 
 import json
 import threading
@@ -77,7 +77,7 @@ def test_a_redirect_is_not_followed_with_the_key_in_hand() -> None:
     assert seen == []
 
 
-def test_what_a_server_says_cannot_reach_the_terminal() -> None:
+def test_control_characters_in_a_server_error_are_escaped() -> None:
     assert failure_of(500, {"detail": "a\x1b[31mb\nc\u202e"}) == ["error: a\\x1b[31mb c\\u202e"]
 
 
@@ -93,7 +93,7 @@ def test_the_key_is_shown_as_a_bearer_from_flag_variable_or_file(alone: Terminal
 
 
 @pytest.mark.parametrize("server", ["", "localhost:8470", "ftp://host", "http://", "http://host:port", "http://a b"])
-def test_what_is_no_address_is_bad_usage(server: str) -> None:
+def test_an_invalid_server_address_is_bad_usage(server: str) -> None:
     with pytest.raises(BadUsage, match="is not the address of a server"):
         client_of(server, None)
 

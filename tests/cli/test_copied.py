@@ -1,6 +1,6 @@
-"""What the console copies for a shell or a program does what it says: every text of console/copied.json is run.
+"""The texts that the console copies for a shell or a program work: every text of console/copied.json is run.
 
-The console's own tests hold that file against what its dialogs show.
+The console's own tests hold that file against the texts of its dialogs.
 """
 
 import json
@@ -58,7 +58,7 @@ class Stage:
         self.ask("PUT", QUEUE, {"priority": "high", "maxConcurrency": 3, "rate": "5/s", "paused": False})
 
     def run(self, language: str, text: str) -> str:
-        """What it prints; it must end well."""
+        """Run a text and return its output; it must exit with code 0."""
         bin_ = Path(sys.executable).parent
         environment = clean_environment() | {
             "HORAI_SERVER": self.base,
@@ -112,7 +112,7 @@ DONE: dict[str, Callable[[Stage], bool]] = {
     "pauseQueue": lambda stage: queue(stage) == ("high", 3, "5/s", True),
     "resumeQueue": lambda stage: queue(stage) == ("high", 3, "5/s", False),
 }
-"""What must hold after each of them."""
+"""The condition that must hold after each text."""
 
 
 def test_every_text_has_something_that_must_hold_after_it() -> None:
@@ -122,7 +122,7 @@ def test_every_text_has_something_that_must_hold_after_it() -> None:
 @pytest.mark.parametrize(
     ("name", "language"), [(name, language) for name, texts in TEXTS.items() for language in texts]
 )
-def test_what_is_copied_does_what_it_says(stage: Stage, name: str, language: str) -> None:
+def test_every_text_copied_from_the_console_has_its_effect(stage: Stage, name: str, language: str) -> None:
     text = TEXTS[name][language].replace(ORIGIN, stage.base)
     if name == "cancelBackfill":
         wish = {"from": "2026-01-10T00:00:00Z", "to": "2026-01-10T01:00:00Z", "rate": "1/m"}

@@ -1,4 +1,4 @@
-"""`horai dlq`, against a server whose dead letters nobody's target would take."""
+"""`horai dlq`, against a server with dead letters that no target would take."""
 
 import itertools
 from typing import Any
@@ -76,7 +76,7 @@ def test_a_letter_is_discarded_with_a_reason(horai: Terminal, dead: Any) -> None
     assert refused.err.startswith(f"error: The dead letter {letter['id']} is DISCARDED")
 
 
-def test_nobody_replays_everything_by_accident(alone: Terminal) -> None:
+def test_replaying_all_dead_letters_needs_a_confirmation(alone: Terminal) -> None:
     assert alone("dlq", "replay").failed_with(
         2,
         "error: Replaying every dead letter needs confirmation, and stdin is not a terminal.",

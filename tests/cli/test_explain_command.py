@@ -28,7 +28,7 @@ def test_a_time_that_comes_twice_is_shown_twice(horai: Terminal) -> None:
     assert [line.split()[1] for line in shown.splitlines() if line.startswith("verdict")] == ["COMING", "NOT_A_SLOT"]
 
 
-def test_what_cannot_be_explained_is_one_line_and_a_hint(horai: Terminal) -> None:
+def test_a_failed_explanation_prints_one_error_line_and_a_hint(horai: Terminal) -> None:
     horai("jobs", "create", "asked", "--every", "1h", "--url", "http://127.0.0.1:9/hook")
 
     odd = horai("jobs", "explain", "asked", "tomorrow")

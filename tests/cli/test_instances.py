@@ -66,7 +66,9 @@ def test_an_instance_is_cancelled_by_its_id(horai: Terminal) -> None:
     assert horai("instances", "cancel", "999999").err.startswith("error: There is no instance")
 
 
-async def test_what_a_function_says_is_shown_with_its_attempt(horai: Terminal, server: HoraiProcess) -> None:
+async def test_progress_and_log_lines_of_a_function_are_shown_with_their_attempt(
+    horai: Terminal, server: HoraiProcess
+) -> None:
     horai("jobs", "create", "talker", "--handler", "talker")
     instance = horai("instances", "put", "talker", "k", "--json").json["instance"]["id"]
     connection = await connect(url_of(server.data_dir), "horai test")
@@ -92,7 +94,7 @@ async def test_what_a_function_says_is_shown_with_its_attempt(horai: Terminal, s
     assert "still at \\x1b[31mit all day" in shown
 
 
-def test_what_says_too_little_or_too_much_is_bad_usage(alone: Terminal) -> None:
+def test_missing_conflicting_or_invalid_options_are_bad_usage(alone: Terminal) -> None:
     assert alone("instances", "cancel", "--job", "a").failed_with(
         2, "error: Which instance?", "hint: Give its id, or --job and --key."
     )

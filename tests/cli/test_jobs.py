@@ -76,7 +76,7 @@ def test_a_definition_comes_from_a_file_or_stdin_and_flags_win(horai: Terminal, 
     assert (from_stdin["name"], from_stdin["every"]) == ("piped", "1h")
 
 
-def test_what_cannot_be_read_is_bad_usage(horai: Terminal, tmp_path: Path) -> None:
+def test_an_unreadable_file_or_payload_is_bad_usage(horai: Terminal, tmp_path: Path) -> None:
     absent = tmp_path / "absent.json"
 
     assert horai("jobs", "create", "-f", str(absent)).failed_with(
@@ -150,7 +150,7 @@ def test_deleting_asks_first(horai: Terminal) -> None:
 
 
 def answered(horai: Terminal, answer: str) -> int:
-    """The exit code of a delete at a terminal where somebody types."""
+    """Return the exit code of a delete at a terminal where a user types `answer`."""
     ours, theirs = pty.openpty()
     try:
         asking = ForkedPopen(

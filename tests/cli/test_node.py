@@ -29,7 +29,7 @@ def get(base: str, path: str) -> Any:
 
 
 def until(told: Callable[[], Any], within: float = 60.0) -> Any:
-    """What it tells once that is something."""
+    """Wait until `told` returns a true value, and return it."""
     end = time.monotonic() + within
     while time.monotonic() < end:
         with suppress(OSError):

@@ -33,7 +33,7 @@ def test_C5_B16_a_reconciler_is_created_listed_shown_run_and_deleted(horai: Term
     assert horai("reconcilers", "show", "watcher").code == 1
 
 
-def test_C5_B16_a_reconciler_is_held_let_go_on_and_changed(horai: Terminal, server: HoraiProcess) -> None:
+def test_C5_B16_a_reconciler_is_paused_resumed_and_changed(horai: Terminal, server: HoraiProcess) -> None:
     horai("jobs", "create", "held", "--url", f"{server.base}/healthz")
     source = ("--query", QUERY, "--source", "nowhere")
     horai("reconcilers", "create", "holder", "--job", "held", *source, "--every", "1h")

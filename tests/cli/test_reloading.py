@@ -1,4 +1,4 @@
-"""Which files `--reload` looks at, and what counts as a change."""
+"""The files that `--reload` watches, and the changes that count."""
 
 from pathlib import Path
 

@@ -79,7 +79,7 @@ class Shop:
         (self.place / "shop.py").write_text(source)
 
     def let_go(self) -> None:
-        """What holds, ends."""
+        """End the functions that hold."""
         (self.place / "go").touch()
 
     def noted(self) -> list[str]:
@@ -100,7 +100,7 @@ class Shop:
 
 
 class WorkerProcess:
-    """What it prints is read line by line, what it says is in `log`."""
+    """A worker in its own process. Its stdout is read line by line; its stderr is in `log`."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ def shared_place(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Pa
 
 @pytest.fixture(scope="session")
 def parts_report(shared_place: Path) -> Report:
-    """What the tests of parts and panels came to."""
+    """Return the report of the tests of parts and panels."""
     return run("parts", shared_place)
 
 

@@ -11,7 +11,7 @@ from harness import HoraiProcess
 
 
 def free_port() -> int:
-    """A port that nobody has now: the server must come back where it was."""
+    """Return a port that is free now: the server must come back where it was."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -1,6 +1,6 @@
 """The console's own tests as tests of ours: one function per test, so that each counts for its requirement.
 
-Vitest runs a project once per session, whichever test comes first; under xdist the workers share its report.
+Vitest runs a project once per session, for the first test that needs it; under xdist the workers share its report.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ _NAME = re.compile(r'^\s*test\(\s*"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a test came to, and what it said."""
+    """The result of a test, and its output."""
 
     status: str
     said: str

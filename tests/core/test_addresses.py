@@ -68,7 +68,7 @@ def test_an_ipv6_form_is_judged_by_the_ipv4_address_it_carries(address: str):
 
 
 @pytest.mark.parametrize("text", ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "", "127.0.0.1."])
-def test_text_that_is_no_whole_address_is_refused_whatever_is_allowed(text: str):
+def test_text_that_is_not_a_complete_address_is_refused_even_if_all_networks_are_allowed(text: str):
     assert not AddressPolicy(parse_networks(["0.0.0.0/0", "::/0"])).permits(text)
 
 

@@ -1,4 +1,4 @@
-"""What the answer of a target comes to."""
+"""The outcome of an attempt, from the answer of its target."""
 
 import json
 from datetime import UTC, datetime, timedelta

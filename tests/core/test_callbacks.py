@@ -1,4 +1,4 @@
-"""What is sent to a target: body, headers and signature, and the targets that are refused."""
+"""The call to a target: body, headers and signature, and the targets that are refused."""
 
 import base64
 import hashlib

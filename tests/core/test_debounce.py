@@ -1,4 +1,4 @@
-"""How often other processes are told."""
+"""The rate of notifications to other processes."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -40,7 +40,7 @@ def test_the_next_one_waits_for_the_end_of_the_interval():
     assert Debounce().after(NOON, 1).ready_at(NOON + MILLISECOND) == NOON + QUICK
 
 
-def test_at_two_hundred_a_second_nobody_waits_for_long():
+def test_at_200_wakes_a_second_each_wake_leaves_within_the_quick_interval():
     arrivals = every(timedelta(milliseconds=4.9), 200)
 
     left = notifications(arrivals)
@@ -55,7 +55,7 @@ def test_E13_ten_thousand_wakes_a_second_are_twenty_notifications():
 
 
 @given(st.lists(st.integers(0, 1_000_000), min_size=1, max_size=300))
-def test_E13_whatever_comes_two_notifications_are_an_interval_apart(moments: list[int]):
+def test_E13_two_notifications_are_at_least_an_interval_apart_for_any_arrivals(moments: list[int]):
     left = notifications([NOON + timedelta(microseconds=moment) for moment in moments])
 
     assert all(later - earlier >= QUICK for earlier, later in pairwise(left))
@@ -90,5 +90,5 @@ def test_between_two_paces_neither_changes():
         assert Debounce(NOON, interval).after(NOON + interval, wakes).interval == interval
 
 
-def test_a_clock_that_was_set_back_silences_nobody():
+def test_a_clock_that_was_set_back_delays_a_notification_by_one_interval_only():
     assert Debounce(NOON + timedelta(hours=1)).ready_at(NOON) == NOON + QUICK

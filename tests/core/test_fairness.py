@@ -36,7 +36,7 @@ def served(quotas: Iterable[tuple[Place, int]]) -> Counter[str]:
 def drain(
     turns: FairQueue[Place], standings: dict[str, QueuePosition], quotas: int, rows: int, now: float = 0.0
 ) -> Counter[str]:
-    """What each name gets while all of them always have more: what was picked is in line again at once."""
+    """Count the rows of each name while all names always have more: a place that was picked is ready again at once."""
     total: Counter[str] = Counter()
     for _ in range(quotas):
         chosen = turns.pick(now, rows, 64)
@@ -55,9 +55,7 @@ def drain(
     weights=st.tuples(st.integers(1, 9), st.integers(1, 9)),
     places=st.tuples(st.integers(1, 40), st.integers(1, 40)),
 )
-def test_shares_are_as_the_weights_whatever_a_pick_may_take(
-    rows: int, weights: tuple[int, int], places: tuple[int, int]
-):
+def test_shares_follow_the_weights_for_any_size_of_a_pick(rows: int, weights: tuple[int, int], places: tuple[int, int]):
     turns: FairQueue[Place] = FairQueue()
     standings = {name: standing(tenant=n, weight=w) for n, (name, w) in enumerate(zip("ab", weights, strict=True))}
     for name, count in zip("ab", places, strict=True):
@@ -152,7 +150,7 @@ def test_a_more_urgent_band_is_served_alone():
     assert turns.pick(0.0, 100, 64) == []
 
 
-def test_what_becomes_urgent_is_next():
+def test_a_new_scan_of_higher_priority_is_picked_next():
     turns: FairQueue[Place] = FairQueue()
     line_up(turns, "low", standing(LOW), places=100)
     turns.pick(0.0, 10, 10)
@@ -292,7 +290,7 @@ def test_a_place_that_was_discarded_has_no_turn_and_the_others_have_theirs():
 @settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 10_000), rows=st.integers(1, 100), places=st.integers(1, 16))
 def test_every_ready_place_is_picked_in_the_end(seed: int, rows: int, places: int):
-    """Whatever stands before it: others come back at once, and time goes on."""
+    """No place starves, though others stand before it: others come back at once, and time goes on."""
     dice = random.Random(seed)
     turns: FairQueue[Place] = FairQueue()
     standings = {

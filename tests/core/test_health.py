@@ -14,11 +14,11 @@ from horai.core.health import BOUNDS, BUCKET_SECONDS, EngineHealth, Reading, Sli
     share=st.sampled_from([0.01, 0.5, 0.95, 0.99, 1.0]),
 )
 def test_a_quantile_is_the_class_of_the_delay_that_sorting_finds(delays: list[float], share: float):
-    vitals = EngineHealth()
-    vitals.observe_delays(100.0, delays)
+    health = EngineHealth()
+    health.observe_delays(100.0, delays)
 
     exact = max(sorted(delays)[math.ceil(len(delays) * share) - 1], 0.0)
-    found = vitals.delay_quantile(100.0, share)
+    found = health.delay_quantile(100.0, share)
 
     assert found == BOUNDS[min(bisect_right(BOUNDS, exact), len(BOUNDS) - 1)]
     if BOUNDS[0] <= exact < BOUNDS[-1]:
@@ -26,30 +26,30 @@ def test_a_quantile_is_the_class_of_the_delay_that_sorting_finds(delays: list[fl
 
 
 def test_without_attempts_delay_is_zero_and_success_is_whole():
-    vitals = EngineHealth()
+    health = EngineHealth()
 
-    assert vitals.delay_quantile(0.0, 0.95) == 0.0
-    assert vitals.success_rate(0.0) == 1.0
+    assert health.delay_quantile(0.0, 0.95) == 0.0
+    assert health.success_rate(0.0) == 1.0
 
 
 def test_delays_are_forgotten_after_five_minutes():
-    vitals = EngineHealth()
-    vitals.observe_delays(0.0, [60.0])
-    vitals.observe_delays(200.0, [0.001])
+    health = EngineHealth()
+    health.observe_delays(0.0, [60.0])
+    health.observe_delays(200.0, [0.001])
 
-    assert vitals.delay_quantile(250.0, 1.0) > 50
-    assert vitals.delay_quantile(301.0, 1.0) < 0.01
-    assert vitals.started == 2
+    assert health.delay_quantile(250.0, 1.0) > 50
+    assert health.delay_quantile(301.0, 1.0) < 0.01
+    assert health.started == 2
 
 
 def test_the_success_rate_is_of_the_last_ten_minutes():
-    vitals = EngineHealth()
-    vitals.observe_outcomes(0.0, failed=1, succeeded=0)
-    vitals.observe_outcomes(300.0, failed=0, succeeded=3)
+    health = EngineHealth()
+    health.observe_outcomes(0.0, failed=1, succeeded=0)
+    health.observe_outcomes(300.0, failed=0, succeeded=3)
 
-    assert vitals.success_rate(300.0) == 0.75
-    assert vitals.success_rate(601.0) == 1.0
-    assert vitals.settled == 4
+    assert health.success_rate(300.0) == 0.75
+    assert health.success_rate(601.0) == 1.0
+    assert health.settled == 4
 
 
 @given(times=st.lists(st.floats(0, 2000), max_size=100), now=st.floats(2000, 2600))
@@ -66,29 +66,29 @@ def test_a_window_counts_what_lies_inside_it_give_or_take_a_bucket(times: list[f
 
 
 def test_a_loop_is_overdue_when_its_promise_has_passed():
-    vitals = EngineHealth()
-    vitals.beat("trigger", 100.0, 30.0)
-    vitals.beat("settler", 100.0, 90.0)
+    health = EngineHealth()
+    health.beat("trigger", 100.0, 30.0)
+    health.beat("settler", 100.0, 90.0)
 
-    assert vitals.overdue(130.0) == []
-    assert vitals.overdue(130.1) == ["trigger"]
-    vitals.beat("trigger", 131.0, 30.0)
-    assert vitals.overdue(140.0) == []
+    assert health.overdue(130.0) == []
+    assert health.overdue(130.1) == ["trigger"]
+    health.beat("trigger", 131.0, 30.0)
+    assert health.overdue(140.0) == []
 
 
 @pytest.mark.parametrize("delay", [0.0, -5.0])
 def test_an_attempt_before_its_time_counts_as_no_delay(delay: float):
-    vitals = EngineHealth()
-    vitals.observe_delays(0.0, [delay])
+    health = EngineHealth()
+    health.observe_delays(0.0, [delay])
 
-    assert vitals.delay_quantile(0.0, 1.0) == BOUNDS[0]
+    assert health.delay_quantile(0.0, 1.0) == BOUNDS[0]
 
 
-def some_vitals(delays: list[float], failed: int) -> EngineHealth:
-    vitals = EngineHealth(in_flight=len(delays), unsettled=1, late_results=2, released_claims=3, retry_backlog=failed)
-    vitals.observe_delays(100.0, delays)
-    vitals.observe_outcomes(100.0, failed=failed, succeeded=len(delays))
-    return vitals
+def some_health(delays: list[float], failed: int) -> EngineHealth:
+    health = EngineHealth(in_flight=len(delays), unsettled=1, late_results=2, released_claims=3, retry_backlog=failed)
+    health.observe_delays(100.0, delays)
+    health.observe_outcomes(100.0, failed=failed, succeeded=len(delays))
+    return health
 
 
 @given(
@@ -96,9 +96,9 @@ def some_vitals(delays: list[float], failed: int) -> EngineHealth:
     share=st.sampled_from([0.5, 0.95, 0.99]),
 )
 def test_the_readings_of_all_processes_are_those_of_one_that_did_it_all(processes: list[list[float]], share: float):
-    alone = some_vitals([delay for delays in processes for delay in delays], len(processes)).reading(100.0)
+    alone = some_health([delay for delays in processes for delay in delays], len(processes)).reading(100.0)
 
-    told = [some_vitals(delays, 1).reading(100.0).to_text() for delays in processes]
+    told = [some_health(delays, 1).reading(100.0).to_text() for delays in processes]
     together = merged([reading_from(text, "n") for text in told])
 
     assert together.delay_quantile(share) == alone.delay_quantile(share)
@@ -109,13 +109,13 @@ def test_the_readings_of_all_processes_are_those_of_one_that_did_it_all(processe
 
 
 def test_a_process_tells_its_overdue_loops_by_its_name():
-    vitals = EngineHealth()
-    vitals.beat("trigger", 100.0, 30.0)
+    health = EngineHealth()
+    health.beat("trigger", 100.0, 30.0)
 
-    assert reading_from(vitals.reading(200.0).to_text(), "node-2").overdue == ("node-2: trigger",)
+    assert reading_from(health.reading(200.0).to_text(), "node-2").overdue == ("node-2: trigger",)
 
 
-def test_what_another_version_tells_does_not_break_the_health_of_all():
+def test_a_health_reading_of_another_version_is_read_without_its_unknown_fields():
     told = reading_from('{"delays":[[3,2],[999,1]],"in_flight":4,"mood":"fine"}', "newer")
 
     assert told == Reading(delays=((3, 2),), in_flight=4)
@@ -123,19 +123,19 @@ def test_what_another_version_tells_does_not_break_the_health_of_all():
 
 
 def test_a_window_may_be_asked_by_another_thread_while_it_counts():
-    vitals, stop, failures = EngineHealth(), Event(), list[BaseException]()
+    health, stop, failures = EngineHealth(), Event(), list[BaseException]()
 
     def ask() -> None:
         try:
             while not stop.is_set():
-                vitals.reading(1e9)
+                health.reading(1e9)
         except BaseException as error:
             failures.append(error)
 
     asking = Thread(target=ask)
     asking.start()
     for second in range(20_000):
-        vitals.observe_delays(second * BUCKET_SECONDS, [0.0])
+        health.observe_delays(second * BUCKET_SECONDS, [0.0])
     stop.set()
     asking.join()
 

@@ -95,7 +95,7 @@ def test_C46_a_cron_that_never_fires_is_refused_with_its_reason():
 
 
 @pytest.mark.parametrize(("field", "value"), [("dst", {"gap": "skip"}), ("dialect", "quartz")])
-def test_what_belongs_to_a_cron_is_refused_without_one(field: str, value: object):
+def test_cron_options_are_refused_without_a_cron(field: str, value: object):
     assert field in faults(every="5s", **{field: value})
 
 

@@ -21,7 +21,7 @@ values = st.recursive(
 
 
 @given(value=values, ascii_only=st.booleans())
-def test_what_json_writes_is_read_back(value: object, ascii_only: bool):
+def test_parse_json_reads_back_every_value_that_json_writes(value: object, ascii_only: bool):
     assert parse_json(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
 
 
@@ -56,7 +56,7 @@ def test_what_json_writes_is_read_back(value: object, ascii_only: bool):
         (b'"\x00"', "not JSON"),
     ],
 )
-def test_what_another_reader_would_choke_on_is_refused_with_its_reason(raw: bytes, reason: str):
+def test_invalid_or_ambiguous_json_is_refused_with_its_reason(raw: bytes, reason: str):
     with pytest.raises(JsonError, match=reason):
         parse_json(raw)
 

@@ -39,7 +39,7 @@ def test_S6_only_the_values_of_a_query_are_hidden(url: str, shown: str) -> None:
     assert revealed_target({"url": shown}, {"url": url}, "target")["url"] == url
 
 
-def test_S6_what_was_shown_keeps_what_is_stored_value_by_value() -> None:
+def test_S6_masked_values_are_replaced_one_by_one_by_the_stored_values() -> None:
     assert revealed_target(SHOWN, STORED, "target") == STORED
     changed = {**SHOWN, "url": "https://SHOP.example:443/other", "headers": {"authorization": "***", "X-New": "n"}}
     assert revealed_target(changed, STORED, "target") == {

@@ -41,7 +41,7 @@ def test_B9_an_attempt_completes_by_exactly_three_verbs():
 
 
 @pytest.mark.parametrize("failures_before", [0, 5, 900])
-def test_B9_a_success_completes_whatever_failed_before(failures_before: int):
+def test_B9_a_success_completes_the_instance_after_any_number_of_failures(failures_before: int):
     assert plan(POLICY, failures_before, Succeeded('{"a": 1}'), lowest) == Complete('{"a": 1}')
     assert plan(POLICY, failures_before, Succeeded(), lowest) == Complete(None)
 
@@ -75,7 +75,7 @@ def test_a_wish_does_not_bring_a_spent_instance_back():
     assert isinstance(plan(POLICY, 5, FailedRetryable("X", "x", timedelta(hours=1)), lowest), Bury)
 
 
-def test_what_was_not_sent_or_was_postponed_counts_as_no_failure():
+def test_a_call_that_was_not_sent_or_was_postponed_does_not_count_as_a_failure():
     later = timedelta(seconds=7)
 
     assert plan(POLICY, 5, NotSent(), lowest) == Release()
@@ -105,7 +105,7 @@ def test_a_dead_letters_tags_say_why(code: str, spent: bool, tags: tuple[str, ..
     assert tags_of(code, spent=spent) == tags
 
 
-def test_B17_a_loss_waits_and_dies_only_after_maxLost_whatever_maxRetry_is():
+def test_B17_a_lost_instance_is_retried_and_dies_after_max_lost_losses_regardless_of_max_retry():
     policy = RetryPolicy(max_retry=0, max_lost=2)
 
     decisions = [plan_loss(policy, before, "gone", lowest) for before in range(3)]

@@ -1,4 +1,4 @@
-"""How far ahead a worker claims."""
+"""The number of instances that a worker claims ahead."""
 
 import pytest
 

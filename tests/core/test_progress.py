@@ -1,4 +1,4 @@
-"""What attempts say of themselves is kept within bounds, and the last word is never lost to the first."""
+"""Progress: notes of attempts are kept within bounds, and the last note is never lost to the first."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -71,7 +71,7 @@ def test_a_step_replaces_a_step_and_no_line():
     ]
 
 
-def test_what_is_taken_is_not_replaced_any_more():
+def test_a_note_that_was_taken_is_not_replaced_by_a_later_step():
     notebook = ProgressNotes()
     notebook.add(call(), NOON, 0.1, None)
     taken = notebook.take(ALL)
@@ -82,7 +82,7 @@ def test_what_is_taken_is_not_replaced_any_more():
     assert said(notebook) == [(0.2, None)]
 
 
-def test_a_step_that_nobody_could_see_is_left_out_but_never_the_last():
+def test_invisibly_small_progress_steps_are_dropped_except_the_last_one():
     notebook = ProgressNotes()
     kept: list[float | None] = []
     for progress in (0.5, 0.5, 0.5 + STEP / 2, 0.5 + STEP * 1.5, 1 - STEP / 2, 1.0, 1.0):
@@ -105,7 +105,7 @@ def test_the_lines_of_an_attempt_are_bounded_and_one_says_that_there_was_more():
     assert notebook.dropped == 0
 
 
-def test_who_has_said_too_much_is_still_seen_to_make_progress():
+def test_an_attempt_over_its_line_limit_still_reports_progress():
     notebook = ProgressNotes()
     for number in range(LINES + 1):
         notebook.add(call(), NOON, None, str(number))
@@ -138,7 +138,7 @@ def test_one_attempt_cannot_take_the_place_of_all_others():
     assert notebook.dropped == 0
 
 
-def test_what_there_is_no_room_for_is_counted():
+def test_notes_without_room_are_dropped_and_counted():
     notebook = ProgressNotes()
     for instance_id in range(WAITING + 3):
         notebook.add(call(instance_id), NOON, 0.5, None)
@@ -149,7 +149,7 @@ def test_what_there_is_no_room_for_is_counted():
     assert said(notebook) == [(0.5, None)], "a step that was dropped does not count as told"
 
 
-def test_what_is_put_back_comes_first_and_the_newest_give_way():
+def test_notes_that_are_put_back_come_first_and_the_newest_notes_are_dropped():
     notebook = ProgressNotes()
     for instance_id in range(WAITING):
         notebook.add(call(instance_id), NOON, None, "old")

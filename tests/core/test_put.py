@@ -9,19 +9,19 @@ versions = st.none() | st.integers(-3, 3)
 
 
 @pytest.mark.parametrize("state", [State.INIT, State.FAIL, State.BLOCKED])
-def test_A5_A6_what_has_not_started_is_moved(state: State):
+def test_A5_A6_a_put_moves_an_instance_that_does_not_run(state: State):
     assert decide_live(state, None, PutOptions()) is PutDecision.UPDATED
 
 
-def test_A9_A12_what_runs_is_superseded():
+def test_A9_A12_a_put_supersedes_a_running_instance():
     assert decide_live(State.RUNNING, None, PutOptions()) is PutDecision.SUPERSEDED
 
 
-def test_A10_A12_what_has_succeeded_is_ignored():
+def test_A10_A12_a_put_is_ignored_after_a_success():
     assert decide_past(Past(succeeded=True), PutOptions()) is PutDecision.IGNORED
 
 
-def test_A12_what_was_cancelled_or_never_was_is_inserted():
+def test_A12_a_put_inserts_an_instance_for_a_new_or_cancelled_key():
     assert decide_past(Past(), PutOptions()) is PutDecision.INSERTED
     assert decide_past(Past(succeeded=False, version=3), PutOptions()) is PutDecision.INSERTED
 
@@ -57,7 +57,7 @@ def test_only_a_lower_version_is_outdated(wanted: int | None, accepted: int | No
 
 
 @given(state=st.sampled_from(sorted(LIVE)), accepted=versions, version=versions, again=st.booleans())
-def test_an_outdated_intent_changes_nothing_whatever_the_state(
+def test_a_put_with_an_outdated_version_is_ignored_in_every_live_state(
     state: State, accepted: int | None, version: int | None, again: bool
 ):
     intent = PutOptions(version, again)

@@ -1,4 +1,4 @@
-"""What a queue's document may say."""
+"""The valid fields of a queue's document."""
 
 from datetime import timedelta
 from typing import Any

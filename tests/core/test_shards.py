@@ -43,7 +43,7 @@ def test_C47_a_lease_is_named_after_its_shard_and_lasts_8000_ms():
 
 
 @given(nodes=incarnations)
-def test_nobody_owns_more_than_one_shard_above_anybody_else(nodes: set[int]):
+def test_the_shard_counts_of_two_nodes_differ_by_at_most_one(nodes: set[int]):
     load = Counter(owners(peers(*nodes)).values())
 
     assert sum(load.values()) == SHARDS
@@ -51,7 +51,7 @@ def test_nobody_owns_more_than_one_shard_above_anybody_else(nodes: set[int]):
 
 
 @given(nodes=incarnations, dice=st.randoms())
-def test_every_node_comes_to_the_same_answer_in_whatever_order_it_sees_the_others(nodes: set[int], dice: Random):
+def test_every_node_computes_the_same_owners_for_any_order_of_its_peers(nodes: set[int], dice: Random):
     shuffled = peers(*nodes)
     dice.shuffle(shuffled)
 
@@ -102,7 +102,7 @@ def test_only_nodes_of_the_role_that_live_and_stay_are_owners():
     assert wanted(Duty.trigger, 1, nodes) == frozenset()
 
 
-def test_what_is_free_or_has_run_out_is_taken_by_its_owner_alone():
+def test_only_the_owner_takes_a_shard_that_is_free_or_whose_lease_has_expired():
     mine = wanted(Duty.dispatch, 1, peers(1, 2))
     free = leases(dict.fromkeys(range(SHARDS)))
     run_out = leases(dict.fromkeys(range(SHARDS), 9), left=-0.001)
@@ -144,7 +144,7 @@ def test_however_nodes_come_and_go_each_shard_ends_with_its_owner(nodes: list[se
         assert held == owners(peers(*sorted(present)))
 
 
-def test_the_next_look_is_when_somebody_else_would_first_run_out():
+def test_the_next_check_is_at_the_first_expiry_of_the_lease_of_another_node():
     others = [Peer(2, left=3.0), Peer(3, left=2.0), Peer(4, left=-1.0), Peer(5, left=0.5, is_closed=True)]
     held = [ShardLease(Duty.dispatch, 0, 1, 1, 0.1), ShardLease(Duty.dispatch, 1, 7, 1, 1.5)]
 

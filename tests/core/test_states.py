@@ -36,7 +36,7 @@ def declared(statement: Statement) -> set[Move]:
 
 
 def writes_state(statement: Statement) -> bool:
-    """Whether it sets a state, or puts rows into a table of instances."""
+    """Return true if the statement sets a state, or inserts rows into a table of instances."""
     text = re.sub(r"--.*", "", statement.text)
     sets = re.search(r"\bset\b(?:(?!\b(?:from|where)\b).)*\bstate = ", text, re.DOTALL)
     births = re.search(r"insert into horai\.instance_(live|history)\b", text)

@@ -1,4 +1,4 @@
-"""What can be a tag, and which tags a failure brings."""
+"""The valid tags, and the tags that a failure adds."""
 
 import pytest
 
@@ -13,13 +13,13 @@ def test_a_word_can_be_a_tag(word: str):
 
 
 @pytest.mark.parametrize("word", ["", "a b", "a,b", "\x00", "x" * 65, "\ud800", "a\x7f", 5, None, ["a"]])
-def test_what_is_no_word_is_no_tag_and_spoils_no_others(word: object):
+def test_an_invalid_tag_is_ignored_and_the_other_tags_are_kept(word: object):
     assert not is_tag(word)
     assert own_tags(["a", word, "b"]) == ("a", "b")
 
 
 @pytest.mark.parametrize("given", [None, "word", b"word", 5])
-def test_what_is_no_list_has_no_tags(given: object):
+def test_a_value_that_is_not_a_list_has_no_tags(given: object):
     assert own_tags(given) == ()
 
 

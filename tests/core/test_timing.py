@@ -190,7 +190,7 @@ CRON, EVERY, SOON = {"cron": "0 9 * * *"}, {"every": "1h"}, {"at": NOON}
         ({**SOON, "cron": "0 9 * * *"}, "at", "cannot be combined with cron"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field(document: dict[str, Any], field: str, message: str):
+def test_an_invalid_timing_is_refused_at_its_field(document: dict[str, Any], field: str, message: str):
     found = wrong(**document)
 
     assert list(found) == [field]

@@ -208,7 +208,7 @@ POLICIES = st.fixed_dictionaries(
 
 
 def minutes_lost(place: ZoneInfo, after: datetime, until: datetime) -> Iterator[datetime]:
-    """What the clock of a zone jumped over, minute by minute, by looking at it all the time."""
+    """Yield the minutes that the clock of a zone jumped over, found by a look at each minute."""
     hour, minute = timedelta(hours=1), timedelta(minutes=1)
     moment = after.replace(second=0, microsecond=0)
     while moment < until:
@@ -222,7 +222,7 @@ def minutes_lost(place: ZoneInfo, after: datetime, until: datetime) -> Iterator[
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(ZONES), st.sampled_from(CRONS), POLICIES, AFTER, st.booleans())
-def test_what_is_said_of_the_clock_is_what_the_clock_does(
+def test_the_notes_on_clock_changes_match_the_clock_of_the_zone(
     name: str, cron: str, dst: dict[str, str], after: datetime, near: bool
 ):
     place, parsed = zone(name), parse(cron)

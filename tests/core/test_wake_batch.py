@@ -51,7 +51,7 @@ def test_few_wakes_keep_their_names():
     assert bundle(*wakes, *wakes).take() == wakes
 
 
-def test_what_was_taken_is_not_told_again():
+def test_wakes_that_were_taken_are_not_sent_again():
     told = bundle(LaneWake(3, 17, NOON), MoveWaitingWake())
     told.take()
 
@@ -78,7 +78,7 @@ def test_too_many_lanes_are_said_at_once():
     assert bundle(*wakes).take() == [EverywhereWake()]
 
 
-def test_outcomes_wait_for_their_turn_and_make_nobody_look_everywhere():
+def test_outcome_wakes_over_the_entry_limit_wait_for_the_next_batch_and_cause_no_rescan():
     outcomes = [OutcomeWake(number, 1) for number in range(1, ENTRIES * 2 + 1)]
     told = bundle(*outcomes, LaneWake(1, 7, NOON))
 
@@ -115,7 +115,7 @@ KINDS: st.SearchStrategy[Wake] = st.one_of(
 
 
 def covers(said: Wake, meant: Wake) -> bool:
-    """Whether who hears `said` looks where and when `meant` asks for."""
+    """Return true if a listener that hears `said` looks where and when `meant` asks for."""
     match said, meant:
         case LaneWake(), LaneWake():
             return said.lane == meant.lane and said.shard in {None, meant.shard} and said.due <= meant.due

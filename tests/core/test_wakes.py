@@ -38,7 +38,7 @@ WAKES: st.SearchStrategy[Wake] = st.one_of(
 
 
 @given(st.lists(WAKES, min_size=1, max_size=ENTRIES))
-def test_what_is_written_is_what_is_read(wakes: list[Wake]):
+def test_wakes_are_read_back_as_they_were_written(wakes: list[Wake]):
     assert from_text(to_text(wakes)) == wakes
 
 
@@ -94,11 +94,11 @@ def test_hostile_text_is_read_without_harm(payload: str):
         "\x00",
     ],
 )
-def test_what_none_of_us_would_write_says_nothing(entry: str):
+def test_an_invalid_wake_entry_is_ignored(entry: str):
     assert from_text(entry) == []
 
 
-def test_one_entry_that_nobody_knows_does_not_spoil_the_others():
+def test_an_unknown_wake_entry_does_not_affect_the_other_entries():
     assert from_text("r z:9 n") == [MoveWaitingWake(), NodesWake()]
 
 

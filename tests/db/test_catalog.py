@@ -53,7 +53,7 @@ def test_an_unknown_name_is_an_error_at_once():
 GUARD = ("live.state = 1", "live.attempt = report.attempt", "live.fence = report.fence")
 OF_ITS_NODE = ("live.node = report.node", "live.node = $4")
 SKIPS = "for update of live skip locked"
-"""How a batch passes over rows that somebody holds."""
+"""The clause by which a batch passes over rows that another transaction has locked."""
 
 
 def test_each_statement_is_named_after_what_guards_it():
@@ -67,7 +67,7 @@ def test_each_statement_is_named_after_what_guards_it():
 
 
 def test_every_end_of_a_claim_is_guarded():
-    """But for those who do not report: a put supersedes and a user cancels whatever runs, under the row's lock."""
+    """Two statements need no report: a put supersedes and a user cancels a RUNNING row, under the row's lock."""
     ends = {s.name for s in CATALOG.values() if s.moves is not None and "RUNNING" in s.moves.partition("->")[0]}
 
     assert {n for n in ends if not n.endswith(("_if_running", "_if_free"))} == {"supersede_running", "cancel_live"}
@@ -101,6 +101,6 @@ def test_both_claims_bring_the_same_columns():
 @pytest.mark.parametrize(
     "name", ["next_due", "left_behind", "payload_of", "still_running", "ended_claims", "is_awaited", "running_of_node"]
 )
-def test_what_only_looks_locks_nothing(name: str):
+def test_read_only_statements_lock_no_row(name: str):
     assert CATALOG[name].moves is None
     assert "for update" not in CATALOG[name].text

@@ -74,7 +74,7 @@ async def test_B10_the_holder_has_its_say_once(connection: Dedicated, settle: Se
 
 
 @passing_over
-async def test_a_row_that_somebody_holds_is_passed_over_and_the_others_are_settled(
+async def test_a_row_locked_by_another_transaction_is_skipped_and_the_other_rows_are_settled(
     url: str, connection: Dedicated, settle: Settle
 ):
     job = await rows.job(connection, paused=True)
@@ -186,7 +186,7 @@ async def test_an_outcome_of_a_cancelled_instance_is_late_even_from_its_own_hold
 # What a node holds
 
 
-async def test_what_a_node_holds_is_paged_by_id(connection: Dedicated):
+async def test_the_running_rows_of_a_node_are_paged_by_id(connection: Dedicated):
     mine = [await rows.instance(connection, State.RUNNING) for _ in range(5)]
     await rows.instance(connection, State.RUNNING, node=8)
     await rows.instance(connection, State.INIT)

@@ -58,7 +58,7 @@ async def scatter(connection: Dedicated, dice: random.Random, count: int) -> Non
 def expected(
     found: Sequence[asyncpg.Record], positions: Sequence[Position], limits: Sequence[int], now: datetime
 ) -> set[int]:
-    """What the words of the requirement say, row by row."""
+    """Return the ids that the requirement asks for, computed row by row."""
     taken: set[int] = set()
     for position, limit in zip(positions, limits, strict=True):
         head = sorted(
@@ -183,7 +183,7 @@ async def test_a_claim_counts_the_attempt_and_raises_the_fence(url: str, connect
         assert (again.born_for, again.slot) == (claimed.born_for, claimed.slot), "what its idempotency key is made of"
 
 
-async def test_B3_eight_claimers_at_once_share_the_rows_and_wait_for_nobody(url: str, connection: Dedicated):
+async def test_B3_eight_concurrent_claimers_share_the_rows_and_wait_for_no_lock(url: str, connection: Dedicated):
     async with make.scope(url) as scope, rows.connections(url, 8, lock_timeout=2) as claimers:
         await make.job(scope)
         ids = set(await make.many(scope, 2000))
@@ -209,7 +209,7 @@ async def _drain(connection: Dedicated, node: int, number: int) -> list[int]:
     return found
 
 
-async def test_B4_what_is_claimed_is_running_at_commit_and_not_before(url: str, connection: Dedicated):
+async def test_B4_a_claimed_row_is_running_at_commit_and_not_before(url: str, connection: Dedicated):
     async with make.scope(url) as scope, rows.connections(url, 1) as (other,):
         await make.job(scope)
         (instance,) = await make.many(scope, 1)

@@ -47,7 +47,7 @@ async def test_D1_D2_the_rows_there_are_become_entities_and_so_do_those_that_com
         assert (await known(connection))["new"] == {"warehouse": 2}
 
 
-async def test_D2_what_is_deleted_or_renamed_is_none_any_more(url: str, connection: Dedicated):
+async def test_D2_a_deleted_row_or_an_old_key_is_no_longer_an_entity(url: str, connection: Dedicated):
     async with shop(url, connection):
         await connection.execute(FOLLOW)
         await connection.execute("insert into product values ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)")
@@ -139,7 +139,9 @@ async def test_a_job_that_is_gone_does_not_stop_those_who_write_the_table(url: s
         ("select horai.add_entities('refresh_stock', array['a', 'b'], array['1']::json[])", "not as many"),
     ],
 )
-async def test_what_cannot_be_followed_is_refused_and_says_why(url: str, connection: Dedicated, call: str, words: str):
+async def test_an_invalid_call_of_follow_table_or_add_entity_is_refused_with_a_reason(
+    url: str, connection: Dedicated, call: str, words: str
+):
     async with shop(url, connection) as (scope, _):
         await make.job(scope, "publish")
 

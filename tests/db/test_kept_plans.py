@@ -122,7 +122,7 @@ LARGE = ("instance_live", "instance_history", "attempt", "event", "job", "schedu
 
 
 def faults(plan: dict[str, Any]) -> Iterator[str]:
-    """What in a plan grows with a table: a scan of a large one without a condition on its index."""
+    """Yield the parts of a plan that grow with a table: scans of a large one without a condition on its index."""
     relation = plan.get("Relation Name", "")
     is_large = relation.rsplit("_2", 1)[0] in LARGE or relation in LARGE
     if is_large and plan["Node Type"].endswith("Scan") and not {"Index Cond", "Recheck Cond"} & plan.keys():
@@ -132,7 +132,7 @@ def faults(plan: dict[str, Any]) -> Iterator[str]:
 
 
 async def plan_of(connection: Dedicated, statement: str, given: list[str]) -> dict[str, Any]:
-    """What the connection does when it executes the prepared statement now."""
+    """Return the plan by which the connection would execute the prepared statement now."""
     await connection.execute(f"prepare asked as {sql(statement)}")
     try:
         return json.loads(await connection.fetchval(f"explain (format json) execute asked({', '.join(given)})"))[0][
@@ -167,7 +167,7 @@ def measured(postgres: EmbeddedPostgres, request: pytest.FixtureRequest) -> Iter
         yield url
 
 
-async def test_C18_a_loops_statement_finds_its_rows_by_an_index_whatever_the_statistics_say(measured: str):
+async def test_C18_the_statements_of_the_loops_find_their_rows_by_an_index_under_any_statistics(measured: str):
     found: dict[str, list[str]] = {}
     async with line(measured) as connection:
         for mode in (None, Plans.FRESH, Plans.CHOSEN):
@@ -180,7 +180,7 @@ async def test_C18_a_loops_statement_finds_its_rows_by_an_index_whatever_the_sta
     assert found == {}
 
 
-async def test_C18_a_finish_joins_its_rows_by_their_primary_key_whatever_the_statistics_say(measured: str):
+async def test_C18_settling_statements_join_their_rows_by_primary_key_under_any_statistics(measured: str):
     """By a nested loop whose inner side is one look-up: neither a hash nor a filter over the pairs."""
     async with line(measured) as connection:
         for statement in ("finish_if_running", "finish_if_free", "fail_if_running", "release_if_running"):
@@ -197,7 +197,10 @@ def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 async def planned(connection: Any) -> dict[str, tuple[int, int]]:
-    """How often each prepared statement of the connection was run by its kept plan, and by one made for the call."""
+    """Count the executions of each prepared statement of the connection: `(generic, custom)`.
+
+    A generic plan is kept; a custom one is made for the call.
+    """
     found = await connection.fetch("select statement, generic_plans, custom_plans from pg_prepared_statements")
     return {row[0].split(" ")[1]: (row[1], row[2]) for row in found if row[0].startswith("/* ")}
 

@@ -1,4 +1,4 @@
-"""C47: a large payload stays in its row until somebody is about to run it, and is read by the claim's own fence."""
+"""C47: a large payload stays in its row until an attempt is about to run, and is read by the claim's own fence."""
 
 import json
 import random
@@ -138,7 +138,7 @@ async def test_C47_the_payload_of_a_claim_that_is_over_is_nobodys_to_read(
 
 
 async def hand_out(bench: Workbench, claimed: list[ClaimedRow]) -> None:
-    """What a dispatcher does with its claim, once the test has had its say."""
+    """Start the claimed rows as a dispatcher does, after the test has made its changes."""
     made = bench.parts()
     bench.in_flight.add(claimed)
     await made.admission.start(bench.connection, claimed, bench.clock.now())
@@ -176,7 +176,7 @@ async def test_C47_an_instance_superseded_before_its_payload_was_read_is_not_sen
         assert bench.executor.calls == []
         assert await bench.states() == {"CANCELLED": 1, "INIT": 1}
         assert await bench.connection.fetchval("select count(*) from horai.attempt") == 0, "nothing was tried"
-        assert bench.vitals.late_results == 0
+        assert bench.health.late_results == 0
 
 
 async def test_C47_an_instance_whose_payload_cannot_be_read_is_given_back_and_counts_no_failure(url: str):

@@ -1,4 +1,4 @@
-"""What a sweep sees behind the cursors: claimable rows, and the rows that run for its own node."""
+"""Rows behind the cursors as a sweep sees them: claimable rows, and the rows that run for its own node."""
 
 import random
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def ids(found: Sequence[LeftBehind]) -> list[int]:
     return [row.held.id for row in found]
 
 
-async def test_what_waits_or_has_failed_and_is_due_is_seen_and_known_as_claimable(connection: Dedicated):
+async def test_left_behind_returns_due_waiting_and_failed_rows_without_a_claim(connection: Dedicated):
     waiting = await rows.instance(connection, State.INIT)
     failed = await rows.instance(connection, State.FAIL)
 
@@ -37,7 +37,7 @@ async def test_what_waits_or_has_failed_and_is_due_is_seen_and_known_as_claimabl
     assert {(row.shard, row.lane) for row in found} == {(0, 1)}
 
 
-async def test_what_runs_is_seen_by_its_own_node_alone_and_with_the_claim_that_made_it_so(connection: Dedicated):
+async def test_left_behind_returns_a_running_row_with_its_claim_to_its_own_node_only(connection: Dedicated):
     mine = await rows.instance(connection, State.RUNNING)
     await rows.instance(connection, State.RUNNING, node=rows.NODE + 1)
 
@@ -95,7 +95,7 @@ async def test_every_scan_gets_its_own_page_and_goes_on_behind_it(connection: De
     assert pages == 4, "three pages of the longest, and one that is empty"
 
 
-async def test_a_look_waits_for_nobody(url: str, connection: Dedicated):
+async def test_left_behind_does_not_wait_for_a_locked_row(url: str, connection: Dedicated):
     held = await rows.instance(connection, State.INIT)
     async with rows.connections(url, 1) as (holder,), holder.transaction():
         await holder.execute("select from horai.instance_live where id = $1 for update", held.id)
@@ -103,7 +103,7 @@ async def test_a_look_waits_for_nobody(url: str, connection: Dedicated):
         assert ids(await claims.left_behind(connection, [scan()], None, EVERYTHING)) == [held.id]
 
 
-async def test_what_committed_late_behind_the_cursor_is_seen_though_a_claim_from_there_finds_nothing(
+async def test_left_behind_finds_a_row_that_was_committed_late_behind_the_cursor_of_the_claimer(
     url: str, connection: Dedicated
 ):
     """The one thing a cursor can miss, and what the look is for."""
@@ -122,7 +122,7 @@ async def test_what_committed_late_behind_the_cursor_is_seen_though_a_claim_from
         assert ids(await claims.left_behind(connection, [scan(0, job.lane_id)], None, 1)) == [late.id]
 
 
-async def test_what_has_failed_again_is_seen_when_its_time_has_come(connection: Dedicated):
+async def test_left_behind_finds_a_failed_row_when_its_retry_is_due(connection: Dedicated):
     held = await rows.instance(connection, State.RUNNING)
     await claims.fail_if_running(connection, [(held, RetryAt(timedelta(0), "X", "x"))])
 

@@ -150,7 +150,7 @@ async def test_partitions_are_made_ahead_and_only_once(connection: Dedicated):
         assert {"default", today} <= days
 
 
-async def test_what_happens_today_is_in_todays_partition(connection: Dedicated):
+async def test_an_instance_that_ends_today_is_stored_in_the_partition_of_today(connection: Dedicated):
     await rows.instance(connection, State.SUCCESS)
 
     today = await connection.fetchval("select to_char(now() at time zone 'UTC', 'YYYYMMDD')")

@@ -1,4 +1,4 @@
-"""Notes are kept once, whatever has become of their instance, and read back in the order in which they were said."""
+"""Notes are kept once, in any state of their instance, and read back in the order in which they were written."""
 
 from datetime import UTC, datetime, timedelta
 

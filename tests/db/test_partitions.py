@@ -1,4 +1,4 @@
-"""Partitions of the coming days, made by whichever node comes first."""
+"""Partitions of the coming days, made by the first node that needs them."""
 
 import asyncio
 

@@ -94,7 +94,7 @@ async def explain(connection: Dedicated, statement: str, *arguments: Any, option
 
 
 async def explain_generic(connection: Dedicated, statement: str, *literals: str) -> list[dict[str, Any]]:
-    """The nodes of the plan that a prepared statement keeps, whatever its arguments."""
+    """Return the nodes of the plan that a prepared statement keeps for any arguments."""
     await connection.execute("set local plan_cache_mode = force_generic_plan")
     await connection.execute(f"prepare generic as {sql(statement)}")
     answer = await connection.fetchval(f"explain (format json) execute generic({', '.join(literals)})")
@@ -163,7 +163,10 @@ async def test_C18_a_loops_question_is_answered_by_its_index(grown: str, stateme
 
 @pytest.mark.parametrize("rows", [1, 1000])
 async def test_C18_a_finish_deletes_by_the_primary_key_row_by_row(grown: str, rows: int):
-    """From the reports to the rows, in their order: whoever locks many rows does so by id, and finds each by its key."""
+    """The plan goes from the reports to the rows, in their order.
+
+    A transaction that locks many rows locks them by id, and finds each by its key.
+    """
     ids, ones = "{" + ",".join(map(str, range(1, rows + 1))) + "}", "{" + ",".join(["1"] * rows) + "}"
     async with plain(grown) as connection:
         for plan in (
@@ -176,7 +179,7 @@ async def test_C18_a_finish_deletes_by_the_primary_key_row_by_row(grown: str, ro
             assert "Nested Loop" in {node["Node Type"] for node in plan}
 
 
-async def test_C18_what_history_knows_of_a_key_is_found_by_the_key(grown: str):
+async def test_C18_the_history_of_a_key_is_found_by_an_index_on_the_key(grown: str):
     async with plain(grown) as connection:
         plan = await explain(connection, "past_of_keys", 5, ["h4"])
 
@@ -241,7 +244,7 @@ RARE: dict[str, tuple[str, tuple[Any, ...], int]] = {
     "ids of live ones": ("list_live", page(None, LIVE, ids=list(range(1, 501))), 500),
     "ids of past ones": ("list_history", page(None, FINAL, ids=list(range(1, 501))), 500),
 }
-"""What narrows a list, and how many rows one scan may meet for a page of fifty."""
+"""Filters of a list, and the number of rows that one scan may meet for a page of fifty."""
 
 
 @pytest.mark.parametrize("name", RARE)
@@ -295,7 +298,7 @@ OVERVIEW: dict[str, tuple[tuple[Any, ...], int]] = {
     "search_keys": ((1, "k4999", "k4999\U0010ffff", 8), 10_100),
     "recent_of_jobs": (([1, 2, 3], 20), 3 * 2 * 20 + 10),
 }
-"""What the overview and the search ask, and how many rows of a large table they may meet."""
+"""Queries of the overview and the search, and the number of rows of a large table that they may meet."""
 
 
 @pytest.mark.parametrize("statement", OVERVIEW)

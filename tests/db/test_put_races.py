@@ -84,7 +84,7 @@ async def _vanish(connection: Dedicated, claimed: ClaimedRow) -> None:
     await connection.execute("delete from horai.instance_live where id = $1", claimed.held.id)
 
 
-async def test_A12_what_began_to_run_meanwhile_is_superseded(url: str, connection: Dedicated):
+async def test_A12_a_put_supersedes_an_instance_that_is_claimed_during_the_put(url: str, connection: Dedicated):
     answer, claimed = await _put_while(url, _nothing, running=False)
 
     assert answer.verdict is PutDecision.SUPERSEDED
@@ -92,7 +92,7 @@ async def test_A12_what_began_to_run_meanwhile_is_superseded(url: str, connectio
     assert (row["supersedes"], row["execute_time"]) == (claimed.held.id, LATER)
 
 
-async def test_A10_A12_what_succeeded_meanwhile_is_left_alone(url: str, connection: Dedicated):
+async def test_A10_A12_a_put_is_ignored_if_the_instance_succeeds_during_the_put(url: str, connection: Dedicated):
     answer, claimed = await _put_while(url, succeed, running=True)
 
     assert answer == PutResult(PutDecision.IGNORED, claimed.held.id)
@@ -100,7 +100,7 @@ async def test_A10_A12_what_succeeded_meanwhile_is_left_alone(url: str, connecti
 
 
 @pytest.mark.parametrize("change", [_cancel, _vanish])
-async def test_A12_what_was_cancelled_or_vanished_meanwhile_is_inserted(
+async def test_A12_a_put_inserts_an_instance_if_the_old_one_is_cancelled_or_vanishes_during_the_put(
     url: str, connection: Dedicated, change: Change
 ):
     answer, claimed = await _put_while(url, change, running=True)

@@ -99,7 +99,7 @@ async def test_A6_a_failed_instance_is_moved_in_place_and_keeps_its_failures(url
         assert moved.execute_time == moved.due == SOON
 
 
-async def test_what_is_moved_into_the_past_is_due_now_and_not_earlier(url: str, connection: Dedicated):
+async def test_an_instance_put_into_the_past_is_due_now_and_not_earlier(url: str, connection: Dedicated):
     """A claimer's cursor has passed the past: a row put there would not be found."""
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -288,8 +288,10 @@ async def test_concurrent_batches_over_the_same_keys_do_not_deadlock(url: str, c
 
 
 @pytest.mark.parametrize("ending", ["cancelled", "dead", "succeeded"])
-async def test_the_fence_of_a_key_goes_on_growing_whatever_became_of_it(url: str, connection: Dedicated, ending: str):
-    """Two calls of one unit may be in flight: the later one must be the newer one to whoever receives both."""
+async def test_the_fence_of_a_key_keeps_growing_after_a_cancel_a_death_or_a_success(
+    url: str, connection: Dedicated, ending: str
+):
+    """Two calls of one unit may be in flight: a receiver of both must see the later one as the newer one."""
     async with make.scope(url) as scope:
         await make.job(scope)
         running = await make.running(scope, connection, KEY)

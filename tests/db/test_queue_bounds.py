@@ -131,7 +131,7 @@ async def test_the_bucket_never_gives_more_than_its_rate_and_one_burst(url: str,
             assert total <= rate.per_second * (passed + real).total_seconds() + rate.burst
 
 
-async def test_whoever_asks_in_time_gets_the_whole_rate(url: str, connection: Dedicated) -> None:
+async def test_grants_every_50_ms_hand_out_the_whole_rate(url: str, connection: Dedicated) -> None:
     step = timedelta(milliseconds=50)
     async with press(url, connection, instances=0) as queue:
         await queue.limit(None, rate=parse_rate("999/s"))
@@ -207,7 +207,9 @@ async def test_I14_a_slot_taken_after_the_limit_was_lowered_below_what_ran_is_fo
         assert found["I14"].startswith("queue press has a limit of 1, 1 slots and 3 taken")
 
 
-async def test_I14_what_runs_in_a_limited_queue_without_a_slot_is_found(url: str, connection: Dedicated) -> None:
+async def test_I14_verify_reports_an_instance_that_runs_in_a_limited_queue_without_a_permit(
+    url: str, connection: Dedicated
+) -> None:
     async with press(url, connection) as queue:
         await queue.limit(3)
         (claimed,) = await queue.claim(connection, await make.node(connection), 1)
@@ -229,7 +231,7 @@ async def test_I14_what_runs_in_a_limited_queue_without_a_slot_is_found(url: str
         (False, QueueSettings(rate=Rate(1, timedelta(minutes=1)))),
     ],
 )
-async def test_I5_what_a_queue_holds_back_is_not_overdue(
+async def test_I5_verify_reports_overdue_instances_unless_their_queue_is_paused(
     url: str, connection: Dedicated, held_back: bool, settings: QueueSettings
 ) -> None:
     async with press(url, connection) as queue:

@@ -115,7 +115,7 @@ async def test_lowering_a_limit_lets_nothing_start_until_less_runs(url: str, con
         lowered = await queue.limit(2)
 
         assert lowered.running == 5
-        for row in claimed[:3]:  # whichever ends first, kept or retired
+        for row in claimed[:3]:  # in the order in which they end, kept or retired
             await queues.free_slots(connection, ended([row]), node)
             assert await queue.claim(connection, node, 5) == []
         await queues.free_slots(connection, ended(claimed[3:4]), node)

@@ -1,4 +1,4 @@
-"""What a dispatcher is told of the jobs it runs: each once, and again when it has changed."""
+"""The jobs that a dispatcher reads: each once, and again when it has changed."""
 
 from collections.abc import Awaitable, Callable
 
@@ -22,7 +22,9 @@ async def told(connection: Dedicated, job_id: int, known: int = 0) -> Runnable:
     return job
 
 
-async def test_a_job_nobody_knows_yet_is_told_with_how_to_run_it(url: str, connection: Dedicated):
+async def test_a_job_that_the_dispatcher_does_not_know_is_returned_with_its_target_timeout_and_retry_policy(
+    url: str, connection: Dedicated
+):
     async with make.scope(url) as scope:
         http = await make.job(scope, "http", timeout="7s", retry={"maxRetry": 2})
         worker = await make.job(scope, "worker", target=PRESS)

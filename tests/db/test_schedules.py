@@ -218,7 +218,7 @@ async def test_the_trigger_leaves_a_schedule_that_a_job_is_joining(url: str, con
         assert locked.cursor == ScheduleCursor(schedule_id, PAST, 0)
 
 
-async def test_whether_a_slot_is_due_is_the_databases_to_say(url: str, connection: Dedicated):
+async def test_the_database_reports_a_schedule_with_a_future_fire_time_as_not_due(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 1)
 
@@ -278,7 +278,7 @@ async def test_a_pause_parks_and_a_resume_brings_back_in_batches(url: str, conne
             assert not await instances.has_waiting_elsewhere(connection, job.id, WaitingLanes(lane, lane))
 
 
-async def test_what_comes_back_from_the_parking_lane_is_due_now_and_not_earlier(url: str, connection: Dedicated):
+async def test_instances_of_a_resumed_job_are_due_now_and_not_earlier(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.many(scope, 3)
@@ -292,7 +292,7 @@ async def test_what_comes_back_from_the_parking_lane_is_due_now_and_not_earlier(
         assert len(await make.claim(connection, await make.node(connection))) == 3
 
 
-async def test_a_row_that_somebody_holds_keeps_the_job_marked(url: str, connection: Dedicated):
+async def test_a_job_stays_marked_while_another_transaction_locks_one_of_its_rows(url: str, connection: Dedicated):
     async with make.scope(url) as scope, rows.connections(url, 1) as (holder,):
         job = await make.job(scope)
         ids = await make.many(scope, 2)

@@ -1,4 +1,4 @@
-"""What a settlement writes, all of it or nothing."""
+"""The writes of a settlement, all of them or none."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta

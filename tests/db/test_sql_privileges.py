@@ -227,7 +227,7 @@ TABLE_AFTER = r"from|join|insert into|(?<!do )(?<!for )update"
 
 
 async def faults(connection: Dedicated) -> list[str]:
-    """What makes a function of schema horai, with the rights of its owner, open to code of its caller."""
+    """Return the faults that open a function of schema horai, with the rights of its owner, to code of its caller."""
     found: list[str] = []
     inner = {
         row["proname"]: row["prosrc"]

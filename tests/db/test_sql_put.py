@@ -52,7 +52,7 @@ class Twins:
     key: str = KEY
 
     async def put(self, wish: Wish) -> tuple[Any, Any]:
-        """What each says: decision, state, and which of its instances it means."""
+        """Put by Python and by SQL. Return both answers: decision, state, and the instance of the key that is meant."""
         place = await self._place(PYTHON)
         put = Put(self.key, wish.at, wish.payload, PutOptions(wish.version, wish.again))
         async with self.connection.transaction():
@@ -66,7 +66,7 @@ class Twins:
         return python, (said["decision"], said["state"], chosen[1])
 
     async def cancel(self) -> tuple[Any, Any]:
-        """Whether there was something to cancel."""
+        """Cancel by Python and by SQL. Return the state of each; None if there was nothing to cancel."""
         try:
             python = (await instances.cancel_by_key(self.scope, PYTHON, self.key)).state.name
         except NotFound:
@@ -136,7 +136,7 @@ class Twins:
 
 
 OWN = {"id", "job_id", "slot", "shard", "created_at", "updated_at", "claimed_at", "finished_at", "node", "claim", "due"}
-"""What differs between any two instances."""
+"""The fields that differ between any two instances."""
 
 
 def _told(row: dict[str, Any], chain: dict[int, int]) -> list[Any]:
@@ -154,7 +154,7 @@ def _data(text: str | None) -> Any:
 
 
 def _steady(text: str) -> str:
-    """Times that nobody asked for come from the clock, which no two statements read alike."""
+    """Replace a time that the test did not set: it comes from the clock, which no two statements read alike."""
     asked = {json.dumps(at.isoformat()) for at in (PAST, SOON, LATER)}
     return "a time" if re.match(r'"\d{4}-\d\d-\d\dT', text) and text not in asked else text
 

@@ -67,7 +67,7 @@ async def live(connection: Dedicated) -> list[Any]:
     return await connection.fetch("select * from horai.instance_live order by id")
 
 
-async def test_A12_what_began_to_run_meanwhile_is_superseded(url: str, connection: Dedicated):
+async def test_A12_a_put_supersedes_an_instance_that_is_claimed_during_the_put(url: str, connection: Dedicated):
     answer, claimed = await put_while(url, nothing, running=False)
 
     (row,) = await live(connection)
@@ -75,7 +75,7 @@ async def test_A12_what_began_to_run_meanwhile_is_superseded(url: str, connectio
     assert (row["supersedes"], row["execute_time"], row["fence"]) == (claimed.held.id, LATER, claimed.held.fence)
 
 
-async def test_A10_A12_what_succeeded_meanwhile_is_left_alone(url: str, connection: Dedicated):
+async def test_A10_A12_a_put_is_ignored_if_the_instance_succeeds_during_the_put(url: str, connection: Dedicated):
     answer, claimed = await put_while(url, succeed, running=True)
 
     assert (answer["decision"], answer["instance_id"], answer["state"]) == ("IGNORED", claimed.held.id, "SUCCESS")
@@ -83,7 +83,7 @@ async def test_A10_A12_what_succeeded_meanwhile_is_left_alone(url: str, connecti
 
 
 @pytest.mark.parametrize("change", [cancel, vanish])
-async def test_A12_what_was_cancelled_or_vanished_meanwhile_is_inserted(
+async def test_A12_a_put_inserts_an_instance_if_the_old_one_is_cancelled_or_vanishes_during_the_put(
     url: str, connection: Dedicated, change: Change
 ):
     answer, claimed = await put_while(url, change, running=True)
@@ -138,7 +138,7 @@ async def test_A9_cancel_and_insert_are_one(url: str, connection: Dedicated):
         assert await rows.everything(connection) == before
 
 
-async def test_I10_I11_what_they_leave_behind_is_sound(url: str, connection: Dedicated):
+async def test_I10_I11_verify_finds_no_violation_after_sql_puts_claims_and_a_cancel(url: str, connection: Dedicated):
     """As `horai db verify` asks it."""
     async with make.scope(url) as scope:
         await make.job(scope)

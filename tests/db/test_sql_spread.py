@@ -1,4 +1,4 @@
-"""What the database says of a job's jitter is what core/spread.py says."""
+"""The database computes the jitter of a job as time/jitter.py does."""
 
 import random
 from datetime import timedelta

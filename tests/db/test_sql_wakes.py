@@ -36,7 +36,7 @@ async def enqueue(connection: Dedicated, at: datetime | None = None, job: str = 
 
 
 async def running(url: str, connection: Dedicated) -> Claim:
-    """A RUNNING instance, before anybody listens."""
+    """Make a RUNNING instance before a listener is connected."""
     async with make.scope(url) as scope:
         await make.job(scope)
         return (await make.running(scope, connection)).held
@@ -59,7 +59,7 @@ async def test_E3_a_wake_comes_with_the_commit_and_names_the_place(url: str, con
         assert await listening.wakes() == [LaneWake(instance_id % SHARDS, job.lane_id, due)]
 
 
-async def test_E3_a_rolled_back_transaction_wakes_nobody(url: str, connection: Dedicated):
+async def test_E3_a_rolled_back_transaction_sends_no_wake(url: str, connection: Dedicated):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         async with rolled_back(connection):
@@ -70,7 +70,7 @@ async def test_E3_a_rolled_back_transaction_wakes_nobody(url: str, connection: D
         assert await listening.heard() == []
 
 
-async def test_E3_what_is_due_after_the_next_sweep_wakes_nobody(url: str, connection: Dedicated):
+async def test_E3_an_instance_due_after_the_next_sweep_sends_no_wake(url: str, connection: Dedicated):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         sweep = EngineSettings().sweep
@@ -154,7 +154,7 @@ async def test_E3_a_wake_that_was_rolled_back_to_a_savepoint_is_sent_again(url: 
         assert wake.shard == instance_id % SHARDS
 
 
-async def test_E3_an_instance_of_a_paused_job_wakes_nobody(url: str, connection: Dedicated):
+async def test_E3_an_instance_of_a_paused_job_sends_no_wake(url: str, connection: Dedicated):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         await jobs.pause_job(scope, "publish", None)
@@ -164,7 +164,7 @@ async def test_E3_an_instance_of_a_paused_job_wakes_nobody(url: str, connection:
         assert await listening.heard() == []
 
 
-async def test_A10_a_put_that_is_ignored_wakes_nobody(url: str, connection: Dedicated):
+async def test_A10_an_ignored_put_sends_no_wake(url: str, connection: Dedicated):
     held = await running(url, connection)
     await claims.finish_if_running(connection, held.node, [(held, Complete())])
     async with ear(url) as listening:
@@ -185,7 +185,9 @@ async def test_a_row_that_was_locked_while_it_was_looked_at_is_looked_at_again(u
 
 
 @pytest.mark.parametrize("verb", ["put", "cancel"])
-async def test_whoever_runs_it_is_told_that_its_claim_is_over(url: str, connection: Dedicated, verb: str):
+async def test_a_put_or_cancel_of_a_running_instance_sends_an_outcome_wake_at_commit(
+    url: str, connection: Dedicated, verb: str
+):
     held = await running(url, connection)
     async with ear(url) as listening:
         async with connection.transaction():
@@ -212,7 +214,7 @@ async def test_a_database_that_is_too_busy_for_notifications_can_do_without(url:
         assert await listening.heard() == []
 
 
-async def test_what_a_caller_writes_into_our_setting_harms_only_their_own_wakes(url: str, connection: Dedicated):
+async def test_garbage_that_a_caller_writes_into_the_wake_setting_suppresses_no_wake(url: str, connection: Dedicated):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         for told in ("'", "w:3:1:99999999999999999999 w:::", "w:*:1:x", "\\", "w:(:1:("):

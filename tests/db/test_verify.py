@@ -132,7 +132,9 @@ async def test_I5_a_row_running_on_a_node_that_never_was_is_found(store: Store) 
     assert "which does not exist" in found["I5"].examples[0]
 
 
-async def test_I5_a_dead_node_nobody_rescued_is_found_only_while_another_one_could_have(store: Store) -> None:
+async def test_I5_verify_reports_a_dead_node_without_a_rescue_only_if_another_node_could_rescue_it(
+    store: Store,
+) -> None:
     running_on = await store.connection.fetchval("select node from horai.instance_live where state = 1")
     await store.connection.execute("update horai.node set stopped_at = now() where incarnation <> $1", running_on)
     alone = await store.broken("update horai.node set lease_until = now() - 2 * $1::interval", BOUND)
@@ -207,7 +209,7 @@ async def test_I8_an_attempt_that_failed_twice_is_found(store: Store) -> None:
     assert any("has attempt 1 2 times" in example for example in found["I8"].examples)
 
 
-async def test_I8_a_failure_nobody_counted_is_found(store: Store) -> None:
+async def test_I8_verify_reports_a_failed_attempt_that_the_retry_count_lacks(store: Store) -> None:
     found = await store.broken(
         "update horai.instance_live set retry_count = 0 where id = $1", await store.id_of("failed")
     )

@@ -65,7 +65,7 @@ def test_each_kind_of_wake_reaches_its_listeners_at_once_and_the_notifier():
     assert bus.passed_on == KINDS
 
 
-def test_what_is_heard_from_others_is_not_passed_on():
+def test_wakes_received_from_other_processes_are_not_forwarded():
     bus = Bus()
 
     for wake in KINDS:

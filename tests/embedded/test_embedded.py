@@ -149,7 +149,7 @@ def test_psql_understands_the_url(data_dir: Path) -> None:
 # Safe and private
 
 
-def test_commits_are_durable_whatever_the_files_say(data_dir: Path) -> None:
+def test_commits_are_durable_even_if_alter_system_turns_durability_off(data_dir: Path) -> None:
     async def story() -> None:
         async with running(data_dir) as postgres:
             for name in ("fsync", "full_page_writes", "synchronous_commit"):
@@ -162,7 +162,7 @@ def test_commits_are_durable_whatever_the_files_say(data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["fsync", "listen_addresses", "hba_file"])
-def test_what_keeps_data_safe_and_private_cannot_be_changed(data_dir: Path, name: str) -> None:
+def test_settings_that_keep_data_safe_and_private_cannot_be_changed(data_dir: Path, name: str) -> None:
     async def story() -> None:
         with pytest.raises(EmbeddedError, match=f"does not let {name} be changed"):
             await EmbeddedPostgres(EmbeddedSettings(data_dir, extra={name: "off"})).start()

@@ -59,7 +59,7 @@ def test_the_pause_before_a_restart_grows_to_ten_seconds() -> None:
     assert [pause_before(restart) for restart in (1, 2, 3, 4, 100, 10_000)] == [0.1, 0.2, 0.4, 0.8, 10.0, 10.0]
 
 
-def test_what_was_stopped_is_not_started_again(data_dir: Path) -> None:
+def test_a_stopped_postgres_is_not_restarted_by_its_watcher(data_dir: Path) -> None:
     async def story() -> None:
         async with running(data_dir) as first, watched(first):
             assert first.pid

@@ -1,4 +1,4 @@
-"""What the embedded PostgreSQL refuses and how it says so, and the users that it runs as."""
+"""The refusals of the embedded PostgreSQL and their texts, and the users that it runs as."""
 
 import os
 import stat
@@ -235,7 +235,9 @@ def test_binaries_that_the_user_cannot_run_are_copied_once(
     assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
 
 
-def test_the_default_place_is_one_that_works_for_whoever_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_data_dir_is_in_var_lib_for_root_and_in_the_xdg_data_home_for_other_users(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "/home/ada/data")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert default_data_dir() == Path("/home/ada/data/horai")

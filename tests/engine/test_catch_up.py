@@ -132,7 +132,7 @@ async def test_a_pause_while_the_schedule_is_behind_loses_no_slot(url: str, misf
         assert len([at for at in made if at in late]) in {"skip": {0}, "once": {0, 1}, "all": {len(late)}}[misfire]
 
 
-async def test_what_was_still_to_be_made_of_a_deleted_job_is_kept_as_skipped(url: str):
+async def test_late_slots_still_to_be_made_for_a_deleted_job_are_recorded_as_skipped(url: str):
     async with workbench(url) as bench:
         passed = await behind(bench, timedelta(hours=3))
         await bench.trigger().step(bench.clock.now())
@@ -179,7 +179,7 @@ async def test_late_slots_that_a_jitter_puts_off_do_not_hold_up_the_lane(url: st
         assert (await slots(bench))[: len(passed)] == passed
 
 
-async def test_what_a_host_had_no_room_for_counts_as_waiting(url: str):
+async def test_catch_up_counts_calls_that_a_host_had_no_room_for_as_waiting(url: str):
     async with workbench(url) as bench:
         await behind(bench, timedelta(hours=10))
         bench.executor.answer = lambda _: NotSent(timedelta(seconds=60))

@@ -1,4 +1,4 @@
-"""Whoever works on a claim that somebody has ended is told: by a wake, or else by the sweep."""
+"""A worker is told when another process ends its claim: by a wake, or else by the sweep."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ ends = pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
 
 
 def passed_on(scope: Scope) -> list[Wake]:
-    """What other processes are told from now on."""
+    """Collect the wakes that are passed on to other processes from now on."""
     told: list[Wake] = []
     scope.wakeups.pass_on_to(told.append)
     return told
@@ -53,7 +53,9 @@ def endings(told: list[Wake]) -> list[Wake]:
 
 
 @ends
-async def test_whoever_holds_what_is_ended_is_told_here_and_elsewhere(url: str, connection: Dedicated, end: End):
+async def test_ending_a_running_instance_publishes_an_outcome_wake_here_and_to_other_processes(
+    url: str, connection: Dedicated, end: End
+):
     async with make.scope(url) as scope:
         await make.job(scope)
         held = (await make.running(scope, connection, KEY)).held
@@ -67,7 +69,7 @@ async def test_whoever_holds_what_is_ended_is_told_here_and_elsewhere(url: str, 
 
 
 @ends
-async def test_what_did_not_run_has_no_holder_to_be_told(url: str, end: End):
+async def test_ending_an_instance_that_does_not_run_publishes_no_outcome_wake(url: str, end: End):
     async with make.scope(url) as scope:
         await make.job(scope)
         _, row = await make.put(scope, KEY, datetime.now(UTC) + HOUR)
@@ -116,7 +118,7 @@ async def test_sql_in_the_callers_transaction_tells_with_their_commit_and_never_
         assert endings(await listening.wakes()) == ([OutcomeWake(held.id, held.fence)] if commits else [])
 
 
-# The row is asked before anybody is told
+# The row is asked before its holder is told
 
 
 class Told:
@@ -159,7 +161,7 @@ async def test_a_holder_is_told_that_its_claim_is_over(url: str, end: End):
         await let_go(bench)
 
 
-async def test_a_wake_that_anybody_may_have_sent_ends_nobodys_work(url: str):
+async def test_an_outcome_wake_alone_does_not_revoke_a_claim_that_still_runs(url: str):
     async with workbench(url) as bench:
         _, (held,) = await in_hand(bench)
         told = Told(bench)
@@ -171,7 +173,7 @@ async def test_a_wake_that_anybody_may_have_sent_ends_nobodys_work(url: str):
         await let_go(bench)
 
 
-async def test_what_is_not_in_hand_is_not_asked_after(url: str):
+async def test_the_claim_revoker_makes_no_query_for_claims_that_are_not_in_flight(url: str):
     async with workbench(url) as bench:
         _, (held,) = await in_hand(bench)
         told = Told(bench)
@@ -292,7 +294,7 @@ async def test_a_claim_is_over_when_its_row_is_not_its_own_any_more(connection: 
         assert await claims.ended_claims(connection, [other]) == {(other.id, other.fence)}
 
 
-# 202 Accepted: what the target does goes on, whatever becomes of the row
+# 202 Accepted: the target's work goes on, in any state of the row
 
 
 async def test_A13_a_cancelled_call_that_was_accepted_keeps_its_slot_while_the_target_may_be_at_it(url: str):
@@ -320,7 +322,7 @@ async def test_A13_a_cancelled_call_that_was_accepted_keeps_its_slot_while_the_t
         assert await bench.states() == {"CANCELLED": 1}
 
 
-async def test_an_accepted_call_that_was_cancelled_is_let_go_quietly_when_its_time_is_over(url: str):
+async def test_a_cancelled_accepted_call_leaves_in_flight_without_a_late_result(url: str):
     async with workbench(url) as bench:
         bench.executor.answer = lambda _: Accepted(timedelta(milliseconds=300))
         bench.executor.gate.set()
@@ -331,4 +333,4 @@ async def test_an_accepted_call_that_was_cancelled_is_let_go_quietly_when_its_ti
         await bench.settle()
 
         assert await bench.states() == {"CANCELLED": 1}
-        assert bench.vitals.late_results == 0
+        assert bench.health.late_results == 0

@@ -34,7 +34,7 @@ class Process:
     engine: Engine
     scope: Scope
     executor: Recorder
-    vitals: EngineHealth
+    health: EngineHealth
 
     @property
     def stages(self) -> set[str]:
@@ -51,12 +51,12 @@ async def process(
     url: str, name: str = "one", roles: frozenset[Role] = EVERY_ROLE, **changes: Any
 ) -> AsyncGenerator[Process]:
     """Stopped at the end, unless the test has done so."""
-    wakeups, vitals, executor = Wakeups(), EngineHealth(), Recorder()
-    engine = Engine(url, name, {"": executor}, wakeups, vitals, replace(FAST, **changes), roles)
+    wakeups, health, executor = Wakeups(), EngineHealth(), Recorder()
+    engine = Engine(url, name, {"": executor}, wakeups, health, replace(FAST, **changes), roles)
     async with make.scope(url) as scope:
         await engine.start()
         try:
-            yield Process(engine, replace(scope, wakeups=wakeups), executor, vitals)
+            yield Process(engine, replace(scope, wakeups=wakeups), executor, health)
         finally:
             if not all(task.done() for task in engine._tasks):
                 executor.gate.set()
@@ -90,7 +90,7 @@ async def test_its_roles_choose_the_stages_of_a_process(url: str, roles: frozens
         assert {kind_of(task.get_name()) for task in running.engine._tasks} == stages
 
 
-async def test_what_is_added_in_the_process_runs_and_is_settled(
+async def test_instances_added_in_the_process_run_and_are_settled(
     url: str, connection: Dedicated, runner: asyncio.Runner
 ):
     async with process(url) as running:
@@ -105,7 +105,7 @@ async def test_what_is_added_in_the_process_runs_and_is_settled(
 
         await rows.until(is_done)
         assert len({call.idempotency_key for call in running.executor.calls}) == 55
-        assert running.vitals.settled == 55
+        assert running.health.settled == 55
 
 
 async def test_a_process_without_the_executors_role_runs_nothing_and_another_does(
@@ -164,7 +164,7 @@ async def test_calls_that_do_not_end_within_the_grace_fail_and_are_settled(
         assert await states(connection) == {"FAIL": 5}
         codes = await connection.fetch("select distinct error_code from horai.instance_live")
         assert [code for (code,) in codes] == ["NODE_STOPPED"]
-        assert running.vitals.in_flight == 0
+        assert running.health.in_flight == 0
 
 
 async def test_stopping_leaves_no_connection_and_no_loop_behind(
@@ -206,7 +206,7 @@ async def test_the_death_of_a_loop_is_told(url: str):
 async def test_a_slot_that_waits_for_a_gate_of_a_dead_node_goes_with_its_shards(
     url: str, connection: Dedicated, runner: asyncio.Runner
 ):
-    """Whoever made it died before its gate was asked; nobody sweeps while the test runs."""
+    """The node that made the slot died before its gate was asked; no sweep runs during the test."""
     async with workbench(url) as bench:
         await make.job(bench.scope, "job", every="1m", overlap="queue", misfireAfter="24h")
         await connection.execute("update horai.job set active_from = '2020-01-01'")

@@ -1,4 +1,4 @@
-"""Everything due at once: it spreads, and nobody queues at one row."""
+"""Everything due at once: it spreads, and no process queues at one row."""
 
 import asyncio
 from collections import Counter

@@ -20,7 +20,7 @@ from horai.operations import jobs as accepted
 
 def janitor(bench: Workbench) -> Janitor:
     return Janitor(
-        bench.line("janitor"), bench.scope.wakeups, bench.vitals, bench.settings, bench.clock.now(), JOB_HOOKS
+        bench.line("janitor"), bench.scope.wakeups, bench.health, bench.settings, bench.clock.now(), JOB_HOOKS
     )
 
 
@@ -90,7 +90,7 @@ async def test_chores_are_done_now_and_then(url: str):
 
         assert await nodes.make_partitions(bench.connection, 12) == 0
         assert await bench.connection.fetchval("select string_agg(key, ',') from horai.idempotency_key") == "new"
-        assert bench.vitals.retry_backlog == 1
+        assert bench.health.retry_backlog == 1
 
 
 async def test_old_keys_are_deleted_in_slices_and_the_others_counted(url: str, monkeypatch: pytest.MonkeyPatch):

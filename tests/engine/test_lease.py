@@ -79,16 +79,16 @@ async def test_a_node_that_was_fenced_takes_a_new_incarnation_and_loses_its_shar
         assert set(await epochs(connection)) == {2}
 
 
-async def test_whoever_saw_the_lease_lapse_hears_that_it_holds_again_though_no_beat_saw_it(url: str):
+async def test_a_stage_that_saw_the_lease_lapse_is_notified_of_its_renewal_even_if_no_heartbeat_saw_the_lapse(url: str):
     """It lapses after a beat's look at it and before that beat renews it: a stage that asks then believes it owns nothing."""
-    vitals, told = EngineHealth(), asyncio.Event()
-    lease = NodeLease(url, "n", LONG, DatabaseClock(), vitals)
+    health, told = EngineHealth(), asyncio.Event()
+    lease = NodeLease(url, "n", LONG, DatabaseClock(), health)
     await lease.start()
     try:
         lease.on_change.append(told.set)
-        trusted_until, vitals.trusted_until = vitals.trusted_until, 0.0
+        trusted_until, health.trusted_until = health.trusted_until, 0.0
         assert lease.shards(Duty.dispatch) == frozenset()
-        vitals.trusted_until = trusted_until
+        health.trusted_until = trusted_until
 
         lease.nudge()
         async with asyncio.timeout(30):
@@ -171,14 +171,14 @@ async def test_nudges_without_end_do_not_make_beats_without_end(url: str, connec
 
 
 async def test_a_beat_tells_how_the_process_is_doing(url: str, connection: Dedicated):
-    vitals = EngineHealth()
-    vitals.in_flight = 7
-    lease = NodeLease(url, "n", LONG, DatabaseClock(), vitals)
+    health = EngineHealth()
+    health.in_flight = 7
+    lease = NodeLease(url, "n", LONG, DatabaseClock(), health)
     await lease.start()
 
-    (told,) = await nodes.vitals_of_nodes(connection, 0)
-    assert (told.incarnation, told.name, json.loads(told.vitals)["in_flight"]) == (lease.incarnation, "n", 7)
-    assert await nodes.vitals_of_nodes(connection, lease.incarnation) == []
+    (told,) = await nodes.health_of_nodes(connection, 0)
+    assert (told.incarnation, told.name, json.loads(told.health)["in_flight"]) == (lease.incarnation, "n", 7)
+    assert await nodes.health_of_nodes(connection, lease.incarnation) == []
     await lease.stop()
 
 

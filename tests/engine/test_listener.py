@@ -31,7 +31,7 @@ NODE = 42
 
 @dataclass(slots=True)
 class Process:
-    """What one process has of this: a bus, a herald, a listener, and what the bus heard."""
+    """The parts of one process: a bus, a notifier, a listener, and the wakes that the bus heard."""
 
     wakeups: Wakeups
     notifier: Notifier
@@ -102,7 +102,7 @@ async def test_a_process_does_not_hear_itself(url: str, connection: Dedicated, r
         assert alone.heard == [LaneWake(3, 7, NOON)], "told once, by itself"
 
 
-async def test_what_is_heard_is_never_passed_on(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_the_listener_never_forwards_received_wakes(url: str, connection: Dedicated, runner: asyncio.Runner):
     async with process(url) as hearer, ear(url) as third:
         await hearer.listener.step(NOON)
         await said(hearer.listener, connection, to_text([LaneWake(3, 7, NOON), MoveWaitingWake(), EverywhereWake()]))
@@ -138,7 +138,9 @@ async def test_it_listens_once_it_has_heard_its_own_heartbeat(url: str, connecti
         assert listener.is_listening
 
 
-async def test_somebody_elses_heartbeat_proves_nothing(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_the_heartbeat_of_another_node_does_not_prove_that_the_listener_hears(
+    url: str, connection: Dedicated, runner: asyncio.Runner
+):
     async with process(url) as hearer:
         await hearer.listener.step(NOON)
         await said(hearer.listener, connection)
@@ -151,7 +153,7 @@ async def test_somebody_elses_heartbeat_proves_nothing(url: str, connection: Ded
         assert not hearer.listener.is_listening
 
 
-async def test_without_its_heartbeat_it_listens_on_a_new_connection_and_has_everybody_look(
+async def test_a_listener_that_misses_its_heartbeat_reconnects_and_delivers_an_everywhere_wake(
     url: str, connection: Dedicated, runner: asyncio.Runner
 ):
     async with process(url) as hearer:

@@ -70,8 +70,8 @@ def database_clock(monotonic: Callable[[], float] = time.monotonic) -> DatabaseC
 
 
 @asynccontextmanager
-async def running(stage: FakeStage, vitals: EngineHealth | None = None) -> AsyncGenerator[None]:
-    task = asyncio.create_task(loop.run(stage, database_clock(), vitals or EngineHealth()))
+async def running(stage: FakeStage, health: EngineHealth | None = None) -> AsyncGenerator[None]:
+    task = asyncio.create_task(loop.run(stage, database_clock(), health or EngineHealth()))
     try:
         yield
     finally:
@@ -123,28 +123,28 @@ async def test_without_any_wake_the_timer_fires():
 
 
 async def test_an_error_drops_the_connection_and_the_step_is_tried_again():
-    stage, vitals = FakeStage(), EngineHealth()
+    stage, health = FakeStage(), EngineHealth()
 
     def fail_twice(step: int) -> None:
         if step <= 2:
             raise ConnectionResetError("gone")
 
     stage.during = fail_twice
-    async with running(stage, vitals):
+    async with running(stage, health):
         await stage.until(1)
-        assert vitals.beats == {}, "a failing loop gives no sign of life"
+        assert health.beats == {}, "a failing loop gives no sign of life"
         await stage.until(3)
 
         assert stage.fake_line.drops == 2
-        assert "fake" in vitals.beats
+        assert "fake" in health.beats
 
 
 async def test_a_success_promises_when_the_next_one_comes():
-    stage, vitals = FakeStage(timedelta(seconds=100)), EngineHealth()
-    async with running(stage, vitals):
+    stage, health = FakeStage(timedelta(seconds=100)), EngineHealth()
+    async with running(stage, health):
         await stage.until(1)
 
-        assert 129 < vitals.patience["fake"] <= 130
+        assert 129 < health.patience["fake"] <= 130
 
 
 async def test_no_sleep_is_longer_than_a_second_without_a_look_at_the_clock():

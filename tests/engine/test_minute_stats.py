@@ -13,7 +13,7 @@ from horai.engine.minute_stats import MinuteStats
 
 
 def stage_of(bench: Workbench) -> MinuteStats:
-    return MinuteStats(bench.line("minute_stats"), bench.vitals, bench.clock.now())
+    return MinuteStats(bench.line("minute_stats"), bench.health, bench.clock.now())
 
 
 async def test_the_first_process_of_a_minute_takes_its_gauges(url: str):
@@ -25,7 +25,7 @@ async def test_the_first_process_of_a_minute_takes_its_gauges(url: str):
         at_noon, later = Gauges(1, 0, 0), Gauges(0, 0, 0)
 
         for now in (noon, noon + MINUTE / 2, noon + 1.5 * MINUTE):
-            bench.vitals.started += 1
+            bench.health.started += 1
             await first.step(now)
             await second.step(now)
             await bench.connection.execute("delete from horai.instance_live where id = $1", held.id)

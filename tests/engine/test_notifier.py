@@ -119,7 +119,7 @@ async def test_a_process_that_ends_tells_what_it_leaves_behind(url: str):
         assert await listening.wakes() == [MoveWaitingWake(), LaneWake(3, 7, NOON)]
 
 
-async def test_E10_a_wake_of_which_nobody_knows_whether_it_was_sent_is_sent_over_the_next_line(
+async def test_E10_a_wake_whose_connection_is_cut_during_the_send_is_sent_over_the_next_connection(
     url: str, connection: Connection, runner: asyncio.Runner
 ):
     async with Proxy(url).listening() as proxy, notifier(proxy.url) as sender, running(sender, connection):
@@ -133,7 +133,7 @@ async def test_E10_a_wake_of_which_nobody_knows_whether_it_was_sent_is_sent_over
             assert set(await listening.wakes()) == {LaneWake(3, 7, NOON)}
 
 
-async def test_E10_with_the_database_away_nobody_waits_and_all_is_told_when_it_is_back(
+async def test_E10_publishers_do_not_wait_for_an_absent_database_and_all_wakes_are_sent_when_it_is_back(
     url: str, connection: Connection, runner: asyncio.Runner
 ):
     async with Proxy(url).listening() as proxy, notifier(proxy.url) as sender, running(sender, connection):
@@ -161,7 +161,7 @@ async def test_a_database_that_does_not_answer_is_given_up(url: str, connection:
         await until(lambda: _true(sender._bundle.is_empty and sender.backend_pid != first))
 
 
-async def test_the_last_wakes_of_a_process_without_a_database_are_let_go(url: str):
+async def test_the_final_flush_drops_its_wakes_if_the_database_is_unreachable(url: str):
     async with Proxy(url).listening() as proxy, notifier(proxy.url) as sender:
         proxy.set_mode("reset")
         sender.tell(MoveWaitingWake())

@@ -37,7 +37,7 @@ class Street:
         self.trigger, self.overlap_gate, self.dispatcher = bench.trigger(), bench.overlap_gate(), bench.dispatcher()
 
     async def slot(self, fire_time: datetime) -> None:
-        """The schedule comes to this slot, and whoever may run is claimed."""
+        """Move the schedule to this slot, and claim the instances that may run."""
         await self.bench.connection.execute("update horai.schedule set fire_time = $1", fire_time)
         self.trigger.reload()
         await self.trigger.step(self.bench.clock.now())
@@ -48,7 +48,7 @@ class Street:
         await self.bench.until_idle(self.dispatcher)
 
     async def finish(self) -> None:
-        """What runs ends."""
+        """End the running instance."""
         self.bench.executor.gate.set()
         await self.bench.settle()
         self.bench.executor.gate.clear()
@@ -173,7 +173,7 @@ async def test_a_run_that_waits_for_its_retry_still_closes_the_gate(url: str):
         assert await slots(bench) == [(first, "FAIL", None), (second, "CANCELLED", "OVERLAP")]
 
 
-async def test_a_pause_keeps_the_queue_and_a_resume_lets_one_go(url: str):
+async def test_a_pause_keeps_the_queued_slots_and_a_resume_releases_one(url: str):
     async with workbench(url) as bench:
         road, (first, second, third, *_) = await street(bench, "queue")
         for slot in (first, second, third):
@@ -200,7 +200,7 @@ async def test_allowing_overlap_again_lets_all_of_them_go(url: str):
         assert [state for _, state, _ in await slots(bench)] == ["RUNNING"] * 3
 
 
-async def test_a_gate_that_somebody_holds_is_asked_again(url: str):
+async def test_the_overlap_gate_retries_a_job_that_another_transaction_locks(url: str):
     async with workbench(url) as bench:
         road, (first, *_) = await street(bench, "skip")
         async with make.scope(url) as other, other.pool.acquire() as holder, holder.transaction():
@@ -212,7 +212,7 @@ async def test_a_gate_that_somebody_holds_is_asked_again(url: str):
         assert await slots(bench) == [(first, "RUNNING", None)]
 
 
-async def test_a_sweep_finds_what_nobody_asked_about(url: str):
+async def test_a_rescan_of_the_overlap_gate_finds_a_slot_whose_wake_was_lost(url: str):
     async with workbench(url) as bench:
         road, (first, *_) = await street(bench, "skip")
         road.overlap_gate._asked.clear()

@@ -112,7 +112,7 @@ async def test_drone_2903_late_steps_accumulate_no_delay(late: timedelta):
 
 @pytest.mark.parametrize("wrong", [-HOUR, HOUR], ids=str)
 async def test_gocron_438_a_node_whose_clock_is_changed_fires_as_before(wrong: timedelta):
-    """What a node takes for the time only says when it looks; whether a slot is due is the database's to say."""
+    """The clock of a node only says when it looks; the clock of the database says whether a slot is due."""
     async with timeline() as time:
         await time.job(cron=MINUTELY)
         node = time.node()

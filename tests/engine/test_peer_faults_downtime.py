@@ -1,4 +1,4 @@
-"""Nobody was there when a slot came: the nodes were down, the database was away, a lock was held."""
+"""No node could make a slot at its time: the nodes were down, the database was away, a lock was held."""
 
 import time as real
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ async def test_kubernetes_42649_more_than_a_hundred_missed_slots_do_not_stop_a_j
 
 
 @pytest.mark.parametrize("age", [2 * MINUTE, 40 * DAY, 3 * 366 * DAY], ids=str)
-async def test_dkron_605_a_cursor_in_the_past_is_caught_up_whatever_its_age(age: timedelta):
+async def test_dkron_605_a_cursor_in_the_past_is_caught_up_at_any_age(age: timedelta):
     async with timeline() as time:
         await time.job(cron=MINUTELY)
         await time.pass_by(age + 30 * SECOND)
@@ -126,7 +126,7 @@ async def test_apscheduler_292_two_seconds_late_is_not_a_misfire(late: int, is_m
 async def test_quartz_239_skip_fires_nothing_that_is_later_than_misfire_after(
     after: str, down: int, made: list[int], skipped: int
 ):
-    """What is less late than that is no misfire: it is made, and the docs say so."""
+    """A slot that is less late than `misfireAfter` is no misfire: it is made, and the docs say so."""
     async with timeline() as time:
         await time.job(cron="0/15 * * * * ?", misfire="skip", misfireAfter=after)
         await time.live(time.node(), NOON + 16 * SECOND)

@@ -128,7 +128,7 @@ async def test_temporal_4866_an_edit_between_fire_time_and_due_does_not_lose_the
 async def test_temporal_4866_another_word_on_late_slots_loses_and_doubles_none(
     company: str, is_down: bool, misfire: str
 ):
-    """A change of the misfire policy moves a job to another cursor, whoever else follows the one and the other."""
+    """A change of the misfire policy moves a job to another cursor, with or without other jobs on the two cursors."""
     before, after = ("once", "all") if misfire == "all" else ("all", "once")
     async with timeline() as time:
         if company in {"old", "both"}:

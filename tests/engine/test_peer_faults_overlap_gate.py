@@ -14,7 +14,7 @@ FIRST, SECOND_SLOT, THIRD, FOURTH, FIFTH = (NOON + n * MINUTE for n in range(1, 
 
 
 async def finish(time: Timeline, node: Node) -> None:
-    """What runs ends, and what waited for it may begin."""
+    """End the running instance; the one that waited for it may begin."""
     time.bench.executor.gate.set()
     await time.bench.settle()
     time.bench.executor.gate.clear()
@@ -22,7 +22,7 @@ async def finish(time: Timeline, node: Node) -> None:
 
 
 async def claimed_by_another(time: Timeline, node: Node, slot: datetime) -> int:
-    """The slot is made and let go, and another node, which will not live for long, runs it."""
+    """Make and release the slot, and claim it for another node, which will not live for long."""
     await time.move_to(slot)
     await node.trigger.step(time.now)
     await node.overlap_gate.step(time.now)

@@ -1,4 +1,7 @@
-"""The store was away, was locked, broke off, or held what nobody can read: slots come once, and those of others on time."""
+"""The store was away, was locked, broke off, or held rows that cannot be read.
+
+Slots come once, and those of others on time.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -122,7 +125,7 @@ async def test_quartz_686_one_unreadable_schedule_does_not_stop_the_others_from_
 async def at_work(time: Timeline, *stages: Stage) -> AsyncGenerator[None]:
     """Their loops run, as in a node."""
     bench = time.bench
-    tasks = [asyncio.create_task(loop.run(stage, bench.clock, bench.vitals)) for stage in stages]
+    tasks = [asyncio.create_task(loop.run(stage, bench.clock, bench.health)) for stage in stages]
     try:
         yield
         assert not any(task.done() for task in tasks)
@@ -134,7 +137,7 @@ async def at_work(time: Timeline, *stages: Stage) -> AsyncGenerator[None]:
 
 @asynccontextmanager
 async def shut(time: Timeline) -> AsyncGenerator[None]:
-    """The database is there for nobody, but for the test's own connection."""
+    """Close the database to all connections but the test's own."""
     database = await time.bench.connection.fetchval("select current_database()")
     admin = await asyncpg.connect(urlsplit(time.bench.url)._replace(path="/postgres").geturl())
     await admin.execute(f"alter database {database} allow_connections false")

@@ -1,4 +1,4 @@
-"""What functions say is written soon, in batches, and waits for a database that is away."""
+"""Notes of functions are written soon, in batches, and wait for a database that is away."""
 
 import asyncio
 import threading
@@ -108,7 +108,7 @@ async def test_notes_of_a_moment_are_one_statement_and_the_next_waits_for_its_tu
         assert len(await said(connection)) == 101
 
 
-async def test_who_is_silent_costs_nothing(url: str):
+async def test_a_progress_writer_without_notes_opens_no_connection(url: str):
     async with desk(url) as on:
         now = on.clock.now()
 
@@ -184,7 +184,7 @@ async def test_more_than_a_batch_is_written_in_one_go(url: str, connection: Dedi
 # The database is away
 
 
-async def test_what_could_not_be_written_is_written_when_the_database_is_back(
+async def test_notes_that_failed_to_be_written_are_written_when_the_database_is_back(
     url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
 ):
     async with desk(url) as on:
@@ -262,7 +262,7 @@ async def test_a_note_that_the_database_refuses_does_not_hold_up_the_others(url:
         assert on.progress_writer.dropped == 1
 
 
-async def test_what_still_waits_at_the_end_is_written_though_the_last_write_was_cut_off(
+async def test_the_final_flush_writes_all_waiting_notes_after_a_write_was_cancelled(
     url: str, connection: Dedicated, runner: asyncio.Runner
 ):
     async with desk(url) as on, rows.connections(url, 1) as (holder,):
@@ -281,7 +281,7 @@ async def test_what_still_waits_at_the_end_is_written_though_the_last_write_was_
         assert await said(connection) == [(None, "a"), (None, "b")]
 
 
-async def test_a_note_after_the_end_of_everything_harms_nobody(url: str):
+async def test_a_note_after_the_event_loop_was_closed_raises_nothing(url: str):
     async with desk(url) as on:
         await on.progress_writer.step(on.clock.now())
         closed = asyncio.new_event_loop()

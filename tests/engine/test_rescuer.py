@@ -14,7 +14,7 @@ from horai.db import nodes
 from horai.engine.settler import Settlement
 
 
-async def test_B17_what_a_dead_node_held_fails_and_is_due_again(url: str):
+async def test_B17_instances_of_a_dead_node_fail_and_are_due_again(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 3)
@@ -74,7 +74,7 @@ async def test_B17_more_than_a_page_is_rescued_in_one_step(url: str):
         assert await nodes.nodes_to_rescue(bench.connection) == []
 
 
-async def test_a_row_that_somebody_holds_is_rescued_by_a_later_step(url: str):
+async def test_a_row_locked_by_another_transaction_is_rescued_by_a_later_step(url: str):
     async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
         await make.job(bench.scope)
         ids = await make.many(bench.scope, 3)
@@ -126,7 +126,7 @@ async def test_X17_the_word_of_a_rescued_node_is_kept_as_late(url: str):
 
         assert await bench.states() == {"RUNNING": 1}
         assert (new.held.attempt, new.held.fence) == (2, 2)
-        assert bench.vitals.late_results == 1
+        assert bench.health.late_results == 1
         assert await make.claim(bench.connection, paused) == [], "nor does it claim any more"
 
 

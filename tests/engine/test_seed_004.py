@@ -25,7 +25,7 @@ from horai.stages import Engine
 
 SECOND = timedelta(seconds=1)
 EXACT = timedelta(0)
-"""How far the bench's clock is ahead of the database's: these tests look at timers."""
+"""The lead of the bench's clock over the database's: these tests look at timers."""
 
 
 class Counted(Dispatcher):
@@ -41,14 +41,14 @@ class Counted(Dispatcher):
 
 
 def counted(bench: Workbench) -> Counted:
-    """One that nobody wakes but the test."""
+    """Make a dispatcher that only the test wakes."""
     return Counted(bench.line("dispatcher"), bench.parts())
 
 
 @asynccontextmanager
 async def running(bench: Workbench, *stages: Stage) -> AsyncGenerator[None]:
     """Their loops."""
-    tasks = [asyncio.create_task(loop.run(stage, bench.clock, bench.vitals), name=stage.name) for stage in stages]
+    tasks = [asyncio.create_task(loop.run(stage, bench.clock, bench.health), name=stage.name) for stage in stages]
     try:
         yield
     finally:
@@ -151,7 +151,7 @@ async def test_E6_twenty_future_instances_and_twenty_wakes_are_at_most_two_quest
             assert len(await tap.about("instance_live")) <= 2
 
 
-async def test_E7b_E8a_E8c_until_their_time_nobody_asks_and_then_twenty_are_done_in_few_statements(url: str):
+async def test_E7b_E8a_E8c_the_dispatcher_makes_no_query_until_twenty_rows_are_due_and_then_few_statements(url: str):
     async with workbench(url, EXACT) as bench:
         await make.job(bench.scope)
         dispatcher = bench.dispatcher()

@@ -37,7 +37,7 @@ def cut_before(monkeypatch: pytest.MonkeyPatch, bench: Workbench) -> None:
     monkeypatch.setattr(settlements, "apply", is_cut)
 
 
-async def test_outcomes_are_written_and_let_go(url: str):
+async def test_the_settler_writes_outcomes_and_removes_their_claims_from_in_flight(url: str):
     async with workbench(url) as bench:
         held = await hold(bench, 4)
         decisions: list[Decision] = [Complete('{"n": 1}'), RetryAt(HOUR, "X", "x"), Bury("X", "x"), Release(HOUR)]
@@ -48,9 +48,9 @@ async def test_outcomes_are_written_and_let_go(url: str):
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 1, "FAIL": 1, "DEAD": 1, "INIT": 1}
-        assert (len(bench.in_flight), bench.vitals.unsettled, bench.vitals.retry_backlog) == (0, 0, 1)
-        assert bench.vitals.settled == 3, "a release is no outcome"
-        assert bench.vitals.success_rate(time.monotonic()) == pytest.approx(1 / 3)
+        assert (len(bench.in_flight), bench.health.unsettled, bench.health.retry_backlog) == (0, 0, 1)
+        assert bench.health.settled == 3, "a release is no outcome"
+        assert bench.health.success_rate(time.monotonic()) == pytest.approx(1 / 3)
 
 
 POISON: dict[str, Decision] = {
@@ -78,7 +78,7 @@ async def test_one_poisoned_outcome_does_not_fail_its_batch_of_five_hundred(url:
         assert tuple(letter) == (held[250].id, UNSTORABLE)
 
 
-async def test_a_locked_row_is_tried_again_and_holds_nobody_up(url: str):
+async def test_the_settler_retries_a_locked_row_and_does_not_delay_other_outcomes(url: str):
     async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
         held = await hold(bench, 3)
         bench.settler.submit(Settlement(held[0], Complete()))
@@ -93,7 +93,7 @@ async def test_a_locked_row_is_tried_again_and_holds_nobody_up(url: str):
             assert time.monotonic() - started < 4, "nobody waited for a lock"
 
             assert await bench.states() == {"RUNNING": 1, "SUCCESS": 2}
-            assert bench.vitals.unsettled == 1
+            assert bench.health.unsettled == 1
 
         await bench.settler.step(bench.clock.now())
 
@@ -123,7 +123,7 @@ async def test_outcomes_outlive_a_lost_connection(url: str, monkeypatch: pytest.
         cut_before(monkeypatch, bench)
         with pytest.raises((*GONE, asyncpg.PostgresError, asyncpg.InternalClientError)):
             await bench.settler.step(bench.clock.now())
-        assert bench.vitals.unsettled == 1
+        assert bench.health.unsettled == 1
         assert bench.in_flight.find(held.id, held.fence) == held
         monkeypatch.undo()
         bench.settler.line.drop()
@@ -152,8 +152,8 @@ async def test_a_connection_lost_between_the_successes_and_the_rest_makes_nothin
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 4, "FAIL": 2}
-        assert (bench.vitals.late_results, bench.vitals.unsettled, len(bench.in_flight)) == (0, 0, 0)
-        assert bench.vitals.settled == 6, "and each is counted once"
+        assert (bench.health.late_results, bench.health.unsettled, len(bench.in_flight)) == (0, 0, 0)
+        assert bench.health.settled == 6, "and each is counted once"
         assert await bench.connection.fetchval("select count(*) from horai.attempt where late") == 0
 
 
@@ -186,7 +186,7 @@ async def test_a_lost_answer_to_the_commit_is_neither_doubled_nor_late(url: str,
         await bench.settler.step(bench.clock.now())
 
         assert await rows.everything(bench.connection) == before
-        assert bench.vitals.late_results == 0
+        assert bench.health.late_results == 0
         assert len(bench.in_flight) == 0
 
 
@@ -199,7 +199,7 @@ async def test_an_outcome_whose_row_has_moved_on_is_kept_as_late(url: str):
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"FAIL": 1}
-        assert bench.vitals.late_results == 1
+        assert bench.health.late_results == 1
         assert len(bench.in_flight) == 0
         late = await bench.connection.fetch("select attempt, outcome from horai.attempt where late")
         assert [tuple(row) for row in late] == [(1, "SUCCESS")]
@@ -214,7 +214,7 @@ async def test_a_quiet_outcome_and_a_release_leave_no_late_result(url: str, is_q
 
         await bench.settler.step(bench.clock.now())
 
-        assert bench.vitals.late_results == 0
+        assert bench.health.late_results == 0
         assert await bench.connection.fetchval("select count(*) from horai.attempt") == 0
         assert len(bench.in_flight) == 0
 
@@ -272,13 +272,13 @@ async def test_a_stale_and_a_fresh_outcome_of_one_instance_are_told_apart_in_one
         bench.settler.submit(Settlement(stale, RetryAt(HOUR, "TIMEOUT", "the old attempt")))
         bench.settler.submit(Settlement(again.held, Complete()))
         await bench.settler.step(bench.clock.now())
-        assert bench.vitals.unsettled == 1, "one of each instance at a time"
+        assert bench.health.unsettled == 1, "one of each instance at a time"
 
-        while bench.vitals.unsettled:
+        while bench.health.unsettled:
             await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 1}
-        assert (len(bench.in_flight), bench.vitals.late_results) == (0, 1)
+        assert (len(bench.in_flight), bench.health.late_results) == (0, 1)
 
 
 # Two that share the work
@@ -304,7 +304,7 @@ async def test_two_settlers_share_the_work_and_write_nothing_twice(url: str):
 
         failed = len(held[::7])
         assert await bench.states() == {"SUCCESS": 500 - failed, "FAIL": failed}
-        assert (bench.vitals.late_results, bench.vitals.unsettled, bench.vitals.settled) == (0, 0, 500)
+        assert (bench.health.late_results, bench.health.unsettled, bench.health.settled) == (0, 0, 500)
         assert all([await tap.names() for tap in taps]), "both have written"
 
 
@@ -333,14 +333,16 @@ async def test_a_stale_and_a_fresh_outcome_are_told_apart_though_two_settlers_wr
         bench.settler.submit(Settlement(again.held, Complete()))
 
         await asyncio.gather(bench.settler.step(bench.clock.now()), mate.step(bench.clock.now()))
-        while bench.vitals.unsettled:
+        while bench.health.unsettled:
             await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 1}
-        assert (len(bench.in_flight), bench.vitals.late_results) == (0, 1)
+        assert (len(bench.in_flight), bench.health.late_results) == (0, 1)
 
 
-async def test_what_one_settler_could_not_write_the_other_writes(url: str, monkeypatch: pytest.MonkeyPatch):
+async def test_one_settler_writes_the_outcomes_that_the_other_failed_to_write(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
     async with workbench(url) as bench:
         mate = mate_of(bench)
         for each in await hold(bench, 5):
@@ -353,4 +355,4 @@ async def test_what_one_settler_could_not_write_the_other_writes(url: str, monke
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"FAIL": 5}
-        assert (len(bench.in_flight), bench.vitals.late_results, bench.vitals.unsettled) == (0, 0, 0)
+        assert (len(bench.in_flight), bench.health.late_results, bench.health.unsettled) == (0, 0, 0)

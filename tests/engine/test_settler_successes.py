@@ -50,7 +50,7 @@ async def test_successes_are_one_statement_and_no_transaction(url: str):
 
         assert await tap.names() == ["finish_if_running"]
         assert await bench.states() == {"SUCCESS": 300}
-        assert (len(bench.in_flight), bench.vitals.settled) == (0, 300)
+        assert (len(bench.in_flight), bench.health.settled) == (0, 300)
 
 
 async def test_the_output_of_a_success_is_kept_and_its_neighbours_have_none(url: str):
@@ -65,7 +65,7 @@ async def test_the_output_of_a_success_is_kept_and_its_neighbours_have_none(url:
         assert [tuple(row) for row in found] == [(held[1].id, '{"n": 1}')]
 
 
-async def test_a_row_that_somebody_holds_does_not_keep_the_other_successes_of_its_batch(url: str):
+async def test_a_row_locked_by_another_transaction_does_not_delay_the_other_successes_of_its_batch(url: str):
     async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
         held = await hold(bench, 100)
         async with holder.transaction():
@@ -81,7 +81,7 @@ async def test_a_row_that_somebody_holds_does_not_keep_the_other_successes_of_it
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 100}
-        assert bench.vitals.late_results == 0
+        assert bench.health.late_results == 0
 
 
 async def test_a_stale_success_among_good_ones_is_kept_as_late_and_changes_nothing(url: str):
@@ -94,7 +94,7 @@ async def test_a_stale_success_among_good_ones_is_kept_as_late_and_changes_nothi
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 9, "FAIL": 1}
-        assert (bench.vitals.late_results, bench.vitals.settled, len(bench.in_flight)) == (1, 9, 0)
+        assert (bench.health.late_results, bench.health.settled, len(bench.in_flight)) == (1, 9, 0)
         late = await bench.connection.fetch("select instance_id, outcome from horai.attempt where late")
         assert [tuple(row) for row in late] == [(held[3].id, "SUCCESS")]
 
@@ -117,7 +117,7 @@ async def test_claims_of_an_earlier_incarnation_are_settled_with_those_of_the_pr
         await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 4}
-        assert (len(bench.in_flight), bench.vitals.late_results) == (0, 0)
+        assert (len(bench.in_flight), bench.health.late_results) == (0, 0)
 
 
 async def test_a_table_that_is_held_for_a_while_makes_no_outcome_unstorable(url: str):
@@ -132,7 +132,7 @@ async def test_a_table_that_is_held_for_a_while_makes_no_outcome_unstorable(url:
             started, now = time.monotonic(), bench.clock.now()
             assert await bench.settler.step(now) > now
             assert time.monotonic() - started < LOOP_LOCK_TIMEOUT.total_seconds()
-            assert bench.vitals.unsettled == 3
+            assert bench.health.unsettled == 3
 
         await bench.settler.step(bench.clock.now())
 
@@ -205,10 +205,10 @@ async def test_a_slot_is_freed_though_the_row_has_moved_on(url: str):
 
         assert await taken_slots(bench) == 0
         assert woken == [queue_id]
-        assert bench.vitals.late_results == 1
+        assert bench.health.late_results == 1
 
 
-async def test_a_slot_is_freed_though_somebody_holds_the_row(url: str):
+async def test_a_permit_is_freed_even_if_another_transaction_locks_the_row(url: str):
     async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
         _, (held,) = await hold_seated(bench, 1)
         async with holder.transaction():
@@ -223,7 +223,7 @@ async def test_a_slot_is_freed_though_somebody_holds_the_row(url: str):
         assert await bench.states() == {"SUCCESS": 1}
 
 
-async def test_a_slot_that_somebody_holds_makes_no_success_unstorable_and_holds_no_other_queue_up(url: str):
+async def test_a_locked_permit_buries_no_success_and_does_not_delay_other_queues(url: str):
     """A change of a queue locks all its permits for a moment."""
     async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
         _, held = await hold_seated(bench, 3)
@@ -243,7 +243,7 @@ async def test_a_slot_that_somebody_holds_makes_no_success_unstorable_and_holds_
             assert time.monotonic() - started < LOOP_LOCK_TIMEOUT.total_seconds()
             assert again >= now
             assert await bench.states() == {"SUCCESS": 3, "RUNNING": 3}
-        while bench.vitals.unsettled:
+        while bench.health.unsettled:
             await bench.settler.step(bench.clock.now())
 
         assert await bench.states() == {"SUCCESS": 6}

@@ -27,12 +27,12 @@ async def silenced(connection: Dedicated, lease: timedelta) -> int:
 
 
 async def shared(*keepers: NodeLease) -> bool:
-    """Whether each trusts exactly what it should own."""
+    """Return true if each node trusts exactly the shards that it should own."""
     peers = [Peer(lease.incarnation) for lease in keepers]
     return all(k.shards(duty) == wanted(duty, k.incarnation, peers) for k in keepers for duty in Duty)
 
 
-async def test_a_join_is_given_its_share_within_two_leases_though_nobody_says_a_word(url: str):
+async def test_a_joining_node_gets_its_share_within_two_leases_without_a_nudge(url: str):
     async with kept(url) as one, kept(url) as other, kept(url) as third:
         await rows.until(lambda: shared(one, other, third), within=2 * LEASE.total_seconds())
 
@@ -136,7 +136,7 @@ async def test_a_shard_is_given_back_only_under_the_epoch_it_was_held_under(conn
     assert (await holders(connection))[0] == node
 
 
-async def test_a_renewal_does_not_bring_back_a_shard_that_somebody_took(connection: Dedicated):
+async def test_a_renewal_does_not_regain_a_shard_that_another_node_took(connection: Dedicated):
     late, _ = await nodes.register_node(connection, "late", "test", 1, "test", LONG)
     quick, _ = await nodes.register_node(connection, "quick", "test", 1, "test", LONG)
     await shards.take_shards(connection, late, [(Duty.dispatch, 0), (Duty.dispatch, 1)])

@@ -216,7 +216,7 @@ async def test_a_sweep_goes_on_past_a_page_of_rows_that_are_in_hand(url: str):
 
         assert Counter(await tap.names()) == {"lanes": 1, "left_behind": 3, "ended_claims": 1}
         assert await bench.states() == {"RUNNING": PAGE * 2 + 5 + 32}
-        assert bench.vitals.released_claims == 0
+        assert bench.health.released_claims == 0
         bench.executor.gate.set()
         await bench.settle()
 

@@ -43,7 +43,9 @@ async def test_E7c_an_idle_sweep_is_one_statement_for_every_thousand_places(url:
 
 
 @pytest.mark.parametrize(("is_listening", "sweeps"), [(True, 1), (False, 31)])
-async def test_E10_while_nobody_listens_it_sweeps_every_second(url: str, is_listening: bool, sweeps: int):
+async def test_E10_the_sweeper_sweeps_every_second_while_the_listener_is_not_listening(
+    url: str, is_listening: bool, sweeps: int
+):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         dispatcher = bench.dispatcher()
@@ -57,7 +59,7 @@ async def test_E10_while_nobody_listens_it_sweeps_every_second(url: str, is_list
         assert (await tap.names()).count("left_behind") == sweeps
 
 
-async def test_a_sweep_reads_lanes_and_limits_that_nobody_told_of(url: str):
+async def test_a_sweep_reads_lanes_and_limits_whose_wakes_did_not_arrive(url: str):
     async with workbench(url) as bench, make.scope(url) as elsewhere:
         await make.job(elsewhere)
         dispatcher = bench.dispatcher()
@@ -98,7 +100,7 @@ async def test_a_node_that_drains_or_distrusts_its_lease_does_not_look(url: str)
 # Rows that no process holds
 
 
-async def test_a_sweep_gives_back_what_runs_here_and_nobody_holds(url: str):
+async def test_a_sweep_releases_rows_that_run_on_this_node_and_are_not_in_flight(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 3)
@@ -116,7 +118,7 @@ async def test_a_sweep_gives_back_what_runs_here_and_nobody_holds(url: str):
         await sweeper.step(bench.clock.now() + SWEEP)
         await bench.settler.step(bench.clock.now())
 
-        assert bench.vitals.released_claims == 150
+        assert bench.health.released_claims == 150
         assert await bench.states() == {"RUNNING": 3 + 5, "INIT": 150}
         assert len(bench.in_flight) == 3, "what is in hand stays there, and what others run is theirs"
         bench.executor.gate.set()
@@ -140,14 +142,14 @@ async def test_a_sweep_leaves_what_a_claim_under_way_has_taken(url: str):
         await sweeper.step(bench.clock.now() + SWEEP)
 
         assert not bench.settler.signal.is_set()
-        assert bench.vitals.released_claims == 0
+        assert bench.health.released_claims == 0
         bench.in_flight.add(coming)
         claimer.answered = claimer.begun
         await sweeper.step(bench.clock.now() + 2 * SWEEP)
-        assert bench.vitals.released_claims == 0
+        assert bench.health.released_claims == 0
 
 
-async def test_what_is_settled_during_the_look_was_never_lost(url: str, monkeypatch: pytest.MonkeyPatch):
+async def test_rows_that_settle_while_the_sweep_reads_are_not_released(url: str, monkeypatch: pytest.MonkeyPatch):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 20)
@@ -168,13 +170,13 @@ async def test_what_is_settled_during_the_look_was_never_lost(url: str, monkeypa
         await sweeper.step(bench.clock.now() + SWEEP)
 
         assert await bench.states() == {"SUCCESS": 20}
-        assert bench.vitals.released_claims == 0
+        assert bench.health.released_claims == 0
 
 
 # Slots
 
 
-async def test_slots_of_calls_that_nobody_makes_are_freed_and_the_queue_is_woken(url: str):
+async def test_a_sweep_frees_the_permits_of_calls_that_no_node_makes_and_wakes_the_queue(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 10)
@@ -271,5 +273,5 @@ async def test_two_sweepers_of_two_nodes_do_not_take_from_each_other(url: str):
             bench.executor.gate.set()
             await bench.settle()
 
-        assert (one.vitals.released_claims, other.vitals.released_claims) == (0, 0)
+        assert (one.health.released_claims, other.health.released_claims) == (0, 0)
         assert await one.states() == {"SUCCESS": 200}

@@ -112,7 +112,7 @@ async def test_downtime_leaves_one_slot_and_one_skip(url: str):
         assert skip["slots"] == (made[0] - first) / MINUTE
 
 
-async def test_a_slot_is_made_in_chunks_and_finished_by_whoever_comes_after_a_crash(url: str):
+async def test_a_slot_is_made_in_chunks_and_another_trigger_completes_it_after_a_crash(url: str):
     async with workbench(url, slot_chunk=3) as bench:
         _, slot = await follow(bench, 8)
 
@@ -142,7 +142,7 @@ async def test_a_begun_slot_is_finished_however_late(url: str):
         assert await bench.connection.fetchval("select count(*) from horai.skip") == 0
 
 
-async def test_a_schedule_that_nobody_follows_sleeps_until_it_is_joined(url: str):
+async def test_a_schedule_without_jobs_sleeps_until_a_job_joins_it(url: str):
     async with workbench(url) as bench:
         await follow(bench)
         await accepted.delete_job(bench.scope, "job-0")
@@ -270,7 +270,7 @@ async def test_taking_a_shard_over_brings_its_past_before_anything_else(url: str
         assert await slots(bench) == [slot]
 
 
-async def test_what_was_in_the_wheel_goes_with_its_shard(url: str):
+async def test_timers_leave_the_wheel_together_with_their_shard(url: str):
     async with workbench(url) as bench:
         schedule_id, _ = await follow(bench, ago=timedelta(0))
         await bench.connection.execute(
@@ -288,8 +288,8 @@ async def test_what_was_in_the_wheel_goes_with_its_shard(url: str):
         assert await slots(bench) == []
 
 
-async def test_a_shard_that_came_back_is_loaded_anew_though_the_set_is_the_same(url: str):
-    """Meanwhile somebody else owned it, and schedules came whose wakes were not for us."""
+async def test_a_regained_shard_is_reloaded_even_if_the_set_of_shards_is_the_same(url: str):
+    """Meanwhile another node owned the shard, and schedules were added whose wakes were not for this node."""
     async with workbench(url) as bench:
         trigger = bench.trigger()
         now = bench.clock.now()

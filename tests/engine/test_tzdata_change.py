@@ -86,7 +86,7 @@ async def run(bench: Workbench, pass_: ZoneChange, shards: range = range(SHARDS)
 # The pass over the table
 
 
-async def test_a_fixed_time_is_moved_and_everything_is_noted_as_computed_anew(url: str):
+async def test_new_zone_rules_move_a_fixed_time_and_mark_every_schedule_as_recomputed(url: str):
     async with workbench(url) as bench:
         with zones.use(OLD):
             fixed, at_nine = await follow(bench, cron=in_hours(bench, 5))
@@ -158,7 +158,7 @@ async def test_a_pass_goes_over_many_in_batches_and_over_its_own_shards_alone(
         assert (await standing(bench))[min(before)] == (before[min(before)], "2026y")
 
 
-async def test_a_schedule_that_somebody_holds_is_come_back_to(url: str):
+async def test_a_schedule_locked_by_another_transaction_is_retried_by_a_later_step(url: str):
     async with workbench(url) as bench, rows.connections(url, 1) as (joining,):
         with zones.use(OLD):
             held, _ = await follow(bench, cron=in_hours(bench, 5))

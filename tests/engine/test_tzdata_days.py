@@ -43,7 +43,7 @@ class Change:
     nine: Sequence[str]
 
     def wall(self, fire: datetime) -> datetime:
-        """What the clock showed: by the old rules until they changed, then by the new."""
+        """Return the local time of a fire: by the old rules until they changed, then by the new."""
         with zones.use(Edition("any", {PLACE: self.old if fire <= at(self.at) else self.new})):
             return wall_of(CronSchedule("0 0 * * *", PLACE), fire)
 
@@ -92,7 +92,7 @@ CHANGES = {
 
 
 async def fired_over(change: Change, harness: Callable[..., Any]) -> dict[str, list[datetime]]:
-    """What each job fired from two days before the change until two days after it."""
+    """Return the fires of each job from two days before the change until two days after it."""
     app = Horai("almanac")
 
     async def fire() -> None: ...

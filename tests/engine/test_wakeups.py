@@ -1,4 +1,4 @@
-"""Who is asked to move rows when one answer cannot wait for all of them."""
+"""The engine is asked to move rows when one answer cannot wait for all of them."""
 
 import asyncio
 

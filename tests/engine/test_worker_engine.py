@@ -1,4 +1,4 @@
-"""A process with functions: what they say is kept, and they are told when nobody waits for them any more."""
+"""A process with functions: their notes are kept, and they are told when no process waits for them any more."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -55,7 +55,7 @@ async def test_a_function_is_told_at_once_that_another_process_has_cancelled_it(
             assert await told.get() == (row.id, executor.calls[0].fence)
 
 
-async def test_what_a_function_says_is_there_while_it_runs_and_its_last_words_when_the_process_has_stopped(
+async def test_notes_are_stored_while_a_function_runs_and_the_last_ones_when_the_process_stops(
     url: str, connection: Dedicated, runner: asyncio.Runner
 ):
     executor = Recorder()

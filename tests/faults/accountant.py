@@ -1,8 +1,8 @@
 """The accountant: remembers what was promised to callers, and holds it against what the database has in the end.
 
-What a put came to is read from the record of its key: the key's instances in the order in which they ended (the live
+The effect of a put is read from the record of its key: the key's instances in the order in which they ended (the live
 one last), each with the time it was born for and then its reschedules in the order of their events. At most one is live
-at a time, so that this order is the order in which the puts took effect, whatever overlapped on the way.
+at a time, so that this order is the order in which the puts took effect, though puts overlapped on the way.
 """
 
 import json
@@ -60,9 +60,9 @@ class Accountant:
     puts: list[Acknowledged] = field(default_factory=list[Acknowledged])
     claims: list[ClaimSeen] = field(default_factory=list[ClaimSeen])
     reported: list[tuple[Claim, Decision]] = field(default_factory=list[tuple[Claim, Decision]])
-    """What actors, zombies among them, have said about claims of theirs."""
+    """The reports of actors, zombies among them, about claims of theirs."""
     settled: list[tuple[Claim, Decision]] = field(default_factory=list[tuple[Claim, Decision]])
-    """What the database said it had taken."""
+    """The reports that the database said it had taken."""
     cancelled: set[int] = field(default_factory=set[int])
     finals: dict[int, Ended] = field(default_factory=dict[int, Ended])
     problems: list[str] = field(default_factory=list[str])
@@ -87,7 +87,7 @@ class Accountant:
         self.problems += [f"I4: key {row['key']} has {row['count']} live instances" for row in live]
 
     async def look_at_past(self, connection: Dedicated) -> None:
-        """What is final stays as it was: every row that was seen, in all its columns."""
+        """Check that a final row stays as it was: every row that was seen, in all its columns."""
         for row in await connection.fetch("select * from horai.instance_history where job_id = $1", self.job_id):
             seen = self.finals.setdefault(row["id"], Ended(tuple(row.values())))
             if seen.values != tuple(row.values()):
@@ -153,7 +153,10 @@ class Accountant:
                 highest = max(put.version, highest or 0)
 
     def _audit_heads(self, chain: Sequence[asyncpg.Record], accepted: Mapping[datetime, Acknowledged]) -> None:
-        """How each instance came to be, given how the one before it ended; the last of all stands for the last intent."""
+        """Check the birth of each instance against the end of the one before it.
+
+        The last of all stands for the last intent.
+        """
         for earlier, later in pairwise(chain):
             birth = accepted[later["born_for"]]
             is_superseded = earlier["state"] == CANCELLED and earlier["reason"] == SUPERSEDED
@@ -201,7 +204,7 @@ class Accountant:
                     self.problems.append(f"letter of {row['id']} is {letters.get(row['id'])}, newer: {has_newer}")
 
     def _audit_claims(self, past: Mapping[int, asyncpg.Record]) -> None:
-        """B5: an attempt is handed out once, and settled at most once, by whoever holds it."""
+        """Check B5: an attempt is handed out once, and settled at most once, by its holder."""
         for name, values in (
             ("claimed", [(claim.row.held.id, claim.row.held.attempt) for claim in self.claims]),
             ("settled", [(held.id, held.fence) for held, _ in self.settled]),
@@ -221,7 +224,7 @@ class Accountant:
     def _audit_reports(
         self, past: Sequence[asyncpg.Record], tries: Sequence[asyncpg.Record], told: Sequence[asyncpg.Record]
     ) -> None:
-        """I2: whatever a claim came to, its own holder has said; a rescue speaks for nobody but a lost node."""
+        """Check I2: the end of a claim was reported by its own holder; a rescue speaks only for a lost node."""
         said = {(held.id, held.fence, type(decision)) for held, decision in self.reported}
         said_of_attempt = {(held.id, held.attempt, type(decision)) for held, decision in self.reported}
         ends = {SUCCESS: Complete, DEAD: Bury}

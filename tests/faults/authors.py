@@ -15,7 +15,7 @@ CLIENTS = 3
 SAID = ((-900, -600), (-350, -50), (-150, 1_100))
 """When each of a client's wishes is said: between so many milliseconds from the unit's own moment."""
 MEANT = range(-50, 400)
-"""What a wish may mean, in milliseconds from the unit's own moment."""
+"""The times that a wish may ask for, in milliseconds from the unit's own moment."""
 
 
 @dataclass(frozen=True)

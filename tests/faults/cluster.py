@@ -47,7 +47,7 @@ class Cluster:
         del self.doors[name]
 
     async def stop(self, name: str) -> None:
-        """SIGTERM; nobody knocks there any more, as behind a load balancer."""
+        """Stop a node with SIGTERM; no client connects to it any more, as behind a load balancer."""
         del self.doors[name]
         assert await asyncio.to_thread(self.nodes.pop(name).stop) == 0
 
@@ -101,7 +101,7 @@ async def incarnation_of(connection: Dedicated, name: str) -> int:
 
 
 async def shares(connection: Dedicated, duty: str = "dispatch") -> Counter[int | None]:
-    """How many shards each incarnation holds; under None those whose lease has run out, or that are free."""
+    """Count the shards that each incarnation holds; under None those whose lease has run out, or that are free."""
     rows = await connection.fetch(
         "select case when lease_until > clock_timestamp() then node end as node from horai.shard_lease where duty = $1",
         duty,
@@ -110,7 +110,7 @@ async def shares(connection: Dedicated, duty: str = "dispatch") -> Counter[int |
 
 
 async def is_balanced(connection: Dedicated, nodes: int) -> bool:
-    """Whether so many nodes hold all shards of both duties, each as many as any other, give or take one."""
+    """Return true if `nodes` nodes hold all shards of both duties, each as many as any other, give or take one."""
     fair = {SHARDS // nodes, -(-SHARDS // nodes)}
     held = [await shares(connection, duty) for duty in ("dispatch", "trigger")]
     return all(None not in each and len(each) == nodes and set(each.values()) <= fair for each in held)

@@ -32,7 +32,7 @@ from horai.operations.put import Put, put_all
 from horai.operations.scope import Scope
 
 LANES_WIDE = 8
-"""How many operations run at a time at most."""
+"""Maximum number of operations that run at a time."""
 NODES = 2
 MILLISECOND = timedelta(milliseconds=1)
 SETTINGS = EngineSettings(settle_wait=timedelta(0))
@@ -92,7 +92,7 @@ class Haunt:
 
 @dataclass(frozen=True)
 class Lapse:
-    """A node's lease runs out (whatever it still does), it is fenced and rescued; a new incarnation takes its place."""
+    """A node's lease runs out while it still works, it is fenced and rescued; a new incarnation takes its place."""
 
     node: int
 
@@ -148,13 +148,13 @@ class World:
         self._watcher = await self._connection("watcher")
         lease = FixedLease(0)  # none of the incarnations, and the owner of every shard
         self._rescuers = [Rescuer(self._line(f"rescuer {n}"), lease, Wakeups(), SETTINGS) for n in range(LANES_WIDE)]
-        self._vitals = EngineHealth()
+        self._health = EngineHealth()
         self._settlers = [
             Settler(
                 self._line(f"settler {n}", LOCK_TIMEOUT),
-                InFlight(1000, self._vitals),
+                InFlight(1000, self._health),
                 Wakeups(),
-                self._vitals,
+                self._health,
                 SETTINGS,
             )
             for n in range(LANES_WIDE)
@@ -187,7 +187,7 @@ class World:
         for finding in await verify(self._watcher):
             problems += [f"{finding.invariant}: {example}" for example in finding.examples]
         self.scenes += 1
-        self.late_results = self._vitals.late_results
+        self.late_results = self._health.late_results
         for put in scene.accountant.puts:
             self.verdicts[put.verdict.value] = self.verdicts.get(put.verdict.value, 0) + 1
         return problems
@@ -318,7 +318,7 @@ class World:
         await self._rescuers[place].step(datetime.now(UTC))
 
     async def _drain(self, scene: Scene) -> None:
-        """B18: with everybody gone but one, everything ends."""
+        """Check B18: with all nodes gone but one, everything ends."""
         for node in range(NODES):
             await self._lapse(0, scene, node)
         survivor = scene.nodes[0]

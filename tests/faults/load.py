@@ -18,7 +18,7 @@ BEAT = 0.1
 SCHEDULED_SHARE = 10
 """One in so many fires is a schedule's."""
 RETRY = {"maxRetry": 30, "base": "20ms", "cap": "1s"}
-"""Nothing here fails by itself: whatever is tried again had its node taken away."""
+"""Nothing here fails by itself: an instance is tried again only because its node was taken away."""
 
 
 @dataclass
@@ -63,7 +63,10 @@ class Load:
         self._writers = [asyncio.create_task(self._write(number, size)) for number in range(WRITERS)]
 
     async def _write(self, number: int, size: int) -> None:
-        """Every so many beats, until cancelled. What was not answered may or may not be there: nobody counts on it."""
+        """Write a batch every `WRITERS` beats, until cancelled.
+
+        A write without an answer may or may not be there: no check counts on it.
+        """
         loop = asyncio.get_running_loop()
         beat = loop.time() + number * BEAT
         while True:

@@ -48,7 +48,7 @@ class LoggedHit:
     attempt: int
     fence: int
     is_effective: bool
-    """Whether the business took it: once for each unit."""
+    """True if the business took it: once for each unit."""
 
 
 class ReceiverProcess:
@@ -133,12 +133,12 @@ async def database(data_dir: Path) -> AsyncGenerator[Dedicated]:
 
 
 async def violations(connection: Dedicated) -> list[str]:
-    """What `verify` finds, in words."""
+    """Return the violations that `verify` finds, as text."""
     return [f"{found.invariant}: {example}" for found in await verify(connection) for example in found.examples]
 
 
 async def lost_attempts(connection: Dedicated) -> dict[str, int]:
-    """How often each instance lost its node, by its Idempotency-Key."""
+    """Count the attempts of each instance that lost their node, by its Idempotency-Key."""
     rows: list[asyncpg.Record] = await connection.fetch(
         "select idem_key, count(*) from horai.job_instance join horai.attempt using (instance_id)"
         " where attempt.error_code = 'NODE_LOST' and not attempt.late group by idem_key"

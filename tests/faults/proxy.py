@@ -9,7 +9,7 @@
 proxy reads the frontend's messages to find it: asyncpg prepares a statement once and from then on only names it.
 
 `stall_before_commit` makes a blackhole of it with a transaction open: the server waits for a COMMIT that does not come.
-`stall_after` does so when a statement has gone out: the server waits for somebody to read a long answer.
+`stall_after` does so when a statement has gone out: the server waits for the node to read a long answer.
 
 `Proxy(url, is_dropped)` keeps notifications from the node, by their payloads; all else arrives.
 """
@@ -184,7 +184,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """What a node connects to."""
+        """Return the URL that a node connects to."""
         return f"postgresql://{self._user}@127.0.0.1:{self._port}/{self._database}?sslmode=disable"
 
     def set_mode(self, mode: Mode) -> None:
@@ -212,7 +212,7 @@ class Proxy:
         return self.trap
 
     def stall_after(self, statement: str) -> Trap:
-        """From when this statement has gone out, nothing arrives: nobody reads its answer."""
+        """Stall from the moment this statement has gone out: nothing arrives, and the node does not read its answer."""
         self.trap = Trap(statement, at_commit=False, stalls=True)
         return self.trap
 

@@ -1,9 +1,9 @@
-"""What a fault came to, in Jepsen's terms: what was acknowledged, fired, lost, duplicated and recovered.
+"""The result of a fault, in Jepsen's terms: instances acknowledged, fired, lost, duplicated and recovered.
 
 An instance may be called more than once only if it was in flight when its node was lost: it has an attempt that ended
 with NODE_LOST for each further call. Every call of it has the same Idempotency-Key and the same Horai-Unit, and a fence
-of its own. A call that comes in with a fence that had been taken away is stale: only a node that was frozen in the act of
-sending can make one, since no process can look and send in one step.
+of its own. A call that comes in with a fence that had been taken away is stale: only a node that was frozen in the act
+of sending can make one, since no process can look and send in one step.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ Hits = Mapping[str, Sequence[LoggedHit]]
 
 @dataclass(frozen=True)
 class Reckoning:
-    """How it ended. `problems` are what must not be; the figures are for people."""
+    """The result of a run. `problems` are what must not be; the figures are for people."""
 
     acknowledged: int
     ended: int

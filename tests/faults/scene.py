@@ -47,7 +47,7 @@ class Scene:
         await until(lambda: self.connection.fetchval(there, job), WITHIN, f"the job {job}")
 
     async def until_final(self) -> Mapping[str, Counter[str]]:
-        """How each job's instances ended, once all have."""
+        """Wait until no instance is live, and return the count of the instances of each job by final state."""
 
         async def nothing_is_live() -> bool:
             return not await self.connection.fetchval("select exists (select from horai.instance_live)")

@@ -28,7 +28,7 @@ WISH = {"from": "2026-01-10T00:00:00Z", "maxConcurrency": CAP}
 
 
 async def sample(url: str, seen: Counter[int]) -> None:
-    """How many instances there are, again and again until cancelled."""
+    """Count the live instances, again and again until cancelled."""
     connection = await connect(url, "horai test")
     try:
         while True:

@@ -120,7 +120,10 @@ async def nothing_is_live(connection: Dedicated) -> bool:
 def said_by_the_business(
     job_id: int, past: Past, hits: Mapping[str, Sequence[LoggedHit]]
 ) -> list[tuple[Claim, Complete]]:
-    """It answers every call with a success: a claim that ended so without a call was settled by nobody."""
+    """Return the reports of the business, which answers every call with a success.
+
+    A claim that succeeded without a call has no report: no actor settled it.
+    """
     ids = {row["idem_key"]: row["instance_id"] for row in past}
     return [
         (Claim(ids[key], job_id, call.attempt, call.fence, 0, 0), Complete())
@@ -130,7 +133,7 @@ def said_by_the_business(
 
 
 def each_succeeded_once(past: Past) -> list[str]:
-    """Units that have not exactly one success, and instances that ended as nobody asked for."""
+    """Return the units without exactly one success, and the instances that are neither SUCCESS nor CANCELLED."""
     successes = Counter(row["key"] for row in past if row["state"] == "SUCCESS")
     strange = [str(row) for row in past if row["state"] not in {"SUCCESS", "CANCELLED"}]
     return strange + [key for key in map(key_of, range(UNITS)) if successes[key] != 1]
@@ -143,5 +146,5 @@ def too_early(past: Past, hits: Mapping[str, Sequence[LoggedHit]]) -> list[str]:
 
 
 def effects(receiver: ReceiverProcess) -> Counter[str]:
-    """How often each unit took effect."""
+    """Count the effects of each unit."""
     return Counter(hit.unit for hit in receiver.hits() if hit.is_effective)

@@ -49,7 +49,10 @@ async def claimer(url: str, lane: int, tally: Tally) -> None:
 
 
 async def settle(connection: Dedicated, held: Sequence[Claim]) -> None:
-    """As the settler does: a row that somebody has locked is tried again. Another claimer's scan may hold it shortly."""
+    """Settle as the settler does: a row that another transaction has locked is tried again.
+
+    Another claimer's scan may hold it shortly.
+    """
     left = list(held)
     while left:
         applied = await settlements.apply(connection, [(claim, Complete()) for claim in left])

@@ -28,7 +28,7 @@ LEASE = 4.0
 SLACK = 2.0
 """Seconds for a busy machine."""
 PACED = replace(harness.FAST, sweep=SWEEP, horizon=2 * SWEEP)
-"""The trigger looks anew every half horizon."""
+"""The trigger looks again every half horizon."""
 HOUR = timedelta(hours=1)
 WORKERS = frozenset({Role.scheduler, Role.executor})
 

@@ -34,7 +34,7 @@ async def begin(scope: Scope, connection: Dedicated) -> list[int]:
 
 
 async def settle_and_ask(connection: Dedicated, rows: Sequence[ClaimedRow]) -> Counter[int]:
-    """What a node does at the end of calls: settles them, and asks for the runs that they belong to until nobody holds them."""
+    """Settle calls and ask for their runs as a node does at the end of calls, until no other process holds the runs."""
     let_go: Counter[int] = Counter()
     for at in range(0, len(rows), 20):
         batch = rows[at : at + 20]

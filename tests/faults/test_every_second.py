@@ -24,7 +24,7 @@ LEAD = timedelta(seconds=2)
 """From the making of the job to its first slot."""
 HOOK = "/hook?delay=1.5"
 RETRY = {"maxRetry": 30, "base": "20ms", "cap": "1s"}
-"""Nothing here fails by itself: whatever is tried again had its node taken away."""
+"""Nothing here fails by itself: an instance is tried again only because its node was taken away."""
 NEVER_LATE = "1h"
 """However slow the machine: a slot that comes late is no misfire here."""
 SECOND = timedelta(seconds=1)
@@ -105,7 +105,7 @@ async def test_a_cron_of_every_second_makes_each_slot_once_while_its_nodes_are_k
 
 
 async def everything_has_run(connection: Dedicated, last: datetime) -> None:
-    """Nobody follows the schedule any more, and nothing it made is left."""
+    """Wait until no job follows the schedule any more, and no instance that it made is left."""
 
     async def is_over() -> bool:
         return await connection.fetchval(

@@ -54,7 +54,7 @@ class Writer:
             assert answer.status == 201, await answer.text()
 
     async def put(self) -> bool:
-        """Whether the next key was acknowledged."""
+        """Put the next key. Return true if it was acknowledged."""
         self._count += 1
         path = f"{self._base}/api/v1/jobs/probe/instances/key-{self._count}"
         limit = aiohttp.ClientTimeout(total=1)

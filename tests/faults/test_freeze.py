@@ -55,7 +55,7 @@ async def test_C35_rows_that_a_silent_node_holds_locked_are_rescued_with_its_lea
 async def test_C35_a_node_that_does_not_read_the_answer_to_its_claim_is_rescued_with_its_lease(
     url: str, connection: Dedicated
 ) -> None:
-    """A long answer that nobody reads keeps its statement open, and with it the row of the node that has to be fenced."""
+    """A long answer that is not read keeps its statement open, and with it the row of the node that must be fenced."""
     lease = FAST.lease.total_seconds()
     async with Receiver() as receiver, Proxy(url).listening() as proxy, harness.node(proxy.url, name="silent") as api:
         document = job_document("publish", receiver.url("/hook"), retry=RETRY)
@@ -117,7 +117,7 @@ async def freeze(connection: Dedicated, nodes: Cluster, name: str) -> int:
 
 
 async def late_results(connection: Dedicated, nodes: Cluster) -> tuple[int, int]:
-    """How many are kept, and how many the cluster's health counts."""
+    """Return the number of late results that are kept, and the number that the cluster's health counts."""
     kept: int = await connection.fetchval("select count(*) from horai.attempt where late")
     async with aiohttp.ClientSession() as session:
         health = await Client(nodes.doors[NODES[0]], session)("GET", "/api/v1/scheduler/health")

@@ -52,7 +52,7 @@ class Load:
         return Client(self.horai.base, self.session)
 
     async def write(self) -> None:
-        """Until cancelled. What was not answered may or may not be there: nobody counts on it."""
+        """Write until cancelled. A write without an answer may or may not be there: no check counts on it."""
         while True:
             try:
                 await self._write_once()

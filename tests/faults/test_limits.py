@@ -62,7 +62,7 @@ class Field:
                         assert fed.status in {
                             200,
                             503,
-                        }  # whoever was frozen in the middle of it has lost its transaction
+                        }  # a node that was frozen in the middle of it has lost its transaction
                 await asyncio.sleep(0.1)
 
     async def sample(self, url: str) -> None:
@@ -100,7 +100,7 @@ class Field:
 
 @asynccontextmanager
 async def looking(url: str) -> AsyncGenerator[Dedicated]:
-    """A connection for somebody who looks on."""
+    """Open a connection for a test that looks on."""
     connection = await connect(url, "horai test")
     try:
         yield connection
@@ -136,7 +136,7 @@ async def field_of(place: Path, url: str, connection: Dedicated) -> AsyncGenerat
 
 
 async def claims(connection: Dedicated) -> dict[ClaimSeen, datetime]:
-    """When each claim that came to a call was made."""
+    """Return the claim time of each claim that led to a call."""
     rows = await connection.fetch(
         "select horai.idem_key(job_id, born_for, slot) as key, fence, claimed_at from horai.instance_history"
         " union all select idem_key, attempt.fence, started_at from horai.attempt join horai.job_instance using (instance_id)"

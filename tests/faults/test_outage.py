@@ -1,7 +1,7 @@
 """Nodes come back after six hours: each job gets the late slots that its misfire policy names, no more and no fewer.
 
-The hours are simulated: while nobody runs, the cursors of the schedules and the births of the jobs are put back. What
-must come of it is computed here by plain arithmetic on seconds. No slot lies within two minutes of an edge where the
+The hours are simulated: while no node runs, the cursors of the schedules and the births of the jobs are put back. The
+expected result is computed here by plain arithmetic on seconds. No slot lies within two minutes of an edge where the
 instant of the first look would matter.
 """
 
@@ -53,7 +53,10 @@ select not exists (select from horai.schedule where fire_time <= clock_timestamp
 
 @dataclass(frozen=True)
 class Policy:
-    """What a definition says of late slots; in figures, how many of the newest it wants, and how old they may be."""
+    """A misfire policy as a definition writes it.
+
+    As numbers: `most` newest late slots, at most `window` seconds old.
+    """
 
     written: str | dict[str, Any]
     most: int
@@ -94,7 +97,7 @@ def is_young(job_id: int) -> bool:
 
 
 async def go_down(url: str, connection: Dedicated, target: str) -> Outage:
-    """Jobs of every policy on schedules out of step, with six hours behind them in which nobody was there."""
+    """Make jobs of every policy on schedules out of step, with six hours behind them in which no node ran."""
     now = (await database_now(connection)).replace(microsecond=0)
     fields: dict[str, Any] = {"target": {"type": "http", "url": target}, "retry": {"maxRetry": 30, "base": "20ms"}}
     async with make.scope(url) as scope:

@@ -1,7 +1,7 @@
-"""Punctuality by path: a row starts at its time whichever way it was added, with notifications and without them.
+"""Punctuality by path: a row starts at its time by any path that adds it, with notifications and without them.
 
-Each path has jobs of its own, so that no row is found because another one of its lane is looked at. One worker hears every
-notification. The other hears its own heartbeat and nothing else: it has no reason to think that it is deaf.
+Each path has jobs of its own, so that no row is found because another one of its lane is looked at. One worker hears
+every notification. The other hears its own heartbeat and nothing else: it has no reason to think that it is deaf.
 """
 
 import asyncio
@@ -139,7 +139,7 @@ def soon(offset: float) -> datetime:
 
 
 def add_within(url: str, kind: str, opening: Opening) -> None:
-    """What `conn=` sends over a connection of this kind, in a transaction of its owner."""
+    """Put as `conn=` does over a connection of this kind, in a transaction of its owner."""
     with asyncio.Runner() as runner, opening(url, runner) as caller:
         for ear in EARS:
             for offset in OFFSETS:

@@ -33,14 +33,17 @@ async def is_blocked(connection: Dedicated, pid: int) -> None:
 
 
 async def rescue(url: str) -> None:
-    """What a rescuer of another node does in one step."""
+    """Run one step of a rescuer of another node."""
     line = StageConnection(url, "horai test rescuer")
     await Rescuer(line, FixedLease(0), Wakeups(), EngineSettings()).step(datetime.now(UTC))
     await line.close()
 
 
 async def test_B17_a_claim_under_way_while_its_node_resigns_is_not_lost(url: str, connection: Dedicated) -> None:
-    """The claim must come before the resignation, and be rescued, or find itself refused: RUNNING for nobody is for ever."""
+    """The claim must come before the resignation, and be rescued, or find itself refused.
+
+    A row that is RUNNING without a node would stay so for ever.
+    """
     claimer, resigner = await connect(url, "claimer"), await connect(url, "resigner")
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -107,7 +110,7 @@ async def test_B4_a_crash_between_claim_and_commit_claims_nothing(url: str, conn
 async def test_a_pause_that_is_still_moving_rows_does_not_park_those_of_a_resumed_job(
     url: str, connection: Dedicated
 ) -> None:
-    """A janitor that read 'paused' goes on after a resume: what it parks then, nobody would ever move back."""
+    """A janitor that read 'paused' goes on after a resume: no process would ever move back the rows it parks then."""
     async with make.scope(url) as scope:
         job = await make.job(scope)
         await make.put(scope, "article:42", datetime.now(UTC) + LATER)
@@ -146,7 +149,7 @@ async def test_A12_an_old_version_stays_old_after_a_put_without_one(url: str, co
         assert await broken(connection) == []
 
 
-async def test_a_new_intent_supersedes_the_letter_of_the_last_death_whatever_its_id(
+async def test_a_new_put_supersedes_the_last_dead_letter_of_its_key_even_if_its_instance_has_a_smaller_id(
     url: str, connection: Dedicated
 ) -> None:
     """Ids come from each connection's own stock: the later instance of a key may well have the smaller one."""
@@ -164,7 +167,7 @@ async def test_a_new_intent_supersedes_the_letter_of_the_last_death_whatever_its
         assert [(row[0] // 5_000, row[1]) for row in letters] == [(2, "SUPERSEDED"), (1, "SUPERSEDED")]
 
 
-async def test_an_ignored_put_is_told_of_the_instance_that_succeeded_whatever_its_id(
+async def test_an_ignored_put_returns_the_last_succeeded_instance_even_if_it_has_a_smaller_id(
     url: str, connection: Dedicated
 ) -> None:
     async with make.scope(url, size=1) as scope:

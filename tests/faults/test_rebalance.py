@@ -30,7 +30,7 @@ async def joined_at(connection: Dedicated, name: str) -> datetime:
 
 
 @pytest.mark.timeout(900 if IS_LONG else 180)
-async def test_C38_shards_are_shared_anew_within_two_leases_of_a_join_or_a_leave_under_load(
+async def test_C38_shards_are_rebalanced_within_two_leases_of_a_join_or_a_leave_under_load(
     short_place: Path, url: str, connection: Dedicated
 ) -> None:
     names = [f"node-{number}" for number in range(1, MOST + 1)]
@@ -53,4 +53,4 @@ async def test_C38_shards_are_shared_anew_within_two_leases_of_a_join_or_a_leave
     )
     assert ended.problems + ended.stale == []
     assert {what: seconds for what, seconds in changes.items() if seconds > 2 * LEASE} == {}
-    assert ended.recovered == 0  # nobody was lost: who leaves finishes what it has begun
+    assert ended.recovered == 0  # no node was lost: a node that leaves finishes what it has begun

@@ -1,4 +1,4 @@
-"""Dead letters by the thousand: replayed at their rate, and replayed once whoever is killed on the way."""
+"""Dead letters by the thousand: replayed at their rate, and replayed once though nodes are killed on the way."""
 
 import asyncio
 import itertools
@@ -197,7 +197,7 @@ async def replayed(connection: Dedicated) -> int:
 
 
 async def fates(connection: Dedicated) -> Counter[tuple[str, int, int]]:
-    """How many letters have which status, how many replays, and which end of these."""
+    """Count the letters by status, number of replays, and lowest final state of the replays."""
     rows = await connection.fetch(
         "select replay_status, count(replay.id) as replays, min(replay.state) as state"
         " from horai.dead_letter letter left join horai.instance_history replay on replay.replay_of = letter.instance_id"

@@ -1,4 +1,4 @@
-"""What a function does to its worker, and a worker to its functions: nothing is lost, and neighbours are not harmed."""
+"""Faults between a function and its worker, both ways: nothing is lost, and neighbours are not harmed."""
 
 import asyncio
 import signal

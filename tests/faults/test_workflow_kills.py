@@ -85,7 +85,7 @@ async def all_succeeded(connection: Dedicated, runs: Sequence[int], within: floa
 
 
 async def faults(connection: Dedicated, receiver: ReceiverProcess, runs: Sequence[int]) -> list[str]:
-    """What speaks against each node of each run having taken effect exactly once."""
+    """Return the evidence against each node of each run having taken effect exactly once."""
     rows: Sequence[Any] = await connection.fetch(
         "select node.run_id, node.name, node.generation, instance.idem_key, instance.state from horai.workflow_node node"
         " join horai.job_instance instance on instance.instance_id = node.instance_id"
@@ -129,7 +129,7 @@ async def test_C6_C35_nodes_of_runs_that_were_at_work_when_their_process_was_kil
 
 
 async def in_flight(connection: Dedicated) -> bool:
-    """Whether each process is at work on the second row of a diamond."""
+    """Return true if each process is at work on the second row of a diamond."""
     return (
         await connection.fetchval(
             "select count(distinct live.node) from horai.workflow_node node"
@@ -141,7 +141,7 @@ async def in_flight(connection: Dedicated) -> bool:
 
 
 @pytest.mark.timeout(120)
-async def test_C6_C35_what_a_killed_process_had_settled_and_not_decided_on_is_taken_up_with_its_shards(
+async def test_C6_C35_another_process_decides_the_runs_whose_nodes_a_killed_process_had_only_settled(
     short_place: Path, url: str, connection: Dedicated
 ) -> None:
     """The other process has never heard of these runs, and saw none open when it last swept."""
@@ -153,7 +153,7 @@ async def test_C6_C35_what_a_killed_process_had_settled_and_not_decided_on_is_ta
                 runs = await trigger(api, 16)
             await until(lambda: are_there(connection, runs), 30, "the runs are there")
             async with connection.transaction():
-                await connection.execute("select from horai.workflow_run for update")  # nobody decides
+                await connection.execute("select from horai.workflow_run for update")  # no process decides
                 await until(lambda: have_loaded(connection, runs), 30, "every first node is settled")
                 unheard = {name: await known_to(connection, name) for name in ("one", "two")}
                 await nodes.kill(max(unheard, key=lambda name: unheard[name]))
@@ -168,7 +168,7 @@ async def are_there(connection: Dedicated, runs: Sequence[int]) -> bool:
 
 
 async def have_loaded(connection: Dedicated, runs: Sequence[int]) -> bool:
-    """Whether the first node of each run has succeeded; its own transaction sees what others commit."""
+    """Return true if the first node of each run has succeeded; its own transaction sees what others commit."""
     return len(runs) == await connection.fetchval(
         "select count(*) from horai.workflow_node node join horai.instance_history past on past.id = node.instance_id"
         " where node.name = 'load' and past.state = 2"
@@ -176,7 +176,7 @@ async def have_loaded(connection: Dedicated, runs: Sequence[int]) -> bool:
 
 
 async def known_to(connection: Dedicated, name: str) -> int:
-    """How many runs were started by a process that ran their first node too."""
+    """Count the runs that a process of this name started, and whose first node it ran too."""
     return await connection.fetchval(
         "select count(*) from horai.workflow_node node join horai.instance_history past on past.id = node.instance_id"
         " join public.started_by tick on tick.run_id = node.run_id join horai.node own on own.incarnation = tick.node"

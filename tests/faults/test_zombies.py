@@ -53,7 +53,7 @@ async def put(api: Client, job: str, key: str) -> int:
 
 
 async def held_by(connection: Dedicated, name: str) -> int:
-    """How many instances run on the node of this name."""
+    """Count the instances that run on the node of this name."""
     return await connection.fetchval(
         "select count(*) from horai.instance_live live join horai.node on node.incarnation = live.node where node.name = $1",
         name,
@@ -195,5 +195,5 @@ async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
     assert set(counts) == {2, 4}
     assert await connection.fetchval("select count(*) from horai.dead_letter") == counts[4]
     lost = await connection.fetchval("select count(*) from horai.attempt where error_code = 'NODE_LOST'")
-    assert lost > 0  # else nobody was disturbed, and this would prove nothing
+    assert lost > 0  # else no node was disturbed, and this would prove nothing
     assert await violations(connection) == []

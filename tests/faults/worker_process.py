@@ -29,7 +29,7 @@ class WorkerProcess(NodeProcess):
             self.kill()
 
     def has_work(self, connection: Dedicated) -> Look:
-        """Whether it has claimed something that is not settled."""
+        """Return a check that is true while the worker has claimed an instance that is not settled."""
 
         async def look() -> bool:
             return await connection.fetchval(
@@ -43,7 +43,7 @@ class WorkerProcess(NodeProcess):
         return look
 
     def is_rescued(self, connection: Dedicated) -> Look:
-        """Whether all that its last incarnation held has been given to others."""
+        """Return a check that is true once all that its last incarnation held has been given to others."""
 
         async def look() -> bool:
             return await connection.fetchval(

@@ -69,7 +69,7 @@ class Heard:
 
 
 def is_alive(pid: int) -> bool:
-    """A zombie is not: whoever has to bury it is another."""
+    """Return true if the process runs. A zombie does not count: another process has to reap it."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

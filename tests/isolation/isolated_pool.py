@@ -27,7 +27,7 @@ async def isolated(
 
 
 async def value(functions: IsolatedFunctions, handler: str, payload: Any = None) -> Any:
-    """What a function that succeeds returns."""
+    """Run a function that succeeds, and return its result."""
     outcome = await functions.run(call(handler, payload))
     assert isinstance(outcome, Succeeded), outcome
     return None if outcome.output is None else json.loads(outcome.output)

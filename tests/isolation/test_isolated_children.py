@@ -75,7 +75,7 @@ async def test_an_http_job_is_not_run_here():
         assert isinstance(outcome, FailedUnrecoverable)
 
 
-async def test_an_idle_child_that_has_died_costs_nobody_anything():
+async def test_the_death_of_an_idle_child_process_fails_no_call():
     async with isolated() as (functions, _):
         first = await value(functions, "dies_when_idle")
         await until(lambda: not is_alive(first))
@@ -83,10 +83,10 @@ async def test_an_idle_child_that_has_died_costs_nobody_anything():
         assert await value(functions, "whoami") != first
 
 
-async def test_a_child_that_dies_before_it_begins_costs_nobody_anything():
+async def test_the_death_of_a_child_process_before_a_call_begins_fails_no_call():
     async with isolated() as (functions, _):
         first = await value(functions, "whoami")
-        os.kill(first, signal.SIGKILL)  # nobody in this process has had the time to notice
+        os.kill(first, signal.SIGKILL)  # no code in this process has had the time to notice
 
         assert await value(functions, "whoami") != first
 
@@ -154,7 +154,7 @@ async def test_all_handlers_share_one_line_and_none_is_kept_out():
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def test_what_is_cancelled_while_it_stands_in_line_does_not_begin():
+async def test_a_call_that_is_cancelled_while_it_waits_in_line_does_not_begin():
     async with isolated() as (functions, heard):
         first, second = call("waits_for_the_end"), call("tells")
         running = [asyncio.create_task(functions.run(each)) for each in (first, second)]

@@ -56,7 +56,7 @@ async def test_a_timeout_really_ends_the_work_and_the_worker_goes_on():
     assert dead["attempts"][0]["errorCode"] == "TIMEOUT"
 
 
-async def test_what_an_isolated_function_tells_is_shown_with_its_attempt():
+async def test_progress_and_log_lines_of_an_isolated_function_are_shown_with_their_attempt():
     async with harness.node(app.place.url or "") as api, isolated():
         handle = await telling.enqueue()
         await handle.result(timeout=30)
@@ -87,7 +87,9 @@ async def test_an_isolated_function_adds_instances_to_the_database_of_its_worker
         assert await inside._handle(int(added)).result(timeout=30) == os.getpid()
 
 
-async def test_what_outstays_the_grace_is_killed_and_fails(connection: Dedicated):
+async def test_an_isolated_function_that_outlasts_the_grace_period_is_killed_and_its_attempt_fails(
+    connection: Dedicated,
+):
     before = pythons()
     async with isolated(engine=harness.replace(harness.FAST, grace=timedelta(milliseconds=50))):
         await long.enqueue()

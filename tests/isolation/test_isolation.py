@@ -97,7 +97,7 @@ async def test_large_payloads_and_results_pass():
         assert await value(functions, "sized", RESULT_LIMIT - 2) == longest
 
 
-async def test_what_functions_print_does_not_disturb_the_worker():
+async def test_output_that_functions_print_does_not_disturb_the_worker():
     async with isolated() as (functions, _):
         first = await value(functions, "babbles")
 
@@ -105,7 +105,7 @@ async def test_what_functions_print_does_not_disturb_the_worker():
 
 
 @pytest.mark.parametrize("handler", ["spins", "blocks_the_loop", "holds_the_interpreter"])
-async def test_a_timeout_ends_the_work_whatever_it_does(handler: str):
+async def test_a_timeout_kills_the_child_process_of_a_function_that_never_yields(handler: str):
     async with isolated() as (functions, heard):
         asked = call(handler, timeout=SOON)
         outcome = await functions.run(asked)
@@ -199,7 +199,7 @@ async def test_a_function_that_tells_much_does_not_keep_the_worker_busy():
         assert progress[-1] == 1.0
 
 
-async def test_what_a_function_said_before_it_crashed_is_heard():
+async def test_a_log_line_that_a_function_writes_before_it_crashes_is_delivered():
     async with isolated() as (functions, heard):
         asked = call("says_its_last")
 
@@ -207,14 +207,14 @@ async def test_what_a_function_said_before_it_crashed_is_heard():
         assert heard.of(asked) == [(None, "now")]
 
 
-async def test_what_a_function_printed_before_it_crashed_is_not_lost(capfd: pytest.CaptureFixture[str]):
+async def test_output_that_a_function_prints_before_it_crashes_is_not_lost(capfd: pytest.CaptureFixture[str]):
     async with isolated() as (functions, _):
         died(await functions.run(call("prints_its_last")))
 
     assert "printed before the end\n" in capfd.readouterr().out
 
 
-async def test_what_a_function_left_running_does_not_speak_for_the_next():
+async def test_a_thread_that_a_function_leaves_behind_cannot_log_for_the_next_call():
     async with isolated() as (functions, heard):
         await functions.run(call("leaves_a_thread"))
         asked = call("outlasts_what_comes_late")

@@ -39,7 +39,7 @@ def test_one_that_comes_back_makes_room_for_another():
     assert sent_away(outlook, ahead=9) == pytest.approx(5.0)
 
 
-def test_when_a_call_comes_alone_nobody_is_away_any_more():
+def test_a_call_that_arrives_alone_resets_the_count_of_calls_that_were_sent_away():
     outlook = busy(1.0)
     for _ in range(50):
         outlook.turn(100.0, 9)
@@ -63,14 +63,14 @@ def test_a_delay_that_is_known_is_not_taken_for_slowness():
     assert sent_away(busy(0.1), now=102.0, ahead=9, is_delayed=True) == pytest.approx(0.5)
 
 
-def test_who_has_come_often_is_sent_away_for_longer_up_to_a_point():
+def test_the_shortest_delay_doubles_with_each_attempt_up_to_a_limit():
     outlook = busy(0.0)
     turns = [outlook.turn(100.0, 0, attempt).total_seconds() for attempt in (1, 2, 3, 7, 8, 1_000)]
 
     assert turns == pytest.approx([0.02, 0.04, 0.08, 1.28, 1.28, 1.28])
 
 
-def test_nobody_is_sent_away_for_no_time_or_for_ever():
+def test_a_delay_is_never_below_the_shortest_or_above_the_longest():
     assert sent_away(busy(0.0)) == SHORTEST
     assert sent_away(busy(3_600.0), ahead=64) == LONGEST
 

@@ -1,15 +1,16 @@
 """An explicit-state model of one key: claim, call, settle, lease expiry, zombie, resignation, reschedule, cancel.
 
 Every reachable state of a small world is visited: two nodes, at most three instances of the key, two claims each, one
-reschedule, one cancellation, two lost incarnations (a lease that ran out, or a kill). A lease may expire at any moment after a claim, whatever the node still does
-(a pause, SIGSTOP, a cut network): safety must not rest on timing. A claim is two moves, because its transaction is one:
-it looks whether its node may claim, and later commits; between them the node may be fenced and rescued.
+reschedule, one cancellation, two lost incarnations (a lease that ran out, or a kill). A lease may expire at any moment
+after a claim, though the node still works (a pause, SIGSTOP, a cut network): safety must not rest on timing. A claim is
+two moves, because its transaction is one: it looks whether its node may claim, and later commits; between them the node
+may be fenced and rescued.
 
 `Rules` says which of our guards are in force. With all of them no violation is reachable; take one away and `explore`
 returns the shortest way to the harm. The names of violations are those of ARCHITECTURE.md.
 
-The two nodes are alike: a state whose mirror image was visited leads to the mirror images of what that one leads to. It is
-not visited again, except in the long form (HORAI_LONG=1), which takes nothing for granted.
+The two nodes are alike, so a state whose mirror image was visited leads to mirror images only. It is not visited again,
+except in the long form (HORAI_LONG=1).
 """
 
 import gc
@@ -47,12 +48,12 @@ RescheduleRule = Literal["locked", "re-decide", "swallow", "blind"]
 
 @dataclass(frozen=True)
 class Rules:
-    """What the implementation does; the defaults are ours."""
+    """The guards of the implementation; the defaults are ours."""
 
     has_fence: bool = True
     """A settlement compares attempt, fence and incarnation, not only the state (seed 001 does not)."""
     has_rescue: bool = True
-    """Somebody gives back what a lost node held (seed 003 reloads no running rows)."""
+    """A rescuer gives back what a lost node held (seed 003 reloads no running rows)."""
     claim_locks_node: bool = True
     """A claim holds its node's row FOR KEY SHARE, which fencing and resigning wait for."""
     claim_asks_fenced: bool = True
@@ -175,7 +176,7 @@ def way_to(world: World, came_from: dict[World, tuple[str, World] | None]) -> li
 
 
 def violations_of(world: World, rules: Rules, *, is_quiet: bool) -> Iterator[str]:
-    """What is wrong with this state; some things only when nothing can happen any more."""
+    """Yield the violations in this state; some count only when nothing can happen any more."""
     yield from world.harm
     if sum(row.stage not in FINAL for row in world.rows) > 1:
         yield "I4 two live instances"
@@ -190,7 +191,7 @@ def violations_of(world: World, rules: Rules, *, is_quiet: bool) -> Iterator[str
 
 
 def moves_of(world: World, rules: Rules) -> Iterator[Move]:
-    """Whatever can happen next."""
+    """Yield every move that is possible next."""
     for index, node in enumerate(world.nodes):
         yield from _work(world, index, node, rules)
         yield from _lose(world, index, node, rules)
@@ -281,7 +282,7 @@ def _lose(world: World, index: int, node: Node, rules: Rules) -> Iterator[Move]:
 
 
 def _rescue(world: World) -> Iterator[Move]:
-    """One pass over what a fenced incarnation holds, after which nobody looks at it again."""
+    """Yield one rescue pass over the rows of a fenced incarnation, after which no pass looks at it again."""
     for incarnation in sorted(world.fenced - world.rescued):
         rows = tuple(
             row._replace(stage=_failed(row), owner=None)
@@ -293,7 +294,10 @@ def _rescue(world: World) -> Iterator[Move]:
 
 
 def _reschedule(world: World, rules: Rules) -> Iterator[Move]:
-    """Seed 000: what is planned is moved, what runs is replaced, what succeeded is left, all else is made anew."""
+    """Yield the steps of a reschedule by seed 000.
+
+    A planned instance is moved, a running one is replaced, one that succeeded is left, all else is made again.
+    """
     last = len(world.rows) - 1
     row = world.rows[last]
     if world.reschedule == "idle":
@@ -333,7 +337,7 @@ def _put(world: World, last: int, row: Row) -> Move:
 
 
 def _cancel(world: World) -> Iterator[Move]:
-    """A user cancels the live instance, whatever it does, once."""
+    """Yield a cancellation of the live instance by a user, in any stage, once."""
     last = len(world.rows) - 1
     row = world.rows[last]
     if not world.is_cancelled and row.stage not in FINAL:

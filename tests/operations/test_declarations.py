@@ -1,4 +1,7 @@
-"""Jobs that code declares: applied at start, once, whoever starts at the same time, and never over an operator's head."""
+"""Jobs that code declares: applied at start, once, though several processes start at the same time.
+
+A declaration never goes over an operator's head.
+"""
 
 import asyncio
 from collections import Counter
@@ -49,7 +52,7 @@ async def processes(url: str, count: int) -> AsyncGenerator[list[Scope]]:
         yield [await stack.enter_async_context(make.scope(url, 4)) for _ in range(count)]
 
 
-async def test_what_the_code_declares_is_made(url: str) -> None:
+async def test_declare_creates_the_jobs_of_the_code(url: str) -> None:
     async with make.scope(url) as scope:
         said = await declare(
             scope,
@@ -87,7 +90,9 @@ async def test_a_second_start_writes_nothing(url: str, connection: Dedicated) ->
         assert await written(connection) == before
 
 
-async def test_what_changed_in_the_code_is_changed_and_nothing_else_is_written(url: str, connection: Dedicated) -> None:
+async def test_declare_changes_only_jobs_that_changed_in_the_code_and_writes_nothing_else(
+    url: str, connection: Dedicated
+) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared("a", queue="slow", tags=["x"]), declared("b")])
         before = await read(scope, "b")
@@ -149,7 +154,7 @@ async def test_a_status_in_the_code_counts_when_the_job_is_made_and_never_after(
         assert (await read(scope)).status is JobStatus.ACTIVE
 
 
-async def test_what_an_operator_changed_besides_follows_the_code_again(url: str) -> None:
+async def test_declare_reverts_the_changes_of_an_operator_to_the_code(url: str) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared(queue="slow", payloadSchema=SCHEMA)])
         patched = await jobs.change_job(scope, "publish", JobChange({"queue": "mine", "tags": ["t"]}))

@@ -1,4 +1,4 @@
-"""A job that is changed while somebody waits for its row."""
+"""A job that is changed while another transaction waits for its row."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ from horai.operations.jobs import rewrite_job
 
 
 @pytest.mark.parametrize("hold", [jobs.lock_job, jobs.share_job])
-async def test_who_waited_for_a_job_sees_the_priority_of_a_lane_made_meanwhile(
+async def test_a_transaction_that_waits_for_a_job_sees_the_priority_of_a_lane_created_meanwhile(
     url: str, connection: Dedicated, hold: Callable[[Connection, int], Awaitable[JobRow | None]]
 ) -> None:
     async with make.scope(url) as scope, rows.connections(url, 2) as (changing, waiting):

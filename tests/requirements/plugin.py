@@ -1,7 +1,8 @@
-"""Writes `.requirements.json` at the end of a full run: requirement id → test → what it came to.
+"""Writes `.requirements.json` at the end of a full run: requirement id → test → its result.
 
-A test proves the requirements its name begins with: `test_A9_A10_…`, or one clause of a requirement: `test_C1a_…`. Under xdist only the controller listens; it hears
-of every worker's tests. A run of a part of the tests writes nothing: it would take proofs away.
+A test proves the requirements its name begins with: `test_A9_A10_…`, or one clause of a requirement: `test_C1a_…`.
+Under xdist only the controller listens; it hears of every worker's tests. A run of a part of the tests writes nothing:
+it would take proofs away.
 """
 
 import json
@@ -23,7 +24,7 @@ def ids_of(nodeid: str) -> list[str]:
 
 
 class Proofs:
-    """Collects what the tests with ids in their names came to."""
+    """The results of the tests with ids in their names."""
 
     def __init__(self) -> None:
         self.results: dict[str, dict[str, str]] = {}
@@ -43,7 +44,7 @@ class Proofs:
 
 
 def is_full(config: pytest.Config) -> bool:
-    """Whether every test was asked for."""
+    """Return true if the run includes every test."""
     is_selected = any(config.getoption(name, default=None) for name in _SELECTIONS)
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not is_selected
 

@@ -76,7 +76,9 @@ def results(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_unproven_is_printed_with_its_statement_and_a_count(results: Path, capsys: pytest.CaptureFixture[str]):
+def test_unproven_requirements_are_printed_with_their_statement_and_a_count(
+    results: Path, capsys: pytest.CaptureFixture[str]
+):
     assert tool.main([], results) == 0
 
     printed = capsys.readouterr().out
@@ -88,7 +90,7 @@ def test_what_is_unproven_is_printed_with_its_statement_and_a_count(results: Pat
     assert printed.endswith("1 of 145 requirements proven, 144 without a passing test\n")
 
 
-def test_what_is_proven_is_printed_with_its_tests(results: Path, capsys: pytest.CaptureFixture[str]):
+def test_proven_requirements_are_printed_with_their_tests(results: Path, capsys: pytest.CaptureFixture[str]):
     assert tool.main(["--proven"], results) == 0
 
     printed = capsys.readouterr().out
@@ -155,7 +157,7 @@ def run_tests(place: Path, *arguments: str) -> Path:
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_full_run_writes_what_every_named_test_came_to(tmp_path: Path, workers: str):
+def test_a_full_run_writes_the_result_of_every_test_that_names_a_requirement(tmp_path: Path, workers: str):
     written = json.loads(run_tests(tmp_path, "-n", workers).read_text())
 
     assert written == {

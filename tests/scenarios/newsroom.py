@@ -87,7 +87,7 @@ class House:
 
 @dataclass(frozen=True, slots=True)
 class Newsroom:
-    """What a test asks of both."""
+    """The article service and Horai, as a test calls them."""
 
     house: House
     articles: Client

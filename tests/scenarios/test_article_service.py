@@ -111,7 +111,7 @@ async def test_A15_without_horai_the_business_goes_on_and_its_last_word_is_what_
         assert only["version"] == (await newsroom.read(article))["version"] - 1, "of three times, the last one"
 
 
-async def test_A15_what_is_withdrawn_while_horai_tries_does_not_happen(house: House) -> None:
+async def test_A15_an_article_that_is_withdrawn_during_the_call_is_not_published(house: House) -> None:
     async with visiting(house) as newsroom:
         await newsroom.hold_press(True)
         article = await newsroom.audited(MOMENT)
@@ -216,7 +216,7 @@ async def test_B15_moves_that_the_state_machine_does_not_know_are_refused(house:
             await newsroom.horai("POST", f"/api/v1/jobs/{AUDIT}/resume")
 
 
-async def test_what_is_not_signed_with_the_shared_secret_is_not_read(house: House) -> None:
+async def test_a_call_without_a_valid_signature_is_refused(house: House) -> None:
     async with visiting(house) as newsroom:
         article = await newsroom.audited()
         body = b'{"payload": {"articleId": %d, "version": 3}}' % article

@@ -85,7 +85,7 @@ class Hall:
                 await asyncio.sleep(0.01)
 
     async def wakes(self) -> list[LaneWake]:
-        """What was told of work."""
+        """Return the wakes for work."""
         return [wake for wake in await self.ear.wakes() if isinstance(wake, LaneWake)]
 
 
@@ -152,7 +152,7 @@ async def test_E2_a_rollback_leaves_neither_the_approval_nor_its_plan(
         assert await here.notices(exhibition) == []
 
 
-async def test_E3_nobody_is_woken_before_the_commit_and_the_worker_at_once_after_it(
+async def test_E3_the_worker_is_woken_at_once_after_the_commit_and_not_before(
     horai: HoraiProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with hall(horai, monkeypatch) as here:
@@ -169,9 +169,7 @@ async def test_E3_nobody_is_woken_before_the_commit_and_the_worker_at_once_after
         assert asyncio.get_running_loop().time() - committed < 5, "by its wake: a sweep comes every 30 s"
 
 
-async def test_E3_a_transaction_that_is_rolled_back_wakes_nobody(
-    horai: HoraiProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_E3_a_rolled_back_transaction_sends_no_wake(horai: HoraiProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     async with hall(horai, monkeypatch) as here:
         exhibition = await here.submitted(datetime.now(UTC), visitors=3)
         before = await here.wakes()
@@ -183,7 +181,7 @@ async def test_E3_a_transaction_that_is_rolled_back_wakes_nobody(
         assert await here.status(exhibition) == "SUBMITTED"
 
 
-async def test_E6_twenty_approvals_for_later_wake_nobody_and_nobody_asks_forty_times(
+async def test_E6_twenty_approvals_for_later_send_no_wake_and_cause_at_most_two_queries(
     horai: HoraiProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with hall(horai, monkeypatch) as here:
@@ -204,7 +202,7 @@ async def test_E6_twenty_approvals_for_later_wake_nobody_and_nobody_asks_forty_t
 
 @asynccontextmanager
 async def logged(horai: HoraiProcess, database: "asyncpg.Connection[asyncpg.Record]") -> AsyncGenerator[Any]:
-    """What Horai's processes ask of the live instances meanwhile, but for the sweep: by the server's own log."""
+    """Collect the statements of Horai's processes on live instances, but for the sweep, from the server's own log."""
     log = horai.data_dir / "server.log"
 
     async def log_statements(what: str) -> None:

@@ -1,4 +1,4 @@
-"""What a preview promises is what `next` says, and is what fires: over changes of the clock, by every policy."""
+"""A preview promises the times that `next` returns and that fire: over changes of the clock, by every policy."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -61,7 +61,7 @@ async def told(api: Client, method: str, path: str, body: Any = None) -> dict[da
 
 
 @pytest.mark.parametrize(("zone", "start"), CHANGES if IS_LONG else CHANGES[:3], ids=lambda value: str(value)[:16])
-async def test_X15_what_is_previewed_is_what_comes_next_and_what_fires(
+async def test_X15_a_preview_matches_the_upcoming_fires_and_the_actual_fires(
     zone: str, start: datetime, horai_harness: Callable[..., Any]
 ) -> None:
     app, end = Horai("almanac"), start + SPAN

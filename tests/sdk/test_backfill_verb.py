@@ -69,7 +69,7 @@ async def test_C21_a_repeated_call_gets_the_first_backfill(url: str):
     await app.close()
 
 
-async def test_C21_what_makes_no_sense_is_refused(url: str):
+async def test_C21_an_invalid_backfill_call_is_refused(url: str):
     app = Horai("shop", database_url=url)
 
     @app.job(every="1h")

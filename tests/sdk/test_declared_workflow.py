@@ -55,7 +55,7 @@ async def test_a_start_that_finds_everything_as_the_code_says_writes_nothing() -
         assert await workflows.read_workflow(scope, "nightly") == before
 
 
-async def test_what_the_code_says_replaces_what_was_there_but_for_a_pause() -> None:
+async def test_a_declared_workflow_replaces_the_stored_one_and_keeps_its_pause() -> None:
     app, load, report = shop()
     app.workflow("nightly", [Node(load), Node(report, after=[load])], cron="0 9 * * *", tags=["old"])
 
@@ -85,7 +85,7 @@ def test_U6_overlap_is_declared_in_code() -> None:
         app.workflow("odd", [Node(load)], cron="0 2 * * *", overlap=cast("Any", "sometimes"))
 
 
-def test_what_is_wrong_is_told_when_it_is_declared() -> None:
+def test_an_invalid_workflow_is_refused_when_it_is_declared() -> None:
     app, load, report = shop()
 
     with pytest.raises(Invalid, match="The workflow 'round': nodes: wait for one another in a circle"):

@@ -76,7 +76,7 @@ def test_E2_E3_an_instance_is_there_and_its_wake_sent_with_the_callers_commit(
     assert runner.run(listening.wakes()) == [LaneWake(made.instance_id % SHARDS, lane, row["due"])]
 
 
-def test_E2_E3_a_rolled_back_transaction_leaves_no_row_and_wakes_nobody(
+def test_E2_E3_a_rolled_back_transaction_leaves_no_row_and_sends_no_wake(
     caller: Caller, listening: Ear, connection: Dedicated, runner: asyncio.Runner
 ):
     caller.begin()
@@ -237,7 +237,7 @@ def test_E2_without_a_transaction_django_adds_nothing(
 
 
 @pytest.mark.parametrize("conn", [None, "postgresql://", object()], ids=["none", "url", "object"])
-def test_what_is_no_connection_is_refused_by_name(conn: object):
+def test_an_object_that_is_not_a_database_connection_is_refused_with_a_hint(conn: object):
     with pytest.raises(Invalid, match="conn: must be a database connection, not") as refused:
         drivers.is_sync(conn)
 
@@ -304,7 +304,7 @@ async def test_a_lost_connection_is_told_in_the_drivers_words(url: str, connecti
             await drivers.fetch(conn, QUESTION)
 
 
-def test_a_time_without_a_zone_is_refused_before_anybody_guesses_one():
+def test_a_time_without_a_zone_is_refused():
     with pytest.raises(Invalid, match="at: has no time zone"):
         caller_transaction.enqueue("publish", (datetime(2050, 1, 1), None))  # noqa: DTZ001 — that is the point
 

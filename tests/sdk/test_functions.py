@@ -1,4 +1,4 @@
-"""Whatever a function does is an outcome of its own attempt, and of nothing else."""
+"""The result, error or exit of a function is the outcome of its own attempt, and of nothing else."""
 
 import asyncio
 import sys
@@ -38,7 +38,7 @@ async def run(executor: AsyncFunction | ThreadedFunction, call: Call) -> Outcome
     return await outcome_of(executor.run(call))
 
 
-async def test_B9_what_is_returned_is_success_with_a_result():
+async def test_B9_a_returned_value_is_a_success_with_a_result():
     async def nothing() -> None: ...
     async def number() -> int:
         return 42
@@ -48,7 +48,7 @@ async def test_B9_what_is_returned_is_success_with_a_result():
     assert await outcome(lambda: {"a": [1]}) == Succeeded('{"a":[1]}')
 
 
-async def test_B9_what_is_raised_is_a_retryable_failure_that_says_where():
+async def test_B9_an_exception_is_a_retryable_failure_that_names_its_source_file():
     async def broken() -> None:
         raise ValueError("no stock")
 
@@ -176,7 +176,7 @@ async def test_no_more_run_at_once_than_there_are_places():
     assert most == 3
 
 
-async def test_whoever_is_cancelled_in_line_leaves_no_gap():
+async def test_a_call_that_is_cancelled_in_line_does_not_block_the_calls_behind_it():
     crew, gate = Crew(1), asyncio.Event()
     first = asyncio.create_task(run(executor(gate.wait, crew), call()))
     second = asyncio.create_task(run(executor(gate.wait, crew), call(instance_id=2)))
@@ -217,7 +217,7 @@ async def test_a_claim_that_was_lost_while_it_waited_for_a_place_never_begins():
     assert await first == Succeeded("true")
 
 
-async def test_what_the_function_waited_for_being_cancelled_is_a_failure():
+async def test_a_function_fails_when_the_task_that_it_awaits_is_cancelled():
     async def confused() -> None:
         inner = asyncio.create_task(asyncio.sleep(60))
         asyncio.get_running_loop().call_soon(inner.cancel)
@@ -284,7 +284,7 @@ async def test_a_function_goes_on_in_the_task_that_began_it():
     assert tasks == [asyncio.current_task()] * 2
 
 
-async def test_a_timeout_ends_a_function_that_only_lets_others_go_first():
+async def test_a_timeout_ends_a_function_that_only_yields_to_the_event_loop():
     async def polls() -> str:
         give_up_at = time.monotonic() + 2
         while time.monotonic() < give_up_at:

@@ -94,7 +94,7 @@ async def test_a_repeated_idempotency_key_gives_the_first_instance(url: str, con
     await shop.app.close()
 
 
-async def test_a_put_says_what_became_of_it(url: str):
+async def test_a_put_returns_its_decision(url: str):
     shop = Shop(url)
     at = datetime.now(UTC) + timedelta(hours=1)
     made = await shop.send.put("article:42", at=at, payload=Coupon(1))
@@ -150,7 +150,7 @@ async def test_a_job_that_the_database_does_not_know_is_declared_by_its_first_in
     await shop.app.close()
 
 
-async def test_a_trigger_is_refused_while_nobody_would_run_it(url: str):
+async def test_a_trigger_is_refused_while_no_worker_is_alive(url: str):
     shop = Shop(url)
     await shop.app.declare()
     with pytest.raises(DispatcherDown):
@@ -171,7 +171,7 @@ async def test_a_trigger_is_refused_while_nobody_would_run_it(url: str):
         ({"payload": Coupon(1), "idempotency_key": ""}, "Idempotency-Key"),
     ],
 )
-async def test_what_cannot_be_added_is_refused_before_anything_is_written(url: str, wrong: dict[str, Any], words: str):
+async def test_an_invalid_enqueue_is_refused(url: str, wrong: dict[str, Any], words: str):
     shop = Shop(url)
     await shop.app.declare()
     with pytest.raises(Invalid, match=words):
@@ -253,7 +253,9 @@ async def test_an_application_without_a_name_adds_instances_and_declares_no_job(
     await shop.app.close()
 
 
-async def test_E2_what_is_added_in_the_callers_transaction_is_there_with_its_commit(url: str, connection: Dedicated):
+async def test_E2_instances_added_in_the_transaction_of_the_caller_exist_after_its_commit(
+    url: str, connection: Dedicated
+):
     shop = Shop(url)
     await shop.app.declare()
     async with connection.transaction():
@@ -280,7 +282,7 @@ async def test_E2_a_rollback_leaves_nothing(url: str, connection: Dedicated):
     await shop.app.close()
 
 
-async def test_a_job_nobody_knows_yet_is_declared_beside_the_callers_transaction(url: str, connection: Dedicated):
+async def test_an_enqueue_in_the_transaction_of_the_caller_declares_an_undeclared_job(url: str, connection: Dedicated):
     shop = Shop(url)
     async with connection.transaction():
         await shop.send.enqueue(Coupon(1), conn=connection)

@@ -1,4 +1,4 @@
-"""What a function is given by its signature, and what becomes of its result."""
+"""The arguments that a function is given by its signature, and the conversion of its result."""
 
 import functools
 from collections.abc import Mapping

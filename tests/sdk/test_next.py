@@ -69,7 +69,7 @@ async def test_a_job_on_demand_has_no_fires():
     ("count", "after", "words"),
     [(0, AFTER, "count"), (1_001, AFTER, "count"), (1, datetime(2026, 1, 1), "after: has no UTC offset")],  # noqa: DTZ001
 )
-async def test_what_makes_no_sense_is_refused(count: int, after: datetime, words: str):
+async def test_next_refuses_an_invalid_count_or_a_time_without_an_offset(count: int, after: datetime, words: str):
     app = application()
 
     @app.job(every="1h")
@@ -152,7 +152,7 @@ def test_an_option_that_is_wrong_is_refused_where_it_is_declared(options: dict[s
 
 
 @pytest.mark.usefixtures("horai_server")
-async def test_what_is_declared_stays_unchanged_when_it_is_declared_again():
+async def test_a_declared_job_stays_unchanged_when_it_is_declared_again():
     app = Horai("shop")
     options = {"start_at": AFTER, "calendar": ["12-25"], "misfire": Misfire("all", window="1h"), "overlap": "skip"}
     declared(app, every="1h", jitter=90, **options)

@@ -14,7 +14,7 @@ def buried(error: Exception) -> FailedUnrecoverable:
     return outcome
 
 
-def test_what_cannot_be_recovered_brings_its_tags():
+def test_an_unrecoverable_failure_carries_its_tags():
     failed = buried(Unrecoverable("no such account", tags=["closed", "eu"]))
 
     assert (failed.code, failed.tags) == ("Unrecoverable", ("closed", "eu"))

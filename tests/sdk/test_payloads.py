@@ -204,7 +204,7 @@ MISFITS: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("annotation", "value", "told"), MISFITS, ids=[told for _, _, told in MISFITS])
-def test_what_does_not_fit_is_refused_at_its_place(annotation: Any, value: Any, told: str) -> None:
+def test_an_invalid_payload_is_refused_at_the_path_of_its_error(annotation: Any, value: Any, told: str) -> None:
     with pytest.raises(Invalid) as refused:
         shape_of(annotation).encode(value)
 

@@ -1,4 +1,4 @@
-"""What `horai` offers, to people and to type checkers, and what it costs to ask for it."""
+"""The public names of `horai`, for people and for type checkers, and the cost of importing them."""
 
 import ast
 import subprocess

@@ -27,7 +27,7 @@ async def reports(scope: Scope, name: str = "articles") -> list[Report]:
     return [*await reconcilers.list_reports(scope, name, 2**63 - 1, 100)]
 
 
-async def test_B16_what_a_function_wants_is_created_within_one_period_and_runs_once() -> None:
+async def test_B16_instances_that_a_function_desires_are_created_within_one_period_and_run_once() -> None:
     app, published = Horai("news"), list[str]()
 
     @app.job

@@ -93,14 +93,14 @@ async def test_a_schedule_made_by_code_fires(url: str):
             await fired.wait()
 
 
-async def test_what_a_start_that_was_cut_short_had_declared_is_told_by_the_next(url: str):
+async def test_a_worker_start_sends_a_wake_for_the_declarations_of_an_interrupted_start(url: str):
     app = Horai("shop", database_url=url)
 
     @app.job(every="1s")
     async def tick() -> None:
-        """Nobody waits for it."""
+        """Do nothing; the test does not wait for it."""
 
-    async with make.scope(url) as scope:  # as a worker that is killed before its engine runs: nobody is told
+    async with make.scope(url) as scope:  # as a worker that is killed before its engine runs: no wake is sent
         await app.declare_to(scope)
     async with ear(url) as listening, working(app):
 
@@ -169,7 +169,7 @@ async def test_a_stopping_worker_lets_what_runs_end(url: str):
     await app.close()
 
 
-async def test_what_outstays_the_grace_is_a_failed_attempt(url: str, connection: Dedicated):
+async def test_a_function_that_outlasts_the_grace_period_is_a_failed_attempt(url: str, connection: Dedicated):
     app, began = Horai("shop", database_url=url), asyncio.Event()
 
     @app.job

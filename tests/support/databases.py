@@ -39,7 +39,7 @@ class Admin:
 
 @cache
 def admin_of(server: EmbeddedPostgres) -> Admin:
-    """The one of this server; whoever stops the server closes it first."""
+    """Return the admin connection of this server; close it before you stop the server."""
     return Admin(server.url)
 
 

@@ -45,7 +45,7 @@ class Desk:
         return await self.executor.run(call_of(self.reconciler, instance_id or next(_runs), attempt))
 
     async def report(self) -> Report:
-        """What the last comparison came to."""
+        """Return the report of the last comparison."""
         return (await reconcilers.list_reports(self.scope, str(self.reconciler.id), 2**63 - 1, 1))[0]
 
     async def compared(self) -> Report:

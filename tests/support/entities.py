@@ -19,7 +19,7 @@ LONG_AGO = datetime(2023, 1, 1, tzinfo=UTC)
 
 
 async def refresh_job(scope: Scope, name: str = "refresh_stock", **fields: Any) -> JobRow:
-    """A job that looks once a day for what nobody has refreshed for ten."""
+    """Make a job that looks once a day for entities that were not refreshed for ten days."""
     refresh = {"window": "10d", **fields.pop("refresh", {})}
     return await make.job(scope, name, **{"every": "1d", "refresh": refresh, **fields})
 
@@ -36,7 +36,7 @@ async def age(connection: Connection, since: datetime = LONG_AGO) -> None:
 
 
 async def set_entity(connection: Connection, key: str, status: Status, finished_at: datetime | None) -> None:
-    """An entity whose last run came to this."""
+    """Set the status and the end of an entity's last run."""
     await connection.execute(
         "update horai.entity set status = $2, finish_time = $3, fresh_at = $3 where key = $1",
         key,
@@ -60,7 +60,7 @@ async def entity(connection: Connection, job: JobRow, key: str) -> EntityRow:
 
 
 async def keys_of_batch(connection: Connection, batch_no: int) -> list[str]:
-    """What a tick has loaded, by key."""
+    """Return the keys of the entities that a tick has loaded."""
     found = await connection.fetch("select key from horai.entity where batch_no = $1 order by key", batch_no)
     return [row["key"] for row in found]
 

@@ -73,7 +73,7 @@ async def instance_of(connection: Connection, run_id: int, node: str) -> int:
 
 
 async def phase(connection: Connection, run_id: int) -> str:
-    """How a run is doing."""
+    """Return the phase of a run."""
     number = await connection.fetchval("select phase from horai.workflow_run where id = $1", run_id)
     return ("RUNNING", "BLOCKED", "SUCCESS", "CANCELLED")[number]
 

@@ -32,7 +32,7 @@ FAST = EngineSettings(
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server answered."""
+    """The answer of a server."""
 
     status: int
     json: Any
@@ -79,7 +79,7 @@ async def node(
     sources: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> AsyncGenerator[Client]:
-    """A node in this process, on a port of its own; without the role `api` its client has nobody to speak to."""
+    """Run a node in this process, on a port of its own; without the role `api` its client has no server to speak to."""
     settings = NodeSettings(
         Path("/nonexistent"),
         port=0,
@@ -122,7 +122,7 @@ def start_interpreter(arguments: Sequence[str], environment: Mapping[str, str], 
 
 
 class HoraiProcess:
-    """`horai up` in a process that can be killed. What it says goes to a file beside `data_dir`.
+    """`horai up` in a process that can be killed. Its output goes to a file beside `data_dir`.
 
     The process is forked with its imports done; with the launch `start_interpreter` it starts as users start it.
     """

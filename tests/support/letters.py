@@ -14,7 +14,7 @@ SPENT = Bury("HTTP_503", "the target answered 503 Service Unavailable", ("transi
 
 
 async def bury_due(connection: Connection, decision: Bury = SPENT, node: int | None = None) -> list[int]:
-    """Claims whatever is due and buries it; the ids of the letters, oldest first."""
+    """Claim the due instances and bury them; return the ids of the letters, oldest first."""
     incarnation = node or await make.node(connection)
     held = [claimed.held for claimed in await make.claim(connection, incarnation)]
     for start in range(0, len(held), 500):
@@ -38,7 +38,7 @@ async def of_keys(
 
 
 async def statuses(connection: Connection) -> list[str]:
-    """What has become of all letters, oldest first."""
+    """Return the replay status of all letters, oldest first."""
     rows = await connection.fetch("select replay_status from horai.dead_letter order by created_at, id")
     return [row["replay_status"] for row in rows]
 

@@ -50,7 +50,7 @@ async def node(connection: Connection, lease: timedelta = timedelta(seconds=60),
 async def put(
     scope: Scope, key: str, at: datetime | None = None, *, job: str = "publish", payload: Any = None, **intent: Any
 ) -> tuple[PutDecision, InstanceRow]:
-    """What `PUT …/instances/{key}` does."""
+    """Put an instance as `PUT …/instances/{key}` does."""
     text = None if payload is None else json.dumps(payload)
     return await instances.put_instance(scope, job, Put(key, at or datetime.now(UTC), text, PutOptions(**intent)))
 
@@ -67,7 +67,7 @@ async def lanes(connection: Connection) -> Sequence[int]:
 
 
 async def claim(connection: Connection, incarnation: int, per_lane: int = 1000, claim_id: int = 1) -> list[ClaimedRow]:
-    """Claims whatever is due in any lane."""
+    """Claim the due instances of all lanes."""
     positions = [Position(shard, lane, LONG_AGO, -1) for lane in await lanes(connection) for shard in range(SHARDS)]
     by = ClaimedBy(incarnation, claim_id, datetime.now(UTC))
     return await claims.claim_due(connection, by, positions, [per_lane] * len(positions))

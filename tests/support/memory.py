@@ -16,7 +16,7 @@ ROOM = 4 * 2**30
 
 
 def root_of_files() -> Path:
-    """A directory that everybody may enter."""
+    """Return a directory that every user may enter."""
     is_there = MEMORY.is_dir() and os.access(MEMORY, os.W_OK | os.X_OK)
     return MEMORY if is_there and shutil.disk_usage(MEMORY).free >= ROOM else DISK
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 INDENTED = "indented"
-"""Code without a fence: nobody can tell its language, so nobody can run it."""
+"""Code without a fence: its language is unknown, so no test can run it."""
 _FENCE = re.compile(r"^( *)```(\S*)")
 _FILE = re.compile(r"# ([\w/]+\.py)")
 _SPACE = " " * 4
@@ -15,7 +15,7 @@ _SPACE = " " * 4
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is typed at a prompt, and the lines that the page shows below it."""
+    """A command typed at a prompt, and the lines that the page shows below it."""
 
     text: str
     shown: tuple[str, ...]
@@ -41,7 +41,7 @@ class Block:
 
     @property
     def commands(self) -> list[Command]:
-        """What it types, in order."""
+        """Return the commands that the block types, in order."""
         typed = re.split(r"^\$ ", self.text, flags=re.MULTILINE)
         assert not typed[0].strip(), f"{self}: output without a command"
         return [Command(lines[0], tuple(lines[1:])) for lines in (part.rstrip().splitlines() for part in typed[1:])]

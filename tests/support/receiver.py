@@ -31,7 +31,7 @@ Manner = Literal["answer", "hang", "hold", "drop", "drip"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What the receiver does with one hit: after `delay` seconds, in its `manner`."""
+    """The answer of the receiver to one hit: after `delay` seconds, in its `manner`."""
 
     status: int = 200
     json: object = None
@@ -42,7 +42,7 @@ class Answer:
 
     @property
     def is_success(self) -> bool:
-        """Whether the work is done at this hit (202: not yet)."""
+        """Return true if the work is done at this hit (202: not yet)."""
         result = self.json.get("result") if isinstance(self.json, dict) else None
         failed = isinstance(result, str) and result.startswith("FAIL")
         return self.manner != "drop" and 200 <= self.status < 300 and self.status != 202 and not failed
@@ -94,7 +94,7 @@ class Hit:
 
 
 class Receiver:
-    """Listens on 127.0.0.1 while it is entered. What a hit comes to is decided, counted and logged as it arrives."""
+    """A receiver on 127.0.0.1, while it is entered. It decides, counts and logs its answer as a hit arrives."""
 
     def __init__(self, *, port: int = 0, log: TextIO | None = None) -> None:
         self.hits: list[Hit] = []

@@ -40,7 +40,7 @@ async def instance(connection: Connection, state: State, **columns: Any) -> Clai
 
 
 async def job(connection: Connection, *, paused: bool = False) -> int:
-    """The id of a job with a lane of its own, whose definition nobody will read."""
+    """Insert a job with a lane of its own, whose definition no test will read; return its id."""
     lane = await connection.fetchval(
         "insert into horai.lane (tenant_id, queue, priority, handler) values (1, 'q', 2, '') returning id"
     )

@@ -1,4 +1,4 @@
-"""How much a test tries: a little in every run, and all of it in the long form (HORAI_LONG=1)."""
+"""The number of cases that a test tries: a few in every run, and all of them in the long form (HORAI_LONG=1)."""
 
 import os
 

@@ -92,7 +92,7 @@ class Recorder:
 
 @dataclass(slots=True)
 class Tap:
-    """What the product sends over a line, in order, by its names; what the driver asks for itself does not count."""
+    """The statements that the product sends over a connection, in order, by name; those of the driver do not count."""
 
     queries: list[asyncpg.connection.LoggedQuery] = field(default_factory=list[asyncpg.connection.LoggedQuery])
 
@@ -109,7 +109,7 @@ class Tap:
 
 
 def name_of(query: str) -> str | None:
-    """What the catalogue calls it; `begin`, `commit` or `rollback`; None for anything else."""
+    """Return the statement's name in the catalogue; `begin`, `commit` or `rollback`; None for anything else."""
     named = re.match(r"/\* (\w+) \*/|(begin|commit|rollback)\b", query, re.IGNORECASE)
     return (named[1] or named[2].lower()) if named else None
 
@@ -123,7 +123,7 @@ class Workbench:
     connection: Dedicated
     lease: FixedLease
     clock: DatabaseClock
-    vitals: EngineHealth
+    health: EngineHealth
     in_flight: InFlight
     settings: EngineSettings
     settler: Settler
@@ -156,7 +156,7 @@ class Workbench:
         return made
 
     def parts(self, *, alone: Mapping[str, Executor] | None = None, **executors: Any) -> DispatcherParts:
-        """What a dispatcher works with; `alone` runs what was lost too often."""
+        """Build the parts of a dispatcher; `alone` runs instances that were lost too often."""
         lease, job_cache = self.lease, JobCache()
         self.settler.gated, self.settler.chained = job_cache.gated, job_cache.chained
         attempts = Attempts(
@@ -165,15 +165,15 @@ class Workbench:
             lease,
             job_cache,
             self.line("attempts"),
-            self.vitals,
+            self.health,
             alone or {},
         )
         self.under_way.append(attempts)
         scans = Scans(attempts.handlers, self.clock.now())
-        claimer = Claimer(lease, scans, self.in_flight, self.settler, self.clock, self.vitals)
+        claimer = Claimer(lease, scans, self.in_flight, self.settler, self.clock, self.health)
         admission = Admission(attempts, self.settler, self.in_flight, job_cache, self.scope.wakeups)
         return DispatcherParts(
-            lease, attempts, admission, claimer, scans, self.in_flight, self.clock, self.vitals, self.settings
+            lease, attempts, admission, claimer, scans, self.in_flight, self.clock, self.health, self.settings
         )
 
     def sweeper(self, dispatcher: Dispatcher) -> Sweeper:
@@ -229,7 +229,7 @@ class Workbench:
                 await asyncio.sleep(0)
 
     async def states(self) -> dict[str, int]:
-        """How many instances are in each state."""
+        """Count the instances in each state."""
         found = await self.connection.fetch("select state, count(*) as n from horai.job_instance group by state")
         return {row["state"]: row["n"] for row in found}
 
@@ -251,15 +251,15 @@ async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> Async
     """A registered node on a fresh database."""
     settings = replace(SETTINGS, **changes)
     connection = await connect(url, "horai test")
-    clock, vitals = DatabaseClock(), EngineHealth()
+    clock, health = DatabaseClock(), EngineHealth()
     clock.observe(await nodes.database_time(connection) + ahead)
-    in_flight = InFlight(settings.in_flight, vitals)
+    in_flight = InFlight(settings.in_flight, health)
     async with make.scope(url) as scope:
         lease = FixedLease(await make.node(connection))
         settling = StageConnection(url, "horai settler", timedelta(seconds=5), LOCK_TIMEOUT)
-        settler = Settler(settling, in_flight, scope.wakeups, vitals, settings)
+        settler = Settler(settling, in_flight, scope.wakeups, health, settings)
         bench = Workbench(
-            url, scope, connection, lease, clock, vitals, in_flight, settings, settler, Recorder(), [settling]
+            url, scope, connection, lease, clock, health, in_flight, settings, settler, Recorder(), [settling]
         )
         try:
             yield bench

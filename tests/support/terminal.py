@@ -12,7 +12,7 @@ from forked import HORAI, ForkedPopen
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -24,7 +24,7 @@ class Ended:
         return json.loads(self.out)
 
     def failed_with(self, code: int, *lines: str) -> bool:
-        """Whether it said exactly these lines on stderr and nothing on stdout."""
+        """Return true if the command exited with `code`, wrote exactly these lines to stderr and nothing to stdout."""
         return (self.code, self.out, self.err.splitlines()) == (code, "", list(lines))
 
 

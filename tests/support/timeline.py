@@ -56,7 +56,7 @@ class Node:
         bench.scope.wakeups.subscribe(ScheduleWake, self.trigger.hear)
 
     async def step(self) -> None:
-        """Does all that is due at this moment, and what comes of it."""
+        """Do all that is due at this moment, and all that follows from it."""
         before = None
         while (seen := await _traces(self._bench)) != before:
             before = seen
@@ -104,7 +104,7 @@ class Timeline:
         return Node(self.bench)
 
     async def pass_by(self, duration: timedelta) -> None:
-        """Nobody works meanwhile."""
+        """Move time forward by `duration`; no node works meanwhile."""
         await self.move_to(self.now + duration)
 
     async def move_to(self, moment: datetime) -> None:

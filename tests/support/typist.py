@@ -27,7 +27,7 @@ BINARIES = str(Path(sys.executable).parent)
 SHELL = Path(__file__).with_name("page_shell.py")
 SERVER = "http://127.0.0.1:8470"
 DATABASE = "://horai@db/horai"
-"""How pages call the server and a database that is elsewhere, whatever the scheme."""
+"""The addresses of the server, and of a database elsewhere under any scheme, as pages write them."""
 READY = "Horai is ready: "
 LASTING = ("up", "node", "worker")
 """Commands of `horai` that go on until they are stopped."""
@@ -128,7 +128,10 @@ class Typist:
         return word.replace(SERVER, self._base)
 
     def _shown(self, command: Command) -> str:
-        """What the page shows, line after line; `…` in a line is anything, and between two lines there may be more."""
+        """Return a pattern for the lines that the page shows.
+
+        `…` in a line is anything, and between two lines there may be more.
+        """
         lines = [line.replace(SERVER, self._base) for line in command.shown if line.strip() != "…"]
         patterns = [r"[^\n]*".join(map(re.escape, line.rstrip().split("…"))) for line in lines]
         return "^" + r"\s*$(?:.|\n)*?^".join(patterns) if patterns else ""

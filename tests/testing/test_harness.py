@@ -81,7 +81,7 @@ async def test_later_is_later_and_no_failure() -> None:
         assert [fired.state for fired in time.fired(report)] == ["INIT", "INIT", "INIT", "SUCCESS"]
 
 
-async def test_what_cannot_be_recovered_is_dead_at_once() -> None:
+async def test_an_unrecoverable_failure_is_dead_after_one_attempt() -> None:
     app = application()
 
     @app.job

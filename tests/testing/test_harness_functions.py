@@ -1,4 +1,4 @@
-"""What functions do in a virtual time: they log, wait, fail to end, and share it with what runs beside them."""
+"""Functions in a virtual time: they log, wait, fail to end, and share the time with what runs beside them."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from horai import Instance, InstanceFailed, Retry, RetryLater
 from horai.testing import Harness, NotEnded, Stuck
 
 
-async def test_what_functions_say_is_kept_with_the_attempt() -> None:
+async def test_progress_and_log_lines_of_functions_are_stored_with_their_attempt() -> None:
     app = application()
 
     @app.job(retry=Retry(base="1s", jitter="none"))
@@ -118,7 +118,7 @@ async def test_a_result_that_is_not_there_yet_is_not_waited_for() -> None:
         assert await (await remind.enqueue()).result() == "reminded"  # due: it need not be asked to run
 
 
-async def test_what_does_not_end_is_named() -> None:
+async def test_the_harness_names_the_job_or_error_that_does_not_end() -> None:
     app = application()
 
     @app.job

@@ -128,7 +128,7 @@ async def test_D5_a_tick_that_comes_late_finds_what_was_due_at_its_time() -> Non
 
 @pytest.mark.parametrize("threads", [1, 4, None])
 async def test_D13_one_at_a_time_a_few_or_all_that_a_worker_has_room_for(threads: int | None) -> None:
-    """What a tick has left behind is due at once; how many run at once is the queue's to say."""
+    """Entities that a tick has left behind are due at once; the queue limits how many run at once."""
     app = Horai("shop")
     running, most = set[str | None](), 0
 

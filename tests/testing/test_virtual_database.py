@@ -26,7 +26,7 @@ async def charge(instance: Instance[Any]) -> None: ...
 async def crawl() -> None: ...
 
 
-async def test_whoever_asks_the_database_is_told_the_virtual_time() -> None:
+async def test_the_time_functions_of_the_database_return_the_virtual_time() -> None:
     async with Harness(app, START) as time:
         connection = await asyncpg.connect(time.database_url)
         await time.advance("90m")

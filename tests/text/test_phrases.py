@@ -1,4 +1,4 @@
-"""What Horai says has a code, and every code is known in Chinese."""
+"""Every sentence of Horai has a code, and every code is known in Chinese."""
 
 import ast
 import importlib
@@ -76,7 +76,7 @@ def test_every_sentence_is_known_in_chinese_with_the_places_it_has():
 
 
 SPEAKING = ("text", "time", "core", "operations", "api", "db", "features")
-"""What answers requests; what only a program or a terminal is told may be in English alone."""
+"""The packages that answer requests; sentences only for a program or a terminal may be in English alone."""
 AMONG_OURSELVES = {
     "operations/declarations.py": "told to a program that starts",
     "features/workflow/declare.py": "told to a program that starts",

@@ -1,4 +1,4 @@
-"""What the tests of cron are tried on: zones, expressions of every form, and policies.
+"""The cases for the tests of cron: zones, expressions of every form, and policies.
 
 `HORAI_TEST_SEED`, which is printed, chooses a sample; `HORAI_LONG=1` takes everything.
 """

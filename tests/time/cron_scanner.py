@@ -25,7 +25,7 @@ HOUR, DAY = 60, 1440
 
 
 class Expression:
-    """What a text says, read the plain way; it is trusted to be well-formed."""
+    """A cron expression, read the plain way from its text, which is trusted to be well-formed."""
 
     def __init__(self, text: str) -> None:
         fields = text.upper().split()
@@ -41,7 +41,7 @@ class Expression:
         self._is_weekday = _any_of(_weekday_rule(item, self.is_quartz) for item in self._weekday.split(","))
 
     def is_day(self, day: date) -> bool:
-        """Whether it fires on that day of the calendar."""
+        """Return true if the expression fires on that day of the calendar."""
         if day.month not in self._months or day.year not in self._years:
             return False
         if self._date[0] in "*?" or self._weekday[0] in "*?":
@@ -49,11 +49,11 @@ class Expression:
         return self._is_date(day) or self._is_weekday(day)
 
     def names(self, wall: datetime) -> bool:
-        """Whether it names the minute of this time."""
+        """Return true if the expression names the minute of this time."""
         return wall.minute in self._minutes and wall.hour in self._hours and self.is_day(wall.date())
 
     def matches(self, walls: Minutes) -> Flags:
-        """Which of these minutes on a wall, counted from 1970, it names."""
+        """Return a flag for each of these local minutes, counted from 1970: true if the expression names it."""
         days = walls // DAY
         first, last = int(days.min()), int(days.max())
         is_day = np.array([self.is_day(EPOCH + timedelta(days=day)) for day in range(first, last + 1)])
@@ -81,7 +81,7 @@ class Scanner:
         self.is_last[len(self.walls) - 1 - np.unique(self.walls[::-1], return_index=True)[1]] = True
 
     def scan(self, expression: Expression) -> "Scan":
-        """What the wall shows of an expression, and what it has skipped."""
+        """Find the minutes whose local time matches an expression, and the gaps that have skipped such a time."""
         lost = [index for index in self._gaps if self._has_lost(expression, index)]
         return Scan(self, expression, expression.matches(self.walls), self.minutes[lost] * 60)
 
@@ -92,7 +92,7 @@ class Scanner:
 
 @dataclass(frozen=True)
 class Scan:
-    """Which minutes show a time of the expression, and the ends of the gaps that have lost one."""
+    """The minutes that show a time of the expression, and the ends of the gaps that have lost one."""
 
     scanner: Scanner
     expression: Expression
@@ -114,7 +114,10 @@ class Scan:
 
 
 def _offsets(zone: ZoneInfo, begin: int, end: int) -> Minutes:
-    """How far the wall is ahead at each minute; an hour that begins and ends alike is taken to be so throughout."""
+    """Return the offset of local time at each minute, in minutes.
+
+    An hour with the same offset at its beginning and its end is taken to have it throughout.
+    """
     by_hour = [_offset(zone, minute) for minute in range(begin, end + 1, HOUR)]
     offsets = np.repeat(np.array(by_hour[:-1], dtype=np.int64), HOUR)
     for hour, (before, after) in enumerate(pairwise(by_hour)):
@@ -171,7 +174,7 @@ def _date_rule(item: str) -> IsDay:
 
 
 def _is_nearest_weekday(day: date, target: int) -> bool:
-    """Whether no day from Monday to Friday of the month is nearer to the `target`-th; a tie cannot be."""
+    """Return true if no day from Monday to Friday of the month is nearer to the `target`-th; a tie cannot be."""
     if not 1 <= target <= _month_length(day):
         return False
     working = [number for number in range(1, _month_length(day) + 1) if day.replace(day=number).isoweekday() < 6]

@@ -125,7 +125,7 @@ def test_texts_that_differ_only_in_spaces_and_case_are_one_value():
         ("0 0 0 L * FRIL", 10, "both restricted"),
     ],
 )
-def test_C46_what_is_no_cron_is_refused_at_its_position_with_a_hint(expression: str, position: int, message: str):
+def test_C46_an_invalid_cron_is_refused_at_its_position_with_a_hint(expression: str, position: int, message: str):
     with pytest.raises(CronError, match=message) as refusal:
         parse(expression)
 

@@ -67,7 +67,7 @@ def test_a_repeated_fixed_time_fires_at_its_first_or_last_occurrence_or_at_both(
 
 
 @pytest.mark.parametrize("expression", ["*/30 * * * *", "*/30 1-3 * * *", "0,30 * * * *", "0 0/30 * * * ?"])
-def test_a_wildcard_cron_follows_real_time_whatever_the_policy(expression: str):
+def test_a_wildcard_cron_follows_real_time_under_every_policy(expression: str):
     spring = ["01:30+0100", "03:00+0200", "03:30+0200"]
     autumn = ["01:30+0200", "02:00+0200", "02:30+0200", "02:00+0100", "02:30+0100", "03:00+0100"]
     for policy in POLICIES:

@@ -43,7 +43,10 @@ class Place:
         return instant.astimezone(self.zone).utcoffset() or timedelta(0)
 
     def _is_odd(self, noon: datetime) -> bool:
-        """Whether the clock goes to or from the midst of an hour within a day, or touches a midnight."""
+        """Return true if a change of the clock is odd.
+
+        A change is odd if it goes to or from the midst of an hour within a day, or touches a midnight.
+        """
         minutes = (noon + timedelta(minutes=number) for number in range(24 * 60))
         at = next(minute for minute in minutes if self._offset(minute) != self._offset(noon))
         shown = at.astimezone(self.zone)
@@ -57,7 +60,7 @@ class Place:
         )
 
     def is_known_to_cronsim(self, text: str) -> bool:
-        """Whether cronsim takes the expression, and steps over the changes here as it means to."""
+        """Return true if cronsim takes the expression, and steps over the changes here as it means to."""
         if len(text.split()) != 5 or (self.has_odd_changes and parse(text).is_wildcard):
             return False
         try:

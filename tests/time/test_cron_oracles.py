@@ -23,7 +23,7 @@ PROBES = 600 if IS_LONG else 150
 
 
 def plan() -> Iterator[tuple[str, list[str]]]:
-    """Which expressions are tried in which zone."""
+    """Yield each zone with the expressions that are tried in it."""
     dice = random.Random(SEED)
     names = sorted(ZONES) if IS_LONG else dice.sample(sorted(ZONES), 6)
     for name in names:
@@ -50,7 +50,7 @@ def bases(scanner: Scanner, fires: Minutes, dice: random.Random) -> list[int]:
 
 
 def mismatches(scan: Scan, place: str, text: str, policy: DstPolicy, dice: random.Random) -> list[str]:
-    """What `next_fire` answers otherwise than the scan."""
+    """Return the answers of `next_fire` that differ from the scan."""
     cron, where = parse(text), zone(place)
     fires = scan.fires(policy.gap, policy.overlap)
     if not len(fires):

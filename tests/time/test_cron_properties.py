@@ -1,4 +1,4 @@
-"""What holds for every expression, zone, base and policy; and that no text is dear."""
+"""Properties of every expression, zone, base and policy; no text takes long to answer."""
 
 import random
 import time
@@ -110,7 +110,7 @@ def test_no_expression_is_dear(text: str, after: datetime):
 
 
 SHORTEST = "Africa/Freetown"
-"""Which kept an offset for four days in 1939."""
+"""A zone that kept an offset for four days in 1939."""
 
 
 def test_the_segments_of_a_zone_have_the_offset_of_each_of_their_days():

@@ -34,13 +34,13 @@ def test_a_duration_is_read_as_people_write_it(text: str, duration: timedelta):
         *["٥s", "5m5", "5w", "inf", "1,5s", "9" * 65 + "s"],
     ],
 )
-def test_what_is_no_duration_is_refused_with_the_accepted_forms(text: str):
+def test_an_invalid_duration_is_refused_with_the_accepted_forms(text: str):
     with pytest.raises(ValueError, match=r"is not a duration: .*500ms, 5s, 10m, 24h, 10d"):
         parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["1.5ms", "0.0001s", "3654d", "99999999999999999999d"])
-def test_what_is_too_fine_or_too_long_is_refused(text: str):
+def test_a_duration_that_is_too_fine_or_too_long_is_refused(text: str):
     with pytest.raises(ValueError, match=r"finer than a millisecond|longer than 3653d"):
         parse_duration(text)
 
@@ -60,6 +60,6 @@ def test_every_duration_of_whole_milliseconds_survives_the_round_trip(millisecon
 
 
 @pytest.mark.parametrize("duration", [timedelta(microseconds=1), timedelta(seconds=-1), LONGEST + timedelta(days=1)])
-def test_what_has_no_canonical_text_is_refused(duration: timedelta):
+def test_a_duration_without_canonical_text_is_refused(duration: timedelta):
     with pytest.raises(ValueError, match="no duration of whole milliseconds"):
         format_duration(duration)

@@ -20,7 +20,7 @@ calendars = st.lists(entries, max_size=8).map(check)
 
 
 def covers(entry: str, day: date) -> bool:
-    """What one entry says of a day, read as text: dates in order are texts in order."""
+    """Return true if an entry covers a day, both read as text: dates in order are texts in order."""
     first, _, last = entry.partition("/")
     last = last or first
     text = day.isoformat()[-len(first) :]
@@ -130,7 +130,7 @@ def test_the_same_dates_in_another_order_are_the_same_calendar():
         ("12-24/2027-01-02", "mixes a date with a day of every year"),
     ],
 )
-def test_what_is_no_date_is_refused_with_its_reason(entry: str, reason: str):
+def test_an_invalid_excluded_date_is_refused_with_its_reason(entry: str, reason: str):
     with pytest.raises(ValueError, match=r"\w") as refused:
         check(["2026-01-01", entry])
 

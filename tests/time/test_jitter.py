@@ -35,7 +35,10 @@ def test_a_thousand_jobs_in_a_row_fill_each_second_of_a_minute_alike(first: int)
 
 @pytest.mark.parametrize("count", [2, 3, 5, 10, 60, 100])
 def test_any_few_jobs_in_a_row_keep_apart(count: int):
-    """By the golden ratio no gap is wider than 2.7 times an even one: whatever their number, as if it had been known."""
+    """By the golden ratio no gap is wider than 2.7 times an even one.
+
+    This holds for any number of jobs, as if it had been known before.
+    """
     for first in range(1, 2_000, 37):
         starts = sorted(offset(job_id, MINUTE) for job_id in range(first, first + count))
         around = [later - earlier for earlier, later in zip(starts, [*starts[1:], starts[0] + MINUTE], strict=True)]

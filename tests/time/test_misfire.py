@@ -195,7 +195,7 @@ def test_a_schedule_that_never_fires_again_has_its_late_slots_and_no_next_one():
 # How much of it
 
 
-def test_a_year_of_seconds_is_one_range_that_nobody_counted():
+def test_the_skipped_slots_of_an_every_second_schedule_are_one_range_without_a_count():
     now = NOON + 300 * DAY
 
     late = catch_up(EVERY_SECOND, DEFAULT, NOON, now)

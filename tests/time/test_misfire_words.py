@@ -1,4 +1,4 @@
-"""What a job may say of its late slots, and how that is stored."""
+"""The misfire policies that a job may name, and their stored form."""
 
 from datetime import timedelta
 

@@ -32,7 +32,7 @@ def decided(overlap: Overlap, rows: Iterable[Row]) -> tuple[set[int], set[int]]:
 
 
 @pytest.mark.parametrize("overlap", Overlap)
-def test_a_slot_that_meets_nothing_is_let_go(overlap: Overlap):
+def test_a_slot_that_overlaps_no_other_is_released(overlap: Overlap):
     assert decide(overlap, held(1)) == OverlapDecision(released=(1,))
 
 
@@ -78,7 +78,7 @@ def test_a_run_by_hand_that_is_held_is_no_work_and_none_of_the_gates():
 # Several slots at once: late ones, or after a pause
 
 
-def test_of_several_slots_allow_lets_all_go():
+def test_allow_releases_all_of_several_slots():
     assert decide(Overlap.allow, [AT_WORK, *held(2, 3, 4)]) == OverlapDecision(released=(2, 3, 4))
 
 
@@ -106,7 +106,7 @@ def test_a_slot_that_was_made_late_does_not_replace_a_newer_one_at_work():
     assert decide(Overlap.replace, [fresh, late]) == OverlapDecision(cancelled=(2,))
 
 
-def test_what_was_begun_before_a_pause_goes_on_first():
+def test_a_slot_that_began_before_a_pause_is_released_first():
     begun = row(3, begun=True)
     for overlap in (Overlap.skip, Overlap.queue):
         assert decide(overlap, [*held(1, 2), begun]).released == (3,)
@@ -136,7 +136,7 @@ def after(verdict: OverlapDecision, rows: list[Row]) -> list[Row]:
 
 @settings(deadline=None)
 @given(st.sampled_from(Overlap), rows_of_a_job)
-def test_only_slots_are_decided_on_and_only_what_was_held_is_let_go(overlap: Overlap, rows: list[Row]):
+def test_decisions_concern_only_slots_and_release_only_slots_that_are_held(overlap: Overlap, rows: list[Row]):
     verdict = decide(overlap, rows)
     by_id = {row.id: row for row in rows}
 
@@ -149,7 +149,7 @@ def test_only_slots_are_decided_on_and_only_what_was_held_is_let_go(overlap: Ove
 
 @settings(deadline=None)
 @given(st.sampled_from(Overlap), rows_of_a_job)
-def test_what_was_decided_is_not_decided_otherwise_at_the_next_look(overlap: Overlap, rows: list[Row]):
+def test_a_second_decision_after_the_first_one_changes_nothing(overlap: Overlap, rows: list[Row]):
     assert decide(overlap, after(decide(overlap, rows), rows)) == OverlapDecision()
 
 

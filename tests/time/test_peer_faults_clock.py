@@ -1,4 +1,4 @@
-"""What went wrong elsewhere when the clock was set forward. The catalogue is docs/concepts/peer-faults.md."""
+"""Faults of other schedulers when the clock is set forward. The catalogue is docs/concepts/peer-faults.md."""
 
 import pytest
 from fire_times import fires
@@ -106,7 +106,7 @@ def test_dagster_13272_the_day_after_the_gap_goes_back_to_its_own_hour():
     ]
 
 
-def test_hangfire_537_a_time_in_the_gap_raises_nothing_and_stops_nobody():
+def test_hangfire_537_a_time_in_the_gap_raises_no_error_and_stops_no_later_fire():
     assert fires("30 2 * * *", CHICAGO, "2016-03-13 01:59-06:00") == ["2016-03-13 03:00-05:00"]
     assert fires("* * * * *", CHICAGO, "2016-03-13 01:59-06:00", 2) == [
         "2016-03-13 03:00-05:00",
@@ -192,7 +192,7 @@ def test_rufus_scheduler_114_a_weekday_job_just_after_midnight_runs_on_monday():
     assert fires("2 0 * * 1,2,3,4,5", NEW_YORK, "2014-03-07 00:02-05:00") == ["2014-03-10 00:02-04:00"]
 
 
-def test_prefect_10678_the_hour_between_midnight_and_the_change_misleads_nobody():
+def test_prefect_10678_a_cron_between_midnight_and_the_clock_change_fires_at_the_right_times():
     assert fires("10 0 * * *", "America/Toronto", "2023-03-12 00:10:02-05:00", 3) == [
         "2023-03-13 00:10-04:00",
         "2023-03-14 00:10-04:00",

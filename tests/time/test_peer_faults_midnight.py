@@ -1,4 +1,4 @@
-"""What went wrong elsewhere where midnight does not exist, and for jobs that follow real time through a gap.
+"""Faults of other schedulers where midnight does not exist, and for jobs that follow real time through a gap.
 
 The catalogue is docs/concepts/peer-faults.md.
 """

@@ -1,4 +1,4 @@
-"""What went wrong elsewhere when the clock was set back. The catalogue is docs/concepts/peer-faults.md."""
+"""Faults of other schedulers when the clock is set back. The catalogue is docs/concepts/peer-faults.md."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise

@@ -9,7 +9,7 @@ UTC, NEW_YORK, SHANGHAI = "UTC", "America/New_York", "Asia/Shanghai"
 
 
 def hint(cron: str) -> str:
-    """What the refusal of `cron` says to write instead."""
+    """Return the hint in the refusal of `cron`: the expression to write instead."""
     with pytest.raises(CronError) as refused:
         parse(cron)
     return refused.value.hint or ""

@@ -63,7 +63,7 @@ def test_the_check_points_at_what_is_wrong_with_a_cron():
     ("name", "nearest"),
     [("berlin", "Europe/Berlin"), ("EUROPE/BERLIN", "Europe/Berlin"), ("New York", "America/New_York")],
 )
-def test_a_zone_is_suggested_whatever_its_case_or_without_its_region(name: str, nearest: str):
+def test_a_zone_is_suggested_for_a_name_in_another_case_or_without_its_region(name: str, nearest: str):
     with pytest.raises(ValueError, match=rf"did you mean {nearest}\?"):
         zone(name)
 
@@ -212,7 +212,7 @@ def test_a_spec_says_no_more_than_in_earlier_versions_when_there_is_no_more_to_s
     assert to_spec(CronSchedule("0 9 * * *")).keys() == {"cron", "timezone", "dst"}
 
 
-def test_an_anchor_is_one_instant_whatever_its_offset():
+def test_an_anchor_is_one_instant_at_any_offset():
     anchor = datetime.fromisoformat("2026-07-01T14:00:00+02:00")
 
     assert EverySchedule(timedelta(days=7), anchor) == EverySchedule(timedelta(days=7), NOON)

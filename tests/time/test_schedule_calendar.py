@@ -180,7 +180,7 @@ def test_an_open_date_that_a_zone_has_jumped_over_opens_nothing():
     assert opens == local("2012-01-01T00:00", "Pacific/Apia")
 
 
-def test_what_a_gap_has_shifted_counts_on_the_date_of_its_fire():
+def test_a_fire_shifted_by_a_gap_is_excluded_by_the_date_on_which_it_fires():
     last_hour = CronSchedule("30 23 * * *", "America/Nuuk", excluded=("2026-03-29",))
 
     assert walls(last_hour, local("2026-03-28T12:00", "America/Nuuk"), 1) == ["2026-03-30 23:30-01:00"]

@@ -28,7 +28,7 @@ def test_a_key_is_handed_out_once_at_its_time_and_not_before():
     assert len(timers) == 0
 
 
-def test_keys_come_in_order_of_time_whichever_level_they_waited_in():
+def test_keys_of_all_levels_are_returned_in_order_of_time():
     timers = wheel()
     delays = [YEAR_MS, 5, 70, 5_000, 300_000, 20_000_000, 6, 4_097, 0]
     for delay in delays:
@@ -60,7 +60,7 @@ def test_a_discarded_key_never_comes_and_discarding_it_twice_is_harmless():
     assert timers.advance(NOW_MS + YEAR_MS) == []
 
 
-def test_what_has_passed_is_due_at_the_next_advance():
+def test_a_key_in_the_past_is_due_at_the_next_advance():
     timers = wheel()
     timers.put("late", NOW_MS - YEAR_MS)
 

@@ -100,7 +100,7 @@ def test_a_time_that_falls_into_a_new_gap_is_dealt_with_by_the_policy(gap: str, 
     assert moved(night, "2027-03-27 12:00", WINTER_FOR_EVER, MIDDLE_EUROPE) == (at("2027-03-28 01:30"), at(after))
 
 
-def test_what_was_shifted_and_fired_does_not_come_again_without_the_gap():
+def test_a_shifted_time_that_has_fired_does_not_fire_again_when_new_rules_remove_the_gap():
     """02:30 was lost and fired at 03:00; by the new rules 02:30 comes half an hour later."""
     night = CronSchedule("30 2 * * *", PLACE)
 
@@ -142,7 +142,7 @@ def test_a_time_of_an_overlap_that_the_clock_shows_once_after_all_is_not_fired_f
     assert moved(night, "2027-10-31 01:10", MIDDLE_EUROPE, earlier) == (at("2027-10-31 01:30"), at("2027-11-01 01:00"))
 
 
-def test_what_fired_for_the_last_time_has_fired_though_an_overlap_shows_it_later_still():
+def test_a_last_repeated_time_that_has_fired_does_not_fire_again_when_new_rules_move_it_later():
     """02:30 fired at 01:30Z; by the new rules its last time is 02:30Z."""
     night = CronSchedule("30 2 * * *", PLACE, LAST)
     later = Clock(HOUR, [("2027-10-31T02:00Z", timedelta(0))])

@@ -37,7 +37,7 @@ def test_every_listed_zone_can_be_read_and_says_the_same_as_the_packages_own_fil
 
 
 def test_files_of_the_system_are_not_looked_at(tmp_path: Path):
-    """Each machine has its own; a wrong one here would be seen by whoever asks the system first."""
+    """Each machine has its own files; code that asks the system first would see the wrong one here."""
     (tmp_path / "Pacific").mkdir()
     (tmp_path / "Pacific" / "Guam").write_bytes(Clock(5 * HOUR).tzif())
     before = zoneinfo.TZPATH
@@ -60,7 +60,7 @@ def test_asking_for_a_zone_leaves_the_process_as_it_was():
 @pytest.mark.parametrize(
     "name", ["Factory", "localtime", "posixrules", "../zones", "Europe", "Europe/", "europe/berlin"]
 )
-def test_what_is_no_name_of_a_place_is_refused_before_any_file_is_opened(name: str):
+def test_an_invalid_zone_name_is_refused_before_any_file_is_opened(name: str):
     edition = Edition("test", {"Europe/Berlin": Clock(HOUR), "Factory": Clock(HOUR)})
     with zones.use(edition), pytest.raises(ValueError, match="unknown time zone"):
         zones.zone(name)

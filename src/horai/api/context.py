@@ -27,7 +27,7 @@ class Context:
 
     pool: Pool
     wakeups: Wakeups
-    vitals: EngineHealth
+    health: EngineHealth
     tenant_id: int
     tenant: str
     hooks: tuple[JobHooks, ...]

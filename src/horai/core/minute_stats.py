@@ -63,10 +63,10 @@ class Gauges:
     parked_events: int
 
 
-def totals_of(vitals: EngineHealth) -> MinuteCounts:
+def totals_of(health: EngineHealth) -> MinuteCounts:
     """Return the counts of a process since its start."""
-    delays = tuple((which, count) for which, count in enumerate(vitals.delays_ever) if count)
-    return MinuteCounts(vitals.started, vitals.succeeded, vitals.failed, vitals.dead, delays)
+    delays = tuple((which, count) for which, count in enumerate(health.delays_ever) if count)
+    return MinuteCounts(health.started, health.succeeded, health.failed, health.dead, delays)
 
 
 def minute_of(instant: datetime) -> datetime:

@@ -25,7 +25,7 @@ class NodeInfo:
     lease_until: datetime
     roles: Sequence[str]
     is_draining: bool
-    vitals: str | None = None
+    health: str | None = None
     """The health that the node reported with its last renewal, as JSON."""
 
 
@@ -58,12 +58,12 @@ class Renewal:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeVitals:
+class NodeHealth:
     """The health that another node reported, as JSON."""
 
     incarnation: int
     name: str
-    vitals: str
+    health: str
 
 
 async def register_node(
@@ -83,10 +83,10 @@ async def register_node(
 
 
 async def renew_node(
-    connection: Connection, incarnation: int, lease: timedelta, vitals: str | None = None, *, is_draining: bool = False
+    connection: Connection, incarnation: int, lease: timedelta, health: str | None = None, *, is_draining: bool = False
 ) -> Renewal | None:
     """Renew the lease of the node and of all its shards; return None if this incarnation is fenced or stopped."""
-    row = await connection.fetchrow(sql("renew_node"), incarnation, lease, vitals, is_draining)
+    row = await connection.fetchrow(sql("renew_node"), incarnation, lease, health, is_draining)
     if row is None:
         return None
     shards: list[dict[str, Any]] = json.loads(row["shards"] or "[]")
@@ -144,9 +144,9 @@ async def lost_nodes(connection: Connection, since: datetime, limit: int) -> lis
     return [LostNode(*row.values()) for row in await connection.fetch(sql("lost_nodes"), since, limit)]
 
 
-async def vitals_of_nodes(connection: Connection, own: int) -> list[NodeVitals]:
+async def health_of_nodes(connection: Connection, own: int) -> list[NodeHealth]:
     """Return the health of the other live nodes, as of their last renewal."""
-    return [NodeVitals(*row.values()) for row in await connection.fetch(sql("vitals_of_nodes"), own)]
+    return [NodeHealth(*row.values()) for row in await connection.fetch(sql("health_of_nodes"), own)]
 
 
 async def database_time(connection: Connection) -> datetime:

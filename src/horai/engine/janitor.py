@@ -37,7 +37,7 @@ class Janitor:
         self,
         line: StageConnection,
         wakeups: Wakeups,
-        vitals: EngineHealth,
+        health: EngineHealth,
         settings: EngineSettings,
         now: datetime,
         hooks: Sequence[JobHooks],
@@ -45,7 +45,7 @@ class Janitor:
         self.line = line
         self.signal = asyncio.Event()
         self._wakeups = wakeups
-        self._vitals = vitals
+        self._health = health
         self._settings = settings
         self._seldom_at = now
         self._hooks = hooks
@@ -76,4 +76,4 @@ class Janitor:
             pass  # one short transaction each: no long lock, and few dead rows at once
         await idempotency.count_keys(connection)
         await minute_stats.forget_minutes(connection, MINUTES_KEPT)
-        self._vitals.retry_backlog = await instance_queries.retry_backlog(connection)
+        self._health.retry_backlog = await instance_queries.retry_backlog(connection)

@@ -88,7 +88,7 @@ class NodeLease:
         name: str,
         lease: timedelta,
         clock: DatabaseClock,
-        vitals: EngineHealth,
+        health: EngineHealth,
         roles: frozenset[Role] = EVERY_ROLE,
     ) -> None:
         self.on_change: list[Callable[[], None]] = []
@@ -105,7 +105,7 @@ class NodeLease:
         self._name = name
         self._lease = lease
         self._clock = clock
-        self._vitals = vitals
+        self._health = health
         self._roles = roles
         self._held: dict[Holding, int] = {}  # values: epochs
         self._owned = _by_duty({})  # for other threads: replaced, never changed in place
@@ -127,12 +127,12 @@ class NodeLease:
 
         It changes when the node was fenced; each claim records the one it was made under.
         """
-        return self._vitals.incarnation
+        return self._health.incarnation
 
     @property
     def trusted_until(self) -> float:
         """Return the monotonic time until which the lease is trusted, as known now."""
-        return self._vitals.trusted_until
+        return self._health.trusted_until
 
     def holds(self) -> bool:
         """Return whether this node may claim. After a False, `on_change` reports when it may claim again."""
@@ -142,7 +142,7 @@ class NodeLease:
         return False
 
     def _is_trusted(self) -> bool:
-        return not self._is_stopping and self._vitals.holds_lease(time.monotonic())
+        return not self._is_stopping and self._health.holds_lease(time.monotonic())
 
     def shards(self, duty: Duty) -> frozenset[int]:
         """Return the shards of a duty that this node owns now; none while its lease is not trusted or it drains."""
@@ -168,7 +168,7 @@ class NodeLease:
         self._is_draining = True
         self.nudge()
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(self._vitals.trusted_until - time.monotonic(), 0.0)):
+            async with asyncio.timeout(max(self._health.trusted_until - time.monotonic(), 0.0)):
                 await self._handed_over.wait()
 
     async def stop(self) -> None:
@@ -176,7 +176,7 @@ class NodeLease:
         self._is_stopping = True
         self.nudge()
         await asyncio.to_thread(self._thread.join)
-        self._vitals.trusted_until = 0.0
+        self._health.trusted_until = 0.0
 
     def nudge(self) -> None:
         """Request a beat now, because another node has joined or left. Any thread may call this."""
@@ -239,30 +239,30 @@ class NodeLease:
     def _compare(self, renewal: Renewal) -> None:
         """Report in health a schema newer than this version knows, and a database clock that was set back."""
         is_newer = renewal.schema_number > self._newest_known
-        if is_newer and not self._vitals.unknown_schema:
+        if is_newer and not self._health.unknown_schema:
             log.error("the database has a newer schema than this version knows", migration=renewal.schema_number)
-        self._vitals.unknown_schema = renewal.schema_number if is_newer else 0
+        self._health.unknown_schema = renewal.schema_number if is_newer else 0
         self._latest = max(self._latest or renewal.now, renewal.now)
         behind = self._latest - renewal.now
-        if behind > CLOCK_TOLERANCE and not self._vitals.clock_behind:
+        if behind > CLOCK_TOLERANCE and not self._health.clock_behind:
             log.error("the clock of the database was set back: schedules wait until it catches up", by=str(behind))
-        self._vitals.clock_behind = round(behind.total_seconds()) if behind > CLOCK_TOLERANCE else 0
+        self._health.clock_behind = round(behind.total_seconds()) if behind > CLOCK_TOLERANCE else 0
 
     async def _renew(self, is_draining: bool) -> Renewal | None:
         if not self.incarnation:
             return None
-        told = self._vitals.reading(time.monotonic()).to_text()
+        told = self._health.reading(time.monotonic()).to_text()
         connection = await self._line.get()
         return await nodes.renew_node(connection, self.incarnation, self._lease, told, is_draining=is_draining)
 
     async def _register(self) -> None:
         """Take a new incarnation, which holds no shard yet."""
-        self._vitals.trusted_until = 0.0
+        self._health.trusted_until = 0.0
         self._hold({})
         if self.incarnation:
             log.warning("fenced: taking a new incarnation", node=self._name, incarnation=self.incarnation)
         connection = await self._line.get()
-        self._vitals.incarnation, latest = await nodes.register_node(
+        self._health.incarnation, latest = await nodes.register_node(
             connection, self._name, socket.gethostname(), os.getpid(), __version__, self._lease, self._roles
         )
         self._latest = max(filter(None, (self._latest, latest)), default=None)
@@ -278,7 +278,7 @@ class NodeLease:
         staying = renewal.kept - going
         self._hold({place: lease.epoch for lease in renewal.leases if (place := (lease.duty, lease.shard)) in staying})
         self._clock.observe(renewal.now)
-        self._vitals.trusted_until = sent + self._lease.total_seconds() * TRUST
+        self._health.trusted_until = sent + self._lease.total_seconds() * TRUST
         connection = await self._line.get()
         if moves.give:
             await shards.give_back_shards(connection, me.incarnation, moves.give)

@@ -35,7 +35,7 @@ class Stage(Protocol):
         ...
 
 
-async def run(stage: Stage, clock: DatabaseClock, vitals: EngineHealth) -> None:
+async def run(stage: Stage, clock: DatabaseClock, health: EngineHealth) -> None:
     """Step a stage until it is cancelled.
 
     On an error, log it, drop the stage's connection and retry with exponential back-off, 0.1 s to 3 s.
@@ -47,7 +47,7 @@ async def run(stage: Stage, clock: DatabaseClock, vitals: EngineHealth) -> None:
             until = await stage.step(clock.now())
             failures = 0
             idle = max((until - clock.now()).total_seconds(), 0.0)
-            vitals.beat(stage.name, time.monotonic(), idle + PATIENCE.total_seconds())
+            health.beat(stage.name, time.monotonic(), idle + PATIENCE.total_seconds())
         except Exception as error:
             failures += 1
             stage.line.drop()

@@ -22,13 +22,13 @@ class MinuteStats:
 
     name = "minute_stats"
 
-    def __init__(self, line: StageConnection, vitals: EngineHealth, now: datetime) -> None:
+    def __init__(self, line: StageConnection, health: EngineHealth, now: datetime) -> None:
         self.line = line
         self.signal = asyncio.Event()
-        self._vitals = vitals
+        self._health = health
         self._minute = minute_of(now)
-        self._node = vitals.incarnation
-        self._before = totals_of(vitals)
+        self._node = health.incarnation
+        self._before = totals_of(health)
         self._written = NOTHING
         self._gauged: datetime | None = None
         self._started_by_then = 0
@@ -38,7 +38,7 @@ class MinuteStats:
         await self.flush()
         if minute_of(now) != self._minute:
             self._before = self._before.and_(self._written)
-            self._minute, self._node, self._written = minute_of(now), self._vitals.incarnation, NOTHING
+            self._minute, self._node, self._written = minute_of(now), self._health.incarnation, NOTHING
         await self._take_gauges(minute_of(now))
         return min(now + OFTEN, minute_of(now) + MINUTE)
 
@@ -47,7 +47,7 @@ class MinuteStats:
 
         In a quiet process little changes, and other processes take gauges too.
         """
-        started = self._vitals.started
+        started = self._health.started
         pause = MINUTE if started != self._started_by_then else QUIET_GAUGE
         if self._gauged is None or minute >= self._gauged + pause:
             await take_gauges(await self.line.get(), minute)
@@ -55,7 +55,7 @@ class MinuteStats:
 
     async def flush(self) -> None:
         """Write the counts that are not written yet."""
-        tally = totals_of(self._vitals).since(self._before)
+        tally = totals_of(self._health).since(self._before)
         if tally != self._written:
             await write_minute(await self.line.get(), self._minute, self._node, tally)
             self._written = tally

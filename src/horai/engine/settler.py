@@ -98,7 +98,7 @@ class Settler:
         line: StageConnection,
         in_flight: InFlight,
         wakeups: Wakeups,
-        vitals: EngineHealth,
+        health: EngineHealth,
         settings: EngineSettings,
         gated: Collection[int] = (),
     ) -> None:
@@ -110,7 +110,7 @@ class Settler:
         """The jobs that belong to workflows, whose runs must be told as well."""
         self._in_flight = in_flight
         self._wakeups = wakeups
-        self._vitals = vitals
+        self._health = health
         self._settings = settings
         self._inbox = Inbox([self.signal])
         self._warmed: Dedicated | None = None
@@ -120,7 +120,7 @@ class Settler:
 
         One settler writes while the other reads its answer.
         """
-        mate = Settler(line, self._in_flight, self._wakeups, self._vitals, self._settings, self.gated)
+        mate = Settler(line, self._in_flight, self._wakeups, self._health, self._settings, self.gated)
         mate.chained = self.chained
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
@@ -139,7 +139,7 @@ class Settler:
         if 0 < len(inbox.waiting) < self._settings.settle_batch:
             await asyncio.sleep(self._settings.settle_wait.total_seconds())
         batch = locked = inbox.take(self._settings.settle_batch)
-        self._vitals.unsettled = len(inbox.waiting) + len(batch)
+        self._health.unsettled = len(inbox.waiting) + len(batch)
         if not batch:
             await self._warm(await self.line.get())
             return now + IDLE
@@ -147,7 +147,7 @@ class Settler:
             locked = await self._write(await self.line.get(), batch)
         finally:
             inbox.waiting += locked  # after an error, the whole batch: outcomes already written are recognised later
-            self._vitals.unsettled = len(inbox.waiting)
+            self._health.unsettled = len(inbox.waiting)
         if self.gated:
             self._wakeups.publish(OverlapWake({s.held.job_id for s in batch if s.held.job_id in self.gated}))
         if self.chained:
@@ -204,7 +204,7 @@ class Settler:
             done = await claims.finish_if_running(connection, node, plain)
         except HELD_UP:
             return list(batch)
-        self._vitals.observe_outcomes(time.monotonic(), failed=0, succeeded=len(done))
+        self._health.observe_outcomes(time.monotonic(), failed=0, succeeded=len(done))
         self._in_flight.drop([held for held, _ in plain if held.id in done])
         if len(done) == len(batch):
             return []
@@ -222,7 +222,7 @@ class Settler:
             late = [_late(s) for s in gone if not s.is_quiet and not isinstance(s.decision, Release)]
             kept = await claims.keep_late(connection, late) if late else set[int]()
             freed = await _free_slots(connection, [s.held for s in batch if s.held.has_slot])
-        self._vitals.late_results += len(kept)
+        self._health.late_results += len(kept)
         self._note([settlement for settlement in batch if settlement.held.id in applied.ids])
         _log_failures([s for s in batch if s.held.id in applied.ids], is_late=False)
         # Gone, and not kept as late: this outcome was written before, and the answer to its COMMIT was lost.
@@ -243,8 +243,8 @@ class Settler:
         released = sum(isinstance(decision, Release) for decision in decisions)
         failed = len(decisions) - succeeded - released
         dead = sum(isinstance(decision, Bury) for decision in decisions)
-        self._vitals.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded, dead=dead)
-        self._vitals.retry_backlog += sum(isinstance(decision, RetryAt) for decision in decisions)
+        self._health.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded, dead=dead)
+        self._health.retry_backlog += sum(isinstance(decision, RetryAt) for decision in decisions)
 
 
 async def _free_slots(connection: Dedicated, ended: Sequence[Claim]) -> set[int]:

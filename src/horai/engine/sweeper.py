@@ -155,7 +155,7 @@ class Sweeper:
         for row in answered:
             if (row.held.id, row.held.fence) not in known:
                 self._settler.submit(Settlement(row.held._replace(has_slot=True), Release()))
-                self._parts.vitals.released_claims += 1
+                self._parts.health.released_claims += 1
 
     async def _tell_ended(self, connection: Dedicated, before: datetime) -> None:
         """Tell this process's executors about claims that are in flight since `before` but have ended."""

@@ -91,10 +91,10 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
 
 @asynccontextmanager
 async def working(
-    url: str, app: Horai, settings: WorkerSettings, scope: Scope, vitals: EngineHealth | None = None
+    url: str, app: Horai, settings: WorkerSettings, scope: Scope, health: EngineHealth | None = None
 ) -> AsyncGenerator[Engine]:
     """Run an engine that runs only the application's functions."""
-    told = vitals or EngineHealth()
+    told = health or EngineHealth()
 
     def is_held(call: Call) -> bool:
         return told.holds_lease(time.monotonic()) and call.node == told.incarnation

@@ -96,7 +96,7 @@ async def test_of_a_mixed_claim_each_row_goes_where_it_belongs(url: str):
         assert await bench.connection.fetchval("select max(retry_count) from horai.instance_live") == 0
 
 
-async def test_what_cannot_be_read_is_given_back_for_a_minute(url: str):
+async def test_rows_of_a_job_with_an_unreadable_definition_are_released_for_a_minute(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 2)
@@ -149,7 +149,7 @@ async def test_an_error_while_rows_are_set_aside_gives_every_row_back(url: str, 
         assert bench.executor.calls == []
 
 
-async def test_a_paused_row_that_somebody_holds_is_given_back_instead(url: str):
+async def test_a_locked_row_of_a_paused_job_is_released_instead_of_parked(url: str):
     async with workbench(url) as bench, rows.connections(url, 1) as (holder,):
         await make.job(bench.scope)
         ids = await make.many(bench.scope, 3)
@@ -184,4 +184,4 @@ async def test_a_row_of_a_limited_queue_that_may_not_run_gives_its_slot_back(url
         taken = await bench.connection.fetchval("select count(*) from horai.queue_slot where instance_id is not null")
         assert taken == 0
         assert woken == [queue_id]
-        assert bench.vitals.late_results == 0
+        assert bench.health.late_results == 0

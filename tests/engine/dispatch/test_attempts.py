@@ -231,7 +231,7 @@ async def test_C47_the_payload_of_a_claim_that_is_over_is_not_sent(url: str):
 
         assert bench.executor.calls == []
         assert await bench.states() == {"CANCELLED": 1}
-        assert bench.vitals.late_results == 0
+        assert bench.health.late_results == 0
 
 
 async def test_C47_a_payload_whose_connection_is_lost_sends_its_row_back(url: str):
@@ -271,7 +271,7 @@ async def accepted_call(bench: Workbench, within: timedelta) -> tuple[Dispatcher
     return on, found[0]
 
 
-async def test_an_accepted_call_is_let_go_when_its_outcome_is_reported(url: str):
+async def test_an_accepted_call_leaves_in_flight_when_its_outcome_is_reported(url: str):
     async with workbench(url) as bench:
         _, row = await accepted_call(bench, timedelta(hours=1))
         assert len(bench.in_flight) == 1
@@ -280,7 +280,7 @@ async def test_an_accepted_call_is_let_go_when_its_outcome_is_reported(url: str)
         await bench.settle()
 
         assert await bench.states() == {"SUCCESS": 1}
-        assert bench.vitals.late_results == 0
+        assert bench.health.late_results == 0
 
 
 async def test_an_accepted_call_that_is_cut_off_fails_as_stopped(url: str):
@@ -308,14 +308,14 @@ async def test_the_outcome_of_another_attempt_ends_nobodys_wait(url: str):
 
 
 @pytest.mark.parametrize("failures", [0, 2])
-async def test_what_has_begun_is_counted_with_its_delay(url: str, failures: int):
+async def test_started_attempts_are_counted_and_started_retries_leave_the_retry_backlog(url: str, failures: int):
     async with workbench(url) as bench:
         on, found = await claimed(bench, 4)
-        bench.vitals.retry_backlog = 1
+        bench.health.retry_backlog = 1
         retried = [row._replace(held=row.held._replace(retry_count=failures)) for row in found]
         bench.lease.trusted = False
 
         await start(bench, on, retried)
 
-        assert bench.vitals.started == 4
-        assert bench.vitals.retry_backlog == (0 if failures else 1), "and a retry that has begun waits no more"
+        assert bench.health.started == 4
+        assert bench.health.retry_backlog == (0 if failures else 1), "and a retry that has begun waits no more"

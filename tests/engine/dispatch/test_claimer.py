@@ -1,4 +1,4 @@
-"""Claims within what queues allow, and what becomes of a claim whose answer was lost."""
+"""Claims within the limits of queues, and the recovery of a claim whose answer was lost."""
 
 from datetime import timedelta
 
@@ -34,7 +34,7 @@ async def taken_slots(bench: Workbench) -> int:
     return await bench.connection.fetchval("select count(*) from horai.queue_slot where instance_id is not null")
 
 
-async def test_places_without_limits_are_one_statement_whatever_their_queues(url: str):
+async def test_scans_without_limits_are_claimed_in_one_statement_across_queues(url: str):
     async with workbench(url) as bench:
         for queue in ("one", "two", "three"):
             await make.job(bench.scope, queue, queue=queue)
@@ -69,7 +69,7 @@ async def test_a_limited_queue_gives_as_many_as_it_has_slots_and_the_others_all(
         assert (on.claimer.begun, on.claimer.answered) == (4, 4), "each statement has a number of its own"
 
 
-async def test_what_a_rate_grants_is_claimed_and_what_is_not_used_goes_back(url: str):
+async def test_the_claimer_claims_by_the_granted_rate_and_returns_unused_tokens(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 3)
@@ -183,7 +183,7 @@ async def lose_the_answer(
     monkeypatch.undo()
 
 
-async def test_what_a_lost_answer_told_of_is_given_back_and_what_is_in_hand_is_kept(
+async def test_rows_of_a_lost_claim_answer_are_released_and_rows_in_flight_are_kept(
     url: str, monkeypatch: pytest.MonkeyPatch
 ):
     async with workbench(url) as bench:
@@ -197,12 +197,12 @@ async def test_what_a_lost_answer_told_of_is_given_back_and_what_is_in_hand_is_k
         assert on.claimer.answered == on.claimer.begun - 1
 
         await on.claimer.release_lost(bench.connection)
-        while bench.vitals.unsettled or bench.settler.signal.is_set():
+        while bench.health.unsettled or bench.settler.signal.is_set():
             bench.settler.signal.clear()
             await bench.settler.step(bench.clock.now())
 
         assert not on.claimer.is_answer_lost
-        assert bench.vitals.released_claims == PAGE + 7
+        assert bench.health.released_claims == PAGE + 7
         assert await bench.states() == {"RUNNING": 5, "INIT": PAGE + 7}
         assert bench.in_flight.known() == {(row.held.id, row.held.fence) for row in kept.rows}
 
@@ -223,7 +223,9 @@ async def test_a_lost_claim_of_a_limited_queue_gives_its_slots_back(url: str, mo
         assert await bench.states() == {"INIT": 10}
 
 
-async def test_what_is_settled_during_the_look_was_never_lost(url: str, monkeypatch: pytest.MonkeyPatch):
+async def test_rows_that_settle_while_the_claimer_searches_lost_claims_are_not_released(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.many(bench.scope, 5)
@@ -239,7 +241,7 @@ async def test_what_is_settled_during_the_look_was_never_lost(url: str, monkeypa
         monkeypatch.setattr(claims, "running_of_node", is_overtaken)
         await on.claimer.release_lost(bench.connection)
 
-        assert bench.vitals.released_claims == 0
+        assert bench.health.released_claims == 0
         assert not bench.settler.signal.is_set()
 
 
@@ -252,7 +254,7 @@ async def test_a_claim_that_was_never_sent_costs_one_look_and_no_more(url: str):
         await on.claimer.release_lost(bench.connection)
 
         assert not on.claimer.is_answer_lost
-        assert bench.vitals.released_claims == 0
+        assert bench.health.released_claims == 0
 
 
 async def test_a_cursor_follows_what_was_claimed(url: str):

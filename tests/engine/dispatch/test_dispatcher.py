@@ -1,4 +1,4 @@
-"""The dispatcher, step by step on a real database: what it claims, and what becomes of what it calls."""
+"""The dispatcher, step by step on a real database: the rows that it claims, and the ends of its calls."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ async def test_B6_a_claim_takes_no_more_than_there_is_room_for(url: str):
 
         await dispatcher.step(bench.clock.now())
 
-        assert len(await bench.called(7)) == len(bench.in_flight) == bench.vitals.in_flight == 7
+        assert len(await bench.called(7)) == len(bench.in_flight) == bench.health.in_flight == 7
         assert await bench.states() == {"RUNNING": 7, "INIT": 23}
         later = await dispatcher.step(bench.clock.now())
         assert await bench.states() == {"RUNNING": 7, "INIT": 23}
@@ -104,7 +104,7 @@ async def test_between_tenants_the_claim_is_shared_by_weight(url: str):
         assert shares == {"default": 10, "second": 30}
 
 
-async def test_what_becomes_urgent_during_a_long_step_does_not_wait_for_its_end(url: str):
+async def test_a_row_that_becomes_urgent_during_a_long_step_is_claimed_before_the_step_ends(url: str):
     """A backlog of low priority that settles as fast as it is claimed would otherwise be drained first."""
     async with workbench(url, in_flight=10_000, claim_batch=50) as bench:
         await make.job(bench.scope, "low", priority="low")
@@ -112,7 +112,7 @@ async def test_what_becomes_urgent_during_a_long_step_does_not_wait_for_its_end(
         await make.many(bench.scope, 3000, job="low")
         dispatcher = bench.dispatcher()
         bench.executor.gate.set()
-        running = [asyncio.create_task(loop.run(s, bench.clock, bench.vitals)) for s in (bench.settler, dispatcher)]
+        running = [asyncio.create_task(loop.run(s, bench.clock, bench.health)) for s in (bench.settler, dispatcher)]
         await bench.called(100)
 
         await make.many(bench.scope, 1, job="core")
@@ -232,8 +232,8 @@ async def test_the_delay_is_measured_from_the_execute_time(url: str):
         await bench.dispatcher().step(bench.clock.now())
         await bench.settle()
 
-        assert bench.vitals.started == 10
-        assert 25 < bench.vitals.delay_quantile(time.monotonic(), 0.95) < 60
+        assert bench.health.started == 10
+        assert 25 < bench.health.delay_quantile(time.monotonic(), 0.95) < 60
 
 
 # Shards

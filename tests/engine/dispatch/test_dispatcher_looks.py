@@ -82,7 +82,7 @@ async def test_a_row_of_the_future_costs_no_claim_before_its_time(url: str):
         assert await tap.names() == []
 
 
-async def test_a_wake_for_a_lane_that_nobody_here_can_run_wakes_nobody(url: str):
+async def test_a_wake_for_a_lane_that_the_node_cannot_run_does_not_wake_the_dispatcher(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope, "workers", target={"type": "worker", "handler": "h"})
         dispatcher = bench.dispatcher()

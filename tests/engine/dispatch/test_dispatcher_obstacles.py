@@ -58,7 +58,7 @@ async def test_the_rows_of_a_deleted_job_are_cancelled(url: str):
         assert await bench.connection.fetchval("select min(reason) from horai.instance_history") == 5
 
 
-async def test_a_definition_that_cannot_be_read_holds_nobody_else_up(url: str):
+async def test_an_unreadable_job_definition_does_not_delay_the_rows_of_other_jobs(url: str):
     async with workbench(url) as bench:
         broken = await make.job(bench.scope, "broken")
         await make.job(bench.scope)
@@ -75,7 +75,7 @@ async def test_a_definition_that_cannot_be_read_holds_nobody_else_up(url: str):
         assert due > bench.clock.now() + timedelta(seconds=1), "and it is not claimed again at once"
 
 
-async def test_a_row_whose_job_is_now_run_by_somebody_else_is_given_back_and_moved(url: str):
+async def test_a_row_whose_job_was_changed_to_a_worker_is_released_and_moved_to_the_new_lane(url: str):
     """It ran over HTTP when its job was changed to a worker's; its retry came back into the old lane."""
     async with workbench(url) as bench:
         await make.job(bench.scope)
@@ -98,7 +98,7 @@ async def test_a_row_whose_job_is_now_run_by_somebody_else_is_given_back_and_mov
         assert len(bench.executor.calls) == 1
         assert await make.state(bench.connection, instance) == "INIT"
         janitor = Janitor(
-            bench.line("janitor"), bench.scope.wakeups, bench.vitals, bench.settings, bench.clock.now(), JOB_HOOKS
+            bench.line("janitor"), bench.scope.wakeups, bench.health, bench.settings, bench.clock.now(), JOB_HOOKS
         )
         await janitor.step(bench.clock.now())
         assert await bench.connection.fetchval("select lane from horai.instance_live") == changed.lane_id
@@ -129,7 +129,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back(url: str, monkeypatch
         assert "next_due" in names, "and the places that were asked for are asked again"
         await bench.settler.step(bench.clock.now())
 
-        assert bench.vitals.released_claims == 3
+        assert bench.health.released_claims == 3
         assert await bench.states() == {"INIT": 3, "RUNNING": 1}
         bench.executor.gate.set()
         await bench.until_idle(dispatcher)
@@ -158,7 +158,7 @@ async def test_a_claim_that_failed_is_tried_again(url: str, monkeypatch: pytest.
         await bench.settle()
 
         assert await bench.states() == {"SUCCESS": 40}
-        assert bench.vitals.released_claims == 0
+        assert bench.health.released_claims == 0
 
 
 async def test_a_question_that_failed_is_asked_again(url: str, monkeypatch: pytest.MonkeyPatch):
@@ -186,7 +186,7 @@ async def test_a_question_that_failed_is_asked_again(url: str, monkeypatch: pyte
 # What a queue allows
 
 
-async def test_a_paused_queue_keeps_its_rows_and_lets_them_go_when_it_is_resumed(url: str):
+async def test_a_paused_queue_keeps_its_rows_and_the_dispatcher_claims_them_after_the_resume(url: str):
     async with workbench(url) as bench:
         await make.job(bench.scope)
         await make.job(bench.scope, "other", queue="other")

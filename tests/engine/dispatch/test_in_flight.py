@@ -19,14 +19,14 @@ def claimed(instance_id: int, fence: int = 1) -> ClaimedRow:
     return ClaimedRow(held(instance_id, fence), 1, START, 0, None, START, START, START, None, None)
 
 
-async def test_B6_what_is_in_hand_is_bounded_and_counted():
-    vitals = EngineHealth()
-    in_flight = InFlight(2, vitals)
+async def test_B6_claims_in_flight_are_bounded_and_counted():
+    health = EngineHealth()
+    in_flight = InFlight(2, health)
     in_flight.add([claimed(n) for n in (1, 2)])
 
-    assert (in_flight.room, len(in_flight), vitals.in_flight) == (0, 2, 2)
+    assert (in_flight.room, len(in_flight), health.in_flight) == (0, 2, 2)
     in_flight.drop([held(1)])
-    assert (in_flight.room, len(in_flight), vitals.in_flight) == (1, 1, 1)
+    assert (in_flight.room, len(in_flight), health.in_flight) == (1, 1, 1)
 
 
 async def test_B6_only_a_full_house_signals_that_there_is_room():
@@ -43,7 +43,7 @@ async def test_B6_only_a_full_house_signals_that_there_is_room():
     assert in_flight.freed.is_set()
 
 
-async def test_whoever_was_told_that_there_is_no_room_is_woken_when_the_pace_makes_some(
+async def test_a_dispatcher_that_found_no_room_is_woken_when_the_prefetch_pace_makes_room(
     monkeypatch: pytest.MonkeyPatch,
 ):
     now = 100.0
@@ -76,7 +76,7 @@ async def test_the_same_instance_under_another_fence_is_another_claim():
     assert len(in_flight) == 1
 
 
-async def test_what_was_known_at_a_moment_does_not_change_afterwards():
+async def test_a_snapshot_of_the_known_claims_does_not_change_when_a_claim_is_dropped():
     in_flight = InFlight(9, EngineHealth())
     in_flight.add([claimed(1), claimed(2)])
     known = in_flight.known()
@@ -102,7 +102,7 @@ async def test_emptied_waits_for_the_last_one():
 
 
 @pytest.mark.parametrize("limit", [1, 100])
-async def test_what_is_dropped_twice_counts_once(limit: int):
+async def test_dropping_a_claim_twice_frees_its_room_once(limit: int):
     in_flight = InFlight(limit, EngineHealth())
     in_flight.add([claimed(1)])
 

@@ -1,4 +1,4 @@
-"""What the engine knows of jobs: at most a second old, and read again only when it has changed."""
+"""The engine's cache of jobs: at most one second old, and read again only when a job has changed."""
 
 from collections.abc import Awaitable, Callable
 
@@ -46,7 +46,7 @@ async def look(bench: Workbench, book: JobCache) -> Callable[..., Awaitable[list
     return ask
 
 
-async def test_what_is_fresh_is_not_asked_for(url: str, time: HandTime):
+async def test_the_job_cache_does_not_query_a_fresh_job_again(url: str, time: HandTime):
     async with workbench(url) as bench:
         job = await make.job(bench.scope)
         book = JobCache()

@@ -134,7 +134,7 @@ def test_a_lane_whose_queue_allows_something_else_is_unknown_ground_again(limits
 
 
 def test_a_first_limit_is_noticed_and_a_changed_one_is_not():
-    """What runs has been given slots that its settlements do not know of."""
+    """Running instances are given slots that their settlements do not know of."""
     five, six = (lane(1, limits=QueueSettings(max_concurrency=n)) for n in (5, 6))
     known = lanes(five)
     known.learn([six])
@@ -180,7 +180,7 @@ def test_a_wake_without_a_shard_concerns_all_of_ours():
     assert set(known.take_due(NOW)) == set(known.all())
 
 
-def test_a_wake_for_somebody_elses_shard_or_a_strange_lane_is_no_news():
+def test_a_wake_for_a_shard_of_another_node_or_an_unknown_lane_is_ignored():
     known = lanes(lane(1))
 
     assert not known.wake(7, 1, NOW)
@@ -281,7 +281,10 @@ def test_E11_no_claim_moves_a_cursor_over_a_row_that_became_claimable_while_it_w
 
 
 def test_a_row_that_was_seen_ahead_of_the_cursor_leaves_it_and_one_behind_it_moves_it_to_that_very_row():
-    """A group of one due may have a hundred thousand rows behind the cursor: nobody goes over them again for nothing."""
+    """A group of one due may have a hundred thousand rows behind the cursor.
+
+    The dispatcher does not go over them again for nothing.
+    """
     known = lanes(lane(1))
     known.advance([claimed(1, NOW, 5 * SHARDS)])
 

@@ -1,4 +1,4 @@
-"""A claim that is no longer this node's own is not begun: its row, and its slot, may be somebody else's by now."""
+"""A claim that is no longer this node's own is not begun: another node may hold its row, and its slot, by now."""
 
 import asyncio
 from collections.abc import AsyncGenerator

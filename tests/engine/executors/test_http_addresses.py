@@ -1,4 +1,4 @@
-"""Which addresses calls over HTTP are dialled at, and which are refused."""
+"""The addresses that calls over HTTP dial, and those that are refused."""
 
 import socket
 from typing import Any
@@ -44,7 +44,7 @@ async def test_an_address_that_is_not_public_is_refused_unless_allowed(host: str
 
 @pytest.mark.parametrize("host", ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.1."])
 @in_loop
-async def test_an_address_in_disguise_is_refused_whatever_is_allowed(host: str):
+async def test_an_address_in_a_disguised_notation_is_refused_even_if_its_network_is_allowed(host: str):
     async with Receiver() as receiver, executor() as http:
         outcome = await http.run(call_to(receiver.url("/hook", host)))
 

@@ -241,7 +241,7 @@ async def test_a_host_that_is_ever_more_overfull_is_left_alone_ever_longer_until
 
 
 @in_loop
-async def test_who_finds_no_room_at_a_host_that_answers_comes_again_by_its_pace():
+async def test_a_call_that_a_busy_host_has_no_room_for_is_delayed_by_the_pace_of_the_host():
     bulkhead = Bulkhead(in_flight=20, waiting=0)
     assert [await bulkhead.enter("a") for _ in range(20)] == [None] * 20
     for _ in range(10):

@@ -219,7 +219,7 @@ async def test_S5_a_call_without_a_secret_is_released_and_not_sent():
 
 
 @in_loop
-async def test_what_nobody_expected_is_a_retryable_outcome_that_tells_no_secret():
+async def test_an_unexpected_error_is_a_retryable_outcome_that_shows_no_secret():
     async with Receiver() as receiver, executor() as http:
         outcome = await http.run(call_to(receiver.url("/hook"), secrets=("hunter2",)))
         assert await http.run(call_to(receiver.url("/hook"))) == Succeeded()

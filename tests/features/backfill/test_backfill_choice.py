@@ -1,4 +1,4 @@
-"""Which slots a backfill runs, when they start, and what its progress says."""
+"""The slots that a backfill runs, their start times, and its progress."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -63,7 +63,7 @@ def test_a_slot_that_comes_by_itself_is_not_run_for_the_first_time():
     assert generation_of(Mode.all, KnownSlot(0), is_coming=True) == 1, "it came already: this is another run of it"
 
 
-def test_what_comes_by_itself_is_behind_the_cursor_or_among_the_late_ones_and_never_before_the_job():
+def test_upcoming_slots_are_those_from_the_cursor_on_and_late_ones_but_none_before_active_from():
     coming = Coming(NOW, NOW + 10 * MINUTE, ((NOW + 2 * MINUTE, NOW + 4 * MINUTE),))
 
     assert [n for n in range(-5, 13) if NOW + n * MINUTE in coming] == [2, 3, 4, 10, 11, 12]
@@ -154,7 +154,7 @@ def test_every_wrong_field_is_named():
     assert [error.field for error in refused.value.errors] == ["maxConcurrency", "rate"]
 
 
-def test_ten_at_once_where_nobody_says_and_one_where_they_may_not_overlap():
+def test_a_backfill_runs_ten_slots_at_once_by_default_and_one_if_slots_may_not_overlap():
     assert BackfillRequest(NOW).concurrency_of(Timing(EVERY_MINUTE)) == 10
     assert BackfillRequest(NOW).concurrency_of(Timing(EVERY_MINUTE, overlap=Overlap.skip)) == 1
     assert BackfillRequest(NOW, max_concurrency=4).concurrency_of(Timing(EVERY_MINUTE, overlap=Overlap.skip)) == 4

@@ -185,7 +185,7 @@ async def test_a_paused_backfill_of_a_gated_job_comes_back_by_itself_alone(url: 
         assert (await place.read(backfill)).status is BackfillStatus.DONE
 
 
-async def test_what_was_deleted_by_hand_does_not_hold_it_up(url: str):
+async def test_an_instance_deleted_by_hand_does_not_stall_the_backfill(url: str):
     async with workbench(url) as bench:
         place = await yard(bench)
         backfill = await started(bench, 9, max_concurrency=3)
@@ -200,7 +200,7 @@ async def test_what_was_deleted_by_hand_does_not_hold_it_up(url: str):
         assert (done.status, done.progress.succeeded, done.progress.cancelled) == (BackfillStatus.DONE, 8, 1)
 
 
-async def test_a_backfill_that_cannot_be_read_keeps_nobody_waiting(url: str):
+async def test_an_unreadable_backfill_does_not_delay_another_backfill(url: str):
     async with workbench(url) as bench:
         place = await yard(bench)
         bad, good = await started(bench, 3), await started(bench, 3)
@@ -235,7 +235,7 @@ async def test_the_look_at_known_slots_goes_by_an_index(url: str):
         assert not [row[0] for row in plan if "Seq Scan" in row[0]]
 
 
-async def test_a_backfill_whose_job_nobody_runs_is_looked_at_less_and_less_often(url: str):
+async def test_a_backfill_whose_job_has_no_worker_is_checked_less_and_less_often(url: str):
     """Two statements a second, or more, for as long as no worker came."""
     async with workbench(url) as bench:
         await make.job(bench.scope, "job", every="1m")

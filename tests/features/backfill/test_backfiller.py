@@ -35,7 +35,7 @@ async def test_C21_every_missing_slot_is_run_once_and_the_backfill_is_done(url: 
         assert [finding for finding in await verify(bench.connection) if finding.violations] == []
 
 
-async def test_C21_what_is_there_is_not_missing(url: str):
+async def test_C21_slots_that_exist_are_not_missing_and_are_skipped(url: str):
     async with workbench(url) as bench:
         place = await yard(bench)
         await started(bench, 5, begin=BEGIN + 5 * MINUTE)

@@ -1,4 +1,4 @@
-"""What is asked of dead letters goes by an index, however many there are."""
+"""Queries of dead letters use an index, however many there are."""
 
 import asyncio
 import json
@@ -67,7 +67,7 @@ def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
 
 
 async def met(url: str, statement: str, *arguments: Any) -> float:
-    """How many letters, or instances that died, the busiest scan met."""
+    """Return the number of letters, or of instances that died, that the busiest scan met."""
     connection: Dedicated = await asyncpg.connect(url, server_settings={"plan_cache_mode": "force_custom_plan"})
     try:
         told = await connection.fetchval(f"explain (analyze, timing off, format json) {sql(statement)}", *arguments)

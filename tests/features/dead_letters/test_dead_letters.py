@@ -188,7 +188,7 @@ async def test_one_replay_gives_way_until_the_put_is_done(url: str, connection: 
         assert (told.replayed, told.letter.replay_status) == (False, ReplayStatus.SUPERSEDED)
 
 
-async def test_a_replay_does_not_wait_for_a_job_that_somebody_holds(url: str, connection: Dedicated):
+async def test_a_replay_does_not_wait_for_a_job_locked_by_another_transaction(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         held, _ = await make.job(scope), await make.job(scope, "bill")
         await letters.of_keys(scope, connection, ["a"])

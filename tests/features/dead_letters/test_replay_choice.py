@@ -1,4 +1,4 @@
-"""Which dead letters a replay takes, and which it passes over."""
+"""The dead letters that a replay takes, and those that it passes over."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -110,7 +110,7 @@ async def test_filters_narrow_a_replay(url: str, connection: Dedicated):
         assert [key for key, _ in await letters.live(connection)] == ["slow"]
 
 
-async def test_what_dies_again_while_a_replay_goes_on_is_left_for_the_next(url: str, connection: Dedicated):
+async def test_a_replay_ignores_dead_letters_created_after_it_began(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["a"])
@@ -185,7 +185,7 @@ async def test_a_letter_whose_instance_is_no_longer_kept_is_refused(url: str, co
         assert await letters.statuses(connection) == ["NEW"]
 
 
-async def test_the_replay_of_a_paused_job_is_parked_and_let_go_with_it(url: str, connection: Dedicated):
+async def test_a_replayed_instance_of_a_paused_job_is_parked(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["a"])

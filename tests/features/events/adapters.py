@@ -21,7 +21,7 @@ SUBJECT = "article.publish_time_changed"
 
 
 class Adapter(Protocol):
-    """How a test gets at a source."""
+    """The access of a test to a source."""
 
     async def publish(self, documents: Sequence[Any]) -> None: ...
 

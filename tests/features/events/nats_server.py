@@ -64,7 +64,7 @@ class NatsServer:
 
 @asynccontextmanager
 async def publisher(server: NatsServer) -> AsyncGenerator[JetStreamContext]:
-    """Somebody else's connection."""
+    """Open a connection of another client."""
 
     async def trouble(error: Exception) -> None:
         """Servers of these tests go away."""

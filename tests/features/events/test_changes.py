@@ -140,7 +140,7 @@ def test_a_long_id_is_remembered_by_its_digest() -> None:
         ({**CLOUD, "time": "yesterday", "data": MOVE}, "time: is not an instant"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_poison_with_a_reason(document: Any, words: str) -> None:
+def test_an_unreadable_event_is_poison_with_a_reason(document: Any, words: str) -> None:
     assert words in reason(document)
 
 

@@ -106,7 +106,7 @@ async def test_an_event_may_concern_two_jobs_and_two_sources_may_use_one_id(url:
         assert effects(await tell(scope, event, source="other")) == ["UPDATED"]
 
 
-async def test_the_highest_version_holds_in_whatever_order(url: str, connection: Dedicated) -> None:
+async def test_the_highest_version_wins_for_any_order_of_arrival(url: str, connection: Dedicated) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
 
@@ -180,7 +180,7 @@ async def test_a_cancelled_run_is_told_to_its_holder(url: str, connection: Dedic
         assert heard == [(claimed.held.id, claimed.held.fence)]
 
 
-async def test_what_becomes_claimable_is_told_after_the_commit(url: str) -> None:
+async def test_changes_that_make_instances_claimable_publish_wakes(url: str) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         heard: list[Wake] = []
@@ -239,9 +239,7 @@ async def test_one_value_that_the_database_refuses_does_not_fail_its_batch(url: 
         )
 
 
-async def test_a_key_that_somebody_holds_waits_alone_and_with_it_what_follows_on_it(
-    url: str, connection: Dedicated
-) -> None:
+async def test_a_key_locked_by_another_transaction_delays_only_its_own_changes(url: str, connection: Dedicated) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         await tell(scope, move("held", 0), source="before")
@@ -257,7 +255,9 @@ async def test_a_key_that_somebody_holds_waits_alone_and_with_it_what_follows_on
         assert (await planned(connection))["held"] == (2, None)
 
 
-async def test_what_follows_on_a_change_that_waits_does_not_overtake_it(url: str, connection: Dedicated) -> None:
+async def test_a_later_change_does_not_overtake_a_delayed_change_of_the_same_key(
+    url: str, connection: Dedicated
+) -> None:
     async with make.scope(url) as scope:
         job = await make.job(scope)
         other = await connect(url, "another source process")

@@ -164,7 +164,7 @@ async def test_the_message_id_tells_a_repeated_publication(
     assert intake.counts == {"INSERTED": 1, "REPEATED": 1}
 
 
-async def test_a_stream_that_is_made_anew_is_not_taken_for_the_old_one(
+async def test_events_of_a_recreated_stream_are_not_taken_for_those_of_the_old_stream(
     url: str, connection: Dedicated, nats_server: NatsServer, stream: str
 ) -> None:
     """Its sequence begins at one again, and events without an id are known by their place."""
@@ -230,11 +230,11 @@ async def test_while_the_database_is_away_nothing_is_acknowledged(
         await until(is_done)
 
 
-async def test_what_was_not_acknowledged_is_delivered_again_and_changes_nothing(
+async def test_an_unacknowledged_event_is_delivered_again_and_changes_nothing(
     url: str, connection: Dedicated, nats_server: NatsServer, stream: str
 ) -> None:
     class Deaf(NatsSource):
-        """Commits are acknowledged to nobody."""
+        """A source that never acknowledges its commits."""
 
         async def ack(self, message: Message) -> None:
             """Lost on the way."""

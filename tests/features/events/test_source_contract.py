@@ -1,4 +1,4 @@
-"""What every adapter must do, so that each change takes effect at least once. A new one joins `ADAPTERS`."""
+"""The contract of every adapter: each change takes effect at least once. A new one joins `ADAPTERS`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -33,7 +33,7 @@ async def some(source: Source, count: int, limit: int = 100) -> list[Message]:
 
 
 async def is_quiet(source: Source) -> bool:
-    """Whether nothing more comes for as long as a source waits."""
+    """Return true if nothing more comes for as long as a source waits."""
     return not await source.receive(100)
 
 
@@ -58,7 +58,7 @@ async def test_A3_a_batch_is_no_larger_than_asked_for(adapter: Adapter) -> None:
     assert max(sizes) <= 10
 
 
-async def test_A3_what_is_acknowledged_or_parked_never_comes_again(adapter: Adapter) -> None:
+async def test_A3_an_acknowledged_or_parked_message_is_never_delivered_again(adapter: Adapter) -> None:
     await adapter.publish([1, 2])
 
     async with adapter.opened() as source:
@@ -69,7 +69,7 @@ async def test_A3_what_is_acknowledged_or_parked_never_comes_again(adapter: Adap
         assert await is_quiet(source)
 
 
-async def test_A3_what_is_put_off_comes_again_in_the_same_place(adapter: Adapter) -> None:
+async def test_A3_a_postponed_message_is_delivered_again_with_the_same_place(adapter: Adapter) -> None:
     await adapter.publish([1, 2])
 
     async with adapter.opened() as source:
@@ -83,7 +83,9 @@ async def test_A3_what_is_put_off_comes_again_in_the_same_place(adapter: Adapter
         assert await is_quiet(source)
 
 
-async def test_A3_what_nobody_acknowledged_comes_to_whoever_opens_it_next(adapter: Adapter) -> None:
+async def test_A3_an_unacknowledged_message_is_delivered_to_the_next_process_that_opens_the_source(
+    adapter: Adapter,
+) -> None:
     await adapter.publish([1, 2])
     async with adapter.opened() as source:
         first, second = await some(source, 2)

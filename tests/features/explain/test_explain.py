@@ -38,7 +38,7 @@ def second(seconds: float) -> datetime:
 
 
 def told(at: datetime = AT, timing: Timing = DAILY, now: datetime | None = None, **known: Any) -> SlotExplanation:
-    """What is said of `at`, a minute after the slot, of a job that is five days old."""
+    """Explain `at`, one minute after the slot, for a job that is five days old."""
     paused_at = known.pop("paused_at", None)
     of_job = {name: known.pop(name) for name in ("note", "handler") if name in known}
     job = JobFacts(7, timing, CREATED, CREATED, paused_at, missed_from=paused_at, **of_job)
@@ -128,7 +128,7 @@ def test_jitter_says_how_far_behind_it_puts_the_job():
     assert "waits until 2026-11-16T09:02:00+00:00: the jitter of the job delays its slots" in jittered.why
 
 
-def test_what_is_due_is_about_to_be_claimed_or_says_what_may_be_in_its_way():
+def test_a_due_instance_is_about_to_be_claimed_or_names_its_possible_obstacles():
     soon = told(run=waiting(), now=second(0.12))
     assert (soon.verdict, soon.why) == (
         Verdict.WAITING,
@@ -151,7 +151,7 @@ def test_what_is_due_is_about_to_be_claimed_or_says_what_may_be_in_its_way():
         ({"roles": frozenset({Role.executor}), "handler": "send"}, "no worker is alive, and its function send needs one"),
     ],
 )  # fmt: skip
-def test_what_is_held_says_by_what(known: dict[str, Any], words: str):
+def test_an_instance_that_is_held_back_names_its_obstacle(known: dict[str, Any], words: str):
     held = told(run=waiting(), **known)
     assert held.verdict is Verdict.HELD
     assert words in held.why
@@ -277,7 +277,7 @@ def test_a_sleeping_schedule_holds_what_would_come():
     assert (asleep.verdict, "asleep" in asleep.why) == (Verdict.HELD, True)
 
 
-def test_a_slot_that_nobody_has_made_yet_is_late_and_in_time_for_a_minute():
+def test_a_due_slot_that_is_not_made_yet_is_late_and_counts_as_in_time_for_a_minute():
     late = told(now=second(3), cursor=CursorFact(AT))
     assert (late.verdict, late.why) == (
         Verdict.LATE,

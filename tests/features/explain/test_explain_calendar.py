@@ -1,4 +1,4 @@
-"""Which instants are slots, why others are none, and what a time on the wall means where the clock is changed."""
+"""The instants that are slots, the reasons why others are none, and local times where the clock is changed."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ def utc(*parts: int) -> datetime:
 
 
 def wall(*parts: int) -> datetime:
-    """What a clock without a zone shows."""
+    """Return the time of a clock without a zone."""
     return utc(*parts).replace(tzinfo=None)
 
 
@@ -66,7 +66,7 @@ def why(schedule: Schedule, at: datetime) -> str:
         ("2026-03-29 02:30-05:00", utc(2026, 3, 29, 7, 30)),
     ],
 )
-def test_what_is_asked_is_an_instant_or_a_time_on_the_wall(text: str, moment: datetime):
+def test_read_moment_accepts_an_instant_or_a_local_time(text: str, moment: datetime):
     assert read_moment(text) == moment
 
 
@@ -74,7 +74,7 @@ def test_what_is_asked_is_an_instant_or_a_time_on_the_wall(text: str, moment: da
     "text", ["", "now", "2026-03-29", "02:30", "2026-02-30T00:00", "2026-03-29T24:30", "1969-12-31T00:00Z", "9999-01-01T00:00",
              "2026-03-29T02:30:00+99:99", "٢٠٢٦-03-29T02:30"],
 )  # fmt: skip
-def test_what_is_neither_is_refused(text: str):
+def test_read_moment_refuses_text_that_is_neither_an_instant_nor_a_local_time(text: str):
     with pytest.raises(ValueError, match="is n"):
         read_moment(text)
 

@@ -1,4 +1,4 @@
-"""What an explanation reads is bounded, however much the job and its neighbours have behind them."""
+"""The reads of an explanation are bounded, however much the job and its neighbours have behind them."""
 
 import asyncio
 import json

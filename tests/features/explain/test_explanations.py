@@ -1,4 +1,4 @@
-"""What is known of a slot, gathered from a real database, and what is said of it."""
+"""The facts about a slot, read from a real database, and the explanation of it."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A job that has been there for ages, and a way to write what became of its slots."""
+    """A job that has been there for ages, and a way to write the ends of its slots."""
 
     scope: Scope
     connection: Dedicated
@@ -265,7 +265,7 @@ async def test_a_slot_that_follows_the_end_of_a_run_is_found_by_its_time(url: st
         assert "each run comes 10m after the one before has ended" in nothing.why
 
 
-async def test_what_is_no_time_and_who_is_no_job_are_refused(url: str):
+async def test_an_invalid_time_and_an_unknown_job_are_refused(url: str):
     async with make.scope(url) as scope:
         await make.job(scope)
         with pytest.raises(Invalid, match="at: is neither an instant nor a time of day") as refused:

@@ -235,7 +235,7 @@ def test_no_more_jitter_is_suggested_than_half_the_time_between_two_fires() -> N
     assert {(spot.suggested_jitter, spot.peak_with_jitter) for spot in spots} == {(timedelta(minutes=2), 500)}
 
 
-def test_what_fires_too_often_for_a_jitter_stays_where_it_is() -> None:
+def test_a_schedule_that_fires_too_often_for_a_jitter_is_left_out_of_the_suggestion() -> None:
     often = EverySchedule(timedelta(minutes=2))
     found = forecast([Crowd(MIDNIGHT, 100_000), Crowd(often, 70)], window_after(NOON, 1440))
 
@@ -245,7 +245,7 @@ def test_what_fires_too_often_for_a_jitter_stays_where_it_is() -> None:
     assert (spot.suggested_jitter, spot.peak_with_jitter) == (timedelta(hours=1), 70 + -(-100_000 // 60))
 
 
-def test_what_is_spread_already_gets_no_suggestion() -> None:
+def test_a_schedule_with_a_jitter_gets_no_suggestion() -> None:
     found = forecast([Crowd(HOURLY, 1_000, jitter=4)], window_after(NOON + 30 * MINUTE, 60))
 
     (spot,) = hot_spots(found)

@@ -23,7 +23,10 @@ def of(port: int, options: str = "", user: str = "postgres", database: str = "sh
 
 @pytest.fixture(autouse=True)
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The name is this machine's the first time that it is looked up, and nobody's ever after; every look at it."""
+    """Resolve the name to this machine at its first lookup, and to an address without a server from then on.
+
+    Return every lookup of it.
+    """
     looks: list[str] = []
     look_up = socket.getaddrinfo
 
@@ -106,7 +109,9 @@ async def test_B16_tls_asks_for_the_name_and_not_for_the_address(url: str, optio
     assert NAME.encode() in heard[-1]  # the name is sent in the clear: SNI
 
 
-async def test_B16_the_nodes_own_password_is_sent_to_nobody(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_B16_the_password_of_the_node_is_not_sent_to_a_business_database(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PGPASSWORD", "of-the-node")
     async with listening(WANTS_PASSWORD) as (port, heard), desk(url, of(port, "?sslmode=disable")) as at:
         await broken(at)

@@ -25,7 +25,7 @@ from horai.operations import instances
 SMALL = Bounds(page=100)
 
 
-async def test_B16_what_was_never_put_is_created_with_its_time_and_payload(url: str) -> None:
+async def test_B16_an_instance_that_was_never_put_is_created_with_its_time_and_payload(url: str) -> None:
     async with desk(url) as at:
         await at.write("article:1", "article:2")
         await make.put(at.scope, "article:2", TOMORROW + timedelta(hours=1))
@@ -62,7 +62,7 @@ async def test_B16_a_thousand_instances_deleted_by_hand_are_created_again_once(u
     assert len(live) == 3_000
 
 
-async def test_B16_what_has_ended_is_not_resurrected(url: str) -> None:
+async def test_B16_ended_instances_are_not_created_again(url: str) -> None:
     async with desk(url) as at:
         keys = ["cancelled", "dead", "done", "overlapped", "parentless"]
         await at.write(*keys)
@@ -194,7 +194,7 @@ async def test_B16_the_newest_reports_are_kept_and_that_of_a_run_under_way(url: 
     assert rows[0]["instance_id"] == running
 
 
-async def test_B16_what_a_broken_run_has_met_is_forgotten_by_the_next(url: str) -> None:
+async def test_B16_the_keys_seen_by_an_unfinished_run_are_deleted_by_the_next_run(url: str) -> None:
     async with desk(url, bounds=Bounds(page=1, slice=timedelta(0))) as at:
         await at.write("article:1", "article:2", "article:3")
         assert isinstance(await at.compare(41, 1), Postponed)  # and it never goes on
@@ -217,7 +217,7 @@ async def test_B16_an_attempt_that_was_overtaken_writes_nothing(url: str) -> Non
     assert (report.attempt, report.tally.found) == (2, 1)
 
 
-async def test_B16_a_key_that_somebody_is_putting_does_not_hold_up_the_others(url: str) -> None:
+async def test_B16_a_key_that_another_transaction_puts_does_not_delay_the_other_keys(url: str) -> None:
     async with desk(url) as at:
         await at.write("article:1", "article:2", "article:3")
         job = at.reconciler.target_id

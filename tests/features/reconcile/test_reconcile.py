@@ -1,4 +1,4 @@
-"""What a reconciler makes of a key, and of a row."""
+"""The decisions of a reconciler on a key, and on a row."""
 
 from datetime import UTC, datetime
 
@@ -31,7 +31,7 @@ ENDINGS = [
 VANISHED = (State.CANCELLED, CancelReason.SUPERSEDED)
 
 
-def test_B16_what_nobody_knows_of_is_created_and_what_is_live_is_kept() -> None:
+def test_B16_an_unknown_key_is_created_and_a_live_key_is_kept() -> None:
     assert choose(WANTED, is_live=False, ended=None) is SourceChoice.create
     assert choose(WANTED, is_live=True, ended=None) is SourceChoice.keep
     assert choose(WANTED, is_live=True, ended=EndedKey(True, State.SUCCESS, None)) is SourceChoice.keep
@@ -45,7 +45,7 @@ def test_B16_of_all_ends_only_a_vanished_successor_is_made_again(state: State, r
 
 
 @pytest.mark.parametrize(("state", "reason"), ENDINGS)
-def test_B16_what_ever_succeeded_is_never_made_again(state: State, reason: CancelReason | None) -> None:
+def test_B16_a_key_that_has_ever_succeeded_is_never_created_again(state: State, reason: CancelReason | None) -> None:
     assert choose(WANTED, is_live=False, ended=EndedKey(True, state, reason)) is SourceChoice.leave
 
 
@@ -69,7 +69,7 @@ def test_B16_no_row_makes_the_reader_fail(row: dict[str, object]) -> None:
     assert isinstance(read_row(row), DesiredInstance | Faulty)
 
 
-def test_B16_a_row_with_a_readable_key_keeps_it_whatever_else_is_wrong() -> None:
+def test_B16_an_invalid_row_with_a_readable_key_keeps_its_key() -> None:
     assert read_row({"key": "a", "executeTime": 3}) == Faulty("a", "executeTime: must be an instant, not int")
     assert read_row({"key": 12, "executeTime": AT}) == DesiredInstance("12", AT)
     assert read_row({"key": "a\x00", "executeTime": AT}) == Faulty(None, "key: contains a NUL character")

@@ -1,4 +1,4 @@
-"""What sources may do wrong: it is told in the report, and nothing else suffers for it."""
+"""The faults of sources: the report names them, and nothing else suffers for it."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -49,7 +49,7 @@ def sql(query: str, **fields: str) -> dict[str, str]:
 
 
 async def failure(at: Desk) -> str:
-    """What the report says of a comparison that cannot be made."""
+    """Run a comparison that cannot be made, and return the error of its report."""
     outcome: Outcome = await at.compare()
     assert isinstance(outcome, FailedRetryable), outcome
     error = (await at.report()).error or ""

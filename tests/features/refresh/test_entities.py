@@ -1,4 +1,4 @@
-"""What a tick loads, and how the ends of runs become those of entities."""
+"""The entities that a tick loads, and the ends of runs as those of entities."""
 
 import asyncio
 import random
@@ -218,7 +218,7 @@ async def test_D9_the_end_of_the_run_is_that_of_the_entity(
         assert (await entities.finish_entities(connection, job.id, 0, 10)).looked == 0
 
 
-async def test_X8_what_is_neither_live_nor_in_history_is_returned_and_loaded_again(url: str, connection: Dedicated):
+async def test_X8_an_entity_whose_instance_has_vanished_is_reset_and_loaded_again(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "a", "b")

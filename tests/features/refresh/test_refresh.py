@@ -1,4 +1,4 @@
-"""Which entities a tick is after, and when within it each of them runs."""
+"""The entities that a tick is after, and the time of each run within it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -59,7 +59,7 @@ def test_D7_a_load_is_of_a_thousand_unless_the_job_says_otherwise():
         ({"cron": None, "every": "1d", "everyFrom": "finish"}, "everyFrom"),
     ],
 )
-def test_what_makes_no_refresh_job_is_refused_at_its_field(fields: dict[str, Any], field: str):
+def test_invalid_refresh_options_are_refused_at_their_field(fields: dict[str, Any], field: str):
     with pytest.raises(Invalid) as refused:
         checked(job(**fields))
 
@@ -76,7 +76,7 @@ def test_the_ticks_have_the_schedule_and_the_job_itself_has_none():
     assert (ticks.handler, ticks.priority, ticks.refresh) == ("horai:refresh", definition.priority, None)
 
 
-def test_nobody_names_a_handler_of_ours():
+def test_a_job_that_names_a_builtin_handler_is_refused():
     own = {"name": "sly", "target": {"type": "worker", "handler": "horai:refresh"}}
 
     with pytest.raises(Invalid, match="belongs to Horai itself"):
@@ -87,11 +87,11 @@ def test_nobody_names_a_handler_of_ours():
     ("finished", "due"),
     [(TICK - WINDOW, True), (TICK - WINDOW + timedelta(microseconds=1), False), (TICK - 30 * DAY, True)],
 )
-def test_D4_D6_what_ended_a_window_before_the_tick_is_due_however_it_ended(finished: datetime, due: bool):
+def test_D4_D6_an_entity_is_due_when_it_ended_at_least_a_window_before_the_tick(finished: datetime, due: bool):
     assert is_due(Due("a", finished), TICK - 90 * DAY, TICK, WINDOW) is due
 
 
-def test_D10_what_was_added_after_the_tick_waits_for_the_next():
+def test_D10_an_entity_added_after_the_tick_waits_for_the_next_tick():
     assert is_due(Due("a", None), TICK, TICK, WINDOW)
     assert not is_due(Due("a", None), TICK + timedelta(seconds=1), TICK, WINDOW)
 

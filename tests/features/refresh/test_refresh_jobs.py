@@ -1,4 +1,4 @@
-"""A refresh job is one job to whoever asks: what follows its schedule is made, changed, paused and deleted with it."""
+"""A refresh job is one job to its clients: the job of its ticks is made, changed, paused and deleted with it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -131,7 +131,9 @@ async def relane(connection: Dedicated, job: JobRow) -> None:
     await move_waiting_batch(connection, marked, JOB_HOOKS)
 
 
-async def test_what_makes_the_ticks_is_changed_by_nobody(url: str, connection: Dedicated):
+async def test_the_builtin_job_that_makes_the_ticks_cannot_be_paused_deleted_or_changed(
+    url: str, connection: Dedicated
+):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         made = await ticks(connection, job)
@@ -145,7 +147,7 @@ async def test_what_makes_the_ticks_is_changed_by_nobody(url: str, connection: D
                 await verb()
 
 
-async def test_nobody_makes_a_job_with_a_handler_of_ours(url: str):
+async def test_create_declare_and_change_refuse_a_job_with_a_builtin_handler(url: str):
     document = {"name": "sly", "target": {"type": "worker", "handler": "horai:refresh"}}
     async with make.scope(url) as scope:
         with pytest.raises(Invalid, match="belongs to Horai itself"):
@@ -238,7 +240,7 @@ async def test_D16_coverage_and_age_are_right_at_the_moment_they_are_asked_for(u
     assert found.next_tick is not None
 
 
-async def test_D16_who_is_older_than_a_window_and_a_tick_is_overdue(url: str, connection: Dedicated):
+async def test_D16_an_entity_is_overdue_when_it_is_older_than_a_window_and_a_tick(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "fresh", "due", "late", "failed late", "new", "forgotten")
@@ -261,7 +263,7 @@ async def test_D16_who_is_older_than_a_window_and_a_tick_is_overdue(url: str, co
 
 
 async def test_the_past_of_a_refresh_job_is_not_backfilled(url: str):
-    """What was due then is due with the next tick, once."""
+    """An entity that was due then is due with the next tick, once."""
     async with make.scope(url) as scope:
         await given.refresh_job(scope)
 

@@ -249,7 +249,7 @@ async def test_a_tick_of_a_deleted_job_is_over_at_once(url: str):
         assert await live(bench) == []
 
 
-async def test_what_goes_wrong_is_an_outcome_and_no_exception(url: str):
+async def test_an_error_in_the_refresh_executor_is_an_outcome_and_no_exception(url: str):
     async with shop(url, 3) as (bench, _, call):
 
         @asynccontextmanager
@@ -284,7 +284,7 @@ async def test_D13_many_consumers_share_what_a_tick_has_loaded(url: str):
         assert (done.counts.running, done.coverage) == (0, 1.0)
 
 
-async def test_D13_what_a_tick_makes_is_run_by_whoever_runs_the_job(url: str):
+async def test_D13_the_executor_of_the_refresh_job_runs_the_instances_that_a_tick_makes(url: str):
     """From the schedule to the end of the last run, through every stage; a second tick finds nothing due."""
     async with workbench(url) as bench:
         job = await given.refresh_job(bench.scope, every="1m")

@@ -84,7 +84,7 @@ async def test_C6_small_results_are_handed_to_the_children(url: str):
         }
 
 
-async def test_a_node_that_nobody_asked_about_is_found_within_a_second(url: str):
+async def test_the_next_step_of_the_workflow_stage_finds_a_settled_node_whose_wake_was_lost(url: str):
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         run = await flows.start(bench.scope, bench.connection, made)
@@ -114,7 +114,7 @@ async def test_a_sweep_finds_what_another_process_left(url: str):
         assert (await flows.states(bench.connection, run))["left"] == "INIT"
 
 
-async def test_a_run_that_somebody_holds_is_asked_about_again(url: str):
+async def test_the_workflow_stage_retries_a_run_that_another_transaction_locks(url: str):
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         run = await flows.start(bench.scope, bench.connection, made)
@@ -130,7 +130,7 @@ async def test_a_run_that_somebody_holds_is_asked_about_again(url: str):
         assert await flows.phase(bench.connection, run) == "SUCCESS"
 
 
-async def test_a_child_whose_job_somebody_holds_waits_and_is_let_go_then(url: str):
+async def test_a_child_whose_job_another_transaction_locks_stays_blocked_until_the_lock_is_released(url: str):
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         run = await flows.start(bench.scope, bench.connection, made)
@@ -146,7 +146,7 @@ async def test_a_child_whose_job_somebody_holds_waits_and_is_let_go_then(url: st
         assert await flows.phase(bench.connection, run) == "SUCCESS"
 
 
-async def test_a_paused_job_holds_its_node_and_a_resume_lets_it_go(url: str):
+async def test_a_paused_job_holds_back_its_node_until_the_job_is_resumed(url: str):
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         await accepted.pause_job(bench.scope, "left", None)

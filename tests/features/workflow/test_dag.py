@@ -61,7 +61,7 @@ def test_a_graph_without_a_circle_has_an_order():
         (states(S, C, S, C), (), (), RunState.CANCELLED),
     ],
 )
-def test_C6_what_the_parents_came_to_decides(
+def test_C6_the_states_of_the_parents_decide_which_nodes_are_released_or_cancelled(
     before: dict[str, State], released: tuple[str, ...], cancelled: tuple[str, ...], run: RunState
 ):
     assert dag.decide(DIAMOND, before) == dag.Decision(released, cancelled, run)
@@ -115,7 +115,7 @@ def graphs(draw: st.DrawFn) -> dict[str, tuple[str, ...]]:
 
 @given(graphs(), st.randoms(use_true_random=False), st.sampled_from([{S}, {S, D}, {S, C}, {S, D, C}]))
 def test_C6_I13_in_any_graph_and_any_order_nothing_begins_before_its_parents_have_succeeded(graph, random, ends):
-    """Each node is let go at most once, and at the end everything is accounted for."""
+    """Each node is released at most once, and at the end everything is accounted for."""
     now = {name: I if not graph[name] else B for name in graph}
     begun: list[str] = []
     while under_way := sorted(name for name, state in now.items() if state in dag.UNDER_WAY):

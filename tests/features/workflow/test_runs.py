@@ -18,7 +18,7 @@ from horai.features.workflow.runs import advance_runs, start_run
 from horai.operations import jobs
 
 
-async def test_what_is_not_blocked_is_not_let_go(url: str, connection: Dedicated):
+async def test_unblock_ignores_an_instance_that_is_not_blocked(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         load = await flows.instance_of(connection, run, "load")
@@ -28,7 +28,9 @@ async def test_what_is_not_blocked_is_not_let_go(url: str, connection: Dedicated
         assert await connection.fetchval("select due from horai.instance_live where id = $1", load) == due
 
 
-async def test_what_is_let_go_is_due_now_in_its_job_s_lane_with_an_event(url: str, connection: Dedicated):
+async def test_an_unblocked_instance_is_due_now_in_the_lane_of_its_job_and_has_an_event(
+    url: str, connection: Dedicated
+):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         left = await flows.instance_of(connection, run, "left")
@@ -47,7 +49,7 @@ async def test_what_is_let_go_is_due_now_in_its_job_s_lane_with_an_event(url: st
         assert (event["seq"], event["kind"], json.loads(event["data"])["run"]) == (1, "INSTANCE_UNBLOCKED", str(run))
 
 
-async def test_what_is_let_go_of_a_paused_job_waits_for_its_resume(url: str, connection: Dedicated):
+async def test_an_unblocked_instance_of_a_paused_job_is_parked(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         left = await flows.instance_of(connection, run, "left")
@@ -72,7 +74,7 @@ async def test_an_instance_that_is_gone_counts_as_dead(url: str, connection: Ded
 
 
 async def test_a_node_that_moves_to_history_between_the_two_looks_is_seen(url: str, connection: Dedicated):
-    """Live rows are read first: whatever is not there any more is in history by then."""
+    """Live rows are read first: a row that is not there any more is in history by then."""
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         load = await flows.instance_of(connection, run, "load")
@@ -129,7 +131,7 @@ async def test_two_attempts_of_one_tick_at_once_start_one_run(url: str, connecti
         assert await connection.fetchval("select count(*) from horai.workflow_node") == 4
 
 
-async def test_I13_a_child_that_was_let_go_before_its_parents_is_found(url: str, connection: Dedicated):
+async def test_I13_verify_reports_a_child_that_was_unblocked_before_its_parents_ended(url: str, connection: Dedicated):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         assert [finding for finding in await verify(connection) if not finding.holds] == []

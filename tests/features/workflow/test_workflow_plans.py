@@ -1,4 +1,4 @@
-"""What is asked of runs goes by an index, however many runs and instances there are."""
+"""Queries of runs use an index, however many runs and instances there are."""
 
 import asyncio
 import json
@@ -105,7 +105,7 @@ def literal(value: Any) -> str:
 
 
 async def met(connection: Dedicated, statement: str, arguments: tuple[Any, ...], mode: str) -> float:
-    """How many rows the busiest scan met, by a plan for these arguments or for any; nothing stays written."""
+    """Return the rows that the busiest scan met, by a plan for these arguments or for any; nothing stays written."""
     async with connection.transaction():
         await connection.execute(f"set local plan_cache_mode = force_{mode}_plan")
         await connection.execute(f"prepare asked as {sql(statement)}")
@@ -127,7 +127,7 @@ def _scans(node: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("mode", ["custom", "generic"])
 @pytest.mark.parametrize("statement", ASKED)
-async def test_C18_what_is_asked_of_runs_is_answered_by_an_index(grown: str, statement: str, mode: str) -> None:
+async def test_C18_statements_on_runs_read_a_bounded_number_of_rows(grown: str, statement: str, mode: str) -> None:
     arguments, bound = ASKED[statement]
     connection: Dedicated = await asyncpg.connect(grown)
     try:

@@ -25,7 +25,7 @@ async def told(bench: Workbench, kind: str = "WORKFLOW_BLOCKED") -> list[Any]:
 
 
 async def replay(bench: Workbench, dead: int) -> int:
-    """What a replay of a dead letter makes: a new instance that names the dead one."""
+    """Replay a dead letter, and return the id of the new instance, which names the dead one."""
     letter = await bench.connection.fetchval("select id from horai.dead_letter where instance_id = $1", dead)
     replayed = await dead_letters.replay_letter(bench.scope, letter)
     assert replayed.instance is not None
@@ -67,7 +67,7 @@ async def test_C6_a_replay_of_the_dead_parent_releases_its_descendants(url: str)
 
 
 @pytest.mark.parametrize("is_heard", [True, False])
-async def test_a_replay_that_ended_before_anybody_knew_of_it_counts_however_often_it_died(url: str, is_heard: bool):
+async def test_a_run_follows_replays_that_ended_before_the_workflow_stage_knew_them(url: str, is_heard: bool):
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         band.answer("load")

@@ -16,7 +16,7 @@ from horai.api.sentence_json import sentence_fields
 from horai.core.health import Reading, merged, reading_from
 from horai.core.shards import Duty, lease_name
 from horai.db import instance_queries, nodes, shards
-from horai.db.nodes import NodeInfo, NodeVitals
+from horai.db.nodes import NodeHealth, NodeInfo
 from horai.db.pool import acquire, unavailable
 from horai.db.shards import ShardInfo
 from horai.wire.encode import Encoded
@@ -33,12 +33,12 @@ async def scheduler_health(context: ContextDep) -> Response:
     """Show the health of the scheduler, as the loops of all nodes have measured it."""
     async with acquire(context.pool) as connection:
         live = await nodes.live_nodes(connection)
-        others = await nodes.vitals_of_nodes(connection, context.vitals.incarnation)
+        others = await nodes.health_of_nodes(connection, context.health.incarnation)
         leases = await shards.shard_leases(connection)
         letters = await instance_queries.dead_letters_since(connection, context.tenant_id, timedelta(minutes=1))
     now = time.monotonic()
     told = _merge_readings(context, others, now)
-    holds_lease = context.vitals.holds_lease(now)
+    holds_lease = context.health.holds_lease(now)
     reasons = [Reason.encode(**sentence_fields("text", reason)) for reason in told.reasons()]
     is_complete = all(any(duty.role in node.roles for node in live) for duty in Duty)
     return answer(
@@ -61,9 +61,9 @@ async def scheduler_health(context: ContextDep) -> Response:
     )
 
 
-def _merge_readings(context: Context, others: list[NodeVitals], now: float) -> Reading:
-    """Merge the current vitals of this node with those of the other nodes as of their last heartbeat."""
-    return merged([context.vitals.reading(now), *(reading_from(other.vitals, other.name) for other in others)])
+def _merge_readings(context: Context, others: list[NodeHealth], now: float) -> Reading:
+    """Merge the current health of this node with those of the other nodes as of their last heartbeat."""
+    return merged([context.health.reading(now), *(reading_from(other.health, other.name) for other in others)])
 
 
 def _encode_nodes(live: Sequence[NodeInfo], leases: Sequence[ShardInfo]) -> list[Encoded]:
@@ -73,7 +73,7 @@ def _encode_nodes(live: Sequence[NodeInfo], leases: Sequence[ShardInfo]) -> list
 
 
 def _encode_node(node: NodeInfo, shards: dict[Duty, int]) -> Encoded:
-    told = Reading() if node.vitals is None else reading_from(node.vitals, node.name)
+    told = Reading() if node.health is None else reading_from(node.health, node.name)
     return NodeOut.encode(
         node,
         in_flight=told.in_flight,
@@ -123,10 +123,10 @@ async def readyz(context: ContextDep) -> Response:
             await nodes.database_time(connection)
     except asyncpg.PostgresError as error:  # any result other than the time means not ready
         raise unavailable(error) from error
-    vitals, now = context.vitals, time.monotonic()
-    told: dict[str, Any] = {"overdueLoops": vitals.overdue(now), "holdsLease": vitals.holds_lease(now)}
-    reasons = vitals.reading(now).reasons()
+    health, now = context.health, time.monotonic()
+    told: dict[str, Any] = {"overdueLoops": health.overdue(now), "holdsLease": health.holds_lease(now)}
+    reasons = health.reading(now).reasons()
     told["reasons"] = [str(reason) for reason in reasons]
-    if not vitals.is_well(now):
+    if not health.is_well(now):
         return answer({"status": "degraded", **told}, 503)
     return answer({"status": "degraded" if reasons else "ready", **told})

@@ -97,7 +97,7 @@ select incarnation, name, host, pid, roles, started_at, lease_until, fenced_at, 
 where coalesce(fenced_at, case when stopped_at is null and lease_until < clock_timestamp() then lease_until end) >= $1
 order by incarnation desc limit $2;
 
--- name: vitals_of_nodes
+-- name: health_of_nodes
 -- Returns the health that the other live nodes reported with their last renewal.
 select incarnation, name, vitals from horai.node
 where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp()

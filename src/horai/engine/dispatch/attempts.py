@@ -82,7 +82,7 @@ class Attempts:
         lease: Lease,
         jobs: JobCache,
         line: StageConnection,
-        vitals: EngineHealth,
+        health: EngineHealth,
         alone: Mapping[str, Executor] = MappingProxyType({}),
     ) -> None:
         self._executors = executors
@@ -92,7 +92,7 @@ class Attempts:
         self._secrets_of = jobs.secrets_of
         self._line = line
         self._looking = asyncio.Lock()
-        self._vitals = vitals
+        self._health = health
         self._waiting: deque[ClaimedJob] = deque()
         self._is_trusted = False
         self._runners: set[asyncio.Task[None]] = set()
@@ -106,9 +106,9 @@ class Attempts:
     def start(self, claimed_jobs: Sequence[ClaimedJob], now: datetime) -> None:
         """Take over claimed rows. Each of them will be settled or released."""
         delays = [(now - row.execute_time).total_seconds() for row, _, _ in claimed_jobs]
-        self._vitals.observe_delays(time.monotonic(), delays)
+        self._health.observe_delays(time.monotonic(), delays)
         retried = sum(1 for row, _, _ in claimed_jobs if row.held.retry_count)
-        self._vitals.retry_backlog = max(self._vitals.retry_backlog - retried, 0)
+        self._health.retry_backlog = max(self._health.retry_backlog - retried, 0)
         self._waiting.extend(claimed_jobs)
         self._relieve()
 

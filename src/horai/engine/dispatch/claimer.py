@@ -51,14 +51,14 @@ class Claimer:
         in_flight: InFlight,
         settler: Settler,
         clock: DatabaseClock,
-        vitals: EngineHealth,
+        health: EngineHealth,
     ) -> None:
         self._lease = lease
         self._scans = scans
         self._in_flight = in_flight
         self._settler = settler
         self._clock = clock
-        self._vitals = vitals
+        self._health = health
         self.begun = 0
         self.answered = 0
         """The number of the last answered claim: rows of a later one may belong to this node without its knowledge."""
@@ -126,7 +126,7 @@ class Claimer:
             lost = [row.held for row in page if (row.held.id, row.held.fence) not in known]
             for held in lost:
                 self._settler.submit(Settlement(held._replace(has_slot=True), Release()))  # it may have one
-            self._vitals.released_claims += len(lost)
+            self._health.released_claims += len(lost)
             after, known = page[-1].held.id, self._in_flight.known()
         self.is_answer_lost = False
 

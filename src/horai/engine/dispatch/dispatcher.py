@@ -55,7 +55,7 @@ class DispatcherParts:
     scans: Scans
     in_flight: InFlight
     clock: DatabaseClock
-    vitals: EngineHealth
+    health: EngineHealth
     settings: EngineSettings
 
 

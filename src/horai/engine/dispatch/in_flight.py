@@ -20,13 +20,13 @@ class InFlight:
     """
 
     def __init__(
-        self, limit: int, vitals: EngineHealth, crew: Shares | None = None, handlers: Iterable[str] = frozenset()
+        self, limit: int, health: EngineHealth, crew: Shares | None = None, handlers: Iterable[str] = frozenset()
     ) -> None:
         self._limit = limit
         self._is_crewed = crew is not None
         self._shares = crew or Shares(limit, handlers)
         self._paces: defaultdict[str, Prefetch] = defaultdict(lambda: Prefetch(time.monotonic()))
-        self._vitals = vitals
+        self._health = health
         self._held: dict[tuple[int, int], tuple[Claim, str]] = {}
         self._counts: Counter[str] = Counter()
         self.freed: asyncio.Event | None = None
@@ -111,7 +111,7 @@ class InFlight:
                 self.freed.set()
 
     def _changed(self) -> None:
-        self._vitals.in_flight = len(self._held)
+        self._health.in_flight = len(self._held)
         if self._held:
             self._emptied.clear()
         else:

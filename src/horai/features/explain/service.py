@@ -226,7 +226,7 @@ def _roles(live: Sequence[NodeInfo]) -> frozenset[Role]:
 
 
 def _handlers(live: Sequence[NodeInfo]) -> frozenset[str] | None:
-    if any(node.vitals is None for node in live):
+    if any(node.health is None for node in live):
         return None  # a node that has just started has not reported yet
-    named = all_handlers([reading_from(node.vitals or "{}", node.name) for node in live])
+    named = all_handlers([reading_from(node.health or "{}", node.name) for node in live])
     return None if named is None else frozenset(named)

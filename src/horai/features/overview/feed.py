@@ -163,8 +163,8 @@ class Feed:
             return None
 
     def _own(self) -> tuple[int, ...]:
-        vitals = self._context.vitals
-        return vitals.started, vitals.settled, vitals.released_claims
+        health = self._context.health
+        return health.started, health.settled, health.released_claims
 
     def _listen(self, wakeups: Wakeups) -> None:
         """Register for each kind of wake the topics that it changes."""
