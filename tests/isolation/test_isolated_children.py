@@ -196,8 +196,8 @@ async def test_a_run_that_is_cancelled_while_its_child_starts_leaves_nothing():
     async with isolated(app="isolated_slow:app") as (functions, _):
         before = set(psutil.Process().children())
         running = asyncio.create_task(functions.run(call("echo")))
-        await until(lambda: any("isolated_slow:app" in each.cmdline() for each in _new(before)))
-        pid = next(each.pid for each in _new(before) if "isolated_slow:app" in each.cmdline())
+        await until(lambda: any("isolated_slow:app" in _command(each) for each in _new(before)))
+        pid = next(each.pid for each in _new(before) if "isolated_slow:app" in _command(each))
         running.cancel()
 
         await until(lambda: not is_alive(pid))
@@ -205,6 +205,14 @@ async def test_a_run_that_is_cancelled_while_its_child_starts_leaves_nothing():
 
 def _new(before: set[psutil.Process]) -> list[psutil.Process]:
     return [each for each in psutil.Process().children() if each not in before and is_alive(each.pid)]
+
+
+def _command(process: psutil.Process) -> str:
+    """Return its command line; it may end at any moment."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 async def test_closing_kills_what_runs_sends_back_what_waits_and_leaves_no_process():
@@ -264,7 +272,7 @@ async def test_a_warden_that_has_died_is_replaced_with_the_next_child():
 
 
 def _orphan_killers(before: set[psutil.Process]) -> list[psutil.Process]:
-    return [each for each in _new(before) if each.cmdline()[-1].endswith("orphan_killer.py")]
+    return [each for each in _new(before) if _command(each).endswith("orphan_killer.py")]
 
 
 async def test_a_child_without_a_warden_ends_when_its_worker_is_gone():
