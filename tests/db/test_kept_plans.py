@@ -13,7 +13,6 @@ from typing import Any
 import make
 import pytest
 from databases import fresh_database
-from sizes import IS_LONG
 
 from horai.core.outcome import Complete
 from horai.db import claims
@@ -37,7 +36,7 @@ from generate_series({first}, {last}) n;
 insert into horai.attempt (instance_id, job_id, tenant_id, attempt, fence, started_at, finished_at, outcome)
 select 1000000 + n, 1 + n % 3, 1, 1, 1, now(), now(), 'SUCCESS' from generate_series({first}, {last}) n;
 """
-ROWS = 20_000 if IS_LONG else 6_000
+ROWS = 20_000
 A_FEW, MANY = FILL.format(first=1, last=3), FILL.format(first=4, last=ROWS)
 RUN = f"""
 update horai.instance_live

@@ -9,14 +9,13 @@ from typing import Any
 import asyncpg
 import pytest
 from databases import fresh_database
-from sizes import IS_LONG
 
 from horai.db.catalog import sql
 from horai.db.instance_queries import LAST
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres
 
-LETTERS = 100_000 if IS_LONG else 25_000
+LETTERS = 100_000
 FILL = f"""
 insert into horai.lane (tenant_id, queue, priority, handler) values (1, 'q', 2, '');
 insert into horai.job (tenant_id, name, lane_id, definition) select 1, 'j' || n, 1, '{{}}' from generate_series(1, 500) n;
@@ -53,7 +52,7 @@ LISTS = {
 
 @pytest.fixture(scope="module")
 def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
-    """Many letters, of which one in a hundred is NEW."""
+    """100,000 letters, of which 1,000 are NEW."""
 
     async def fill(url: str) -> None:
         connection = await asyncpg.connect(url)
