@@ -3,9 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# One more than there are cores on a small machine: a third of what tests do is waiting for leases and clocks. With four, tests
-# that measure time fail now and then, and the run is hardly shorter.
-WORKERS ?= 3
+# Twice the cores of a small machine: half of the tests' time is waiting for leases, clocks and processes.
+WORKERS ?= 4
 
 # Tests start hundreds of Python processes: each would compile all of Horai anew where the environment forbids to keep it.
 export PYTHONDONTWRITEBYTECODE :=

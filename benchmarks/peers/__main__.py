@@ -1,6 +1,6 @@
 """`make bench-peers`: Horai and its peers on one PostgreSQL in one sitting.
 
-python -m benchmarks.peers setup      installs them anew
+python -m benchmarks.peers setup      installs them again
 python -m benchmarks.peers [run]      measures, after installing what is missing
 """
 
@@ -49,7 +49,7 @@ Medians = Mapping[str, Mapping[str, float]]
 async def measure(
     size: Size, times: int, names: Sequence[str], *, has_latencies: bool
 ) -> dict[str, dict[str, list[float]]]:
-    """Everybody `times` times, in turn."""
+    """Measure each peer `times` times, in turn."""
     found: dict[str, dict[str, list[float]]] = {}
     unwinding = asyncio.current_task()
     assert unwinding is not None

@@ -117,7 +117,7 @@ async def _listen(process: Child, number: int, reports: list[Mapping[str, Any]])
 
 
 def figure(name: str, rows: int, processes: int) -> str:
-    """How a figure is called in the JSON."""
+    """Return the name of a figure in the JSON."""
     return f"{name}, {rows:,} rows, {processes} process{'es' * (processes > 1)}"
 
 
@@ -147,7 +147,7 @@ async def measure(rows: int, times: int, names: Sequence[str], processes: Sequen
 
 
 def judge(found: Found) -> list[str]:
-    """What each figure is, and whether Horai's are what is asked of them."""
+    """Return each figure, and for those of Horai whether they meet their target."""
     medians = {name: statistics.median(values) for name, values in found.items()}
     lines: list[str] = []
     for name, median in medians.items():

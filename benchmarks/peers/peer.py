@@ -21,7 +21,7 @@ FIRST_CALL_WITHIN = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """How a peer is run. `left` counts the jobs its own store does not call done; `share` is its part of a backlog."""
+    """The way to run a peer. `left` counts the jobs its own store does not call done; `share` is its part of a backlog."""
 
     name: str
     program: str
@@ -30,7 +30,7 @@ class Peer:
     rates: tuple[int, ...] = (100, 1_000)
 
     def command(self, *words: object) -> tuple[str, ...]:
-        """What starts its program."""
+        """Return the command that starts its program."""
         runs = setup.NODE if self.program.endswith(".mjs") else setup.PYTHON
         return (str(runs), str(setup.SCRIPTS / self.program), *map(str, words))
 
@@ -125,5 +125,5 @@ async def told(peer: Peer, url: str, *words: object) -> Any:
 
 
 def environment(url: str) -> dict[str, str]:
-    """What a program of a peer is started with."""
+    """The environment of a program of a peer."""
     return {**os.environ, "PEER_URL": url, "PYTHONUNBUFFERED": "1"}

@@ -23,16 +23,16 @@ PYTHON_PACKAGES = {
 }
 NODE_PACKAGES = {"graphile-worker": "0.18.0", "pg": "8.23.1", "pg-boss": "12.38.0"}
 NODE_HELD = {"rrule-temporal": "2.2.7"}
-"""What the packages above ask for too loosely: without it they do not start."""
+"""Versions that the packages above require too loosely: without them they do not start."""
 
 
 def is_there() -> bool:
-    """Whether exactly these versions have been installed."""
+    """Return whether exactly these versions are installed."""
     return _mark().is_file() and _mark().read_text() == _wanted()
 
 
 def install() -> None:
-    """Installs everything anew."""
+    """Install everything again."""
     shutil.rmtree(PLACE, ignore_errors=True)
     SCRIPTS.mkdir(parents=True)
     _run(sys.executable, "-m", "venv", str(PLACE / "python"))

@@ -2,10 +2,14 @@
 
 An article is changed first and told after. Between the two anything may fail: the row itself says that Horai has not
 heard of it (`told < version`), and the next round tells it again.
+
+The messages about one article are sent one after another, each with the article as it is then. Otherwise the request of
+an audit could arrive after the cancellation of a withdrawal and plan a publication again.
 """
 
 import asyncio
 import logging
+from weakref import WeakValueDictionary
 
 import asyncpg
 
@@ -23,16 +27,21 @@ class Messenger:
     def __init__(self, store: Store, scheduler: Scheduler) -> None:
         self._store = store
         self._scheduler = scheduler
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def tell(self, article: Article) -> bool:
         """Tell Horai about the article. Return true if Horai has taken it in; if not, a later round tells it again."""
-        try:
-            await self._scheduler.tell(article)
-        except Unreachable as error:
-            log.warning("%s", error)
-            return False
-        await self._store.tell(article)
-        return True
+        async with self._turns.setdefault(article.id, asyncio.Lock()):
+            current = await self._store.find(article.id)
+            if current.told >= article.version:
+                return True
+            try:
+                await self._scheduler.tell(current)
+            except Unreachable as error:
+                log.warning("%s", error)
+                return False
+            await self._store.tell(current)
+            return True
 
     async def keep_telling(self) -> None:
         """Until cancelled."""

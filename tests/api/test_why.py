@@ -61,7 +61,7 @@ async def test_a_function_that_no_worker_has_is_told(api: Client, db: Dedicated)
     assert kinds(await why(api, instance)) == ["NO_WORKER"]
 
     await db.execute(
-        "insert into horai.node (name, host, pid, version, lease_until, roles, health)"
+        "insert into horai.node (name, host, pid, version, lease_until, roles, vitals)"
         " values ('w', 'h', 1, 'v', 'infinity', '{worker}', $1)",
         '{"handlers": ["other"], "slots": 4, "in_flight": 3}',
     )

@@ -1,4 +1,4 @@
-"""What a program of a peer takes note of, and how it talks to the benchmark."""
+"""The notes of a program of a peer, and its messages to the benchmark."""
 
 # pyright: basic
 
