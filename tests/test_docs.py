@@ -65,10 +65,10 @@ def test_every_snippet_of_the_docs_has_a_runner(page: str) -> None:
         if (page, block.language) in RUN_ELSEWHERE:
             assert Path(page).name in (ROOT / RUN_ELSEWHERE[page, block.language]).read_text()
             continue
-        assert block.language in TYPED | NO_CODE, f"{block}: nobody knows how to run {block.language!r}"
+        assert block.language in TYPED | NO_CODE, f"{block}: the tests cannot run {block.language!r}"
         if block.file is not None:
             module = block.file.removesuffix(".py").replace("/", ".")
-            assert any(module in later.text for later in found[number + 1 :]), f"{block}: nobody uses {module}"
+            assert any(module in later.text for later in found[number + 1 :]), f"{block}: no later block uses {module}"
 
 
 def test_every_command_that_the_docs_test_skips_is_still_on_a_page() -> None:

@@ -106,6 +106,8 @@ def test_tests_tools_benchmarks_and_examples_are_plain_english(path: Path) -> No
     first = [(line, text.splitlines()[0]) for line, text in docstrings(path) if text]
     found += [f"{line}: a clause as a sentence: {text[:80]!r}" for line, text in first if CLAUSE.search(text)]
     for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Assert) and node.msg is not None:
+            found += [f"{node.lineno}: {word!r} in an assertion" for word in avoided(ast.unparse(node.msg))]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             name = PREFIX.sub("", node.name).replace("_", " ")
             if avoided(name) or re.match(r"(?:what|who|which|how|whether) ", name):

@@ -67,14 +67,14 @@ async def run(
     settings: NodeSettings,
     stop: asyncio.Event,
     ready: Callable[[str], None],
-    company: ChildProcesses | None = None,
+    children: ChildProcesses | None = None,
     serve_api: ServeApi | None = None,
 ) -> None:
     """Work until `stop` is set. `ready` is called with the name of the node once it works and its API is served."""
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(_database(settings))
-        if company is not None:
-            stack.push_async_callback(company.end)
+        if children is not None:
+            stack.push_async_callback(children.end)
         await stack.enter_async_context(watched(url))
         health, wakeups = EngineHealth(), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
@@ -85,9 +85,9 @@ async def run(
         if serve_api is not None:
             server = await stack.enter_async_context(serve_api(connections, wakeups, health))
         ready(_description(settings))
-        if company is not None:
-            company.start(url)
-            stack.callback(company.dismiss)
+        if children is not None:
+            children.start(url)
+            stack.callback(children.dismiss)
         await until_stopped(stop, engine, server)
 
 

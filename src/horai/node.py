@@ -29,17 +29,17 @@ KEYLESS = "No key has been created: everyone on this machine may use this server
 
 
 async def run(
-    settings: NodeSettings, stop: asyncio.Event, ready: Callable[[str], None], company: ChildProcesses | None = None
+    settings: NodeSettings, stop: asyncio.Event, ready: Callable[[str], None], children: ChildProcesses | None = None
 ) -> None:
     """Serve until `stop` is set.
 
     `ready` is called with the address once requests are answered, or with the name of a node without an API.
     """
     if Role.api not in settings.roles:
-        return await engine_node.run(settings, stop, ready, company)
+        return await engine_node.run(settings, stop, ready, children)
     with _listen(settings.host, settings.port) as listening:
         return await engine_node.run(
-            settings, stop, lambda _: ready(_address(listening)), company, partial(_api, settings, listening)
+            settings, stop, lambda _: ready(_address(listening)), children, partial(_api, settings, listening)
         )
 
 

@@ -83,7 +83,7 @@ async def test_no_more_are_made_than_the_lane_works_off(url: str):
         for _ in range(5):
             await catch_up_stage.step(bench.clock.now())
 
-        assert len(await slots(bench)) <= catch_up_pace.FIRST + 2, "nobody works: the rest stays where it is"
+        assert len(await slots(bench)) <= catch_up_pace.FIRST + 2, "no worker runs: the other slots are not made"
 
 
 async def test_a_paused_job_catches_up_when_it_is_resumed(url: str):

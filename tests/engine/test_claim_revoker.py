@@ -240,7 +240,7 @@ async def test_a_claim_that_was_ended_without_a_wake_is_found_by_the_sweep(url: 
         await told.claim_revoker.step(now + SWEEP)
 
         assert told.claims == [(held.id, held.fence)]
-        assert endings(elsewhere) == [], "nobody else holds it"
+        assert endings(elsewhere) == [], "no other node holds it"
         await let_go(bench)
 
 

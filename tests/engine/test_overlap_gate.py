@@ -102,7 +102,7 @@ async def test_replace_cancels_the_run_and_takes_its_place(url: str):
         await road.slot(second)
 
         assert await slots(bench) == [(first, "CANCELLED", "OVERLAP"), (second, "RUNNING", None)]
-        assert len(ended) == 1, "whoever works on it is told"
+        assert len(ended) == 1, "the node that runs it is notified"
         await road.finish()
         assert [state for _, state, _ in await slots(bench)] == ["CANCELLED", "SUCCESS"]
         assert await bench.connection.fetchval("select count(*) from horai.attempt where late") == 1

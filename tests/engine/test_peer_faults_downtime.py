@@ -68,7 +68,7 @@ async def test_dkron_1210_a_slot_between_two_owners_is_not_lost(gap: timedelta):
         owned, lease.owned = lease.owned, frozenset[int]()
         await time.move_to(THREE_OCLOCK)
         await first.step()
-        assert await time.slots() == [], "nobody owns it"
+        assert await time.slots() == [], "no node owns the shard"
 
         await time.pass_by(gap)
         lease.owned = owned

@@ -73,7 +73,7 @@ async def test_powerjob_780_a_slot_whose_commit_failed_runs_once():
             with pytest.raises(asyncpg.AdminShutdownError):
                 await node.step()
         await time.bench.until_idle(node.dispatcher)
-        assert time.bench.executor.calls == [], "nobody heard of what was never written"
+        assert time.bench.executor.calls == [], "no dispatcher hears of rows that were not committed"
 
         node.trigger.line.drop()
         await time.live(node, NOON + MINUTE + 30 * SECOND)

@@ -90,7 +90,7 @@ async def test_the_settler_retries_a_locked_row_and_does_not_delay_other_outcome
             for each in held[1:]:
                 bench.settler.submit(Settlement(each, Complete()))
                 await bench.settler.step(bench.clock.now())
-            assert time.monotonic() - started < 4, "nobody waited for a lock"
+            assert time.monotonic() - started < 4, "no statement waited for a lock"
 
             assert await bench.states() == {"RUNNING": 1, "SUCCESS": 2}
             assert bench.health.unsettled == 1

@@ -169,7 +169,9 @@ async def test_handing_over_gives_all_shards_back_and_keeps_the_node_alive(url: 
         await rows.until(has_all)
         leaving.nudge()
         await staying.hand_over()
-        assert set((await holders(connection)).values()) == {None}, "nobody takes what there is nobody to look after"
+        assert set((await holders(connection)).values()) == {None}, (
+            "no node takes shards when none is left to serve them"
+        )
 
 
 async def test_handing_over_does_not_wait_for_a_database_that_does_not_answer(url: str):

@@ -253,7 +253,7 @@ async def test_calls_that_began_before_their_queue_had_a_limit_give_their_slots_
         tap = await bench.tap(sweeper.line)
         dispatcher.is_active = False
         await sweeper.step(bench.clock.now() + 3 * SECOND)
-        assert await tap.names() == [], "and then nobody asks for them any more"
+        assert await tap.names() == [], "and then no statement asks for them"
 
 
 async def test_two_sweepers_of_two_nodes_do_not_take_from_each_other(url: str):

@@ -250,7 +250,7 @@ async def test_a_schedule_of_another_nodes_shard_is_left_alone(url: str):
         await trigger.step(bench.clock.now())
         trigger.hear(ScheduleWake(schedule_id, slot))
 
-        assert not trigger.signal.is_set(), "another node's schedule wakes nobody here"
+        assert not trigger.signal.is_set(), "the schedule of another node does not wake this trigger"
         await trigger.step(bench.clock.now())
         assert await slots(bench) == []
 

@@ -69,7 +69,7 @@ async def test_C6_the_last_node_of_a_thousand_diamonds_runs_exactly_once(url: st
         # Neighbours are the two parents of one diamond: they end at the same moment, in the hands of two actors.
         last = await step(actors, [parents[number::ACTORS] for number in range(ACTORS)])
 
-        assert (len(last), set(last.values())) == (DIAMONDS, {1}), "each was let go once, by one of them"
+        assert (len(last), set(last.values())) == (DIAMONDS, {1}), "each is released once, by one of the nodes"
         ends = await make.claim(connection, node)
         assert len(ends) == DIAMONDS
         assert await make.claim(connection, node) == []

@@ -155,4 +155,4 @@ async def test_C38_the_stale_results_of_a_frozen_node_are_refused_counted_and_ke
         "select count(*) from horai.attempt join horai.instance_history past on past.id = instance_id"
         " where late and past.fence <= attempt.fence"
     )
-    assert accepted == 0, "whatever came late, the row has gone on with a higher fence"
+    assert accepted == 0, "the row has gone on with a higher fence, so late results change nothing"

@@ -160,7 +160,7 @@ def test_no_slot_joins_another_at_work_and_none_waits_for_nothing(overlap: Overl
 
     let_go = [row for row in left if not row.is_held and row.id in {held.id for held in rows if held.is_held}]
     at_work = [row for row in left if not row.is_held]
-    assert not let_go or at_work == let_go, "what is let go is alone"
+    assert not let_go or at_work == let_go, "a released slot runs alone"
     assert at_work or not any(row.is_held and row.is_slot for row in left), "with nothing at work no slot waits"
 
 

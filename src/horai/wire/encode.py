@@ -29,7 +29,7 @@ Convert: TypeAlias = Callable[[Any], Any]
 
 
 class From(NamedTuple):
-    """Mark a field whose value has another name in the source."""
+    """Mark a field whose value has another name in the source. Dots lead to the attribute of an attribute."""
 
     attribute: str
 

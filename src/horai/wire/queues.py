@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from horai.wire.encode import From
 from horai.wire.fields import Model, Text, Written
 from horai.wire.jobs import PriorityName
 
@@ -26,10 +27,10 @@ class QueueOut(Model):
     """
 
     name: str
-    priority: PriorityName
-    max_concurrency: int | None
-    rate: Written | None
-    paused: bool
+    priority: Annotated[PriorityName, From("settings.priority_in_force")]
+    max_concurrency: Annotated[int | None, From("settings.max_concurrency")]
+    rate: Annotated[Written | None, From("settings.rate")]
+    paused: Annotated[bool, From("settings.paused")]
     waiting: int
     running: int | None
     version: int

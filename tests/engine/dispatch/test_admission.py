@@ -1,5 +1,6 @@
 """Between a claim and its calls: every row is started, set aside or given back."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,11 +9,15 @@ import pytest
 import rows
 from stages import Workbench, workbench
 
+from horai.core.calls import HttpTarget
+from horai.core.job import Recipe
+from horai.core.retry import RetryPolicy
 from horai.core.settings import SHARDS
 from horai.core.wakes import MoveWaitingWake, QueueWake
 from horai.db import claims, jobs
 from horai.db.claims import ClaimedRow
-from horai.engine.dispatch.admission import BROKEN_PAUSE
+from horai.db.jobs import Runnable
+from horai.engine.dispatch.admission import BROKEN_PAUSE, Ruling, ruling_of
 from horai.engine.dispatch.dispatcher import DispatcherParts
 from horai.operations import jobs as accepted
 
@@ -90,7 +95,7 @@ async def test_of_a_mixed_claim_each_row_goes_where_it_belongs(url: str):
             ("moved", "INIT"): 4,
         }
         assert {call.job for call in bench.executor.calls} == {"runs"}
-        assert asked, "somebody moves the rows of a job that is run elsewhere now"
+        assert asked, "the janitor is asked to move the rows of a job with another handler"
         parked = await bench.connection.fetchval("select count(*) from horai.instance_live where lane = 0")
         assert parked == 4
         assert await bench.connection.fetchval("select max(retry_count) from horai.instance_live") == 0
@@ -108,6 +113,50 @@ async def test_rows_of_a_job_with_an_unreadable_definition_are_released_for_a_mi
 
         wait = await bench.connection.fetchval("select min(due) - now() from horai.instance_live")
         assert BROKEN_PAUSE - timedelta(seconds=5) < wait <= BROKEN_PAUSE
+
+
+RUNS = Recipe(HttpTarget("http://x.test/"), RetryPolicy(), None, "")
+ELSEWHERE = replace(RUNS, handler="elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "is_paused", "is_deleted", "ruling"),
+    [
+        (RUNS, False, True, Ruling.CANCEL),
+        (RUNS, True, True, Ruling.CANCEL),
+        (None, True, False, Ruling.PARK),
+        (ELSEWHERE, True, False, Ruling.PARK),
+        (None, False, False, Ruling.GIVE_BACK),
+        (ELSEWHERE, False, False, Ruling.MOVE),
+        (RUNS, False, False, Ruling.RUN),
+    ],
+)
+def test_the_first_line_of_the_table_that_applies_rules(
+    recipe: Recipe | None, is_paused: bool, is_deleted: bool, ruling: Ruling
+):
+    job = Runnable(1, 1, "job", "default", is_paused, is_deleted, recipe)
+
+    assert ruling_of(job, frozenset({"", "here"})) is ruling
+    assert ruling_of(None, frozenset({"", "here"})) is Ruling.GIVE_BACK
+
+
+async def test_a_row_that_cannot_be_parked_is_released_once(url: str, monkeypatch: pytest.MonkeyPatch):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 5)
+        on, found = await claimed(bench)
+        await bench.connection.execute("update horai.job set status = 1")
+
+        async def fails(*_: object) -> None:
+            raise ConnectionResetError("gone")
+
+        monkeypatch.setattr(claims, "park_if_running", fails)
+        with pytest.raises(ConnectionResetError):
+            await hand_out(bench, on, found)
+
+        assert len(bench.settler._inbox.waiting) == 5
+        await bench.settle()
+        assert await bench.states() == {"INIT": 5}
 
 
 async def test_an_error_between_claim_and_call_gives_every_row_back(url: str, monkeypatch: pytest.MonkeyPatch):

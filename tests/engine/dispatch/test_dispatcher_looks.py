@@ -251,4 +251,4 @@ def test_a_place_gives_no_more_than_its_poll_and_the_shares_stay_what_they_were(
 
     assert _limit_polls([(heavy, 750), (light, 250)], 200) == [(heavy, 200), (light, 66)]
     assert _limit_polls([(heavy, 150), (light, 50)], 200) == [(heavy, 150), (light, 50)]
-    assert _limit_polls([(heavy, 1000), (light, 1)], 200)[1] == (light, 1), "nobody is left with nothing"
+    assert _limit_polls([(heavy, 1000), (light, 1)], 200)[1] == (light, 1), "every scan keeps at least one row"

@@ -199,7 +199,7 @@ async def test_a_paused_queue_keeps_its_rows_and_the_dispatcher_claims_them_afte
         await bench.until_idle(dispatcher)
 
         assert await bench.states() == {"INIT": 40, "RUNNING": 3}
-        assert (await tap.names()).count("claim_due") == 1, "nobody looks into a paused queue"
+        assert (await tap.names()).count("claim_due") == 1, "a paused queue is not claimed from"
         dispatcher.signal.clear()
         await bench.set_queue()
         assert dispatcher.signal.is_set()

@@ -44,7 +44,7 @@ def test_the_places_of_a_new_lane_are_unknown_ground_once():
 
     known.learn([lane(1)])
     assert set(known.unknown) == {Scan(3, 1), Scan(5, 1)}
-    assert known.take_due(NOW + SECOND) == [], "and nobody claims there blindly"
+    assert known.take_due(NOW + SECOND) == [], "and no claim is made without a due time"
     known.unknown.clear()
     known.learn([lane(1)])
     assert not known.unknown, "nor are they when they are read again"

@@ -150,7 +150,7 @@ async def test_a_backfill_passes_no_gate_and_no_gate_minds_it(url: str, overlap:
         place = await yard(bench, overlap=overlap, misfireAfter="24h")
         overlap_gate = bench.overlap_gate()
         backfill = await started(bench, 3)
-        assert backfill.max_concurrency == 1, "one at a time, where nobody says"
+        assert backfill.max_concurrency == 1, "one at a time by default"
         await place.step()
         await overlap_gate.step(bench.clock.now())
         await bench.until_idle(place.dispatcher)

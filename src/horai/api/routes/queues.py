@@ -30,16 +30,9 @@ async def _shown(scope: Scope, queue: QueueRow) -> Response:
 
 def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad]) -> Encoded:
     """Return a queue. With a limit, its permits give `running`; without one, its load does."""
-    settings, load = queue.settings, loads.get(queue.id, QueueLoad())
-    return QueueOut.encode(
-        queue,
-        priority=settings.priority_in_force,
-        max_concurrency=settings.max_concurrency,
-        rate=settings.rate,
-        paused=settings.paused,
-        waiting=load.waiting,
-        running=load.running if queue.running is None else queue.running,
-    )
+    load = loads.get(queue.id, QueueLoad())
+    running = load.running if queue.running is None else queue.running
+    return QueueOut.encode(queue, waiting=load.waiting, running=running)
 
 
 @router.get("", responses={200: {"model": QueueList}})

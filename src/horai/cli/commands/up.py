@@ -63,11 +63,11 @@ def up(
     settings = NodeSettings(
         place.data_dir or default_data_dir(), host, port, place.url, called, engine, sources=sources
     )
-    company = list(further_nodes(settings, processes - 1))
+    children = list(further_nodes(settings, processes - 1))
     if application is not None:
         require_module(reference := parse_reference(application))
-        company += workers(str(reference), settings, processes)
-    serve_node(settings, company)
+        children += workers(str(reference), settings, processes)
+    serve_node(settings, children)
 
 
 def _is_loopback(host: str) -> bool:

@@ -21,10 +21,10 @@ log = structlog.get_logger(__name__)
 ROLES = (Role.scheduler, Role.executor)
 
 
-def serve_node(settings: NodeSettings, company: Sequence[Command] = (), *, until_stdin_ends: bool = False) -> None:
-    """Run the node and the processes of `company`, and return when they have stopped cleanly."""
+def serve_node(settings: NodeSettings, children: Sequence[Command] = (), *, until_stdin_ends: bool = False) -> None:
+    """Run the node and the processes of `children`, and return when they have stopped cleanly."""
     grace = settings.engine.grace
-    others = Processes(company, grace, stdout=sys.stderr.fileno())
+    others = Processes(children, grace, stdout=sys.stderr.fileno())
     run = _run_with_api() if Role.api in settings.roles else engine_node.run
     serve(
         lambda stop, ready: run(settings, stop, ready, others),

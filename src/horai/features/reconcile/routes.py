@@ -151,19 +151,13 @@ def _encode_reconciler(overview: Overview) -> Encoded:
 
 
 def _encode_summary(report: Report) -> Encoded:
-    tally = report.tally
-    return ReportSummary.encode(report, found=tally.found, missing=tally.missing, created=tally.created)
+    return ReportSummary.encode(report)
 
 
 def _encode_report(report: Report) -> Encoded:
     tally = report.tally
     return ReportOut.encode(
         report,
-        found=tally.found,
-        missing=tally.missing,
-        created=tally.created,
-        left_alone=tally.left_alone,
-        faulty=tally.faulty,
         examples=ExamplesOut.encode(
             missing=tally.missing_keys,
             surplus=report.surplus_keys,

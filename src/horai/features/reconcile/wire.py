@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from horai.wire.encode import From
 from horai.wire.fields import Id, Model, Text
 from horai.wire.jobs import StatusName
 
@@ -57,9 +58,9 @@ class ReportSummary(Model):
     id: Id
     started_at: datetime
     finished_at: datetime | None
-    found: int
-    missing: int
-    created: int
+    found: Annotated[int, From("tally.found")]
+    missing: Annotated[int, From("tally.missing")]
+    created: Annotated[int, From("tally.created")]
     surplus: int | None
     error: str | None
 
@@ -124,12 +125,12 @@ class ReportOut(Model):
     instance_id: Id
     started_at: datetime
     finished_at: datetime | None
-    found: int
-    missing: int
-    created: int
+    found: Annotated[int, From("tally.found")]
+    missing: Annotated[int, From("tally.missing")]
+    created: Annotated[int, From("tally.created")]
     surplus: int | None
-    left_alone: int
-    faulty: int
+    left_alone: Annotated[int, From("tally.left_alone")]
+    faulty: Annotated[int, From("tally.faulty")]
     error: str | None
     examples: ExamplesOut
 
