@@ -19,12 +19,13 @@ from horai.api.abuse_log import Abuse, AbuseLog
 from horai.core.settings import ServerLimits
 
 LIMITS = ServerLimits(
-    header_time=timedelta(milliseconds=400),
-    body_time=timedelta(milliseconds=400),
+    header_time=timedelta(seconds=20),
+    body_time=timedelta(seconds=20),
     body_rate=1_000_000,
     body_free=1_000,
     bodies_in_memory=100_000,
 )
+SHORT = timedelta(milliseconds=400)
 HOST = b"Host: 127.0.0.1\r\n"
 GET = b"GET /healthz HTTP/1.1\r\n" + HOST
 
@@ -125,7 +126,7 @@ async def test_trailers_are_bounded_and_do_not_become_headers(url: str) -> None:
 
 
 async def test_headers_that_do_not_arrive_in_time_get_408(url: str) -> None:
-    async with server(url) as api:
+    async with server(url, header_time=SHORT) as api:
         began = asyncio.get_running_loop().time()
         status, problem = await answer_to(api, b"GET / HT")
         assert (status, problem["code"]) == (408, "SCH_408_TOO_SLOW")
@@ -142,11 +143,11 @@ async def test_headers_that_do_not_arrive_in_time_get_408(url: str) -> None:
 
 async def test_a_body_that_stalls_gets_408_and_one_that_flows_has_time_by_its_size(url: str) -> None:
     head = b"POST /api/v1/jobs HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\nContent-Length: 900\r\n\r\n"
-    async with server(url) as api:
+    async with server(url, body_time=SHORT) as api:
         status, problem = await answer_to(api, head, b"{")
         assert (status, problem["code"]) == (408, "SCH_408_TOO_SLOW")
 
-    async with server(url, body_rate=100) as api:
+    async with server(url, body_time=SHORT, body_rate=100) as api:
         raw = await Raw.to(api)
         await raw.send(head)
         for _ in range(9):  # 0.9 s in total: beyond body_time, within body_time + 900 / 100 s

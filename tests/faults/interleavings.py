@@ -121,6 +121,9 @@ class Scene:
     job: JobRow
     accountant: Accountant
     nodes: list[int]
+    """The incarnation in each place. Two losses of one place at the same time leave one incarnation without a place."""
+    incarnations: list[int]
+    """Every incarnation there ever was: one without a place may hold claims as well."""
     held: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
     ever: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
 
@@ -197,7 +200,8 @@ class World:
         name = f"scene-{self._dice.getrandbits(60):x}"
         retry = {"maxRetry": 2, "base": "1ms", "jitter": "none"}
         job = await make.job(self._scope, name, queue=name, retry=retry)
-        return Scene(job, Accountant(job.id), [await make.node(self._watcher) for _ in range(NODES)])
+        nodes = [await make.node(self._watcher) for _ in range(NODES)]
+        return Scene(job, Accountant(job.id), nodes, list(nodes))
 
     async def _turn(self, place: int, scene: Scene, operation: Operation) -> None:
         self.operations += 1
@@ -302,16 +306,24 @@ class World:
 
     async def _lapse(self, place: int, scene: Scene, node: int) -> None:
         lost = scene.nodes[node]
-        scene.nodes[node] = await make.node(self._connections[place])
-        await self._connections[place].execute(
-            "update horai.node set lease_until = clock_timestamp() - interval '1 s' where incarnation = $1", lost
-        )
+        await self._replace(place, scene, node)
+        await self._expire(place, [lost])
         await self._rescue(place)
+
+    async def _replace(self, place: int, scene: Scene, node: int) -> None:
+        scene.nodes[node] = await make.node(self._connections[place])
+        scene.incarnations.append(scene.nodes[node])
+
+    async def _expire(self, place: int, incarnations: Sequence[int]) -> None:
+        await self._connections[place].execute(
+            "update horai.node set lease_until = clock_timestamp() - interval '1 s' where incarnation = any ($1)",
+            incarnations,
+        )
 
     async def _resign(self, place: int, scene: Scene, node: int) -> None:
         gone = scene.nodes[node]
         await nodes.stop_node(self._connections[place], gone)
-        scene.nodes[node] = await make.node(self._connections[place])
+        await self._replace(place, scene, node)
         await self._rescue(place)
 
     async def _rescue(self, place: int) -> None:
@@ -319,9 +331,9 @@ class World:
 
     async def _drain(self, scene: Scene) -> None:
         """Check B18: with all nodes gone but one, everything ends."""
-        for node in range(NODES):
-            await self._lapse(0, scene, node)
-        survivor = scene.nodes[0]
+        await self._expire(0, scene.incarnations)
+        await self._rescue(0)
+        survivor = await make.node(self._watcher)
         async with asyncio.timeout(30):
             while await self._watcher.fetchval(
                 "select exists (select from horai.instance_live where job_id = $1)", scene.job.id
