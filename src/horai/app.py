@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from horai import __version__
 from horai.api import problems, reference
+from horai.api.authentication import Authenticator
 from horai.api.connection_limits import ConnectionLimits
 from horai.api.console import Console
 from horai.api.context import Context, shapes_taken
@@ -40,6 +41,7 @@ def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.context = context
+    app.state.authenticator = Authenticator(context.pool, context.wakeups, (context.tenant_id, context.tenant))
     app.state.limits = limits
     app.state.door = ConnectionLimits(limits)
     app.state.closing = list[Callable[[], None]]()
@@ -68,6 +70,7 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
         _describe_problems(document)
         _describe_parameters(document)
         _describe_keys(document)
+        _describe_access(document)
         app.openapi_schema = document
     return app.openapi_schema
 
@@ -92,6 +95,14 @@ def _describe_parameters(document: dict[str, Any]) -> None:
         parameter["schema"] = (
             {"anyOf": kinds, **schema} if len(kinds) > 1 else {**schema, **(kinds[0] if kinds else {})}
         )
+
+
+def _describe_access(document: dict[str, Any]) -> None:
+    """Say that every route but the public ones takes a key; `x-role` of each route names the roles that it serves."""
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["security"] = [] if operation["x-role"] == ["public"] else [{"key": []}]
 
 
 def _describe_keys(document: dict[str, Any]) -> None:

@@ -9,11 +9,14 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 
+import structlog
 import uvicorn
+from fastapi import FastAPI
 
 from horai import engine_node
 from horai.api.context import Context
 from horai.api.protocol import LimitedProtocol
+from horai.api.routes.health import KEYLESS
 from horai.app import create_app
 from horai.core.health import EngineHealth
 from horai.core.settings import ServerLimits
@@ -25,7 +28,7 @@ from horai.engine_node import ChildProcesses, NodeSettings
 from horai.features.registry import JOB_HOOKS
 from horai.process import StartError
 
-KEYLESS = "No key has been created: everyone on this machine may use this server as the tenant `default`."
+log = structlog.get_logger(__name__)
 
 
 async def run(
@@ -48,8 +51,10 @@ async def _api(
     settings: NodeSettings, listening: socket.socket, connections: Pool, wakeups: Wakeups, health: EngineHealth
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     tenant, sources = await _tenant(connections), frozenset(settings.sources)
-    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, (KEYLESS,), sources)
-    async with _server(context, listening, settings.limits) as serving:
+    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources)
+    async with _server(context, listening, settings.limits) as (app, serving):
+        if not await app.state.authenticator.is_keyed():
+            log.warning(KEYLESS)
         yield serving
 
 
@@ -110,7 +115,7 @@ class _Server(uvicorn.Server):
 @asynccontextmanager
 async def _server(
     context: Context, listening: socket.socket, limits: ServerLimits | None = None
-) -> AsyncGenerator["asyncio.Task[None]"]:
+) -> AsyncGenerator[tuple[FastAPI, "asyncio.Task[None]"]]:
     app = create_app(context, limits)
     config = uvicorn.Config(
         app,
@@ -128,7 +133,7 @@ async def _server(
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     await server.serves.wait()
     try:
-        yield serving
+        yield app, serving
     finally:
         for close in app.state.closing:  # an endless answer would delay the stop
             close()

@@ -116,7 +116,7 @@ async def test_paused_and_deleted_jobs_and_those_of_others_do_not_count(url: str
         await jobs.delete_job(scope, "deleted", None)
 
         answer = await made(scope)
-        theirs = await made(Scope(scope.pool, scope.wakeups, other, "other", scope.hooks))
+        theirs = await made(Scope(scope.pool, scope.wakeups, other, "other", scope.actor, scope.hooks))
 
     assert (answer["jobs"], answer["total"]) == (1, 24)
     assert (theirs["jobs"], theirs["total"]) == (1, 24)

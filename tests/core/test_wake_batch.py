@@ -10,6 +10,7 @@ from horai.core.wakes import (
     ENTRIES,
     CatchupWake,
     EverywhereWake,
+    KeysWake,
     LaneWake,
     MoveWaitingWake,
     NodesWake,
@@ -45,6 +46,7 @@ def test_few_wakes_keep_their_names():
         MoveWaitingWake(),
         CatchupWake(),
         NodesWake(),
+        KeysWake(),
         OutcomeWake(5, 1),
     ]
 
@@ -110,7 +112,7 @@ KINDS: st.SearchStrategy[Wake] = st.one_of(
     st.builds(ScheduleWake, st.integers(1, 9), st.just(NOON)),
     st.builds(OutcomeWake, st.integers(1, 30), st.just(1)),
     st.builds(QueueWake, st.integers(1, 9)),
-    st.sampled_from([MoveWaitingWake(), CatchupWake(), NodesWake()]),
+    st.sampled_from([MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake()]),
 )
 
 

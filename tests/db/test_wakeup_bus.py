@@ -9,6 +9,7 @@ from horai.core.wakes import (
     ENTRIES,
     CatchupWake,
     EverywhereWake,
+    KeysWake,
     LaneWake,
     LocalWake,
     MoveWaitingWake,
@@ -34,11 +35,12 @@ KINDS: list[Wake] = [
     MoveWaitingWake(),
     CatchupWake(),
     NodesWake(),
+    KeysWake(),
     EverywhereWake(),
 ]
 
 
-NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake()]
+NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake()]
 DELIVERED = [*KINDS, *NAMELESS]
 """A wake for everything is delivered to the listeners of the nameless kinds as well."""
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from horai.core.actor import ActorKind
 from horai.core.put import PutDecision, PutOptions
 from horai.core.settings import SHARDS
 from horai.db import claims, nodes
@@ -18,6 +19,7 @@ from horai.features.registry import JOB_HOOKS
 from horai.operations import instances, jobs
 from horai.operations.instances import Item
 from horai.operations.job_rows import JobDocument
+from horai.operations.process_actor import process_actor
 from horai.operations.put import Put
 from horai.operations.scope import Scope
 
@@ -29,7 +31,7 @@ async def scope(url: str, size: int = 10, sources: Sequence[str] = ()) -> AsyncG
     """The tenant `default`, served without a node."""
     pool = await open_pool(url, "horai test", size)
     try:
-        yield Scope(pool, Wakeups(), 1, "default", JOB_HOOKS, sources=frozenset(sources))
+        yield Scope(pool, Wakeups(), 1, "default", process_actor(ActorKind.SDK), JOB_HOOKS, sources=frozenset(sources))
     finally:
         pool.terminate()
 

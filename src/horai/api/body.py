@@ -10,7 +10,7 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from horai.api.context import keyless_scope
+from horai.api.context import tenant_scope
 from horai.api.shape_errors import misshapen
 from horai.core.errors import FieldError, Invalid, TooLarge
 from horai.core.jsontext import JsonError, parse_json
@@ -127,7 +127,7 @@ async def _require_known_job(request: Request) -> None:
     announced = _announced(request)
     is_large = "transfer-encoding" in request.headers if announced is None else announced > AT_ONCE
     if job is not None and is_large:
-        scope = keyless_scope(request.app.state.context)
+        scope = tenant_scope(request)
         async with acquire(scope.pool) as connection:
             await require_job(connection, scope, job)
 

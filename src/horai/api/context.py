@@ -3,12 +3,13 @@
 They are coroutines although they await nothing: FastAPI would run a plain function in a thread at every request.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 
+from horai.api.authentication import Caller
 from horai.core.errors import IdempotencyKeyRequired, Invalid
 from horai.core.health import EngineHealth
 from horai.db.pool import Pool
@@ -23,7 +24,7 @@ from horai.wire.health import Problem
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The objects that all requests share. Without an API key the one tenant is `default`."""
+    """The objects that all requests share. `tenant` is that of requests without a key."""
 
     pool: Pool
     wakeups: Wakeups
@@ -31,7 +32,6 @@ class Context:
     tenant_id: int
     tenant: str
     hooks: tuple[JobHooks, ...]
-    notices: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
 
 
@@ -40,18 +40,48 @@ async def context_of(request: Request) -> Context:
     return request.app.state.context
 
 
-def keyless_scope(context: Context) -> Scope:
+async def caller_of(request: Request) -> Caller:
+    """Return the caller that the route has authenticated."""
+    return request.state.caller
+
+
+def tenant_scope(request: Request) -> Scope:
     """Return the caller's tenant outside the transaction of an Idempotency-Key, for checks before the body is read."""
+    context: Context = request.app.state.context
+    caller: Caller = request.state.caller
+    if caller.tenant_id is None or caller.tenant is None:
+        raise TypeError("a route that reads a tenant's data serves a role without a tenant")
     return Scope(
-        context.pool, context.wakeups, context.tenant_id, context.tenant, context.hooks, sources=context.sources
+        context.pool,
+        context.wakeups,
+        caller.tenant_id,
+        caller.tenant,
+        caller.actor,
+        context.hooks,
+        sources=context.sources,
     )
 
 
-async def scope_of(request: Request, context: Annotated[Context, Depends(context_of)]) -> Scope:
+async def scope_of(request: Request) -> Scope:
     """Return the caller's tenant. For a write with an Idempotency-Key it is bound to the one transaction of the key."""
-    scope = keyless_scope(context)
+    scope = tenant_scope(request)
     keyed: Keyed | None = getattr(request.state, "keyed", None)
     return scope if keyed is None else keyed.bind(scope)
+
+
+async def access_scope_of(request: Request) -> Scope:
+    """Return the scope of a route about keys and tenants. A caller without a tenant has that of keyless requests.
+
+    Only its pool, and the rows of Idempotency-Keys, are used: such a route reads no tenant's data.
+    """
+    caller: Caller = request.state.caller
+    context: Context = request.app.state.context
+    if caller.tenant_id is None:
+        request.state.caller = replace(caller, tenant_id=context.tenant_id, tenant=context.tenant)
+    try:
+        return await scope_of(request)
+    finally:
+        request.state.caller = caller
 
 
 async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | None:
@@ -79,8 +109,10 @@ def required_once(key: str | None, body: bytes, first: str = "instance") -> Once
     return Once(key, body)
 
 
+CallerDep = Annotated[Caller, Depends(caller_of)]
 ContextDep = Annotated[Context, Depends(context_of)]
 ScopeDep = Annotated[Scope, Depends(scope_of)]
+AccessScopeDep = Annotated[Scope, Depends(access_scope_of)]
 VersionDep = Annotated[int | None, Depends(version_of)]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
 

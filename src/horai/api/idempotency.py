@@ -22,6 +22,14 @@ LONGEST_VERB = 300
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
+class OnceShown(Response):
+    """A response with a secret, which is not kept with an Idempotency-Key: a repeat gets `repeat` instead."""
+
+    def __init__(self, first: Response, repeat: Response) -> None:
+        super().__init__(bytes(first.body), first.status_code, dict(first.headers))
+        self.repeat = repeat
+
+
 class RepeatSafe(APIRoute):
     """A route whose writes accept a key. Routes that declare the header (create, trigger) handle the key themselves."""
 
@@ -63,6 +71,7 @@ async def _answered(request: Request, handle: Handler) -> Response:
 
 
 def _kept(answered: Response) -> KeptAnswer:
+    answered = answered.repeat if isinstance(answered, OnceShown) else answered
     headers = {name: answered.headers[name] for name in KEPT_HEADERS if name in answered.headers}
     return KeptAnswer(answered.status_code, headers, bytes(answered.body))
 

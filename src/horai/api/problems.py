@@ -14,7 +14,7 @@ from starlette.routing import Match
 
 from horai.api.body import invalid_shape
 from horai.api.sentence_json import encode_sentence, sentence_fields
-from horai.core.errors import FieldError, HoraiError, Invalid, NotFound
+from horai.core.errors import FieldError, HoraiError, Invalid, NotFound, Unauthenticated
 from horai.db.pool import GONE, RETRIED, unavailable
 from horai.text import Hint, Refused
 from horai.text.phrase import Phrase
@@ -55,6 +55,8 @@ def problem(error: HoraiError) -> JSONResponse:
     if error.errors:
         content["errors"] = [_field_problem(fault) for fault in error.errors]
     headers = {"Retry-After": retry_after} if retry_after else {}
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = "Bearer"
     return JSONResponse(_printable(content), error.status, headers, MEDIA_TYPE)
 
 

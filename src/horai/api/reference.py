@@ -6,7 +6,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-router = APIRouter(include_in_schema=False)
+from horai.api.route import RoleRoute, needs
+
+router = APIRouter(include_in_schema=False, route_class=RoleRoute)
 
 STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 section { border-top: 1px solid #ccc; } code, pre { font: 14px/1.4 ui-monospace, monospace; }
@@ -15,12 +17,14 @@ th, td { text-align: left; vertical-align: top; padding: 0.1rem 1rem 0.1rem 0; }
 
 
 @router.get("/docs")
+@needs()
 async def docs(request: Request) -> Response:
     """Show every operation with its parameters, body and responses."""
     return Response("\n".join(_page(request.app.openapi())), media_type="text/html")
 
 
 @router.get("/docs.css")
+@needs()
 async def docs_style() -> Response:
     """Return the style sheet of the reference: the content security policy forbids inline styles."""
     return Response(STYLE, media_type="text/css")

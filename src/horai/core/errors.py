@@ -4,6 +4,7 @@
     ├── Invalid                  422  SCH_422_INVALID
     ├── IdempotencyKeyRequired   400  SCH_400_IDEMPOTENCY_KEY_REQUIRED
     ├── Malformed                400  SCH_400_MALFORMED
+    ├── Unauthenticated          401  SCH_401_UNAUTHENTICATED
     ├── Forbidden                403  SCH_403_FORBIDDEN
     ├── NotFound                 404  SCH_404_NOT_FOUND
     ├── TooSlow                  408  SCH_408_TOO_SLOW
@@ -103,6 +104,14 @@ class Malformed(HoraiError):
     code = "SCH_400_MALFORMED"
     status = 400
     title = Title.SCH_400_MALFORMED()
+
+
+class Unauthenticated(HoraiError):
+    """The request has no key, or one that is not in force."""
+
+    code = "SCH_401_UNAUTHENTICATED"
+    status = 401
+    title = Title.SCH_401_UNAUTHENTICATED()
 
 
 class Forbidden(HoraiError):

@@ -7,6 +7,7 @@ from horai.core.wakes import (
     ENTRIES,
     CatchupWake,
     EverywhereWake,
+    KeysWake,
     LaneWake,
     MoveWaitingWake,
     NodesWake,
@@ -49,7 +50,7 @@ class WakeBatch:
             case OutcomeWake():
                 self._add_outcome(wake)
                 return
-            case QueueWake() | MoveWaitingWake() | CatchupWake() | NodesWake() | EverywhereWake():
+            case QueueWake() | MoveWaitingWake() | CatchupWake() | NodesWake() | KeysWake() | EverywhereWake():
                 self._others[wake] = None
         if _EVERYWHERE in self._others or self._names() > ENTRIES:
             self._lanes.clear()

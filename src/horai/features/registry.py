@@ -1,6 +1,7 @@
 """FEATURES: every capability on top of the kernel. To add one, add its folder and one line here."""
 
 from horai.features import (
+    access,
     backfill,
     dead_letters,
     events,
@@ -14,6 +15,7 @@ from horai.features import (
 from horai.features.feature import Feature
 
 FEATURES: tuple[Feature, ...] = (
+    access.FEATURE,
     overview.FEATURE,
     dead_letters.FEATURE,
     explain.FEATURE,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from horai.core.actor import Actor
 from horai.core.errors import Invalid, NotFound, PreconditionFailed
 from horai.db import jobs
 from horai.db.jobs import JobRow
@@ -22,6 +23,8 @@ class Scope:
     wakeups: Wakeups
     tenant_id: int
     tenant: str
+    actor: Actor
+    """The key, user or process that acts; every write names it in the audit log."""
     hooks: tuple[JobHooks, ...]
     """The hooks that features add to the operations on jobs."""
     longest: float = LONGEST

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
+from horai.core.actor import ActorKind
 from horai.core.errors import Duplicate, HoraiError, NotFound
 from horai.core.health import EngineHealth
 from horai.core.put import PutDecision, PutOptions, check_key
@@ -25,6 +26,7 @@ from horai.features.refresh import service as refreshes
 from horai.features.registry import JOB_HOOKS
 from horai.operations import enqueue as enqueues
 from horai.operations import instances
+from horai.operations.process_actor import process_actor
 from horai.operations.put import Put
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
@@ -149,7 +151,7 @@ async def open_client(place: DatabaseLocation) -> Client:
         pool = await open_pool(url, "horai client", CONNECTIONS)
         stack.push_async_callback(close_pool, pool)
         wakeups = Wakeups()
-        scope = Scope(pool, wakeups, await tenant_id(pool), TENANT, JOB_HOOKS)
+        scope = Scope(pool, wakeups, await tenant_id(pool), TENANT, process_actor(ActorKind.SDK), JOB_HOOKS)
         clock = await _send_wakes(stack, url, wakeups)
         results = Results(pool, scope.tenant_id)
         stack.push_async_callback(results.close)

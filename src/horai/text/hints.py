@@ -6,6 +6,12 @@ from horai.text.phrase import Phrasebook
 class Hint(Phrasebook):
     """Sentences that tell the user what to do next."""
 
+    SEND_A_BEARER = (
+        "Send the header `Authorization: Bearer <key>`. An admin of the tenant creates keys: horai keys create."
+    )
+    REVOKE_AND_CREATE = "If its text is lost, revoke it and create another: DELETE /api/v1/keys/{key}."
+    CHECK_KEY = "Check the key, and wait before you try again."
+    ASK_FOR_ROLE = "Ask an admin for a key with the role {needed}."
     LISTED_AT = "GET {path} lists them."
     ADD_A_LETTER = "Add a letter: a job is found by its id or its name."
     CHANGE_ITS_OWNER = "Change the workflow or the reconciler that the job belongs to."

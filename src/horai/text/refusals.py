@@ -16,6 +16,16 @@ class Refused(Phrasebook):
     LETTER_INSTANCE_GONE = (
         "The instance of the dead letter {letter} is no longer kept: there is nothing left to replay."
     )
+    NO_KEY = "The request has no key, or its key is unknown, expired, revoked or not allowed from this address."
+    TOO_MANY_WRONG_KEYS = "Too many requests with wrong keys came from this address in the last minute."
+    ROLE_TOO_LOW = "The key has the role {role}, and this request needs the role {needed}."
+    NO_ACCESS_KEY = "There is no key {key!r}."
+    NO_TENANT = "There is no tenant {name!r}."
+    TENANT_NAME_TAKEN = "There is a tenant named {name!r} already."
+    KEY_OF_OTHER_TENANT = "A key of the tenant {own!r} cannot create keys of another tenant or of the platform."
+    KEY_SHOWN_ONCE = (
+        "The first request with this Idempotency-Key created the key {key!r}, whose text is shown only once."
+    )
     NO_LETTER = "There is no dead letter {letter}."
     NO_RECONCILER = "There is no reconciler {name!r}."
     RECONCILER_DECLARED = "The reconciler {name!r} is declared by the application {application!r}."

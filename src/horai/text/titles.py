@@ -10,6 +10,7 @@ class Title(Phrasebook):
     SCH_422_INVALID = "Invalid request"
     SCH_400_IDEMPOTENCY_KEY_REQUIRED = "Idempotency-Key required"
     SCH_400_MALFORMED = "Malformed request"
+    SCH_401_UNAUTHENTICATED = "Key required"
     SCH_403_FORBIDDEN = "Forbidden"
     SCH_404_NOT_FOUND = "Not found"
     SCH_408_TOO_SLOW = "Too slow"

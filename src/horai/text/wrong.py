@@ -18,6 +18,10 @@ class Wrong(Phrasebook):
     OF_HTTP_TARGET = "belongs to a target of type http"
     OF_WORKER_TARGET = "belongs to a target of type worker"
     MISSING = "is missing"
+    NOT_A_NETWORK = "is not a network such as 10.0.0.0/8 or 2001:db8::/32, without host bits"
+    IN_THE_PAST = "is in the past"
+    PLATFORM_KEY_WITH_TENANT = "does not go with the role platform-admin, which belongs to no tenant"
+    TENANT_MISSING = "is missing: a key of the platform names the tenant of the key to create"
     TOO_LONG = "is longer than {most} characters"
     QUERY_NEEDS = (
         "needs $1, the last key of the page before, and $2, the number of rows: where key > $1 order by key limit $2"

@@ -11,31 +11,36 @@ from fastapi import APIRouter, Response
 
 from horai import __version__
 from horai.api.answer import answer
-from horai.api.context import Context, ContextDep
+from horai.api.authentication import Caller
+from horai.api.context import CallerDep, Context, ContextDep
+from horai.api.route import ANY_KEY, RoleRoute, needs
 from horai.api.sentence_json import sentence_fields
 from horai.core.health import Reading, merged, reading_from
+from horai.core.roles import AccessRole
 from horai.core.shards import Duty, lease_name
 from horai.db import instance_queries, nodes, shards
 from horai.db.nodes import NodeHealth, NodeInfo
-from horai.db.pool import acquire, unavailable
+from horai.db.pool import Connection, acquire, unavailable
 from horai.db.shards import ShardInfo
 from horai.wire.encode import Encoded
 from horai.wire.health import HealthOut, NodeList, NodeOut, Reason, ShardCounts, ShardList, ShardOut
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=RoleRoute)
 
+KEYLESS = "No key has been created: everyone on this machine may use this server as the tenant `default`."
 LOST_SINCE = timedelta(hours=24)
 LOST_SHOWN = 20
 
 
 @router.get("/api/v1/scheduler/health", responses={200: {"model": HealthOut}})
-async def scheduler_health(context: ContextDep) -> Response:
+@needs(*ANY_KEY)
+async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
     """Show the health of the scheduler, as the loops of all nodes have measured it."""
     async with acquire(context.pool) as connection:
         live = await nodes.live_nodes(connection)
         others = await nodes.health_of_nodes(connection, context.health.incarnation)
         leases = await shards.shard_leases(connection)
-        letters = await instance_queries.dead_letters_since(connection, context.tenant_id, timedelta(minutes=1))
+        letters = await _letters_per_minute(connection, caller)
     now = time.monotonic()
     told = _merge_readings(context, others, now)
     holds_lease = context.health.holds_lease(now)
@@ -54,11 +59,18 @@ async def scheduler_health(context: ContextDep) -> Response:
             actions=[],
             holds_lease=holds_lease,
             dlq_growth_per_min=letters,
-            nodes=_encode_nodes(live, leases),
+            nodes=_encode_nodes(live, leases) if caller.is_platform else [],
             version=__version__,
-            notices=context.notices,
+            notices=(KEYLESS,) if caller.is_keyless else (),
         )
     )
+
+
+async def _letters_per_minute(connection: Connection, caller: Caller) -> int:
+    """Return the tenant's new dead letters of the last minute; none for a caller without a tenant."""
+    if caller.tenant_id is None:
+        return 0
+    return await instance_queries.dead_letters_since(connection, caller.tenant_id, timedelta(minutes=1))
 
 
 def _merge_readings(context: Context, others: list[NodeHealth], now: float) -> Reading:
@@ -84,6 +96,7 @@ def _encode_node(node: NodeInfo, shards: dict[Duty, int]) -> Encoded:
 
 
 @router.get("/api/v1/scheduler/nodes", responses={200: {"model": NodeList}})
+@needs(AccessRole.PLATFORM_ADMIN)
 async def scheduler_nodes(context: ContextDep) -> Response:
     """List every node whose lease is valid, and at most 20 that missed theirs in the last 24 hours."""
     async with acquire(context.pool) as connection:
@@ -95,6 +108,7 @@ async def scheduler_nodes(context: ContextDep) -> Response:
 
 
 @router.get("/api/v1/scheduler/shards", responses={200: {"model": ShardList}})
+@needs(AccessRole.PLATFORM_ADMIN)
 async def scheduler_shards(context: ContextDep) -> Response:
     """List every shard of every duty, and the node that holds it."""
     async with acquire(context.pool) as connection:
@@ -105,12 +119,14 @@ async def scheduler_shards(context: ContextDep) -> Response:
 
 @router.get("/livez", include_in_schema=False)
 @router.get("/healthz", include_in_schema=False)
+@needs()
 async def healthz() -> Response:
     """Answer while the process is alive."""
     return answer({"status": "ok"})
 
 
 @router.get("/readyz", include_in_schema=False)
+@needs()
 async def readyz(context: ContextDep) -> Response:
     """Answer 200 if the node is ready, otherwise 503.
 

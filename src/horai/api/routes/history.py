@@ -8,8 +8,10 @@ from horai.api.answer import answer
 from horai.api.context import ScopeDep
 from horai.api.cursors import chain_cursor, cursor_after_link
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
 from horai.core.errors import NotFound
 from horai.core.put import check_key
+from horai.core.roles import AccessRole
 from horai.core.settings import KEY_LIMIT
 from horai.db.key_history import FIRST, NO_SEQ, ChainEntry, chain_of_key
 from horai.db.pool import acquire
@@ -18,12 +20,13 @@ from horai.text import Hint, Refused
 from horai.wire.encode import Encoded
 from horai.wire.history import HistoryEntry, HistoryList
 
-router = APIRouter(prefix="/api/v1", tags=["instances"])
+router = APIRouter(prefix="/api/v1", tags=["instances"], route_class=RoleRoute)
 
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 
 @router.get("/jobs/{job}/instances/{key:path}/history", responses={200: {"model": HistoryList}})
+@needs(AccessRole.VIEWER)
 async def get_history(scope: ScopeDep, job: str, key: KeyPath, query: Annotated[PageQuery, Query()]) -> Response:
     """Read the history of a key: the events of all its instances in one list, oldest first."""
     after = chain_cursor(query.cursor)

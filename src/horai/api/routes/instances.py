@@ -10,14 +10,15 @@ from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, required_once, takes
 from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
-from horai.api.idempotency import RepeatSafe
 from horai.api.instance_detail import instance_detail, known_of
 from horai.api.instance_id import instance_id_of
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
 from horai.core.callbacks import clean_text, output_text
 from horai.core.errors import Invalid
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
 from horai.core.put import PutDecision, PutOptions, check_key
+from horai.core.roles import AccessRole
 from horai.core.settings import KEY_LIMIT
 from horai.core.states import State
 from horai.core.tags import own_tags
@@ -45,7 +46,7 @@ from horai.wire.instances import (
     TriggerIn,
 )
 
-router = APIRouter(prefix="/api/v1", tags=["instances"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1", tags=["instances"], route_class=RoleRoute)
 
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
@@ -76,6 +77,7 @@ async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response
 
 
 @router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
+@needs(AccessRole.VIEWER)
 async def get_job_instances(scope: ScopeDep, job: str, query: Annotated[InstanceQuery, Query()]) -> Response:
     """List a job's instances, live and finished: newest fire time first, or oldest first with `order=oldest`.
 
@@ -85,12 +87,14 @@ async def get_job_instances(scope: ScopeDep, job: str, query: Annotated[Instance
 
 
 @router.get("/instances", responses={200: {"model": InstanceList}})
+@needs(AccessRole.VIEWER)
 async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]) -> Response:
     """List the instances of all jobs by fire time, with the same pages as for one job."""
     return await _page(scope, query, query.job)
 
 
 @router.get("/instances/{instance}", responses={200: {"model": InstanceOut}})
+@needs(AccessRole.VIEWER)
 async def get_instance(scope: ScopeDep, instance: str) -> Response:
     """Read one instance with its attempts, their progress and log lines, and its timeline."""
     async with acquire(scope.pool) as connection:
@@ -105,6 +109,7 @@ async def get_instance(scope: ScopeDep, instance: str) -> Response:
     responses={201: {"model": InstanceAnswer}},
     openapi_extra=takes(TriggerIn, required=False),
 )
+@needs(AccessRole.OPERATOR)
 async def trigger(
     scope: ScopeDep,
     job: str,
@@ -117,6 +122,7 @@ async def trigger(
 
 
 @router.post("/jobs/{job}/instances/batch", responses={200: {"model": BatchAnswer}}, openapi_extra=takes(BatchIn))
+@needs(AccessRole.OPERATOR)
 async def insert_batch(
     scope: ScopeDep, job: str, body: Annotated[Body[BatchIn], Depends(batch_body_of(BatchIn))]
 ) -> Response:
@@ -147,6 +153,7 @@ def _payloads(raw: bytes) -> list[str | None]:
     responses={200: {"model": PutAnswer}, 201: {"model": PutAnswer}},
     openapi_extra=takes(PutIn, required=False),
 )
+@needs(AccessRole.OPERATOR)
 async def put_instance(
     scope: ScopeDep, job: str, key: KeyPath, body: Annotated[Body[PutIn], Depends(body_of(PutIn))]
 ) -> Response:
@@ -163,12 +170,14 @@ async def put_instance(
 
 
 @router.delete("/jobs/{job}/instances/{key:path}", responses={200: {"model": InstanceAnswer}})
+@needs(AccessRole.OPERATOR)
 async def delete_instance(scope: ScopeDep, job: str, key: KeyPath) -> Response:
     """Cancel the live instance of a key."""
     return answer(InstanceAnswer.encode(instance=await instances.cancel_by_key(scope, job, check_key(key))))
 
 
 @router.post("/instances/{instance}/cancel", responses={200: {"model": InstanceAnswer}})
+@needs(AccessRole.OPERATOR)
 async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
     """Cancel a live instance. A call that it has already sent is not undone."""
     return answer(InstanceAnswer.encode(instance=await instances.cancel_by_id(scope, instance_id_of(instance))))
@@ -177,6 +186,7 @@ async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
 @router.post(
     "/instances/{instance}/outcome", responses={200: {"model": InstanceAnswer}}, openapi_extra=takes(OutcomeIn)
 )
+@needs(AccessRole.OPERATOR, AccessRole.WORKER)
 async def post_outcome(
     scope: ScopeDep, instance: str, body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))]
 ) -> Response:

@@ -10,11 +10,12 @@ from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
 from horai.api.cursors import job_cursor, next_cursor
-from horai.api.idempotency import RepeatSafe
 from horai.api.job_json import job_json
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
+from horai.core.roles import AccessRole
 from horai.db import instance_lists
 from horai.db.jobs import JobFilter, JobRow, list_jobs
 from horai.db.pool import Connection, acquire
@@ -27,7 +28,7 @@ from horai.text import Hint, Refused
 from horai.wire.fields import Text
 from horai.wire.jobs import GlimpseOut, JobIn, JobList, JobOut, JobPatch, JobSweepAnswer, JobSweepIn, Noted, StatusName
 
-router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=RoleRoute)
 
 MOST_RECENT = 100
 
@@ -49,6 +50,7 @@ def _shown(job: JobRow, status: int = 200) -> Response:
 
 
 @router.post("", status_code=201, responses={201: {"model": JobOut}}, openapi_extra=takes(JobIn))
+@needs(AccessRole.ADMIN)
 async def create_job(
     scope: ScopeDep, body: Annotated[Body[JobIn], Depends(body_of(JobIn))], idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -63,6 +65,7 @@ def _document(body: Body[JobIn]) -> dict[str, Any]:
 
 
 @router.get("", responses={200: {"model": JobList}})
+@needs(AccessRole.VIEWER)
 async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Response:
     """List jobs, oldest first. With `recent`, each has its last instances and its next fire time."""
     status = JobStatus[query.status] if query.status else None
@@ -92,6 +95,7 @@ async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int | 
 
 
 @router.get("/{job}", responses={200: {"model": JobOut}})
+@needs(AccessRole.VIEWER)
 async def get_job(scope: ScopeDep, job: str) -> Response:
     """Read a job by id or name."""
     async with acquire(scope.pool) as connection:
@@ -99,6 +103,7 @@ async def get_job(scope: ScopeDep, job: str) -> Response:
 
 
 @router.patch("/{job}", responses={200: {"model": JobOut}}, openapi_extra=takes(JobPatch))
+@needs(AccessRole.ADMIN)
 async def patch_job(
     scope: ScopeDep, job: str, body: Annotated[Body[JobPatch], Depends(body_of(JobPatch))], if_version: VersionDep
 ) -> Response:
@@ -108,6 +113,7 @@ async def patch_job(
 
 
 @router.delete("/{job}", status_code=204)
+@needs(AccessRole.ADMIN)
 async def delete_job(scope: ScopeDep, job: str, if_version: VersionDep) -> Response:
     """Remove a job. Waiting instances are cancelled, running ones finish, and the history stays."""
     await jobs.delete_job(scope, job, if_version)
@@ -115,12 +121,14 @@ async def delete_job(scope: ScopeDep, job: str, if_version: VersionDep) -> Respo
 
 
 @router.post("/pause", responses={200: {"model": JobSweepAnswer}}, openapi_extra=takes(JobSweepIn))
+@needs(AccessRole.OPERATOR)
 async def pause_jobs(scope: ScopeDep, body: Annotated[Body[JobSweepIn], Depends(body_of(JobSweepIn))]) -> Response:
     """Pause all active jobs that match, at most `limit`, oldest first. Repeat the request while `more` is true."""
     return await _changed(scope, pause_matching.pausing(body.shape.note), body.shape)
 
 
 @router.post("/resume", responses={200: {"model": JobSweepAnswer}}, openapi_extra=takes(JobSweepIn))
+@needs(AccessRole.OPERATOR)
 async def resume_jobs(scope: ScopeDep, body: Annotated[Body[JobSweepIn], Depends(body_of(JobSweepIn))]) -> Response:
     """Resume all paused jobs that match, at most `limit`, oldest first. Repeat the request while `more` is true."""
     return await _changed(scope, pause_matching.resuming(body.shape.note), body.shape)
@@ -135,12 +143,14 @@ async def _changed(scope: Scope, verb: pause_matching.Verb, wish: JobSweepIn) ->
 
 
 @router.post("/{job}/pause", responses={200: {"model": JobOut}}, openapi_extra=takes(Noted, required=False))
+@needs(AccessRole.OPERATOR)
 async def pause_job(scope: ScopeDep, job: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]) -> Response:
     """Pause a job: no new slots fire, and waiting instances stay waiting."""
     return _shown(await jobs.pause_job(scope, job, body.shape.note))
 
 
 @router.post("/{job}/resume", responses={200: {"model": JobOut}}, openapi_extra=takes(Noted, required=False))
+@needs(AccessRole.OPERATOR)
 async def resume_job(scope: ScopeDep, job: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]) -> Response:
     """Resume a paused job."""
     return _shown(await jobs.resume_job(scope, job, body.shape.note))

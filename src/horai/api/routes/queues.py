@@ -9,9 +9,10 @@ from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
 from horai.api.cursors import job_cursor, next_cursor
-from horai.api.idempotency import RepeatSafe
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
 from horai.core.queue import checked
+from horai.core.roles import AccessRole
 from horai.db.pool import acquire
 from horai.db.queues import QueueLoad, QueueRow, list_queues, loads_of_queues
 from horai.operations import queues
@@ -19,7 +20,7 @@ from horai.operations.scope import Scope
 from horai.wire.encode import Encoded
 from horai.wire.queues import QueueIn, QueueList, QueueOut
 
-router = APIRouter(prefix="/api/v1/queues", tags=["queues"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1/queues", tags=["queues"], route_class=RoleRoute)
 
 
 async def _shown(scope: Scope, queue: QueueRow) -> Response:
@@ -36,6 +37,7 @@ def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad]) -> Encoded:
 
 
 @router.get("", responses={200: {"model": QueueList}})
+@needs(AccessRole.VIEWER)
 async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List queues, oldest first: those that were configured, and those that jobs use or have used."""
     async with acquire(scope.pool) as connection:
@@ -46,12 +48,14 @@ async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> R
 
 
 @router.get("/{name}", responses={200: {"model": QueueOut}})
+@needs(AccessRole.VIEWER)
 async def get_queue(scope: ScopeDep, name: str) -> Response:
     """Read a queue. Version 0 means that it was never configured."""
     return await _shown(scope, await queues.read_queue(scope, name))
 
 
 @router.put("/{name}", responses={200: {"model": QueueOut}}, openapi_extra=takes(QueueIn))
+@needs(AccessRole.ADMIN)
 async def put_queue(
     scope: ScopeDep, name: str, body: Annotated[Body[QueueIn], Depends(body_of(QueueIn))], if_version: VersionDep
 ) -> Response:

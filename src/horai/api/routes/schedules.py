@@ -10,10 +10,11 @@ from pydantic import ConfigDict, Field
 from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
-from horai.api.idempotency import RepeatSafe
+from horai.api.route import RoleRoute, needs
 from horai.api.sentence_json import sentence_fields
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
+from horai.core.roles import AccessRole
 from horai.core.timing import Timing, read_timing
 from horai.core.upcoming import Fire, FireNotes, after_each_run, upcoming_fire, upcoming_fires
 from horai.core.validation import Validation
@@ -29,7 +30,7 @@ from horai.wire.encode import Encoded
 from horai.wire.fields import Instant, Model
 from horai.wire.schedules import FEW, Count, FireOut, FiresOut, PreviewIn
 
-router = APIRouter(prefix="/api/v1", tags=["schedules"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1", tags=["schedules"], route_class=RoleRoute)
 
 _MOMENT = timedelta(microseconds=1)
 
@@ -44,6 +45,7 @@ class NextQuery(Model):
 
 
 @router.post("/schedules/preview", responses={200: {"model": FiresOut}}, openapi_extra=takes(PreviewIn))
+@needs(AccessRole.VIEWER)
 async def preview(scope: ScopeDep, body: Annotated[Body[PreviewIn], Depends(body_of(PreviewIn))]) -> Response:
     """Show when a job would fire, before anything is saved."""
     since = body.shape.from_ or await _now(scope)
@@ -66,6 +68,7 @@ def _previewed(document: dict[str, Any], since: datetime, count: int) -> list[Fi
 
 
 @router.get("/jobs/{job}/next", responses={200: {"model": FiresOut}})
+@needs(AccessRole.VIEWER)
 async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query()]) -> Response:
     """Show the upcoming fires of a job; for a paused job, those that it would have."""
     async with acquire(scope.pool) as connection:

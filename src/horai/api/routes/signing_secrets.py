@@ -7,14 +7,16 @@ from fastapi import APIRouter, Depends, Response
 from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
-from horai.api.idempotency import RepeatSafe
+from horai.api.route import RoleRoute, needs
+from horai.core.roles import AccessRole
 from horai.operations import signing_secrets
 from horai.wire.signing_secrets import RotateIn, SigningSecretList
 
-router = APIRouter(prefix="/api/v1/signing-secrets", tags=["signing-secrets"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1/signing-secrets", tags=["signing-secrets"], route_class=RoleRoute)
 
 
 @router.get("", responses={200: {"model": SigningSecretList}})
+@needs(AccessRole.ADMIN)
 async def get_signing_secrets(scope: ScopeDep) -> Response:
     """List the secrets that sign the tenant's calls, the newest first. Receivers verify with any of them."""
     found = await signing_secrets.list_secrets(scope)
@@ -27,6 +29,7 @@ async def get_signing_secrets(scope: ScopeDep) -> Response:
     responses={201: {"model": SigningSecretList}},
     openapi_extra=takes(RotateIn, required=False),
 )
+@needs(AccessRole.ADMIN)
 async def rotate_signing_secret(
     scope: ScopeDep, body: Annotated[Body[RotateIn], Depends(body_of(RotateIn))]
 ) -> Response:

@@ -33,16 +33,9 @@ def serve_node(settings: NodeSettings, children: Sequence[Command] = (), *, unti
 
 
 def _run_with_api() -> Callable[[NodeSettings, asyncio.Event, Ready, Processes], Coroutine[Any, Any, None]]:
-    from horai.node import KEYLESS, run  # noqa: PLC0415 - a node without the API does not wait for its imports
+    from horai.node import run  # noqa: PLC0415 - a node without the API does not wait for its imports
 
-    async def running(settings: NodeSettings, stop: asyncio.Event, ready: Ready, others: Processes) -> None:
-        def announced(what: str) -> None:
-            ready(what)
-            log.warning(KEYLESS)
-
-        await run(settings, stop, announced, others)
-
-    return running
+    return run
 
 
 def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:

@@ -8,9 +8,10 @@ from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.cursors import next_cursor
-from horai.api.idempotency import RepeatSafe
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
 from horai.core.backfill_status import BackfillStatus
+from horai.core.roles import AccessRole
 from horai.db.pool import acquire
 from horai.features.backfill import service as backfills
 from horai.features.backfill.rules import checked
@@ -29,7 +30,7 @@ from horai.wire.encode import Encoded
 from horai.wire.fields import Text
 from horai.wire.jobs import Noted
 
-router = APIRouter(prefix="/api/v1", tags=["backfills"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1", tags=["backfills"], route_class=RoleRoute)
 
 NoteBody = Annotated[Body[Noted], Depends(body_of(Noted))]
 
@@ -47,6 +48,7 @@ class BackfillQuery(PageQuery):
     responses={202: {"model": BackfillOut}, 200: {"model": BackfillPlanOut, "description": "A dry run"}},
     openapi_extra=takes(BackfillIn),
 )
+@needs(AccessRole.OPERATOR)
 async def backfill_job(
     scope: ScopeDep, job: str, body: Annotated[Body[BackfillIn], Depends(body_of(BackfillIn))]
 ) -> Response:
@@ -59,6 +61,7 @@ async def backfill_job(
 
 
 @router.get("/backfills", responses={200: {"model": BackfillList}})
+@needs(AccessRole.VIEWER)
 async def get_backfills(scope: ScopeDep, query: Annotated[BackfillQuery, Query()]) -> Response:
     """List backfills, newest first."""
     status = BackfillStatus[query.status] if query.status else None
@@ -70,6 +73,7 @@ async def get_backfills(scope: ScopeDep, query: Annotated[BackfillQuery, Query()
 
 
 @router.get("/backfills/{backfill}", responses={200: {"model": BackfillOut}})
+@needs(AccessRole.VIEWER)
 async def get_backfill(scope: ScopeDep, backfill: str) -> Response:
     """Read a backfill with its progress."""
     return answer(_encode_backfill(await backfills.read_backfill(scope, _id(backfill))))
@@ -80,6 +84,7 @@ async def get_backfill(scope: ScopeDep, backfill: str) -> Response:
     responses={200: {"model": BackfillOut}},
     openapi_extra=takes(Noted, required=False),
 )
+@needs(AccessRole.OPERATOR)
 async def pause_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Response:
     """Pause a backfill: create no further slots. Slots that were created continue."""
     return answer(_encode_backfill(await backfills.pause_backfill(scope, _id(backfill), body.shape.note)))
@@ -90,6 +95,7 @@ async def pause_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Resp
     responses={200: {"model": BackfillOut}},
     openapi_extra=takes(Noted, required=False),
 )
+@needs(AccessRole.OPERATOR)
 async def resume_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Response:
     """Resume a paused backfill where it stopped."""
     return answer(_encode_backfill(await backfills.resume_backfill(scope, _id(backfill), body.shape.note)))
@@ -100,6 +106,7 @@ async def resume_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Res
     responses={200: {"model": BackfillOut}},
     openapi_extra=takes(Noted, required=False),
 )
+@needs(AccessRole.OPERATOR)
 async def cancel_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Response:
     """Cancel a backfill: create no further slots and cancel those that wait. Running instances finish."""
     return answer(_encode_backfill(await backfills.cancel_backfill(scope, _id(backfill), body.shape.note)))

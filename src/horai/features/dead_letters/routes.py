@@ -9,10 +9,11 @@ from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.cursors import cursor_after, instance_cursor
-from horai.api.idempotency import RepeatSafe
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid, NotFound
 from horai.core.queue import Rate, parse_rate
+from horai.core.roles import AccessRole
 from horai.db import instance_queries
 from horai.db.pool import acquire
 from horai.features.dead_letters import discard, replay
@@ -38,7 +39,7 @@ from horai.text import Hint, Refused, Wrong, told_by
 from horai.wire.encode import Encoded
 from horai.wire.fields import DiscardIn, Id, Instant, Model, Text
 
-router = APIRouter(prefix="/api/v1/dlq", tags=["dead letters"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1/dlq", tags=["dead letters"], route_class=RoleRoute)
 
 FAULTS_LOOKED_AT = 10_000
 FAULTS_SHOWN = 100
@@ -97,6 +98,7 @@ def _letter_id(text: str) -> int:
 
 
 @router.get("", responses={200: {"model": LetterList}})
+@needs(AccessRole.VIEWER)
 async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -> Response:
     """List dead letters, newest first."""
     before = instance_cursor(query.cursor)
@@ -108,6 +110,7 @@ async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -
 
 
 @router.get("/faults", responses={200: {"model": FaultList}})
+@needs(AccessRole.VIEWER)
 async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> Response:
     """Count dead letters by fault, the most frequent first, among the newest 10,000 that match."""
     only = await _filter(scope, query, query.status)
@@ -119,6 +122,7 @@ async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> 
 
 
 @router.post("/replay", responses={200: {"model": ReplayAnswer}}, openapi_extra=takes(ReplayIn))
+@needs(AccessRole.OPERATOR)
 async def replay_letters(scope: ScopeDep, body: Annotated[Body[ReplayIn], Depends(body_of(ReplayIn))]) -> Response:
     """Replay dead letters that match, oldest first. The same request again skips letters that were replayed before."""
     wish = body.shape
@@ -128,6 +132,7 @@ async def replay_letters(scope: ScopeDep, body: Annotated[Body[ReplayIn], Depend
 
 
 @router.post("/discard", responses={200: {"model": DiscardAnswer}}, openapi_extra=takes(DiscardManyIn))
+@needs(AccessRole.OPERATOR)
 async def discard_letters(
     scope: ScopeDep, body: Annotated[Body[DiscardManyIn], Depends(body_of(DiscardManyIn))]
 ) -> Response:
@@ -149,6 +154,7 @@ async def discard_letters(
 
 
 @router.get("/{letter}", responses={200: {"model": LetterDetail}})
+@needs(AccessRole.VIEWER)
 async def get_letter(scope: ScopeDep, letter: str) -> Response:
     """Read one dead letter, with the instance that died."""
     row = await dead_letters.read_letter(scope, _letter_id(letter))
@@ -158,6 +164,7 @@ async def get_letter(scope: ScopeDep, letter: str) -> Response:
 
 
 @router.post("/{letter}/replay", responses={200: {"model": LetterAnswer}, 201: {"model": LetterAnswer}})
+@needs(AccessRole.OPERATOR)
 async def replay_letter(scope: ScopeDep, letter: str) -> Response:
     """Run a dead instance again, as a new one. A letter that was replayed or superseded before is left unchanged."""
     told = await dead_letters.replay_letter(scope, _letter_id(letter))
@@ -165,6 +172,7 @@ async def replay_letter(scope: ScopeDep, letter: str) -> Response:
 
 
 @router.post("/{letter}/discard", responses={200: {"model": LetterOut}}, openapi_extra=takes(DiscardIn, required=False))
+@needs(AccessRole.OPERATOR)
 async def discard_letter(
     scope: ScopeDep, letter: str, body: Annotated[Body[DiscardIn], Depends(body_of(DiscardIn))]
 ) -> Response:

@@ -9,8 +9,9 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
-from horai.api.idempotency import RepeatSafe
+from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
+from horai.core.roles import AccessRole
 from horai.core.states import LIVE, State
 from horai.db.instance_lists import InstanceFilter
 from horai.features.dead_letters import replay_matching
@@ -19,7 +20,7 @@ from horai.operations.scope import Scope
 from horai.text import Hint, Refused, Wrong
 from horai.wire.instances import ReplaySweepAnswer, ReplaySweepIn, SweepAnswer, SweepIn
 
-router = APIRouter(prefix="/api/v1/instances", tags=["instances"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1/instances", tags=["instances"], route_class=RoleRoute)
 
 WAITING = LIVE - {State.RUNNING}
 DEAD = frozenset({State.DEAD})
@@ -27,6 +28,7 @@ ANYTHING = ("job", "state", "queue", "tag", "key", "key_prefix", "error_code", "
 
 
 @router.post("/cancel", responses={200: {"model": SweepAnswer}}, openapi_extra=takes(SweepIn))
+@needs(AccessRole.OPERATOR)
 async def cancel_instances(scope: ScopeDep, body: Annotated[Body[SweepIn], Depends(body_of(SweepIn))]) -> Response:
     """Cancel all live instances that match, at most `limit`; running ones only if `state` names RUNNING.
 
@@ -44,6 +46,7 @@ async def cancel_instances(scope: ScopeDep, body: Annotated[Body[SweepIn], Depen
 
 
 @router.post("/replay", responses={200: {"model": ReplaySweepAnswer}}, openapi_extra=takes(ReplaySweepIn))
+@needs(AccessRole.OPERATOR)
 async def replay_instances(
     scope: ScopeDep, body: Annotated[Body[ReplaySweepIn], Depends(body_of(ReplaySweepIn))]
 ) -> Response:

@@ -8,8 +8,9 @@ from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.cursors import job_cursor, next_cursor
-from horai.api.idempotency import RepeatSafe
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
+from horai.core.roles import AccessRole
 from horai.features.events import parked
 from horai.features.events.parked import parked_not_found
 from horai.features.events.service import AppliedChange, Fate, NotNow, PutAside
@@ -18,7 +19,7 @@ from horai.features.events.wire import ParkedDetail, ParkedList, ParkedOut, Retr
 from horai.wire.encode import Encoded
 from horai.wire.fields import DiscardIn, Text
 
-router = APIRouter(prefix="/api/v1/events/parked", tags=["events"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1/events/parked", tags=["events"], route_class=RoleRoute)
 
 PREVIEW = 500
 """The number of bytes of a body that a list shows."""
@@ -31,6 +32,7 @@ class ParkedQuery(PageQuery):
 
 
 @router.get("", responses={200: {"model": ParkedList}})
+@needs(AccessRole.VIEWER)
 async def get_parked_events(scope: ScopeDep, query: Annotated[ParkedQuery, Query()]) -> Response:
     """List events that could not take effect, oldest first."""
     rows = await parked.read_page(scope, query.source, job_cursor(query.cursor), query.limit)
@@ -39,6 +41,7 @@ async def get_parked_events(scope: ScopeDep, query: Annotated[ParkedQuery, Query
 
 
 @router.get("/{event}", responses={200: {"model": ParkedDetail}})
+@needs(AccessRole.VIEWER)
 async def get_parked_event(scope: ScopeDep, event: str) -> Response:
     """Read one parked event, with its headers and the stored part of its body."""
     row = await parked.read_one(scope, _id(event))
@@ -47,6 +50,7 @@ async def get_parked_event(scope: ScopeDep, event: str) -> Response:
 
 
 @router.post("/{event}/retry", responses={200: {"model": RetryAnswer}}, openapi_extra=takes(RetryIn, required=False))
+@needs(AccessRole.OPERATOR)
 async def retry_parked_event(
     scope: ScopeDep, event: str, body: Annotated[Body[RetryIn], Depends(body_of(RetryIn))]
 ) -> Response:
@@ -56,6 +60,7 @@ async def retry_parked_event(
 
 
 @router.post("/{event}/discard", responses={200: {"model": ParkedOut}}, openapi_extra=takes(DiscardIn, required=False))
+@needs(AccessRole.OPERATOR)
 async def discard_parked_event(
     scope: ScopeDep, event: str, body: Annotated[Body[DiscardIn], Depends(body_of(DiscardIn))]
 ) -> Response:

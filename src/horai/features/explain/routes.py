@@ -8,12 +8,14 @@ from pydantic import ConfigDict, Field
 from horai.api.answer import answer
 from horai.api.context import ScopeDep
 from horai.api.instance_id import instance_id_of
+from horai.api.route import RoleRoute, needs
 from horai.api.sentence_json import sentence_fields
+from horai.core.roles import AccessRole
 from horai.features.explain.service import ExplainResult, explain_instance, explain_slot
 from horai.features.explain.wire import ExplanationOut, HoldOut, OccurrenceOut, WhyOut
 from horai.wire.fields import Model, Text
 
-router = APIRouter(prefix="/api/v1")
+router = APIRouter(prefix="/api/v1", route_class=RoleRoute)
 
 
 class ExplainQuery(Model):
@@ -25,6 +27,7 @@ class ExplainQuery(Model):
 
 
 @router.get("/jobs/{job}/explain", tags=["jobs"], responses={200: {"model": ExplanationOut}})
+@needs(AccessRole.VIEWER)
 async def explain(scope: ScopeDep, job: str, query: Annotated[ExplainQuery, Query()]) -> Response:
     """Say why a slot fired, is waiting, was held or skipped, or why there is none."""
     told = await explain_slot(scope, job, query.at)
@@ -33,6 +36,7 @@ async def explain(scope: ScopeDep, job: str, query: Annotated[ExplainQuery, Quer
 
 
 @router.get("/instances/{instance}/why", tags=["instances"], responses={200: {"model": WhyOut}})
+@needs(AccessRole.VIEWER)
 async def get_why(scope: ScopeDep, instance: str) -> Response:
     """Say why an instance does not run, with everything in its way; if it runs or has ended, say how it went."""
     told = await explain_instance(scope, instance_id_of(instance))

@@ -1,4 +1,4 @@
-"""Route of the forecast: the fires of the schedules of all jobs, minute by minute."""
+"""RoleRoute of the forecast: the fires of the schedules of all jobs, minute by minute."""
 
 import asyncio
 import time
@@ -15,7 +15,9 @@ from pydantic import ConfigDict, Field
 
 from horai.api.cache import AnswerCache, CachedAnswer
 from horai.api.context import ScopeDep
+from horai.api.route import RoleRoute, needs
 from horai.api.sentence_json import sentence_fields
+from horai.core.roles import AccessRole
 from horai.core.upcoming import FireNotes
 from horai.db import nodes
 from horai.db.pool import acquire
@@ -33,7 +35,7 @@ from horai.time.schedule import Schedule, to_spec
 from horai.wire.encode import Encoded
 from horai.wire.fields import Model
 
-router = APIRouter(prefix="/api/v1/forecast", tags=["forecast"])
+router = APIRouter(prefix="/api/v1/forecast", tags=["forecast"], route_class=RoleRoute)
 
 LONGEST = 7 * 24
 KEPT = 60.0
@@ -65,6 +67,7 @@ class Forecasts(AnswerCache):
 
 
 @router.get("", responses={200: {"model": ForecastOut}})
+@needs(AccessRole.VIEWER)
 async def get_forecast(request: Request, scope: ScopeDep, query: Annotated[ForecastQuery, Query()]) -> Response:
     """Forecast the fires per minute of the coming hours, minutes that stand out, and the jitter that would level them.
 

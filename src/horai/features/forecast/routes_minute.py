@@ -1,4 +1,4 @@
-"""Route for one minute of the forecast: the schedules that fire in it, and their jobs."""
+"""RoleRoute for one minute of the forecast: the schedules that fire in it, and their jobs."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,7 +11,9 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import ConfigDict
 
 from horai.api.context import ScopeDep
+from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
+from horai.core.roles import AccessRole
 from horai.db.pool import acquire
 from horai.features import forecast as core
 from horai.features.forecast import Forecast, ForecastWindow, window_after
@@ -26,7 +28,7 @@ from horai.time.schedule import Schedule
 from horai.wire.encode import Encoded
 from horai.wire.fields import Instant, Model
 
-router = APIRouter(prefix="/api/v1/forecast", tags=["forecast"])
+router = APIRouter(prefix="/api/v1/forecast", tags=["forecast"], route_class=RoleRoute)
 
 SCHEDULES = 50
 NAMES = 200
@@ -42,6 +44,7 @@ class MinuteQuery(Model):
 
 
 @router.get("/minute", responses={200: {"model": MinuteForecastOut}})
+@needs(AccessRole.VIEWER)
 async def get_forecast_minute(request: Request, scope: ScopeDep, query: Annotated[MinuteQuery, Query()]) -> Response:
     """Name the schedules that fire in a minute of the coming week, and the jobs that follow them."""
     forecasts: Forecasts = request.app.state.forecasts

@@ -13,7 +13,9 @@ from pydantic import ConfigDict, Field
 
 from horai.api.cache import AnswerCache
 from horai.api.context import ScopeDep
+from horai.api.route import RoleRoute, needs
 from horai.core.minute_stats import MINUTE, Gauges, MinuteCounts, minute_of, series
+from horai.core.roles import AccessRole
 from horai.core.states import LIVE
 from horai.db import minute_stats, nodes
 from horai.db.pool import acquire
@@ -33,7 +35,7 @@ from horai.time.durations import format_duration
 from horai.wire.encode import Encoded
 from horai.wire.fields import Model
 
-router = APIRouter(prefix="/api/v1/scheduler", tags=["overview"])
+router = APIRouter(prefix="/api/v1/scheduler", tags=["overview"], route_class=RoleRoute)
 
 KEPT = 5.0
 LONGEST = 24 * 60
@@ -58,6 +60,7 @@ def prepare(app: FastAPI) -> None:
 
 
 @router.get("/stats", responses={200: {"model": StatsOut}})
+@needs(AccessRole.VIEWER)
 async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQuery, Query()]) -> Response:
     """Return the work of all nodes and workers in each of the last minutes, and the number of live instances."""
     about = ("stats", scope.tenant_id, query.minutes)
@@ -65,6 +68,7 @@ async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQue
 
 
 @router.get("/attention", responses={200: {"model": AttentionOut}})
+@needs(AccessRole.VIEWER)
 async def get_attention(request: Request, scope: ScopeDep) -> Response:
     """List what needs attention.
 

@@ -1,4 +1,4 @@
-"""Route for the outcomes of a job by day."""
+"""RoleRoute for the outcomes of a job by day."""
 
 from typing import Annotated
 
@@ -7,7 +7,9 @@ from pydantic import ConfigDict, Field
 
 from horai.api.answer import answer
 from horai.api.context import ScopeDep
+from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
+from horai.core.roles import AccessRole
 from horai.db import nodes
 from horai.db.pool import acquire
 from horai.features.overview.days import Day, days_until
@@ -19,7 +21,7 @@ from horai.time import zones
 from horai.wire.encode import Encoded
 from horai.wire.fields import Model, Text
 
-router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=RoleRoute)
 
 NOTHING = DayCounts(0, 0, 0, 0)
 
@@ -34,6 +36,7 @@ class DaysQuery(Model):
 
 
 @router.get("/{job}/days", responses={200: {"model": DaysOut}})
+@needs(AccessRole.VIEWER)
 async def get_days(scope: ScopeDep, job: str, query: Annotated[DaysQuery, Query()]) -> Response:
     """Count the outcomes of the finished instances of a job on each of the last days."""
     async with acquire(scope.pool) as connection:

@@ -1,16 +1,18 @@
-"""Route for server-sent events, which name changed topics."""
+"""RoleRoute for server-sent events, which name changed topics."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Header, Request, Response
 
 from horai.api.context import describe
+from horai.api.route import RoleRoute, needs
+from horai.core.roles import AccessRole
 from horai.features.overview.feed import Feed
 from horai.features.overview.stream import MEDIA_TYPE, Stream
 from horai.features.overview.wire_events import ChangeOut
 
 describe(ChangeOut)
-router = APIRouter(prefix="/api/v1/events", tags=["events"])
+router = APIRouter(prefix="/api/v1/events", tags=["events"], route_class=RoleRoute)
 
 EXAMPLE = 'event: change\nid: 3f9c1e52-17\ndata: {"topics":["instances","jobs"]}\n\n'
 SENT = {
@@ -20,6 +22,7 @@ SENT = {
 
 
 @router.get("", response_class=Response, responses={200: SENT})
+@needs(AccessRole.VIEWER)
 async def get_events(request: Request, last_event_id: Annotated[str | None, Header()] = None) -> Response:
     """Watch for changes: `event: change` names the topics (`ChangeOut`) that may have changed, at most once a second.
 

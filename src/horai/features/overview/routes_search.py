@@ -1,4 +1,4 @@
-"""Route for the search: from a few characters to a job, a workflow or an instance."""
+"""RoleRoute for the search: from a few characters to a job, a workflow or an instance."""
 
 from typing import Annotated
 
@@ -7,13 +7,15 @@ from pydantic import ConfigDict, Field
 
 from horai.api.answer import answer
 from horai.api.context import ScopeDep
+from horai.api.route import RoleRoute, needs
+from horai.core.roles import AccessRole
 from horai.db import instance_queries
 from horai.db.pool import acquire
 from horai.features.overview import search_store
 from horai.features.overview.wire_search import SearchOut
 from horai.wire.fields import Model, Text
 
-router = APIRouter(prefix="/api/v1/search", tags=["search"])
+router = APIRouter(prefix="/api/v1/search", tags=["search"], route_class=RoleRoute)
 
 SHOWN = 8
 
@@ -27,6 +29,7 @@ class SearchQuery(Model):
 
 
 @router.get("", responses={200: {"model": SearchOut}})
+@needs(AccessRole.VIEWER)
 async def get_search(scope: ScopeDep, query: Annotated[SearchQuery, Query()]) -> Response:
     """Find jobs and workflows by a part of their names, and instances by their id or the beginning of their key."""
     tenant = scope.tenant_id

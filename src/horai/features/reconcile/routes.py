@@ -9,9 +9,10 @@ from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
 from horai.api.cursors import next_cursor
-from horai.api.idempotency import RepeatSafe
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
+from horai.core.roles import AccessRole
 from horai.features.reconcile import service as reconcilers
 from horai.features.reconcile.definition import shown_source
 from horai.features.reconcile.service import Overview, ReconcilerChange, ReconcilerWish
@@ -32,7 +33,7 @@ from horai.wire.encode import Encoded
 from horai.wire.instances import InstanceAnswer
 from horai.wire.jobs import Noted
 
-router = APIRouter(prefix="/api/v1/reconcilers", tags=["reconcilers"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1/reconcilers", tags=["reconcilers"], route_class=RoleRoute)
 
 
 def _shown(overview: Overview, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -44,6 +45,7 @@ def _source(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @router.post("", status_code=201, responses={201: {"model": ReconcilerOut}}, openapi_extra=takes(ReconcilerIn))
+@needs(AccessRole.ADMIN)
 async def create_reconciler(
     scope: ScopeDep,
     body: Annotated[Body[ReconcilerIn], Depends(body_of(ReconcilerIn))],
@@ -57,6 +59,7 @@ async def create_reconciler(
 
 
 @router.get("", responses={200: {"model": ReconcilerList}})
+@needs(AccessRole.VIEWER)
 async def get_reconcilers(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List reconcilers, newest first, each with its last report and its next fire time."""
     found = await reconcilers.list_reconcilers(scope, query.before, query.limit)
@@ -65,12 +68,14 @@ async def get_reconcilers(scope: ScopeDep, query: Annotated[PageQuery, Query()])
 
 
 @router.get("/{reconciler}", responses={200: {"model": ReconcilerOut}})
+@needs(AccessRole.VIEWER)
 async def get_reconciler(scope: ScopeDep, reconciler: str) -> Response:
     """Read a reconciler by id or name."""
     return _shown(await reconcilers.read_reconciler(scope, reconciler))
 
 
 @router.patch("/{reconciler}", responses={200: {"model": ReconcilerOut}}, openapi_extra=takes(ReconcilerPatch))
+@needs(AccessRole.ADMIN)
 async def patch_reconciler(
     scope: ScopeDep,
     reconciler: str,
@@ -92,6 +97,7 @@ async def patch_reconciler(
 
 
 @router.delete("/{reconciler}", status_code=204)
+@needs(AccessRole.ADMIN)
 async def delete_reconciler(scope: ScopeDep, reconciler: str, if_version: VersionDep) -> Response:
     """Delete a reconciler; the instances that it created stay."""
     await reconcilers.delete_reconciler(scope, reconciler, if_version)
@@ -101,6 +107,7 @@ async def delete_reconciler(scope: ScopeDep, reconciler: str, if_version: Versio
 @router.post(
     "/{reconciler}/pause", responses={200: {"model": ReconcilerOut}}, openapi_extra=takes(Noted, required=False)
 )
+@needs(AccessRole.OPERATOR)
 async def pause_reconciler(
     scope: ScopeDep, reconciler: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
@@ -111,6 +118,7 @@ async def pause_reconciler(
 @router.post(
     "/{reconciler}/resume", responses={200: {"model": ReconcilerOut}}, openapi_extra=takes(Noted, required=False)
 )
+@needs(AccessRole.OPERATOR)
 async def resume_reconciler(
     scope: ScopeDep, reconciler: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
@@ -119,6 +127,7 @@ async def resume_reconciler(
 
 
 @router.post("/{reconciler}/run", status_code=202, responses={202: {"model": InstanceAnswer}})
+@needs(AccessRole.OPERATOR)
 async def run_reconciler(scope: ScopeDep, reconciler: str, idempotency_key: IdempotencyKey = None) -> Response:
     """Start a comparison now, once per `Idempotency-Key`; the result of the returned instance is the report."""
     row = await reconcilers.run_reconciler(scope, reconciler, required_once(idempotency_key, b""))
@@ -126,6 +135,7 @@ async def run_reconciler(scope: ScopeDep, reconciler: str, idempotency_key: Idem
 
 
 @router.get("/{reconciler}/reports", responses={200: {"model": ReportList}})
+@needs(AccessRole.VIEWER)
 async def get_reports(scope: ScopeDep, reconciler: str, query: Annotated[PageQuery, Query()]) -> Response:
     """List the reports of a reconciler, newest first; the last 1,000 are kept."""
     rows = await reconcilers.list_reports(scope, reconciler, query.before, query.limit)

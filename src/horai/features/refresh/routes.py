@@ -10,11 +10,12 @@ from horai.api.answer import answer
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import ScopeDep, takes
 from horai.api.cursors import decode_cursor, page_cursor, without_nul
-from horai.api.idempotency import RepeatSafe
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.put import check_key
 from horai.core.refresh import Status
+from horai.core.roles import AccessRole
 from horai.core.settings import KEY_LIMIT
 from horai.features.refresh import service as refreshes
 from horai.features.refresh.service import EntityPage, Freshness
@@ -34,7 +35,7 @@ from horai.time.durations import format_duration, parse_duration
 from horai.wire.encode import Encoded
 from horai.wire.fields import Id, Text
 
-router = APIRouter(prefix="/api/v1/jobs", tags=["refresh"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1/jobs", tags=["refresh"], route_class=RoleRoute)
 
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
@@ -52,6 +53,7 @@ class EntityQuery(PageQuery):
 
 
 @router.post("/{job}/entities/batch", responses={200: {"model": EntitiesAnswer}}, openapi_extra=takes(EntitiesIn))
+@needs(AccessRole.OPERATOR)
 async def add_entities(
     scope: ScopeDep, job: str, body: Annotated[Body[EntitiesIn], Depends(batch_body_of(EntitiesIn))]
 ) -> Response:
@@ -75,6 +77,7 @@ def _payloads(raw: bytes) -> list[str | None]:
 
 
 @router.get("/{job}/entities", responses={200: {"model": EntityList}})
+@needs(AccessRole.VIEWER)
 async def get_entities(scope: ScopeDep, job: str, query: Annotated[EntityQuery, Query()]) -> Response:
     """List the entities of a refresh job in order of key."""
     only = EntityFilter(
@@ -105,6 +108,7 @@ def _age(text: str | None) -> timedelta | None:
     responses={200: {"model": EntityOut}, 201: {"model": EntityOut}},
     openapi_extra=takes(EntityIn, required=False),
 )
+@needs(AccessRole.OPERATOR)
 async def put_entity(
     scope: ScopeDep, job: str, key: KeyPath, body: Annotated[Body[EntityIn], Depends(body_of(EntityIn))]
 ) -> Response:
@@ -114,12 +118,14 @@ async def put_entity(
 
 
 @router.get("/{job}/entities/{key:path}", responses={200: {"model": EntityOut}})
+@needs(AccessRole.VIEWER)
 async def get_entity(scope: ScopeDep, job: str, key: KeyPath) -> Response:
     """Read one entity."""
     return answer(EntityOut.encode(await refreshes.read_entity(scope, job, check_key(key))))
 
 
 @router.delete("/{job}/entities/{key:path}", status_code=204)
+@needs(AccessRole.OPERATOR)
 async def delete_entity(scope: ScopeDep, job: str, key: KeyPath) -> Response:
     """Remove an entity: its waiting run is cancelled, a current run finishes, and no tick loads it again."""
     if not await refreshes.remove_entity(scope, job, check_key(key)):
@@ -128,6 +134,7 @@ async def delete_entity(scope: ScopeDep, job: str, key: KeyPath) -> Response:
 
 
 @router.get("/{job}/refresh", responses={200: {"model": RefreshOut}})
+@needs(AccessRole.VIEWER)
 async def get_refresh(scope: ScopeDep, job: str) -> Response:
     """Read the freshness of the entities of a job: coverage, greatest age, the last tick and the next."""
     return answer(_encode_freshness(await refreshes.freshness(scope, job)))

@@ -9,10 +9,11 @@ from horai.api.answer import answer
 from horai.api.body import Body, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
 from horai.api.cursors import cursor_after, instance_cursor, job_cursor, page_cursor
-from horai.api.idempotency import RepeatSafe
 from horai.api.job_json import job_json
 from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
 from horai.core.errors import NotFound
+from horai.core.roles import AccessRole
 from horai.core.states import State
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import acquire
@@ -44,7 +45,7 @@ from horai.wire.encode import Encoded
 from horai.wire.instances import TriggerIn
 from horai.wire.jobs import Noted
 
-router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"], route_class=RepeatSafe)
+router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"], route_class=RoleRoute)
 
 NOT_OF_A_WORKFLOW = frozenset({"target", "retry", "timeout", "at", "delay"})
 _PENDING = {State.DEAD: "DEAD", State.CANCELLED: "CANCELLED"}
@@ -79,6 +80,7 @@ def _fields(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @router.post("", status_code=201, responses={201: {"model": WorkflowOut}}, openapi_extra=takes(WorkflowIn))
+@needs(AccessRole.ADMIN)
 async def create_workflow(
     scope: ScopeDep,
     body: Annotated[Body[WorkflowIn], Depends(body_of(WorkflowIn))],
@@ -93,6 +95,7 @@ async def create_workflow(
 
 
 @router.get("", responses={200: {"model": WorkflowList}})
+@needs(AccessRole.VIEWER)
 async def get_workflows(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List workflows, oldest first."""
     found = await workflows.list_workflows(scope, job_cursor(query.cursor), query.limit)
@@ -102,12 +105,14 @@ async def get_workflows(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -
 
 
 @router.get("/{workflow}", responses={200: {"model": WorkflowOut}})
+@needs(AccessRole.VIEWER)
 async def get_workflow(scope: ScopeDep, workflow: str) -> Response:
     """Read a workflow by id or name."""
     return await _shown(scope, await workflows.read_workflow(scope, workflow))
 
 
 @router.patch("/{workflow}", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(WorkflowPatch))
+@needs(AccessRole.ADMIN)
 async def patch_workflow(
     scope: ScopeDep,
     workflow: str,
@@ -121,6 +126,7 @@ async def patch_workflow(
 
 
 @router.delete("/{workflow}", status_code=204)
+@needs(AccessRole.ADMIN)
 async def delete_workflow(scope: ScopeDep, workflow: str, if_version: VersionDep) -> Response:
     """Delete a workflow: waiting nodes of its runs are cancelled, running nodes finish, its jobs and history stay."""
     await workflows.delete_workflow(scope, workflow, if_version)
@@ -128,6 +134,7 @@ async def delete_workflow(scope: ScopeDep, workflow: str, if_version: VersionDep
 
 
 @router.post("/{workflow}/pause", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(Noted, required=False))
+@needs(AccessRole.OPERATOR)
 async def pause_workflow(
     scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
@@ -136,6 +143,7 @@ async def pause_workflow(
 
 
 @router.post("/{workflow}/resume", responses={200: {"model": WorkflowOut}}, openapi_extra=takes(Noted, required=False))
+@needs(AccessRole.OPERATOR)
 async def resume_workflow(
     scope: ScopeDep, workflow: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]
 ) -> Response:
@@ -149,6 +157,7 @@ async def resume_workflow(
     responses={202: {"model": RunAnswer}},
     openapi_extra=takes(TriggerIn, required=False),
 )
+@needs(AccessRole.OPERATOR)
 async def trigger_workflow(
     scope: ScopeDep,
     workflow: str,
@@ -164,6 +173,7 @@ async def trigger_workflow(
 
 
 @router.get("/{workflow}/runs", responses={200: {"model": RunList}})
+@needs(AccessRole.VIEWER)
 async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[RunQuery, Query()]) -> Response:
     """List the started runs of a workflow, newest fire time first."""
     page = RunPage(instance_cursor(query.cursor), query.limit, RunState[query.state] if query.state else None)
@@ -175,12 +185,14 @@ async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[RunQuery, Qu
 
 
 @router.get("/{workflow}/runs/{run}", responses={200: {"model": RunOut}})
+@needs(AccessRole.VIEWER)
 async def get_run(scope: ScopeDep, workflow: str, run: str) -> Response:
     """Read one run with its nodes and the state of each."""
     return answer(_encode_view(await reruns.read_run(scope, workflow, _run_id(run))))
 
 
 @router.post("/{workflow}/runs/{run}/rerun", responses={200: {"model": RunAnswer}}, openapi_extra=takes(RerunIn))
+@needs(AccessRole.OPERATOR)
 async def rerun(
     scope: ScopeDep, workflow: str, run: str, body: Annotated[Body[RerunIn], Depends(body_of(RerunIn))]
 ) -> Response:
@@ -190,6 +202,7 @@ async def rerun(
 
 
 @router.post("/{workflow}/runs/{run}/cancel", responses={200: {"model": RunAnswer}})
+@needs(AccessRole.OPERATOR)
 async def cancel_run(scope: ScopeDep, workflow: str, run: str) -> Response:
     """Cancel a run: waiting nodes are cancelled, running nodes finish. A second call changes nothing."""
     found = await reruns.cancel_run(scope, workflow, _run_id(run))

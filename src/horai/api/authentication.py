@@ -1,0 +1,202 @@
+"""Authentication: which key or session a request comes with, and whether it is in force.
+
+A key is remembered for five seconds; a change of any key makes every node forget at once. A node that hears nothing
+serves a revoked key for five seconds at most. Until the first key is created, requests need none.
+"""
+
+import hmac
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from starlette.requests import HTTPConnection
+
+from horai.api.failed_attempts import FailedAttempts
+from horai.core.access_keys import hash_of, id_of
+from horai.core.actor import Actor, ActorKind
+from horai.core.errors import Forbidden, RetryLimited, Unauthenticated
+from horai.core.roles import AccessRole, may_call
+from horai.core.wakes import KeysWake
+from horai.db import access
+from horai.db.access import KeyInForce
+from horai.db.pool import Pool, acquire
+from horai.db.wakeups import Wakeups
+from horai.text import Hint, Refused
+
+COOKIE = "__Host-horai"
+REMEMBERED_SECONDS = 5.0
+MOST_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The actor of a request, with its tenant and its role.
+
+    A key of the platform has no tenant. A caller without a key has every role, and the tenant `default`.
+    """
+
+    actor: Actor
+    role: AccessRole | None
+    tenant_id: int | None
+    tenant: str | None
+
+    @property
+    def is_keyless(self) -> bool:
+        """Return whether the server serves this request without a key."""
+        return self.role is None
+
+    @property
+    def is_platform(self) -> bool:
+        """Return whether the caller may see what belongs to no tenant."""
+        return self.role in {None, AccessRole.PLATFORM_ADMIN}
+
+    def require(self, needed: Collection[AccessRole]) -> None:
+        """Raise `Forbidden` unless the caller has one of these roles, or one that includes it."""
+        if self.role is not None and not may_call(self.role, needed):
+            names = " or ".join(sorted(needed))
+            raise Forbidden(Refused.ROLE_TOO_LOW(role=self.role, needed=names), Hint.ASK_FOR_ROLE(needed=names))
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The key or session that a request sends, and its address. Neither key nor session is in its repr."""
+
+    key: str | None
+    session: str | None
+    address: str
+    request_id: str
+
+    def __repr__(self) -> str:
+        return f"Credentials(address={self.address!r})"
+
+
+def credentials_of(request: HTTPConnection) -> Credentials:
+    """Read the key or the session of a request. A key wins over a session."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme and scheme.lower() != "bearer":
+        raise unauthenticated()
+    address = request.client.host if request.client else ""
+    session = None if scheme else request.cookies.get(COOKIE)
+    return Credentials(key.strip() if scheme else None, session, address, request.state.request_id)
+
+
+def unauthenticated() -> Unauthenticated:
+    """Return the same error for a key that is absent, unknown, wrong, expired or revoked."""
+    return Unauthenticated(Refused.NO_KEY(), Hint.SEND_A_BEARER())
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """A key that was in force at its last check. It is checked again after `until`, or when keys have changed.
+
+    An address that sent wrong keys may go on to use the keys that are remembered.
+    """
+
+    key: KeyInForce
+    until: float
+    changes: int
+
+
+class Authenticator:
+    """The keys that this node has seen lately, and the addresses that sent wrong ones."""
+
+    def __init__(
+        self, pool: Pool, wakeups: Wakeups, keyless: tuple[int, str], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._pool = pool
+        self._keyless = keyless
+        self._monotonic = monotonic
+        self._known: OrderedDict[bytes, _Remembered] = OrderedDict()
+        self._keyed_until = 0.0
+        self._is_keyed = False
+        self._changes = 0
+        self._failed = FailedAttempts()
+        wakeups.subscribe(KeysWake, self._forget)
+
+    async def caller_of(self, credentials: Credentials) -> Caller:
+        """Return the caller. Raise `Unauthenticated` if the request has no key in force, and the server asks for one."""
+        if credentials.key is None and credentials.session is None:
+            if await self.is_keyed():
+                raise unauthenticated()
+            return self._keyless_caller(credentials)
+        key = await self._key_of(credentials)
+        if key is None and credentials.key is None and not await self.is_keyed():
+            return self._keyless_caller(credentials)  # the cookie of another server at this address
+        if key is None or not _is_within(key.networks, credentials.address):
+            self._failed.note(credentials.address, self._monotonic())
+            raise unauthenticated()
+        actor = Actor(ActorKind.KEY, key.id, key.name, key.role, credentials.address, credentials.request_id)
+        return Caller(actor, key.role, key.tenant_id, key.tenant)
+
+    def _keyless_caller(self, credentials: Credentials) -> Caller:
+        actor = Actor(ActorKind.KEYLESS, "", "", AccessRole.ADMIN, credentials.address, credentials.request_id)
+        return Caller(actor, None, *self._keyless)
+
+    async def is_keyed(self) -> bool:
+        """Return whether the server asks for a key. Once it does, it always will."""
+        if not self._is_keyed and self._monotonic() >= self._keyed_until:
+            changes, now = self._changes, self._monotonic()
+            async with acquire(self._pool) as connection:
+                self._is_keyed = await access.is_keyed(connection)
+            if changes == self._changes:
+                self._keyed_until = now + REMEMBERED_SECONDS
+        return self._is_keyed
+
+    async def _key_of(self, credentials: Credentials) -> KeyInForce | None:
+        text = credentials.key if credentials.key is not None else credentials.session or ""
+        proof = hash_of(text)
+        now = self._monotonic()
+        known = self._known.get(proof)
+        if known is not None and now < known.until and known.changes == self._changes:
+            return known.key
+        if known is None and (wait := self._failed.wait(credentials.address, now)) is not None:
+            raise RetryLimited(Refused.TOO_MANY_WRONG_KEYS(), Hint.CHECK_KEY(), extra={"retryAfter": str(wait)})
+        changes = self._changes
+        key = await self._read(credentials, proof)
+        if key is None:
+            self._known.pop(proof, None)
+        else:
+            self._remember(proof, key, now, changes)
+        return key
+
+    async def _read(self, credentials: Credentials, proof: bytes) -> KeyInForce | None:
+        """Read the key from the database. A text that is not a key costs no query."""
+        key_id = id_of(credentials.key) if credentials.key is not None else None
+        if credentials.key is not None and key_id is None:
+            return None
+        async with acquire(self._pool) as connection:
+            if key_id is None:
+                key = await access.key_of_session(connection, proof)
+            else:
+                key = await access.key_in_force(connection, key_id)
+                if key is not None and not hmac.compare_digest(key.hash, proof):
+                    return None
+            if key is not None:
+                await access.note_key_use(connection, key.id)
+            return key
+
+    def _remember(self, proof: bytes, key: KeyInForce, now: float, changes: int) -> None:
+        left = REMEMBERED_SECONDS if key.seconds_left is None else min(REMEMBERED_SECONDS, key.seconds_left)
+        self._known[proof] = _Remembered(key, now + left, changes)
+        self._known.move_to_end(proof)
+        if len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _forget(self, _: KeysWake) -> None:
+        """Read every key again before its next use. A query in progress may have read an old row: it counts as old."""
+        self._changes += 1
+        self._keyed_until = 0.0
+
+
+def _is_within(networks: Collection[str], address: str) -> bool:
+    """Return whether the key may be used from this address. Without networks it may be used from every address."""
+    if not networks:
+        return True
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None) or found
+    return any(mapped in ipaddress.ip_network(network) for network in networks)

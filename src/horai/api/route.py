@@ -1,0 +1,53 @@
+"""The route of every module: it asks for a role before it reads anything else, and names the role in the OpenAPI."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+
+from horai.api.authentication import Authenticator, Caller, credentials_of
+from horai.api.idempotency import Handler, RepeatSafe
+from horai.core.roles import AccessRole
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+_ROLES = "__horai_roles__"
+PUBLIC: tuple[AccessRole, ...] = ()
+"""For `needs`: everyone may call the route, also without a key."""
+ANY_KEY: tuple[AccessRole, ...] = (AccessRole.VIEWER, AccessRole.WORKER, AccessRole.PLATFORM_ADMIN)
+
+
+def needs(*roles: AccessRole) -> Callable[[Endpoint], Endpoint]:
+    """Name the roles that may call a route; roles that include one of them may as well. Without a role, everyone may."""
+
+    def mark(endpoint: Endpoint) -> Endpoint:
+        setattr(endpoint, _ROLES, roles)
+        return endpoint
+
+    return mark
+
+
+class RoleRoute(RepeatSafe):
+    """A route that serves the roles of `needs`. A route without `needs` fails when its module is imported."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        roles: tuple[AccessRole, ...] | None = getattr(endpoint, _ROLES, None)
+        if roles is None:
+            raise TypeError(f"the route {path} says with no `needs` which roles it serves")
+        self.roles = roles
+        options["openapi_extra"] = {**(options.get("openapi_extra") or {}), "x-role": [*map(str, roles)] or ["public"]}
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Handler:
+        """Wrap the handler: the caller is known and has the role before the body or an Idempotency-Key is read."""
+        handle = super().get_route_handler()
+        if not self.roles:
+            return handle
+
+        async def answer(request: Request) -> Response:
+            authenticator: Authenticator = request.app.state.authenticator
+            caller: Caller = await authenticator.caller_of(credentials_of(request))
+            caller.require(self.roles)
+            request.state.caller = caller
+            return await handle(request)
+
+        return answer

@@ -1,0 +1,168 @@
+"""Operations on keys, tenants and sessions. Only the creator of a key sees its text, once."""
+
+import ipaddress
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from horai.api.authentication import Caller, unauthenticated
+from horai.core.access_keys import NewKey, hash_of, new_key
+from horai.core.actor import Actor
+from horai.core.errors import Duplicate, FieldError, Forbidden, Invalid, NotFound
+from horai.core.roles import AccessRole
+from horai.db import access, nodes
+from horai.db.access import KeyRow, KeysOf, KeyWrite, TenantRow
+from horai.db.pool import Connection, Pool, acquire, transaction
+from horai.text import Hint, Refused, Wrong
+
+SESSION = timedelta(hours=12)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWish:
+    """The fields that the creator of a key gives."""
+
+    role: AccessRole
+    tenant: str | None = None
+    name: str | None = None
+    networks: Sequence[str] = ()
+    expires_at: datetime | None = None
+
+
+async def create_key(pool: Pool, caller: Caller, wish: KeyWish) -> tuple[NewKey, KeyRow]:
+    """Create a key. The first one closes the server to requests without a key, in the same transaction."""
+    networks = _networks(wish.networks)
+    async with transaction(pool) as connection:
+        tenant = await _tenant_of(connection, caller, wish)
+        await _require_future(connection, wish.expires_at)
+        is_first = await access.mark_keyed(connection)
+        if caller.is_keyless and not is_first:
+            raise unauthenticated()  # another request has created the first key since this one was let in
+        return await _insert(connection, tenant, networks, wish, caller.actor)
+
+
+async def create_first_keys(connection: Connection, wish: KeyWish, actor: Actor) -> tuple[NewKey, KeyRow]:
+    """Create a key for the operator of the database, who needs no other key."""
+    networks = _networks(wish.networks)
+    async with connection.transaction():
+        tenant = None if wish.role is AccessRole.PLATFORM_ADMIN else await _find(connection, wish.tenant or "default")
+        await _require_future(connection, wish.expires_at)
+        await access.mark_keyed(connection)
+        return await _insert(connection, tenant, networks, wish, actor)
+
+
+async def _insert(
+    connection: Connection, tenant: TenantRow | None, networks: Sequence[str], wish: KeyWish, actor: Actor
+) -> tuple[NewKey, KeyRow]:
+    key = new_key()
+    by = f"{actor.kind}:{actor.id}" if actor.id else str(actor.kind)
+    write = KeyWrite(
+        key.id,
+        hash_of(key.text),
+        None if tenant is None else tenant.id,
+        wish.role,
+        wish.name or wish.role,
+        networks,
+        by,
+        wish.expires_at,
+    )
+    return key, await access.insert_key(connection, write)
+
+
+async def _tenant_of(connection: Connection, caller: Caller, wish: KeyWish) -> TenantRow | None:
+    """Return the tenant of a new key, None for the platform. Raise `Forbidden` if the caller may not create it."""
+    if caller.is_platform:
+        if wish.role is AccessRole.PLATFORM_ADMIN:
+            if wish.tenant is not None:
+                raise Invalid.field("tenant", Wrong.PLATFORM_KEY_WITH_TENANT())
+            return None
+        name = wish.tenant or caller.tenant
+        if name is None:
+            raise Invalid.field("tenant", Wrong.TENANT_MISSING())
+        return await _find(connection, name)
+    if wish.role is AccessRole.PLATFORM_ADMIN or wish.tenant not in {None, caller.tenant}:
+        raise Forbidden(
+            Refused.KEY_OF_OTHER_TENANT(own=caller.tenant or ""), Hint.ASK_FOR_ROLE(needed="platform-admin")
+        )
+    return await _find(connection, caller.tenant or "")
+
+
+async def _find(connection: Connection, name: str) -> TenantRow:
+    tenant = await access.tenant_by_name(connection, name)
+    if tenant is None:
+        raise NotFound(Refused.NO_TENANT(name=name), Hint.LISTED_AT(path="/api/v1/tenants"))
+    return tenant
+
+
+def _networks(given: Sequence[str]) -> list[str]:
+    """Return the networks in their canonical text. Raise `Invalid` if one cannot be read or has host bits."""
+    known, errors = list[str](), list[FieldError]()
+    for number, text in enumerate(given):
+        try:
+            known.append(str(ipaddress.ip_network(text)))
+        except ValueError:
+            errors.append(FieldError(f"networks.{number}", Wrong.NOT_A_NETWORK()))
+    if errors:
+        raise Invalid.fields(errors)
+    return known
+
+
+async def _require_future(connection: Connection, expires_at: datetime | None) -> None:
+    if expires_at is not None and expires_at <= await nodes.database_time(connection):
+        raise Invalid.field("expiresAt", Wrong.IN_THE_PAST())
+
+
+def keys_of(caller: Caller) -> KeysOf:
+    """Return the keys that the caller may list and revoke: those of its tenant, or every key."""
+    return KeysOf(caller.tenant_id, caller.is_platform)
+
+
+async def list_keys(pool: Pool, caller: Caller, before: int, limit: int) -> Sequence[KeyRow]:
+    """Return a page of the keys that the caller may see, newest first."""
+    async with acquire(pool) as connection:
+        return await access.list_keys(connection, keys_of(caller), before, limit)
+
+
+async def revoke_key(pool: Pool, caller: Caller, key_id: str) -> KeyRow:
+    """Revoke a key. Every node refuses it within a second, also in open streams and sessions."""
+    async with transaction(pool) as connection:
+        row = None if "\x00" in key_id else await access.revoke_key(connection, keys_of(caller), key_id)
+    if row is None:
+        raise NotFound(Refused.NO_ACCESS_KEY(key=key_id[:64]), Hint.LISTED_AT(path="/api/v1/keys"))
+    return row
+
+
+async def create_tenant(pool: Pool, name: str) -> TenantRow:
+    """Create a tenant with its signing secret. It has no key yet."""
+    async with transaction(pool) as connection:
+        row = await access.insert_tenant(connection, name)
+    if row is None:
+        raise Duplicate(Refused.TENANT_NAME_TAKEN(name=name), Hint.CHOOSE_ANOTHER_NAME())
+    return row
+
+
+async def list_tenants(pool: Pool, after: str, limit: int) -> Sequence[TenantRow]:
+    """Return a page of tenants, by name."""
+    async with acquire(pool) as connection:
+        return await access.list_tenants(connection, after, limit)
+
+
+async def find_tenant(pool: Pool, name: str) -> TenantRow:
+    """Return a tenant. Raise `NotFound` if there is none of this name."""
+    async with acquire(pool) as connection:
+        return await _find(connection, name.replace("\x00", "\ufffd"))
+
+
+async def open_session(pool: Pool, key_id: str) -> str:
+    """Open a session that stands for the key for 12 hours. Return its id, of which only the hash is stored."""
+    session = secrets.token_urlsafe(32)
+    async with transaction(pool) as connection:
+        await access.insert_session(connection, hash_of(session), key_id, SESSION)
+    return session
+
+
+async def end_session(pool: Pool, session: str) -> None:
+    """End a session on every node."""
+    async with transaction(pool) as connection:
+        await access.delete_session(connection, hash_of(session))

@@ -1,0 +1,91 @@
+"""Keys, tenants and sessions on the wire."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from horai.wire.fields import Id, Instant, Model, Text
+
+RoleName = Literal["viewer", "operator", "admin", "worker", "platform-admin"]
+KeyName = Annotated[Text, Field(min_length=1, max_length=200)]
+TenantName = Annotated[Text, Field(pattern=r"^[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?$")]
+MOST_NETWORKS = 32
+
+
+class KeyIn(Model):
+    """`POST /api/v1/keys`. `tenant` is the caller's own unless the caller is of the platform.
+
+    `networks` are the addresses that may use the key, such as 10.0.0.0/8; without them, all may.
+    """
+
+    role: RoleName
+    name: KeyName | None = None
+    tenant: TenantName | None = None
+    networks: Annotated[list[Text], Field(max_length=MOST_NETWORKS)] | None = None
+    expires_at: Instant | None = None
+
+
+class KeyOut(Model):
+    """A key without its text. `tenant` is null for a key of the platform. `lastUsedAt` is exact to a minute."""
+
+    id: str
+    name: str
+    role: RoleName
+    tenant: str | None
+    networks: list[str]
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+class NewKeyOut(KeyOut):
+    """A key at its creation, the only time at which its text is shown."""
+
+    key: str
+
+
+class KeyList(Model):
+    """A page of keys, newest first."""
+
+    items: list[KeyOut]
+    next_cursor: str | None
+
+
+class TenantIn(Model):
+    """`POST /api/v1/tenants`. A name has lower-case letters, digits, `-` and `_`, at most 63."""
+
+    name: TenantName
+
+
+class TenantOut(Model):
+    """A tenant: jobs, queues, keys and secrets of one team, which no other tenant can see."""
+
+    id: Id
+    name: str
+    created_at: datetime
+
+
+class TenantList(Model):
+    """A page of tenants, by name."""
+
+    items: list[TenantOut]
+    next_cursor: str | None
+
+
+class SessionIn(Model):
+    """`POST /api/v1/session`: sign in to the console with a key."""
+
+    key: Annotated[Text, Field(max_length=200)]
+
+
+class SessionOut(Model):
+    """The caller: its key, its tenant and its role. `keyless`: the server serves without keys, and the role is null."""
+
+    keyless: bool
+    key_id: str | None
+    name: str | None
+    role: RoleName | None
+    tenant: str | None
