@@ -14,6 +14,7 @@ from horai.api.connection_limits import ConnectionLimits
 from horai.api.console import Console
 from horai.api.context import Context, shapes_taken
 from horai.api.guard import Guard
+from horai.api.hosts import HostRules
 from horai.api.idempotency import HEADER, WRITES
 from horai.api.routes import health, history, instances, jobs, queues, schedules, signing_secrets
 from horai.core.settings import ServerLimits
@@ -29,7 +30,7 @@ KEY_SAYS = (
 KERNEL = (jobs, instances, history, queues, health, schedules, signing_secrets)
 
 
-def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
+def create_app(context: Context, limits: ServerLimits | None = None, hosts: HostRules | None = None) -> FastAPI:
     """Return the REST application of a context."""
     limits = limits or ServerLimits()
     app = FastAPI(
@@ -52,7 +53,7 @@ def create_app(context: Context, limits: ServerLimits | None = None) -> FastAPI:
     app.include_router(reference.router)
     app.router.default = Console(otherwise=app.router.not_found)
     problems.install(app)
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, hosts=hosts or HostRules())
     app.openapi = lambda: openapi_of(app)
     return app
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from horai.core.addresses import AddressPolicy
 from horai.core.health import EngineHealth
-from horai.core.settings import EngineSettings, ServerLimits
+from horai.core.settings import EngineSettings, ServerAccess, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
 from horai.db.pool import Pool
 from horai.db.wakeups import Wakeups
@@ -43,6 +43,7 @@ class NodeSettings:
     engine: EngineSettings = field(default_factory=EngineSettings)
     roles: frozenset[Role] = EVERY_ROLE
     limits: ServerLimits = field(default_factory=ServerLimits)
+    access: ServerAccess = field(default_factory=ServerAccess)
     sources: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """URLs of the databases that reconcilers may read, by the names that the operator gave them."""
 

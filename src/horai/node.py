@@ -15,16 +15,18 @@ from fastapi import FastAPI
 
 from horai import engine_node
 from horai.api.context import Context
+from horai.api.hosts import HostRules
 from horai.api.protocol import LimitedProtocol
 from horai.api.routes.health import KEYLESS
 from horai.app import create_app
 from horai.core.health import EngineHealth
-from horai.core.settings import ServerLimits
+from horai.core.settings import ServerAccess
 from horai.core.shards import Role
-from horai.db import jobs
+from horai.db import access, jobs
 from horai.db.pool import Pool, acquire
 from horai.db.wakeups import Wakeups
 from horai.engine_node import ChildProcesses, NodeSettings
+from horai.features.access.service import first_keys
 from horai.features.registry import JOB_HOOKS
 from horai.process import StartError
 
@@ -40,9 +42,11 @@ async def run(
     """
     if Role.api not in settings.roles:
         return await engine_node.run(settings, stop, ready, children)
+    _require_safe(settings.host, settings.access)
     with _listen(settings.host, settings.port) as listening:
+        address = _address(listening, settings.access)
         return await engine_node.run(
-            settings, stop, lambda _: ready(_address(listening)), children, partial(_api, settings, listening)
+            settings, stop, lambda _: ready(address), children, partial(_api, settings, listening)
         )
 
 
@@ -52,16 +56,35 @@ async def _api(
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     tenant, sources = await _tenant(connections), frozenset(settings.sources)
     context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources)
-    async with _server(context, listening, settings.limits) as (app, serving):
+    await _require_key(connections, settings)
+    async with _server(context, listening, settings) as (app, serving):
         if not await app.state.authenticator.is_keyed():
             log.warning(KEYLESS)
         yield serving
 
 
+async def _require_key(connections: Pool, settings: NodeSettings) -> None:
+    """Create the first keys if `--require-key` asks for them. Raise `StartError` if a network could reach an open server."""
+    async with acquire(connections) as connection:
+        if await access.is_keyed(connection):
+            return
+        if settings.access.requires_key:
+            for key in await first_keys(connection):
+                print(f"Key of the {key.row.role}{_of(key.row.tenant)}, shown only now: {key.text}", flush=True)
+        elif not _is_loopback(settings.host):
+            raise StartError(
+                f"Refusing to listen on {settings.host} without a key: any client that can reach it could use it.",
+                "Add --require-key, which creates the first keys and prints them once.",
+            )
+
+
+def _of(tenant: str | None) -> str:
+    return "" if tenant is None else f" of the tenant {tenant}"
+
+
 @contextmanager
 def _listen(host: str, port: int) -> Generator[socket.socket]:
     """Open the port before anything else: a second Horai fails here, before it touches the database."""
-    _require_loopback(host)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=2048)
@@ -77,15 +100,20 @@ def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
-def _require_loopback(host: str) -> None:
+def _require_safe(host: str, reached: ServerAccess) -> None:
+    """Raise `StartError` if keys would travel over a network in clear text."""
+    if _is_loopback(host) or reached.has_tls or reached.trusted_proxies or reached.is_insecure:
+        return
+    raise StartError(
+        f"Refusing to listen on {host} without TLS: the network could read keys and payloads.",
+        "Give --tls-cert and --tls-key, or --trusted-proxy for a proxy that ends TLS. --insecure accepts the risk.",
+    )
+
+
+def _is_loopback(host: str) -> bool:
     with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(host).is_loopback:
-            return
-    if host != "localhost":
-        raise StartError(
-            f"Refusing to listen on {host} without a key: any client that can reach it could use it.",
-            "Listen on 127.0.0.1; keys come with a later version.",
-        )
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
 
 
 async def _tenant(pool: Pool) -> int:
@@ -114,9 +142,10 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def _server(
-    context: Context, listening: socket.socket, limits: ServerLimits | None = None
+    context: Context, listening: socket.socket, settings: NodeSettings
 ) -> AsyncGenerator[tuple[FastAPI, "asyncio.Task[None]"]]:
-    app = create_app(context, limits)
+    hosts = HostRules(settings.access, not _is_loopback(settings.host))
+    app = create_app(context, settings.limits, hosts)
     config = uvicorn.Config(
         app,
         http=LimitedProtocol,
@@ -128,6 +157,8 @@ async def _server(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
+        ssl_certfile=settings.access.tls_cert,
+        ssl_keyfile=settings.access.tls_key,
     )
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -142,6 +173,7 @@ async def _server(
         app.state.door.tally.close()
 
 
-def _address(listening: socket.socket) -> str:
+def _address(listening: socket.socket, reached: ServerAccess) -> str:
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if reached.has_tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

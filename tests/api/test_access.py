@@ -19,7 +19,7 @@ async def test_a_foreign_host_name_is_turned_away(api: Client, db: Dedicated, ho
     before = await expect.contents(db)
 
     for method, path, body in (("GET", "/api/v1/jobs", b""), ("POST", "/api/v1/jobs", b'{"name":"rebound"}')):
-        expect.problem(await given.sent(api, method, path, body, Host=host), 403, FORBIDDEN, "loopback")
+        expect.problem(await given.sent(api, method, path, body, Host=host), 403, FORBIDDEN, "host name")
 
     assert await expect.contents(db) == before
 

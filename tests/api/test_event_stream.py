@@ -184,13 +184,17 @@ async def test_a_hundred_readers_have_room_and_the_next_one_is_told_when_to_retu
     assert await given.until(has_room), "who has gone makes room"
 
 
+async def _always() -> bool:
+    return True
+
+
 async def _never(_: Any = None) -> Any:
     await asyncio.Event().wait()
 
 
 async def test_a_reader_that_takes_nothing_is_dropped_and_makes_room(url: str) -> None:
     async with feed_on(url, readers=1) as feed:
-        await Stream(feed, feed.enter(None), patience=0.05)({}, _never, _never)
+        await Stream(feed, feed.enter(None), _always, patience=0.05)({}, _never, _never)
 
         feed.leave(feed.enter(None))
 
@@ -206,7 +210,7 @@ async def test_silence_is_broken_by_a_comment(url: str) -> None:
             if sent.count(b": still here\n\n") == 2:
                 reader.end()
 
-        await Stream(feed, reader, heartbeat=0.01)({}, _never, send)
+        await Stream(feed, reader, _always, heartbeat=0.01)({}, _never, send)
 
     assert sent[-1] == b"", "the end is told"
 

@@ -16,8 +16,10 @@ from harness import Client
 from api import expect, given
 from horai.api.context import Context
 from horai.core.health import EngineHealth
+from horai.core.settings import ServerAccess
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.engine_node import NodeSettings
 from horai.node import _address, _server
 
 GONE = "SCH_503_DATABASE_UNAVAILABLE"
@@ -137,9 +139,9 @@ async def api_alone(url: str) -> AsyncGenerator[Client]:
     async with make.scope(url) as scope, contextlib.AsyncExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         context = Context(scope.pool, scope.wakeups, EngineHealth(), scope.tenant_id, scope.tenant, scope.hooks)
-        await stack.enter_async_context(_server(context, listening))
+        await stack.enter_async_context(_server(context, listening, NodeSettings(Path("/nonexistent"))))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Client(_address(listening), session)
+        yield Client(_address(listening, ServerAccess()), session)
 
 
 async def test_C24_without_a_live_dispatcher_a_trigger_is_refused_and_the_rest_is_served(

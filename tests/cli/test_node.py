@@ -166,7 +166,7 @@ def test_a_node_without_a_key_is_not_reached_by_others_either(alone: Terminal) -
     refused = alone("node", "--host", "0.0.0.0", "--database-url", "postgresql://unused")
 
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("error: Refusing to listen on 0.0.0.0 without a key")
+    assert refused.err.startswith("error: Refusing to listen on 0.0.0.0 without TLS")
 
 
 def test_the_pause_before_a_restart_doubles_up_to_its_limit() -> None:

@@ -97,7 +97,7 @@ def test_an_address_that_others_reach_is_refused_without_a_key(alone: Terminal) 
     refused = alone("up", "--host", "0.0.0.0", "--port", "0")
 
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("error: Refusing to listen on 0.0.0.0 without a key")
+    assert refused.err.startswith("error: Refusing to listen on 0.0.0.0 without TLS")
     assert "\nhint: " in refused.err
 
 

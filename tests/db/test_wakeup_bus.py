@@ -40,7 +40,7 @@ KINDS: list[Wake] = [
 ]
 
 
-NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake()]
+NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake()]
 DELIVERED = [*KINDS, *NAMELESS]
 """A wake for everything is delivered to the listeners of the nameless kinds as well."""
 

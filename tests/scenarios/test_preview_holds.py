@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -14,8 +15,10 @@ from sizes import IS_LONG
 from horai import Horai, node
 from horai.api.context import Context
 from horai.core.health import EngineHealth
+from horai.core.settings import ServerAccess
 from horai.db.pool import close_pool, open_pool
 from horai.db.wakeups import Wakeups
+from horai.engine_node import NodeSettings
 from horai.sdk.client import TENANT, tenant_id
 
 SPAN = timedelta(days=3)
@@ -49,8 +52,8 @@ async def rest(url: str) -> AsyncGenerator[Client]:
         stack.push_async_callback(close_pool, pool)
         listening = stack.enter_context(node._listen("127.0.0.1", 0))
         context = Context(pool, Wakeups(), EngineHealth(), await tenant_id(pool), TENANT, ())
-        await stack.enter_async_context(node._server(context, listening))
-        yield Client(node._address(listening), await stack.enter_async_context(aiohttp.ClientSession()))
+        await stack.enter_async_context(node._server(context, listening, NodeSettings(Path("/nonexistent"))))
+        yield Client(node._address(listening, ServerAccess()), await stack.enter_async_context(aiohttp.ClientSession()))
 
 
 async def told(api: Client, method: str, path: str, body: Any = None) -> dict[datetime, str | None]:

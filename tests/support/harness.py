@@ -136,6 +136,8 @@ class HoraiProcess:
         self._environment = environment
         self._process: Launched | None = None
         self.base = ""
+        self.lines: list[str] = []
+        """Its output until it was ready."""
 
     @property
     def pid(self) -> int:
@@ -152,6 +154,7 @@ class HoraiProcess:
         self._process = self.launch(self._arguments, {**os.environ, **self._environment}, self.log)
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            self.lines.append(line)
             if line.startswith("Horai is ready: "):
                 self.base = line.removeprefix("Horai is ready: ").strip()
                 return self

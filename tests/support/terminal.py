@@ -57,4 +57,5 @@ class Terminal:
 def clean_environment() -> dict[str, str]:
     ours = ("HORAI_", "DATABASE_URL", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
     kept = "HORAI_STATE_DIR"  # of this run, not of the machine
-    return {name: value for name, value in os.environ.items() if name == kept or not name.startswith(ours)}
+    found = {name: value for name, value in os.environ.items() if name == kept or not name.startswith(ours)}
+    return found | {"XDG_CONFIG_HOME": "/nonexistent"}  # not the keys that this user has stored

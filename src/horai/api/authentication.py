@@ -11,17 +11,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+import asyncpg
 from starlette.requests import HTTPConnection
 
 from horai.api.failed_attempts import FailedAttempts
 from horai.core.access_keys import hash_of, id_of
 from horai.core.actor import Actor, ActorKind
-from horai.core.errors import Forbidden, RetryLimited, Unauthenticated
+from horai.core.errors import Forbidden, HoraiError, RetryLimited, Unauthenticated
 from horai.core.roles import AccessRole, may_call
-from horai.core.wakes import KeysWake
+from horai.core.wakes import EverywhereWake, KeysWake
 from horai.db import access
 from horai.db.access import KeyInForce
-from horai.db.pool import Pool, acquire
+from horai.db.pool import GONE, Pool, acquire
 from horai.db.wakeups import Wakeups
 from horai.text import Hint, Refused
 
@@ -114,6 +115,7 @@ class Authenticator:
         self._changes = 0
         self._failed = FailedAttempts()
         wakeups.subscribe(KeysWake, self._forget)
+        wakeups.subscribe(EverywhereWake, self._forget)
 
     async def caller_of(self, credentials: Credentials) -> Caller:
         """Return the caller. Raise `Unauthenticated` if the request has no key in force, and the server asks for one."""
@@ -129,6 +131,16 @@ class Authenticator:
             raise unauthenticated()
         actor = Actor(ActorKind.KEY, key.id, key.name, key.role, credentials.address, credentials.request_id)
         return Caller(actor, key.role, key.tenant_id, key.tenant)
+
+    async def is_still_allowed(self, credentials: Credentials) -> bool:
+        """Return whether a long answer may go on. While the database is away, it may: no key can be revoked then."""
+        try:
+            await self.caller_of(credentials)
+        except Unauthenticated:
+            return False
+        except (HoraiError, asyncpg.PostgresError, *GONE):
+            return True
+        return True
 
     def _keyless_caller(self, credentials: Credentials) -> Caller:
         actor = Actor(ActorKind.KEYLESS, "", "", AccessRole.ADMIN, credentials.address, credentials.request_id)
@@ -184,7 +196,7 @@ class Authenticator:
         if len(self._known) > MOST_REMEMBERED:
             self._known.popitem(last=False)
 
-    def _forget(self, _: KeysWake) -> None:
+    def _forget(self, _: KeysWake | EverywhereWake) -> None:
         """Read every key again before its next use. A query in progress may have read an old row: it counts as old."""
         self._changes += 1
         self._keyed_until = 0.0

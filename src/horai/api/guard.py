@@ -1,7 +1,7 @@
 """The outermost layer of the API: it refuses requests of foreign web pages and adds headers to every response.
 
-A server on loopback serves without a key, so a web page in the user's browser must not be able to call it: the guard
-refuses a host name that merely resolves to loopback (DNS rebinding) and a foreign origin.
+A web page in the user's browser must not be able to call the server: it may serve without a key, or the browser may have
+a session. So the guard refuses a host name that is not the server's (hosts.py) and a foreign origin.
 """
 
 import re
@@ -12,11 +12,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from horai.api.hosts import HostRules
 from horai.api.problems import problem, problem_response
 from horai.core.errors import Forbidden, HoraiError, Malformed
 from horai.text import Hint, Refused
 
-LOOPBACK = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\]")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
 _READING = frozenset({"GET", "HEAD"})
 _OWN_SITE = frozenset({"same-origin", "none"})
@@ -32,8 +32,9 @@ _SECURITY = {
 class Guard:
     """The outermost ASGI application."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, hosts: HostRules) -> None:
         self._app = app
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -41,6 +42,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        self._hosts.resolve_client(scope, headers)
         given = headers.get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
@@ -57,7 +59,7 @@ class Guard:
                     marks.setdefault(name, value)
             await send(message)
 
-        refusal = refused(scope["method"], headers)
+        refusal = refused(scope["method"], headers, self._hosts)
         if refusal is not None:
             await problem(refusal)(scope, receive, send_marked)
             return
@@ -80,16 +82,14 @@ def _host_of(origin: str) -> str | None:
         return None
 
 
-def refused(method: str, headers: Headers) -> HoraiError | None:
+def refused(method: str, headers: Headers, hosts: HostRules) -> HoraiError | None:
     """Return the error to refuse a request with, or None."""
     if len(headers.getlist("host")) > 1:
         return Malformed(Refused.TWO_HOSTS(), Hint.CHECK_CLIENT())
     host = headers.get("host", "")
-    if not LOOPBACK.fullmatch(re.sub(r":\d+$", "", host.lower())):
-        return Forbidden(
-            Refused.NOT_LOOPBACK(host=host[:100]),
-            Hint.USE_LOOPBACK(),
-        )
+    if not hosts.is_ours(host):
+        hint = Hint.SET_PUBLIC_URL() if hosts.is_beyond_loopback else Hint.USE_LOOPBACK()
+        return Forbidden(Refused.NOT_OUR_HOST(host=host[:100]), hint)
     origin = headers.get("origin")
     if origin is not None and _host_of(origin) != host.lower():
         return Forbidden(Refused.OTHER_ORIGIN(origin=origin[:100]), Hint.OTHER_ORIGINS())

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from horai import __version__
+from horai.cli.credentials import stored_key
 from horai.cli.errors import BadUsage, CommandFailed, NotThere
 from horai.cli.hints import hint_of
 from horai.db.database_location import secret
@@ -81,8 +82,8 @@ class RestClient:
         return msgspec.json.encode({"items": items, "nextCursor": None})
 
 
-def client_of(server: str, api_key: str | None) -> RestClient:
-    """Return the client that the flags and the environment describe."""
+def checked_address(server: str) -> str:
+    """Return the address of a server without a slash at its end. Raises `BadUsage` if it is none."""
     try:
         parts = urlsplit(server)
         is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 0) >= 0
@@ -90,12 +91,18 @@ def client_of(server: str, api_key: str | None) -> RestClient:
         is_address = False
     if not is_address or not server.isascii() or not server.isprintable() or " " in server or "?" in server:
         raise BadUsage(f"{server!r} is not the address of a server.", "Write one such as http://127.0.0.1:8470.")
-    key = api_key or secret("HORAI_API_KEY", os.environ)
+    return server.rstrip("/")
+
+
+def client_of(server: str, api_key: str | None) -> RestClient:
+    """Return the client that the flags, the environment and `horai login` describe."""
+    address = checked_address(server)
+    key = api_key or secret("HORAI_API_KEY", os.environ) or stored_key(address)
     if key is not None and not (key.isascii() and key.isprintable()):
         raise BadUsage(
             "The API key has characters that are not printable ASCII.", "Check HORAI_API_KEY or HORAI_API_KEY_FILE."
         )
-    return RestClient(server.rstrip("/"), key)
+    return RestClient(address, key)
 
 
 def path_of(*parts: str) -> str:

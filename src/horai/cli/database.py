@@ -18,20 +18,21 @@ from horai.logs import write_to_stderr
 
 async def apply_migrations(place: DatabaseLocation, *, dry_run: bool) -> list[Migration]:
     """Apply the pending migrations and return them. With `dry_run`, return them without applying any."""
-    async with _opened(place, may_create=not dry_run) as connection:
+    async with opened_database(place, may_create=not dry_run) as connection:
         return await migrate(connection, dry_run=dry_run)
 
 
 async def find_violations(place: DatabaseLocation) -> list[Finding]:
     """Check every invariant and return one finding for each. Raises `CommandFailed` if migrations are missing."""
-    async with _opened(place, may_create=False) as connection:
+    async with opened_database(place, may_create=False) as connection:
         if missing := await pending_migrations(connection):
             raise CommandFailed(f"The database lacks {len(missing)} migrations.", "horai migrate applies them.")
         return await verify(connection)
 
 
 @asynccontextmanager
-async def _opened(place: DatabaseLocation, *, may_create: bool) -> AsyncGenerator[Dedicated]:
+async def opened_database(place: DatabaseLocation, *, may_create: bool) -> AsyncGenerator[Dedicated]:
+    """Open a database. Raises `CommandFailed` if it does not exist and `may_create` is false, or refuses a statement."""
     write_to_stderr(logging.WARNING)
     if not may_create:
         _require_database(place)

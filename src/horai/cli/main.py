@@ -29,6 +29,9 @@ COMMANDS = {
     "dlq": "Dead letters: replay or discard instances that failed for good.",
     "backfills": "Backfills: run past slots again, or for the first time.",
     "reconcilers": "Reconcilers: compare a source with the instances, and create the missing ones.",
+    "keys": "Keys: create, list and revoke the keys of the server.",
+    "tenants": "Tenants: create and list tenants.",
+    "login": "Store the address and the key of a server for the other commands.",
     "secrets": "Signing secrets: list and rotate the secrets that sign calls.",
     "health": "Show the health of the scheduler.",
 }

@@ -4,14 +4,16 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from horai.cli.errors import BadUsage, refuse_flag
 from horai.cli.flags import duration, setting, words
 from horai.core.addresses import Network, parse_networks
-from horai.core.settings import EngineSettings
+from horai.core.settings import EngineSettings, ServerAccess
 from horai.core.shards import EVERY_ROLE, Role, roles_of
 from horai.db.database_location import secret
 from horai.db.urls import plain_url
@@ -48,6 +50,23 @@ Sources = Annotated[
         help="Database that reconcilers may read by this name; repeatable. [env var: HORAI_SOURCE_<NAME>, HORAI_SOURCE_<NAME>_FILE]",
         metavar="NAME=URL",
     ),
+]
+TlsCert = Annotated[
+    Path | None, setting("--tls-cert", about="Certificate chain of the server, as a PEM file.", metavar="FILE")
+]
+TlsKey = Annotated[Path | None, setting("--tls-key", about="Private key of the certificate.", metavar="FILE")]
+TrustedProxy = Annotated[
+    list[str] | None,
+    setting("--trusted-proxy", about="Proxy that ends TLS; its X-Forwarded-For counts; repeatable.", metavar="CIDR"),
+]
+PublicUrl = Annotated[
+    str | None, setting("--public-url", about="Address of the server as browsers see it.", metavar="URL")
+]
+Insecure = Annotated[
+    bool, setting("--insecure", about="Listen beyond loopback without TLS; keys then travel in clear text.")
+]
+RequireKey = Annotated[
+    bool, setting("--require-key", about="Serve no request without a key; the first start prints the first keys.")
 ]
 LeaseTtl = Annotated[
     str,
@@ -95,6 +114,38 @@ def _allowed(networks: list[str]) -> tuple[Network, ...]:
         return parse_networks(networks)
     except ValueError as error:
         refuse_flag("--callback-allow", str(error))
+
+
+def server_access(
+    tls: tuple[Path | None, Path | None],
+    proxies: list[str],
+    public_url: str | None,
+    *,
+    insecure: bool,
+    require_key: bool,
+) -> ServerAccess:
+    """Return how clients reach the server. Raises for the flag that is wrong."""
+    cert, key = tls
+    if (cert is None) != (key is None):
+        refuse_flag("--tls-cert", "goes together with --tls-key")
+    for name, file in (("--tls-cert", cert), ("--tls-key", key)):
+        if file is not None and not os.access(file, os.R_OK):
+            refuse_flag(name, f"{file} cannot be read")
+    try:
+        trusted = parse_networks(proxies)
+    except ValueError as error:
+        refuse_flag("--trusted-proxy", str(error))
+    if public_url is not None and not _is_address(public_url):
+        refuse_flag("--public-url", f"{public_url!r} is not an address such as https://horai.example.com")
+    return ServerAccess(cert, key, trusted, public_url, insecure, require_key)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.path in {"", "/"}
+    except ValueError:
+        return False
 
 
 def chosen_sources(given: Iterable[str] | None, environ: Mapping[str, str]) -> dict[str, str]:

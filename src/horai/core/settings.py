@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
 
 SHARDS = 32
 MAX_RETRY_LIMIT = 1000
@@ -96,3 +97,25 @@ class ServerLimits:
     connections_per_address: int = 750
     readers: int = 100
     readers_per_address: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAccess:
+    """The way of clients to the HTTP server.
+
+    A server that listens beyond loopback asks for keys, and speaks TLS or is behind a proxy that does; `is_insecure`
+    gives up the second condition. Clients name the server by an address or by the host of `public_url`.
+    `X-Forwarded-For` and `X-Forwarded-Proto` count only if a proxy of `trusted_proxies` sends them.
+    """
+
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    public_url: str | None = None
+    is_insecure: bool = False
+    requires_key: bool = False
+
+    @property
+    def has_tls(self) -> bool:
+        """Return whether the server itself speaks TLS."""
+        return self.tls_cert is not None

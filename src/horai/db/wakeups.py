@@ -15,7 +15,6 @@ from horai.core.wakes import (
     ENTRIES,
     CatchupWake,
     EverywhereWake,
-    KeysWake,
     LaneWake,
     LocalWake,
     MoveWaitingWake,
@@ -27,7 +26,7 @@ from horai.core.wakes import (
 from horai.db.claims import Claimable
 
 W = TypeVar("W", bound=Wake | LocalWake)
-_NAMELESS = (MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake())
+_NAMELESS = (MoveWaitingWake(), CatchupWake(), NodesWake())
 """The kinds that a wake for everything includes. Listeners of the other kinds need names, so they listen for it too."""
 
 

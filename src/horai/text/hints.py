@@ -81,6 +81,7 @@ class Hint(Phrasebook):
     NOT_BUILT = "Not available in this version: {fields}. Leave it out, or keep its default."
     CAMEL_CASE = "Field names are camelCase; GET /openapi.json has all of them."
     KNOWN = "Known: {words}."
+    SET_PUBLIC_URL = "Use its address, or start it with --public-url and this name."
     USE_LOOPBACK = "Use http://127.0.0.1 or http://localhost."
     OTHER_ORIGINS = "Requests from other origins are refused."
     ALL_ADDRESSES = "GET /openapi.json lists all addresses."

@@ -77,7 +77,7 @@ class Refused(Phrasebook):
     NO_ROOM_FOR_BODY = "The bodies of unfinished requests already use {most} bytes."
     NOT_HTTP = "The request is not valid HTTP."
     TWO_HOSTS = "The request has more than one Host header."
-    NOT_LOOPBACK = "This server runs without keys and answers only to loopback names, not to {host!r}."
+    NOT_OUR_HOST = "This server does not answer to the host name {host!r}."
     OTHER_ORIGIN = "A page of {origin!r} may not use this server."
     CROSS_SITE = "A page of another site may not change anything on this server (Sec-Fetch-Site: {site})."
     NOTHING_HERE = "There is nothing at this address."

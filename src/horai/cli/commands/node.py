@@ -19,6 +19,12 @@ def node(
     name: node_flags.Name = None,
     port: node_flags.Port = 8470,
     host: node_flags.Host = "127.0.0.1",
+    tls_cert: node_flags.TlsCert = None,
+    tls_key: node_flags.TlsKey = None,
+    trusted_proxy: node_flags.TrustedProxy = None,
+    public_url: node_flags.PublicUrl = None,
+    insecure: node_flags.Insecure = False,
+    require_key: node_flags.RequireKey = False,
     roles: Annotated[
         str, setting("--roles", about="Roles of the node; without `api` it does not listen.", metavar="ROLES")
     ] = "api,scheduler,executor",
@@ -38,6 +44,9 @@ def node(
     chosen = node_flags.chosen_roles(roles)
     engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
     sources = node_flags.chosen_sources(source, os.environ)
+    access = node_flags.server_access(
+        (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key
+    )
     url = choose_database(database_url, None, os.environ).url
     if url is None:
         raise BadUsage("A node needs a database.", "Give --database-url, or set HORAI_DATABASE_URL.")
@@ -46,5 +55,7 @@ def node(
     from horai.embedded import default_data_dir  # noqa: PLC0415
     from horai.engine_node import NodeSettings  # noqa: PLC0415
 
-    settings = NodeSettings(default_data_dir(), host, port, url, name or gethostname(), engine, chosen, sources=sources)
+    settings = NodeSettings(
+        default_data_dir(), host, port, url, name or gethostname(), engine, chosen, access=access, sources=sources
+    )
     serve_node(settings, until_stdin_ends=until_stdin_ends)

@@ -20,6 +20,12 @@ LOOPBACK = ("127.0.0.0/8", "::1/128")
 def up(
     port: node_flags.Port = 8470,
     host: node_flags.Host = "127.0.0.1",
+    tls_cert: node_flags.TlsCert = None,
+    tls_key: node_flags.TlsKey = None,
+    trusted_proxy: node_flags.TrustedProxy = None,
+    public_url: node_flags.PublicUrl = None,
+    insecure: node_flags.Insecure = False,
+    require_key: node_flags.RequireKey = False,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     callback_allow: node_flags.CallbackAllow = None,
@@ -54,6 +60,9 @@ def up(
         lease_ttl, grace, [*words(callback_allow), *(LOOPBACK if _is_loopback(host) else ())]
     )
     sources = node_flags.chosen_sources(source, os.environ)
+    access = node_flags.server_access(
+        (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key
+    )
 
     from horai.cli.commands.up_processes import further_nodes, serve_node, workers  # noqa: PLC0415
     from horai.embedded import default_data_dir  # noqa: PLC0415
@@ -61,7 +70,7 @@ def up(
 
     called = name or gethostname()
     settings = NodeSettings(
-        place.data_dir or default_data_dir(), host, port, place.url, called, engine, sources=sources
+        place.data_dir or default_data_dir(), host, port, place.url, called, engine, access=access, sources=sources
     )
     children = list(further_nodes(settings, processes - 1))
     if application is not None:

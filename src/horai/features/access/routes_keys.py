@@ -30,9 +30,10 @@ async def create_key(
     """Create a key. Its text is in this answer only. After the first key, the server serves no request without one."""
     given = body.shape
     wish = KeyWish(AccessRole(given.role), given.tenant, given.name, given.networks or (), given.expires_at)
-    key, row = await service.create_key(scope.pool, caller, wish)
-    created = answer(NewKeyOut.encode(row, key=key.text), 201, {"Location": f"/api/v1/keys/{key.id}"})
-    again = Duplicate(Refused.KEY_SHOWN_ONCE(key=key.id), Hint.REVOKE_AND_CREATE(key=key.id), extra={"keyId": key.id})
+    shown = await service.create_key(scope.pool, caller, wish)
+    key = shown.row.id
+    created = answer(NewKeyOut.encode(shown.row, key=shown.text), 201, {"Location": f"/api/v1/keys/{key}"})
+    again = Duplicate(Refused.KEY_SHOWN_ONCE(key=key), Hint.REVOKE_AND_CREATE(key=key), extra={"keyId": key})
     return OnceShown(created, problem(again))
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from horai.api.authentication import Caller, unauthenticated
-from horai.core.access_keys import NewKey, hash_of, new_key
-from horai.core.actor import Actor
+from horai.core.access_keys import hash_of, new_key
+from horai.core.actor import Actor, ActorKind
 from horai.core.errors import Duplicate, FieldError, Forbidden, Invalid, NotFound
 from horai.core.roles import AccessRole
 from horai.db import access, nodes
 from horai.db.access import KeyRow, KeysOf, KeyWrite, TenantRow
 from horai.db.pool import Connection, Pool, acquire, transaction
+from horai.operations.process_actor import process_actor
 from horai.text import Hint, Refused, Wrong
 
 SESSION = timedelta(hours=12)
@@ -30,7 +31,18 @@ class KeyWish:
     expires_at: datetime | None = None
 
 
-async def create_key(pool: Pool, caller: Caller, wish: KeyWish) -> tuple[NewKey, KeyRow]:
+@dataclass(frozen=True, slots=True)
+class ShownKey:
+    """A new key with its text, which is not in its repr."""
+
+    text: str
+    row: KeyRow
+
+    def __repr__(self) -> str:
+        return f"ShownKey(id={self.row.id!r})"
+
+
+async def create_key(pool: Pool, caller: Caller, wish: KeyWish) -> ShownKey:
     """Create a key. The first one closes the server to requests without a key, in the same transaction."""
     networks = _networks(wish.networks)
     async with transaction(pool) as connection:
@@ -42,19 +54,28 @@ async def create_key(pool: Pool, caller: Caller, wish: KeyWish) -> tuple[NewKey,
         return await _insert(connection, tenant, networks, wish, caller.actor)
 
 
-async def create_first_keys(connection: Connection, wish: KeyWish, actor: Actor) -> tuple[NewKey, KeyRow]:
-    """Create a key for the operator of the database, who needs no other key."""
+async def create_key_by_operator(connection: Connection, wish: KeyWish) -> ShownKey:
+    """Create a key for the operator of the database, who needs no other key: the way back in when all are lost."""
     networks = _networks(wish.networks)
     async with connection.transaction():
         tenant = None if wish.role is AccessRole.PLATFORM_ADMIN else await _find(connection, wish.tenant or "default")
         await _require_future(connection, wish.expires_at)
         await access.mark_keyed(connection)
-        return await _insert(connection, tenant, networks, wish, actor)
+        return await _insert(connection, tenant, networks, wish, process_actor(ActorKind.SYSTEM))
+
+
+async def first_keys(connection: Connection) -> list[ShownKey]:
+    """Create the first keys of a server, of the platform and of the tenant `default`. Return none if it has keys."""
+    async with connection.transaction():
+        if not await access.mark_keyed(connection):
+            return []
+        roles = (AccessRole.PLATFORM_ADMIN, AccessRole.ADMIN)
+        return [await create_key_by_operator(connection, KeyWish(role)) for role in roles]
 
 
 async def _insert(
     connection: Connection, tenant: TenantRow | None, networks: Sequence[str], wish: KeyWish, actor: Actor
-) -> tuple[NewKey, KeyRow]:
+) -> ShownKey:
     key = new_key()
     by = f"{actor.kind}:{actor.id}" if actor.id else str(actor.kind)
     write = KeyWrite(
@@ -67,7 +88,7 @@ async def _insert(
         by,
         wish.expires_at,
     )
-    return key, await access.insert_key(connection, write)
+    return ShownKey(key.text, await access.insert_key(connection, write))
 
 
 async def _tenant_of(connection: Connection, caller: Caller, wish: KeyWish) -> TenantRow | None:

@@ -17,7 +17,16 @@ import structlog
 from horai.api.context import Context
 from horai.core.errors import TooManyReaders
 from horai.core.settings import ServerLimits
-from horai.core.wakes import LaneWake, MoveWaitingWake, NodesWake, OutcomeWake, QueueWake, RunsWake, ScheduleWake
+from horai.core.wakes import (
+    KeysWake,
+    LaneWake,
+    MoveWaitingWake,
+    NodesWake,
+    OutcomeWake,
+    QueueWake,
+    RunsWake,
+    ScheduleWake,
+)
 from horai.db.pool import acquire
 from horai.db.wakeups import Wakeups
 from horai.features.overview.change_marks import pulse
@@ -126,6 +135,10 @@ class Feed:
     def close(self) -> None:
         """End all readers and accept no new ones: the server stops."""
         self._is_closed = True
+        self.end_all()
+
+    def end_all(self) -> None:
+        """End all readers: a key has changed. Those that still may read connect again at once."""
         for reader in tuple(self._readers):
             reader.end()
 
@@ -175,6 +188,7 @@ class Feed:
         wakeups.subscribe(MoveWaitingWake, self._noting(Topic.jobs))
         wakeups.subscribe(QueueWake, self._noting(Topic.queues))
         wakeups.subscribe(NodesWake, self._noting(Topic.nodes))
+        wakeups.subscribe(KeysWake, lambda _: self.end_all())
 
     def _noting(self, *topics: Topic) -> Callable[..., None]:
         def note(*_: Any) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Header, Request, Response
 
+from horai.api.authentication import Authenticator, credentials_of
 from horai.api.context import describe
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
@@ -30,8 +31,10 @@ async def get_events(request: Request, last_event_id: Annotated[str | None, Head
     was not the last is told of every topic first. One server accepts 100 readers, 50 of them from one address.
     """
     feed: Feed = request.app.state.feed
-    address = request.client.host if request.client else ""
-    return Stream(feed, feed.enter(last_event_id, address))
+    authenticator: Authenticator = request.app.state.authenticator
+    credentials = credentials_of(request)
+    reader = feed.enter(last_event_id, credentials.address)
+    return Stream(feed, reader, lambda: authenticator.is_still_allowed(credentials))
 
 
 def prepare(app: FastAPI) -> None:

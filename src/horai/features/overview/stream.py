@@ -1,7 +1,7 @@
 """A response without an end: server-sent events for as long as both sides are connected."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 from starlette.responses import Response
@@ -24,22 +24,31 @@ class Stream(Response):
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, feed: Feed, reader: Reader, *, heartbeat: float = HEARTBEAT, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        reader: Reader,
+        may_read: Callable[[], Awaitable[bool]],
+        *,
+        heartbeat: float = HEARTBEAT,
+        patience: float = PATIENCE,
+    ) -> None:
         super().__init__(None, 200, {"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._feed = feed
         self._reader = reader
+        self._may_read = may_read
         self._heartbeat = heartbeat
         self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send messages until the reader disconnects, is too slow, or the server stops."""
+        """Send messages until the reader disconnects, is too slow or loses its key, or the server stops."""
         leaving = asyncio.create_task(self._until_gone(receive))
         try:
             async with asyncio.timeout(self._patience):
                 await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._send(send, RETRY)
-            while (topics := await self._reader.news(self._heartbeat)) is not None:
+            while (topics := await self._reader.news(self._heartbeat)) is not None and await self._may_read():
                 await self._send(send, self._message(topics))
             await self._send(send, b"", is_last=True)
         except (TimeoutError, OSError):
