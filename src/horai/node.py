@@ -48,7 +48,8 @@ async def _api(
     settings: NodeSettings, listening: socket.socket, connections: Pool, wakeups: Wakeups, health: EngineHealth
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     tenant, sources = await _tenant(connections), frozenset(settings.sources)
-    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, (KEYLESS,), sources)
+    key_file = settings.engine.audit_key_file
+    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, (KEYLESS,), sources, key_file)
     async with _server(context, listening, settings.limits) as serving:
         yield serving
 

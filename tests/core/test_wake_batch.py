@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from horai.core.wake_batch import OUTCOMES_KEPT, WakeBatch
 from horai.core.wakes import (
     ENTRIES,
+    AuditWake,
     CatchupWake,
     EverywhereWake,
     LaneWake,
@@ -45,6 +46,7 @@ def test_few_wakes_keep_their_names():
         MoveWaitingWake(),
         CatchupWake(),
         NodesWake(),
+        AuditWake(),
         OutcomeWake(5, 1),
     ]
 

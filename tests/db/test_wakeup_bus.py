@@ -7,6 +7,7 @@ import pytest
 from horai.core.settings import SHARDS
 from horai.core.wakes import (
     ENTRIES,
+    AuditWake,
     CatchupWake,
     EverywhereWake,
     LaneWake,
@@ -34,11 +35,12 @@ KINDS: list[Wake] = [
     MoveWaitingWake(),
     CatchupWake(),
     NodesWake(),
+    AuditWake(),
     EverywhereWake(),
 ]
 
 
-NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake()]
+NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake()]
 DELIVERED = [*KINDS, *NAMELESS]
 """A wake for everything is delivered to the listeners of the nameless kinds as well."""
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "dlq": "Dead letters: replay or discard instances that failed for good.",
     "backfills": "Backfills: run past slots again, or for the first time.",
     "reconcilers": "Reconcilers: compare a source with the instances, and create the missing ones.",
+    "audit": "Audit log: list, export and verify the record of all writes.",
     "secrets": "Signing secrets: list and rotate the secrets that sign calls.",
     "health": "Show the health of the scheduler.",
 }

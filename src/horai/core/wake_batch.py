@@ -5,6 +5,7 @@ from datetime import datetime
 
 from horai.core.wakes import (
     ENTRIES,
+    AuditWake,
     CatchupWake,
     EverywhereWake,
     LaneWake,
@@ -49,7 +50,7 @@ class WakeBatch:
             case OutcomeWake():
                 self._add_outcome(wake)
                 return
-            case QueueWake() | MoveWaitingWake() | CatchupWake() | NodesWake() | EverywhereWake():
+            case QueueWake() | MoveWaitingWake() | CatchupWake() | NodesWake() | AuditWake() | EverywhereWake():
                 self._others[wake] = None
         if _EVERYWHERE in self._others or self._names() > ENTRIES:
             self._lanes.clear()

@@ -74,12 +74,25 @@ class NodesWake:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditWake:
+    """The audit log has new rows, which are not sealed."""
+
+
+@dataclass(frozen=True, slots=True)
 class EverywhereWake:
     """Anything may have changed: this wake names nothing and stands for all others but outcomes."""
 
 
 Wake: TypeAlias = (
-    LaneWake | ScheduleWake | OutcomeWake | QueueWake | MoveWaitingWake | CatchupWake | NodesWake | EverywhereWake
+    LaneWake
+    | ScheduleWake
+    | OutcomeWake
+    | QueueWake
+    | MoveWaitingWake
+    | CatchupWake
+    | NodesWake
+    | AuditWake
+    | EverywhereWake
 )
 
 
@@ -122,6 +135,8 @@ def _entry(wake: Wake) -> str:
             return "c"
         case NodesWake():
             return "n"
+        case AuditWake():
+            return "a"
         case EverywhereWake():
             return "*"
         case _:
@@ -173,7 +188,13 @@ def _wake(entry: str) -> Wake | None:
         return None
 
 
-_NAMELESS: dict[str, Wake] = {"r": MoveWaitingWake(), "c": CatchupWake(), "n": NodesWake(), "*": EverywhereWake()}
+_NAMELESS: dict[str, Wake] = {
+    "r": MoveWaitingWake(),
+    "c": CatchupWake(),
+    "n": NodesWake(),
+    "a": AuditWake(),
+    "*": EverywhereWake(),
+}
 
 
 def _whole(digits: str, below: int) -> int:

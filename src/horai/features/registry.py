@@ -1,6 +1,7 @@
 """FEATURES: every capability on top of the kernel. To add one, add its folder and one line here."""
 
 from horai.features import (
+    audit,
     backfill,
     dead_letters,
     events,
@@ -23,5 +24,6 @@ FEATURES: tuple[Feature, ...] = (
     refresh.FEATURE,
     reconcile.FEATURE,
     events.FEATURE,
+    audit.FEATURE,
 )
 JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

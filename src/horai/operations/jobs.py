@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from horai.core.actor import KEYLESS
+from horai.core.audit import AuditEntry, AuditVerb, changed_fields
 from horai.core.errors import Conflict, Duplicate
 from horai.core.job import Definition, JobStatus, checked, is_builtin, refuse_builtin
 from horai.core.job_patch import amended
@@ -18,7 +20,7 @@ from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, transaction
-from horai.operations import job_rows, job_schedule, overlap, request_keys, tick_job
+from horai.operations import audit, job_rows, job_schedule, overlap, request_keys, tick_job
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
@@ -135,6 +137,8 @@ async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
             await pause_held(connection, ticks, note)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_PAUSED", {"note": note})
+        await _record(connection, scope, AuditVerb.JOB_PAUSE, job, paused)
+    audit.announce(scope.wakeups)
     await tick_job.move_both(scope, job, ticks)
     return paused
 
@@ -157,6 +161,8 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
             _, joined = await resume_held(connection, ticks, note, now)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
+        await _record(connection, scope, AuditVerb.JOB_RESUME, job, resumed)
+    audit.announce(scope.wakeups)
     job_schedule.announce(scope, joined, [])
     await tick_job.move_both(scope, job, ticks)
     return resumed
@@ -172,6 +178,18 @@ async def resume_held(
         joined = await job_schedule.make_up_for_pause(connection, job, write.timing, joined, now)
     write = replace(write, status=JobStatus.ACTIVE, note=note, active_from=job_schedule.decided_until(job, joined))
     return await jobs.update_job(connection, job.id, write), joined
+
+
+async def _record(connection: Connection, scope: Scope, verb: AuditVerb, job: JobRow, changed: JobRow) -> None:
+    """Add a change of status to the audit log, in the transaction of the change."""
+    before, after = changed_fields(_status_of(job), _status_of(changed))
+    await audit.record(
+        connection, scope.tenant_id, KEYLESS, AuditEntry(verb, "job", str(job.id), job.name, before, after)
+    )
+
+
+def _status_of(job: JobRow) -> dict[str, Any]:
+    return {"status": job.status.name, "note": job.note}
 
 
 async def delete_job(scope: Scope, reference: str, if_version: int | None = None) -> None:
