@@ -135,9 +135,13 @@ def audit_row(row: Document) -> tuple[str, ...]:
 
 
 def _change(row: Document) -> str:
-    before, after, counts = (row[name] or {} for name in ("before", "after", "counts"))
+    before, after, counts = _fields(row["before"]), _fields(row["after"]), _fields(row["counts"])
     changed = [f"{name}: {_text(before.get(name))} → {_text(after.get(name))}" for name in {**before, **after}]
     return ", ".join([*changed, *(f"{name}: {count}" for name, count in counts.items())])
+
+
+def _fields(found: Document | None) -> Document:
+    return found or {}
 
 
 def _text(value: Any) -> str:
