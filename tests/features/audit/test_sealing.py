@@ -2,19 +2,25 @@
 
 import asyncio
 import json
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import audits
+import harness
 import make
 import pytest
 import structlog
+from harness import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rows import connections
 from stages import Workbench, workbench
 
 from horai.core.shards import EVERY_ROLE, Role
+from horai.db.catalog import sql
+from horai.db.pool import Dedicated
 from horai.features import audit
 from horai.features.audit.stage import LEADER, PAUSE, SWEEP, Sealer
 from horai.features.parts import StageParts, stages_of
@@ -251,3 +257,52 @@ async def test_a_server_whose_transactions_begin_again_is_an_alarm(url: str) -> 
 
         with pytest.raises(RuntimeError, match="restored from a dump"):
             await audits.seal(bench)
+
+
+async def test_a_write_in_one_process_wakes_the_sealer_of_another(url: str, connection: Dedicated) -> None:
+    """Within half a minute: a sweep would come after five."""
+    asked = harness.node(url, name="asked", roles=frozenset({Role.api}))
+    sealing = harness.node(url, name="sealing", roles=frozenset({Role.scheduler}))
+    async with asked as api, sealing:
+        await given_job(api)
+        for verb in ("pause", "resume"):
+            assert (await api("POST", f"/api/v1/jobs/publish/{verb}")).status == 200
+            async with asyncio.timeout(30):
+                while (await api("GET", "/api/v1/audit")).json["items"][0]["seal"] is None:
+                    await asyncio.sleep(0.02)
+
+        assert await connection.fetchval("select sum(rows) from horai.audit_seal") == 2
+
+
+async def given_job(api: Client) -> None:
+    target = {"type": "http", "url": "http://127.0.0.1:9/hook"}
+    assert (await api("POST", "/api/v1/jobs", {"name": "publish", "target": target})).status == 201
+
+
+async def test_C9_lists_and_the_sealer_read_by_index(url: str) -> None:
+    async with workbench(url) as bench:
+        for ago in (2, 1, 0):
+            await audits.months_ago(bench.connection, ago, rows=5_000)
+        await audits.seal(bench)
+        await bench.connection.execute("analyze horai.audit, horai.audit_seal")
+        sealed_to: int = await bench.connection.fetchval("select max(to_xid::text::bigint) from horai.audit_seal")
+        await bench.connection.execute("set plan_cache_mode = force_custom_plan; set enable_seqscan = on")
+        listed = (1, None, None, None, None, None, None, datetime.max.replace(tzinfo=UTC), 2**63 - 1, 50)
+        found = (1, None, None, "job-9", None, None, None, datetime.max.replace(tzinfo=UTC), 2**63 - 1, 50)
+        exported = (*listed[:7], datetime(1970, 1, 1, tzinfo=UTC), -1, 500)
+        asked = {
+            "list_audit": listed,
+            "export_audit": exported,
+            "rows_to_seal": (str(sealed_to), str(sealed_to + 1000), 100),
+            "rows_between": ("1", str(sealed_to), "0", -1, 500),
+        }
+        for name, values in asked.items():
+            text = await plan_of(bench, name, values)
+            assert not re.search(r"Seq Scan on audit_\d+ \w+  \(cost=0\.00\.\.[1-9]|Bitmap", text), text
+        text = await plan_of(bench, "list_audit", found)
+        assert "BitmapOr" in text, f"an object is found by its id or its name\n{text}"
+
+
+async def plan_of(bench: Workbench, name: str, values: tuple[Any, ...]) -> str:
+    plan = await bench.connection.fetch(f"explain {sql(name)}", *values)
+    return "\n".join([name, *(line for (line,) in plan)])

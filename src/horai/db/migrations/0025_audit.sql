@@ -24,7 +24,8 @@ create table horai.audit (
 ) partition by range (at);
 create index audit_unsealed on horai.audit (xid, id);
 create index audit_listed on horai.audit (tenant_id, at desc, id desc);
-create index audit_object on horai.audit (tenant_id, object_id, at desc, id desc);
+create index audit_object on horai.audit (tenant_id, object_id);
+create index audit_object_name on horai.audit (tenant_id, object_name);
 
 -- A seal covers the rows with from_xid <= xid <= to_xid; the next seal begins after to_xid. `entries` has the id, xid, month and
 -- digest of each row, so that a check can name the row that was changed; features/audit/rules.py defines its bytes and the hash.

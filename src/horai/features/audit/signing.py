@@ -93,7 +93,7 @@ def make_key(file: str) -> None:
     """Write a new private key that only this user can read, unless the file exists."""
     private = Ed25519PrivateKey.generate()
     text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    draft = f"{file}.{os.getpid()}"
+    draft = f"{file}.{os.urandom(6).hex()}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as out:
