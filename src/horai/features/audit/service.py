@@ -21,7 +21,7 @@ from horai.features.audit.store import Anchor, AuditFilter, AuditRow, StoredSeal
 from horai.operations.scope import Scope
 
 PAGE = 500
-"""Rows that are read and hashed at once: about 10 ms of the event loop."""
+"""Rows that are read and hashed at once: 25 ms at 50 µs each, reading included, on a loaded machine with 2 cores."""
 SEALS_AT_ONCE = 10
 MOST_FAULTS = 100
 FIRST = (datetime(1970, 1, 1, tzinfo=UTC), -1)
