@@ -13,6 +13,7 @@ from horai.api.authentication import Authenticator
 from horai.api.connection_limits import ConnectionLimits
 from horai.api.console import Console
 from horai.api.context import Context, shapes_taken
+from horai.api.denied_writes import DeniedWrites
 from horai.api.guard import Guard
 from horai.api.hosts import HostRules
 from horai.api.idempotency import HEADER, WRITES
@@ -43,6 +44,7 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
     )
     app.state.context = context
     app.state.authenticator = Authenticator(context.pool, context.wakeups, (context.tenant_id, context.tenant))
+    app.state.denied_writes = DeniedWrites(context.pool)
     app.state.limits = limits
     app.state.door = ConnectionLimits(limits)
     app.state.closing = list[Callable[[], None]]()

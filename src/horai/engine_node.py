@@ -22,6 +22,7 @@ from horai.db.watch import watched
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.engine.dispatch.attempts import Executor
 from horai.engine.executors.http import HttpExecutor
+from horai.features.audit.signing import key_file_in, make_key
 from horai.features.parts import ExecutorParts, executors_of
 from horai.features.registry import FEATURES
 from horai.process import pool, prepare, until_stopped
@@ -102,6 +103,8 @@ async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
     postgres = EmbeddedPostgres(EmbeddedSettings(settings.data_dir))
     await postgres.start()
     try:
+        if settings.engine.audit_key_file == (own_key := key_file_in(settings.data_dir)):
+            make_key(own_key)
         await prepare(postgres.url, settings.engine)
         watch = asyncio.create_task(postgres.watch())
         try:

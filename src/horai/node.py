@@ -55,7 +55,8 @@ async def _api(
     settings: NodeSettings, listening: socket.socket, connections: Pool, wakeups: Wakeups, health: EngineHealth
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     tenant, sources = await _tenant(connections), frozenset(settings.sources)
-    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources)
+    key_file = settings.engine.audit_key_file
+    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file)
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):
         if not await app.state.authenticator.is_keyed():

@@ -291,3 +291,46 @@ async def test_tenants_are_created_once_and_listed_by_name(api: Client) -> None:
     assert [item["name"] for item in first["items"] + second["items"]] == ["a_team", "b-team", "default"]
     assert (await root("GET", "/api/v1/tenants/a_team")).json["name"] == "a_team"
     expect.problem(await root("GET", "/api/v1/tenants/none"), 404, "SCH_404_NOT_FOUND", "none")
+
+
+async def test_a_repeated_creation_of_a_tenant_gets_the_first_answer(api: Client) -> None:
+    root = await platform(api)
+    first = await root("POST", "/api/v1/tenants", {"name": "north"}, Idempotency_Key="once")
+    again = await root("POST", "/api/v1/tenants", {"name": "north"}, Idempotency_Key="once")
+    assert (again.status, again.json, again.headers["Idempotency-Replayed"]) == (201, first.json, "true")
+
+
+async def test_C43_denied_writes_are_recorded_and_beyond_ten_a_minute_only_counted(api: Client) -> None:
+    root = await platform(api)
+    admin, viewer = await holder(root, "admin", "default"), await holder(root, "viewer", "default")
+    for _ in range(13):
+        assert (await viewer("POST", JOBS, {"name": "j"})).status == 403
+    assert (await viewer("GET", "/api/v1/signing-secrets")).status == 403
+    assert (await api("POST", JOBS, {"name": "j"})).status == 401
+
+    denied = (await admin("GET", "/api/v1/audit?verb=access.denied&limit=100")).json["items"]
+    assert [row["object"]["name"] for row in denied] == ["POST /api/v1/jobs"] * 10
+    assert denied[0]["actor"]["role"] == "viewer"
+    assert denied[0]["address"] == "127.0.0.1"
+    assert denied[0]["after"] == {"status": 403}
+    unknown = (await root("GET", "/api/v1/audit?verb=access.denied")).json["items"]
+    assert [(row["actor"]["id"], row["after"]) for row in unknown] == [("", {"status": 401})]
+
+
+async def test_C43_keys_and_tenants_are_recorded_where_they_belong(api: Client) -> None:
+    root = await platform(api)
+    await root("POST", "/api/v1/tenants", {"name": "north"})
+    key = await created(root, "admin", "north", name="deploy")
+    await root("DELETE", f"{KEYS}/{key['id']}")
+    north = await holder(root, "admin", "north")
+
+    theirs = (await north("GET", "/api/v1/audit")).json["items"]
+    assert [(row["verb"], row["object"]["name"]) for row in reversed(theirs)] == [
+        ("key.create", "deploy"),
+        ("key.revoke", "deploy"),
+        ("key.create", "admin"),
+    ]
+    assert theirs[-1]["after"] == {"role": "admin", "tenant": "north", "networks": [], "expiresAt": None}
+    platforms = (await root("GET", "/api/v1/audit")).json["items"]
+    assert [row["verb"] for row in reversed(platforms)] == ["key.create", "tenant.create"]
+    assert key["key"].split("_")[2] not in str([theirs, platforms])

@@ -16,11 +16,13 @@ from horai.db import idempotency
 from horai.db.pool import Dedicated
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "console" / "openapi.json").read_text())
+OF_ACCESS = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/session")
+"""Their writes close the server or are of no tenant: test_keys.py and test_sessions.py send them."""
 WRITES = [
     (method.upper(), path)
     for path, operations in DOCUMENT["paths"].items()
     for method in operations
-    if method in {"put", "post", "patch", "delete"}
+    if method in {"put", "post", "patch", "delete"} and not path.startswith(OF_ACCESS)
 ]
 WRITES_NOTHING = {("POST", "/api/v1/schedules/preview")}
 MADE = {

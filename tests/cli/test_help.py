@@ -40,6 +40,7 @@ VERBS = {
     "reconcilers": {"list", "show", "create", "change", "pause", "resume", "run", "reports", "delete"},
     "queues": {"list", "show", "set", "pause", "resume"},
     "secrets": {"list", "rotate"},
+    "audit": {"list", "verify", "export"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
     "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "cancel", "delete"},
 }

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from horai.core.wake_batch import OUTCOMES_KEPT, WakeBatch
 from horai.core.wakes import (
     ENTRIES,
+    AuditWake,
     CatchupWake,
     EverywhereWake,
     KeysWake,
@@ -47,6 +48,7 @@ def test_few_wakes_keep_their_names():
         CatchupWake(),
         NodesWake(),
         KeysWake(),
+        AuditWake(),
         OutcomeWake(5, 1),
     ]
 

@@ -10,6 +10,7 @@ from horai.core.settings import SHARDS
 from horai.core.wakes import (
     ENTRIES,
     PAYLOAD_LIMIT,
+    AuditWake,
     CatchupWake,
     EverywhereWake,
     KeysWake,
@@ -34,7 +35,7 @@ WAKES: st.SearchStrategy[Wake] = st.one_of(
     st.builds(ScheduleWake, IDS, MOMENTS),
     st.builds(OutcomeWake, IDS, st.integers(0, 2**63 - 1)),
     st.builds(QueueWake, IDS),
-    st.sampled_from([MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake(), EverywhereWake()]),
+    st.sampled_from([MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake(), AuditWake(), EverywhereWake()]),
 )
 
 

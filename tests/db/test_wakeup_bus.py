@@ -7,6 +7,7 @@ import pytest
 from horai.core.settings import SHARDS
 from horai.core.wakes import (
     ENTRIES,
+    AuditWake,
     CatchupWake,
     EverywhereWake,
     KeysWake,
@@ -36,11 +37,12 @@ KINDS: list[Wake] = [
     CatchupWake(),
     NodesWake(),
     KeysWake(),
+    AuditWake(),
     EverywhereWake(),
 ]
 
 
-NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake()]
+NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake()]
 DELIVERED = [*KINDS, *NAMELESS]
 """A wake for everything is delivered to the listeners of the nameless kinds as well."""
 

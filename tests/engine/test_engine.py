@@ -24,7 +24,7 @@ from horai.stages import Engine
 
 ALWAYS = {"notifier", "listener"}
 EXECUTING = {"settler", "dispatcher", "sweeper", "minute_stats", "overlap_gate", "workflow"}
-SCHEDULING = {"trigger", "rescuer", "janitor", "catch_up", "backfill", "overlap_gate", "workflow"}
+SCHEDULING = {"trigger", "rescuer", "janitor", "catch_up", "backfill", "overlap_gate", "workflow", "audit"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
+import audits
 import pytest
 
 from horai import Horai, Instance
@@ -160,3 +161,24 @@ async def test_a_server_of_one_s_own_is_left_as_it_was(url: str, monkeypatch: py
     assert first == second
     assert await connection.fetch("select datname from pg_database order by datname") == before
     await connection.close()
+
+
+async def test_audit_rows_of_an_earlier_test_are_gone_and_the_log_is_append_only_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HORAI_TEST_DATABASE_URL", url)
+    server = Server()
+    async with server.database() as first:
+        used = await asyncpg.connect(first)
+        await audits.write(used)
+        await used.close()
+    async with server.database() as second:
+        used = await asyncpg.connect(second)
+        assert await used.fetchval("select count(*) from horai.audit") == 0
+        await audits.write(used)
+        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="append-only"):
+            await used.execute("delete from horai.audit")
+        await used.close()
+    await asyncio.to_thread(server.stop)
+
+    assert first == second, "it was emptied, not dropped"

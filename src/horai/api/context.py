@@ -33,6 +33,8 @@ class Context:
     tenant: str
     hooks: tuple[JobHooks, ...]
     sources: frozenset[str] = frozenset()
+    audit_key_file: str | None = None
+    """File of the key that verifies the signatures of the audit log."""
 
 
 async def context_of(request: Request) -> Context:

@@ -6,7 +6,10 @@ from typing import Any, TypeVar
 from fastapi import Request, Response
 
 from horai.api.authentication import Authenticator, Caller, credentials_of
-from horai.api.idempotency import Handler, RepeatSafe
+from horai.api.denied_writes import DeniedWrites
+from horai.api.idempotency import WRITES, Handler, RepeatSafe
+from horai.core.actor import Actor, ActorKind
+from horai.core.errors import Forbidden, HoraiError, Unauthenticated
 from horai.core.roles import AccessRole
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -44,10 +47,27 @@ class RoleRoute(RepeatSafe):
             return handle
 
         async def answer(request: Request) -> Response:
-            authenticator: Authenticator = request.app.state.authenticator
-            caller: Caller = await authenticator.caller_of(credentials_of(request))
-            caller.require(self.roles)
-            request.state.caller = caller
+            request.state.caller = await self._caller(request)
             return await handle(request)
 
         return answer
+
+    async def _caller(self, request: Request) -> Caller:
+        """Return the caller, who has one of the roles. A denied write is recorded."""
+        authenticator: Authenticator = request.app.state.authenticator
+        caller: Caller | None = None
+        try:
+            caller = await authenticator.caller_of(credentials_of(request))
+            caller.require(self.roles)
+        except (Unauthenticated, Forbidden) as denied:
+            if request.method in WRITES:
+                await self._record(request, caller, denied)
+            raise
+        return caller
+
+    async def _record(self, request: Request, caller: Caller | None, denied: HoraiError) -> None:
+        denied_writes: DeniedWrites = request.app.state.denied_writes
+        address = request.client.host if request.client else ""
+        unknown = Actor(ActorKind.KEY, "", "", "", address, request.state.request_id)
+        tenant, actor = (None, unknown) if caller is None else (caller.tenant_id, caller.actor)
+        await denied_writes.note(tenant, actor, f"{request.method} {self.path_format}", denied.status)

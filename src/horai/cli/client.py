@@ -8,7 +8,8 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
 from typing import IO, Any
@@ -24,6 +25,8 @@ from horai.db.database_location import secret
 
 TIMEOUT = 30.0
 LONGEST_PAGE = 500
+PART = 64 * 1024
+"""Bytes of a streamed response that are read at once."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -51,6 +54,19 @@ class RestClient:
         self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
         """Send a request and return the body of a successful response. Raises `CommandFailed` otherwise."""
+        with self._opened(method, path, body, headers) as response:
+            return response.read()
+
+    def stream(self, path: str, query: Mapping[str, str | int | None], write: Callable[[bytes], object]) -> None:
+        """Pass the body of a response to `write` as it arrives. Raises `CommandFailed` if it does not arrive whole."""
+        with self._opened("GET", path + _query(query)) as response:
+            while part := response.read(PART):
+                write(part)
+
+    @contextmanager
+    def _opened(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> Generator[IO[bytes]]:
         data = None if body is None else msgspec.json.encode(body)
         named = {"Accept": "application/json", "User-Agent": f"horai/{__version__}", **(headers or {})}
         if data is not None:
@@ -61,7 +77,7 @@ class RestClient:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect)
         try:
             with opener.open(request, timeout=TIMEOUT) as response:
-                return response.read()
+                yield response
         except urllib.error.HTTPError as error:
             raise _refused(self.server, error.code, error.read()) from error
         except (OSError, http.client.HTTPException) as error:

@@ -32,6 +32,7 @@ COMMANDS = {
     "keys": "Keys: create, list and revoke the keys of the server.",
     "tenants": "Tenants: create and list tenants.",
     "login": "Store the address and the key of a server for the other commands.",
+    "audit": "Audit log: list, export and verify the record of all writes.",
     "secrets": "Signing secrets: list and rotate the secrets that sign calls.",
     "health": "Show the health of the scheduler.",
 }

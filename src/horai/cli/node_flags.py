@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -77,6 +78,15 @@ Grace = Annotated[
 ]
 LogLevel = Annotated[Level | None, setting("--log-level", about="Lowest level that is logged (info).")]
 LogFormat = Annotated[Format | None, setting("--log-format", about="Format of log lines on stderr (text).")]
+AuditKeyFile = Annotated[
+    str | None,
+    setting(
+        "--audit-key-file", about="Ed25519 key (PEM) that signs the audit log; the same on every node.", metavar="FILE"
+    ),
+]
+AuditHeadsFile = Annotated[
+    str | None, setting("--audit-heads-file", about="File to add each head of the audit log to.", metavar="FILE")
+]
 UntilStdinEnds = Annotated[
     bool,
     setting("--until-stdin-ends", about="Also stop when stdin ends, that is when the process at its other end exits."),
@@ -107,6 +117,12 @@ def engine_settings(lease_ttl: str, grace: str, networks: list[str]) -> EngineSe
     if not lease:
         refuse_flag("--lease-ttl", "must be longer than 0")
     return EngineSettings(lease=lease, grace=patience, callback_allow=_allowed(networks))
+
+
+def with_audit_files(engine: EngineSettings, key: str | None, heads: str | None) -> EngineSettings:
+    """Return the settings with the files of the audit log, whose paths no longer depend on the current directory."""
+    key, heads = (str(Path(file).absolute()) if file else None for file in (key, heads))
+    return replace(engine, audit_key_file=key, audit_heads_file=heads)
 
 
 def _allowed(networks: list[str]) -> tuple[Network, ...]:

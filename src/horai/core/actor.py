@@ -26,3 +26,7 @@ class Actor:
     role: str
     address: str
     request_id: str
+
+
+SYSTEM = Actor(ActorKind.SYSTEM, "", "horai", "platform", "", "")
+"""Horai itself, such as the janitor."""

@@ -67,6 +67,14 @@ class EngineSettings:
     """Days for which history partitions exist in advance."""
     idempotency_keep: timedelta = timedelta(days=7)
     """Time for which idempotency keys and their responses are kept."""
+    audit_keep: timedelta = timedelta(days=180)
+    """Time for which the audit log is kept. A month is dropped when all of it is older and sealed."""
+    audit_key_file: str | None = None
+    """File with the Ed25519 key, in PEM form, that signs the audit log; None seals without a signature. A public key is
+    enough for a node that only checks. `--audit-key-file` sets it; `horai up` makes one beside its embedded database.
+    """
+    audit_heads_file: str | None = None
+    """File to which the node that seals the audit log adds a line for each seal. `--audit-heads-file` sets it."""
     callback_allow: tuple[IPv4Network | IPv6Network, ...] = field(default=())
     """Private networks that callbacks may reach; public addresses are always allowed."""
 

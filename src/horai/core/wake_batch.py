@@ -5,6 +5,7 @@ from datetime import datetime
 
 from horai.core.wakes import (
     ENTRIES,
+    AuditWake,
     CatchupWake,
     EverywhereWake,
     KeysWake,
@@ -50,7 +51,15 @@ class WakeBatch:
             case OutcomeWake():
                 self._add_outcome(wake)
                 return
-            case QueueWake() | MoveWaitingWake() | CatchupWake() | NodesWake() | KeysWake() | EverywhereWake():
+            case (
+                QueueWake()
+                | MoveWaitingWake()
+                | CatchupWake()
+                | NodesWake()
+                | KeysWake()
+                | AuditWake()
+                | EverywhereWake()
+            ):
                 self._others[wake] = None
         if _EVERYWHERE in self._others or self._names() > ENTRIES:
             self._lanes.clear()

@@ -79,6 +79,11 @@ class KeysWake:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditWake:
+    """The audit log has new rows, which are not sealed."""
+
+
+@dataclass(frozen=True, slots=True)
 class EverywhereWake:
     """Anything may have changed: this wake names nothing and stands for all others but outcomes."""
 
@@ -92,6 +97,7 @@ Wake: TypeAlias = (
     | CatchupWake
     | NodesWake
     | KeysWake
+    | AuditWake
     | EverywhereWake
 )
 
@@ -137,6 +143,8 @@ def _entry(wake: Wake) -> str:
             return "n"
         case KeysWake():
             return "k"
+        case AuditWake():
+            return "a"
         case EverywhereWake():
             return "*"
         case _:
@@ -193,6 +201,7 @@ _NAMELESS: dict[str, Wake] = {
     "c": CatchupWake(),
     "n": NodesWake(),
     "k": KeysWake(),
+    "a": AuditWake(),
     "*": EverywhereWake(),
 }
 

@@ -1,21 +1,26 @@
 """The janitor: the stage that does maintenance.
 
-It creates partitions ahead of time, moves waiting rows to other lanes, deletes expired idempotency keys, and runs slow
-counts.
+It creates partitions ahead of time, drops old months of the audit log, moves waiting rows to other lanes, deletes
+expired idempotency keys, and runs slow counts.
 """
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
+import asyncpg
 import structlog
 
+from horai.core.actor import SYSTEM
+from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
+from horai.db import audit as audit_rows
 from horai.db import idempotency, instance_queries, jobs, minute_stats, nodes
-from horai.db.pool import Dedicated
+from horai.db.pool import Dedicated, limit_lock_wait
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
+from horai.operations import audit
 from horai.operations.job_hooks import JobHooks
 from horai.operations.move_waiting import move_waiting_batch
 
@@ -26,6 +31,8 @@ SELDOM = timedelta(minutes=5)
 JOBS_AT_ONCE = 20
 KEYS_AT_ONCE = 5_000
 MINUTES_KEPT = timedelta(days=2)
+DROP_PATIENCE = timedelta(milliseconds=200)
+"""The time that dropping a month of the audit log waits for its readers; writers of the log wait behind it."""
 
 
 class Janitor:
@@ -75,5 +82,32 @@ class Janitor:
         while await idempotency.forget_keys(connection, self._settings.idempotency_keep, KEYS_AT_ONCE) == KEYS_AT_ONCE:
             pass  # one short transaction each: no long lock, and few dead rows at once
         await idempotency.count_keys(connection)
+        await self._drop_audit(connection)
         await minute_stats.forget_minutes(connection, MINUTES_KEPT)
         self._health.retry_backlog = await instance_queries.retry_backlog(connection)
+
+    async def _drop_audit(self, connection: Dedicated) -> None:
+        """Drop the months of the audit log that are older than `audit_keep`, oldest first, and record each of them.
+
+        A month that is not sealed, or that a transaction reads, is left for the next time.
+        """
+        for month in await audit_rows.old_audit_months(connection, self._settings.audit_keep):
+            try:
+                rows = await self._drop_month(connection, month)
+            except asyncpg.LockNotAvailableError:
+                log.warning("month of the audit log not dropped: it is being read", month=f"{month:%Y-%m}")
+                return
+            if rows is None:
+                log.warning("month of the audit log not dropped: rows are not sealed", month=f"{month:%Y-%m}")
+                return
+            log.info("month of the audit log dropped", month=f"{month:%Y-%m}", rows=rows)
+
+    async def _drop_month(self, connection: Dedicated, month: date) -> int | None:
+        async with connection.transaction():
+            await limit_lock_wait(connection, DROP_PATIENCE)
+            rows = await audit_rows.drop_audit_month(connection, month)
+            if rows is not None:
+                name = f"{month:%Y-%m}"
+                entry = AuditEntry(AuditVerb.AUDIT_DROP_MONTH, "month", name, name, counts={"rows": rows})
+                await audit.record(connection, None, SYSTEM, entry)
+            return rows

@@ -2,6 +2,7 @@
 
 from horai.features import (
     access,
+    audit,
     backfill,
     dead_letters,
     events,
@@ -25,5 +26,6 @@ FEATURES: tuple[Feature, ...] = (
     refresh.FEATURE,
     reconcile.FEATURE,
     events.FEATURE,
+    audit.FEATURE,
 )
 JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from horai.core.audit import AuditVerb
 from horai.core.states import CancelReason, State
 from horai.db import instance_lists, instances
 from horai.db.instance_lists import InstanceFilter, InstancePage, PageStart, Position
 from horai.db.instance_queries import LAST
 from horai.db.pool import acquire
+from horai.operations import audit
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.instances import tell_cancelled
 from horai.operations.scope import Scope
@@ -67,5 +69,9 @@ class _Cancel:
         running = State.RUNNING in self.only.states
         async with brief_transaction(self.scope) as connection:
             gone = await instances.cancel_live(connection, ids, CancelReason.USER, running=running)
+            if gone:
+                counts = {"instances": len(gone)}
+                verb = AuditVerb.INSTANCES_CANCEL_MATCHING
+                await audit.record_write(connection, self.scope, verb, "", "", counts=counts)
         tell_cancelled(self.scope, gone)
         self.cancelled += len(gone)

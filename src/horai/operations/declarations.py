@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 from typing import Any
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import Duplicate, FieldError, Invalid
 from horai.core.job import Definition, checked, document_of, refuse_builtin, with_instants
 from horai.core.timing import INSTANT_FIELDS
@@ -20,10 +21,10 @@ from horai.db import jobs
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, acquire, retrying, transaction
-from horai.operations import move_waiting
+from horai.operations import audit, move_waiting
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots, announce
-from horai.operations.jobs import add_job, rewrite_job
+from horai.operations.jobs import add_job, audited_fields, rewrite_job
 from horai.operations.scope import Scope
 
 TRIES = 5
@@ -247,8 +248,9 @@ async def _write(scope: Scope, wish: _DesiredJob) -> _Fate:
         if job is None:
             written = JobDocument(wish.document, wish.payload)
             job, joined, woken = await add_job(connection, scope, wish.definition, written)
+            await audit.record_write(connection, scope, AuditVerb.JOB_CREATE, job.id, job.name, audited_fields(job))
         elif fate is _Fate.changed:
-            joined = await _change(connection, job, wish)
+            joined = await _change(connection, scope, job, wish)
     announce(scope, joined, woken)
     if fate is _Fate.changed:
         await move_waiting.move_waiting_now(scope, [job.id])
@@ -260,9 +262,11 @@ async def _lock(connection: Connection, scope: Scope, name: str) -> JobRow | Non
     return None if found is None else await jobs.lock_job(connection, found.id)
 
 
-async def _change(connection: Connection, job: JobRow, wish: _DesiredJob) -> JoinedSlots:
+async def _change(connection: Connection, scope: Scope, job: JobRow, wish: _DesiredJob) -> JoinedSlots:
     _refuse(_conflicts(job, wish), _way_out(job, wish.owner))
-    _, joined = await rewrite_job(connection, job, {**wish.document, "status": job.status.name}, wish.payload)
+    changed, joined = await rewrite_job(connection, job, {**wish.document, "status": job.status.name}, wish.payload)
     fields = {"fields": _differing(job, wish), "application": wish.owner.name}
     await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_CHANGED", fields)
+    both = audited_fields(job), audited_fields(changed)
+    await audit.record_change(connection, scope, AuditVerb.JOB_CHANGE, job.id, job.name, *both)
     return joined

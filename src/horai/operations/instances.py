@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
 from horai.core.job import is_builtin
 from horai.core.put import PutDecision
@@ -16,7 +17,7 @@ from horai.db.instance_queries import InstanceRow
 from horai.db.instances import CancelledRow, InsertTarget
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, Plans, acquire, retrying, transaction
-from horai.operations import request_keys
+from horai.operations import audit, request_keys
 from horai.operations.cancel import CancelResult
 from horai.operations.put import Put, PutResult, put_all
 from horai.operations.request_keys import Once
@@ -79,7 +80,9 @@ def _inserted(woken: Claimable) -> PutResult:
     return PutResult(PutDecision.INSERTED, woken.id, woken)
 
 
-async def trigger(scope: Scope, reference: str, payload: str | None, once: Once) -> InstanceRow:
+async def trigger(
+    scope: Scope, reference: str, payload: str | None, once: Once, verb: AuditVerb = AuditVerb.JOB_TRIGGER
+) -> InstanceRow:
     """Run the job now, once per idempotency key. Raise `DispatcherDown` if no live node or worker can run it."""
     made: Claimable | None = None
     row: InstanceRow | None = None
@@ -91,6 +94,8 @@ async def trigger(scope: Scope, reference: str, payload: str | None, once: Once)
             made = (await instances.insert_many(connection, _place_of(job), [(None, payload)]))[0]
             await request_keys.bind(connection, request, job.id, made.id)
             row = await instance_queries.made_just_now(connection, made.id)
+            after = {"instance": str(made.id), "payload": payload}
+            await audit.record_write(connection, scope, verb, job.id, job.name, after)
     if made is None or row is None:
         raise await request_keys.duplicate_of(scope.pool, request)
     scope.wakeups.announce([made])
@@ -133,6 +138,7 @@ async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
                 Hint.KEY_HISTORY(),
             )
         cancelled = await instances.cancel_live(connection, [live.id], CancelReason.USER, running=True)
+        await audit.record_write(connection, scope, AuditVerb.INSTANCE_CANCEL, live.id, job.name, {"key": key})
     tell_cancelled(scope, cancelled)
     return await read_instance(scope, live.id)
 
@@ -140,8 +146,11 @@ async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
 async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
     """Cancel a live instance. A second cancel changes nothing; a finished instance raises `AlreadyFinal`."""
     async with transaction(scope.pool) as connection:
-        await read_one(connection, scope, instance_id)
+        row = await read_one(connection, scope, instance_id)
         cancelled = await instances.cancel_live(connection, [instance_id], CancelReason.USER, running=True)
+        if cancelled:
+            after = {"key": row.key}
+            await audit.record_write(connection, scope, AuditVerb.INSTANCE_CANCEL, instance_id, row.job, after)
     tell_cancelled(scope, cancelled)
     instance = await read_instance(scope, instance_id)
     if not cancelled and instance.state in FINAL - {State.CANCELLED}:

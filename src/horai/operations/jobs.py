@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import Conflict, Duplicate
 from horai.core.job import Definition, JobStatus, checked, is_builtin, refuse_builtin
 from horai.core.job_patch import amended
@@ -18,7 +19,7 @@ from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, transaction
-from horai.operations import job_rows, job_schedule, overlap, request_keys, tick_job
+from horai.operations import audit, job_rows, job_schedule, overlap, request_keys, tick_job
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
@@ -38,6 +39,7 @@ async def create_job(scope: Scope, written: JobDocument, once: Once | None = Non
         if await request_keys.take(connection, request):
             job, joined, woken = await add_job(connection, scope, definition, written)
             await request_keys.bind(connection, request, job.id, woken[0].id if woken else None)
+            await audit.record_write(connection, scope, AuditVerb.JOB_CREATE, job.id, job.name, audited_fields(job))
     if job is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
         raise await request_keys.duplicate_of(scope.pool, request)
@@ -107,6 +109,8 @@ async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
         changed, joined = await rewrite_job(connection, job, document, payload)
         named = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": named})
+        fields = audited_fields(job), audited_fields(changed)
+        await audit.record_change(connection, scope, AuditVerb.JOB_CHANGE, job.id, job.name, *fields)
     job_schedule.announce(scope, joined, [])
     await tick_job.move_both(scope, job, ticks)
     return changed
@@ -124,7 +128,7 @@ async def rewrite_job(
     return changed, ticked or joined
 
 
-async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
+async def pause_job(scope: Scope, reference: str, note: str | None, verb: AuditVerb = AuditVerb.JOB_PAUSE) -> JobRow:
     """Pause the job: make no slots and hold waiting instances. Running instances finish.
 
     A second pause changes only the note.
@@ -135,6 +139,8 @@ async def pause_job(scope: Scope, reference: str, note: str | None) -> JobRow:
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
             await pause_held(connection, ticks, note)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_PAUSED", {"note": note})
+        fields = audited_fields(job), audited_fields(paused)
+        await audit.record_change(connection, scope, verb, job.id, job.name, *fields)
     await tick_job.move_both(scope, job, ticks)
     return paused
 
@@ -148,7 +154,7 @@ async def pause_held(connection: Connection, job: JobRow, note: str | None) -> J
     return await jobs.update_job(connection, job.id, write)
 
 
-async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
+async def resume_job(scope: Scope, reference: str, note: str | None, verb: AuditVerb = AuditVerb.JOB_RESUME) -> JobRow:
     """Resume the job: release held instances. Slots of the pause follow the misfire policy, as after a downtime."""
     async with transaction(scope.pool) as connection:
         job = await hold_job(connection, scope, reference)
@@ -157,6 +163,8 @@ async def resume_job(scope: Scope, reference: str, note: str | None) -> JobRow:
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
             _, joined = await resume_held(connection, ticks, note, now)
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_RESUMED", {"note": note})
+        fields = audited_fields(job), audited_fields(resumed)
+        await audit.record_change(connection, scope, verb, job.id, job.name, *fields)
     job_schedule.announce(scope, joined, [])
     await tick_job.move_both(scope, job, ticks)
     return resumed
@@ -174,6 +182,11 @@ async def resume_held(
     return await jobs.update_job(connection, job.id, write), joined
 
 
+def audited_fields(job: JobRow) -> dict[str, Any]:
+    """Return the fields of a job that the audit log compares."""
+    return {**job.document, "status": job.status.name, "note": job.note, "payload": job.payload}
+
+
 async def delete_job(scope: Scope, reference: str, if_version: int | None = None) -> None:
     """Delete the job: cancel waiting instances; running ones finish, and history stays."""
     async with transaction(scope.pool) as connection:
@@ -182,6 +195,7 @@ async def delete_job(scope: Scope, reference: str, if_version: int | None = None
         await remove_job(connection, job)
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
             await job_rows.withdraw(connection, ticks, "JOB_DELETED")
+        await audit.record_write(connection, scope, AuditVerb.JOB_DELETE, job.id, job.name)
     await tick_job.move_both(scope, job, ticks)
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from horai.core.audit import AuditVerb
 from horai.core.job import JobStatus
 from horai.db import jobs, nodes
 from horai.db.jobs import JobFilter, JobRow
 from horai.db.pool import Connection, acquire
-from horai.operations import job_schedule, move_waiting
+from horai.operations import audit, job_schedule, move_waiting
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.jobs import pause_held, resume_held
@@ -33,6 +34,7 @@ class Verb:
 
     status: JobStatus
     event: str
+    audited: AuditVerb
     note: str | None
 
     @property
@@ -43,12 +45,12 @@ class Verb:
 
 def pausing(note: str | None) -> Verb:
     """Return the verb that pauses."""
-    return Verb(JobStatus.PAUSED, "JOB_PAUSED", note)
+    return Verb(JobStatus.PAUSED, "JOB_PAUSED", AuditVerb.JOBS_PAUSE_MATCHING, note)
 
 
 def resuming(note: str | None) -> Verb:
     """Return the verb that resumes."""
-    return Verb(JobStatus.ACTIVE, "JOB_RESUMED", note)
+    return Verb(JobStatus.ACTIVE, "JOB_RESUMED", AuditVerb.JOBS_RESUME_MATCHING, note)
 
 
 async def change_matching(
@@ -102,6 +104,9 @@ class _Change:
             joined = await _write(connection, verb, held)
             changed = [job.id for job in held if job.ticks_for is None]
             await jobs.insert_events(connection, scope.tenant_id, changed, verb.event, {"note": verb.note})
+            if changed:
+                counts = {"jobs": len(changed)}
+                await audit.record_write(connection, scope, verb.audited, "", "", {"note": verb.note}, counts)
         for each in joined:
             job_schedule.announce(scope, each, [])
         await move_waiting.move_waiting_now(scope, [job.id for job in held])

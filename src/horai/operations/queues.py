@@ -1,11 +1,13 @@
 """Operations that read and set queues."""
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import NotFound
 from horai.core.queue import QueueSettings, checked_name
 from horai.core.wakes import QueueWake
 from horai.db import jobs, queues
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.db.queues import QueueRow
+from horai.operations import audit
 from horai.operations.scope import Scope, require_version
 from horai.text import Hint, Refused
 
@@ -44,6 +46,8 @@ async def _set(
     await queues.relane_queue(connection, before.id, settings.priority_in_force)
     queue = await queues.write_queue(connection, before.id, settings)
     await jobs.insert_event(connection, scope.tenant_id, None, "QUEUE_CHANGED", event_of(queue))
+    both = event_of(before), event_of(queue)
+    await audit.record_change(connection, scope, AuditVerb.QUEUE_CHANGE, queue.id, name, *both)
     return queue
 
 

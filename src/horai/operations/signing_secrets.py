@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import Conflict, Invalid
 from horai.db import jobs, signing_secrets
 from horai.db.pool import acquire, transaction
 from horai.db.signing_secrets import SigningSecret
+from horai.operations import audit
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused, Wrong, told_by
 from horai.time.durations import parse_duration
@@ -35,6 +37,8 @@ async def rotate(scope: Scope, expire_old: str | None) -> Sequence[SigningSecret
         made = await signing_secrets.list_signing_secrets(connection, scope.tenant_id)
         event = {"id": str(made[0].id), "inForce": len(made)}
         await jobs.insert_event(connection, scope.tenant_id, None, "SIGNING_SECRET_ROTATED", event)
+        verb = AuditVerb.SIGNING_SECRET_ROTATE
+        await audit.record_write(connection, scope, verb, made[0].id, "", {"inForce": len(made)})
     return made
 
 

@@ -31,6 +31,26 @@ create function virtual_seed.newest_object() returns bigint language sql volatil
         (select max(oid::bigint) from pg_namespace where nspname not like 'pg_temp%' and nspname not like 'pg_toast_temp%'))
 $$;
 
+-- Tables of the audit log are append-only: their triggers are disabled for the deletion, if there are rows.
+create function virtual_seed.delete_from(name text) returns void
+language plpgsql as $$
+declare
+    has_rows boolean := true;
+begin
+    if name like 'audit%' then
+        execute format('select exists (select from horai.%I)', name) into has_rows;
+        if has_rows then
+            execute format('alter table horai.%I disable trigger user', name);
+        end if;
+    end if;
+    if has_rows then
+        execute format('delete from horai.%I', name);
+    end if;
+    if name like 'audit%' and has_rows then
+        execute format('alter table horai.%I enable trigger user', name);
+    end if;
+end $$;
+
 -- Returns false if the database cannot be reset, because a test has created tables, functions or other objects.
 create function virtual_seed.restore() returns boolean
 language plpgsql as $$
@@ -45,7 +65,7 @@ begin
     for round in 1 .. 10 loop -- referencing rows must go first: tables that are still referenced wait for the next round
         for known in select unnest(left_over) as name loop
             begin
-                execute format('delete from horai.%I', known.name);
+                perform virtual_seed.delete_from(known.name);
                 left_over := array_remove(left_over, known.name);
             exception when foreign_key_violation then
                 continue;

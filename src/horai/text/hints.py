@@ -110,4 +110,5 @@ class Hint(Phrasebook):
     GIVE_A_LETTER_FILTER = "Give at least one of job, tag, errorCode, fingerprint, instance, from, to."
     SAY_WHY = "Give the reason why they need not run; it is stored with each of them."
     TAKE_A_MINUTE = "Choose a minute of the next seven days."
+    GIVE_A_HEAD = "Give a head as it was published: the number of a seal, a colon and 64 hexadecimal digits."
     NAME_DEAD = "Leave it out, or name DEAD."

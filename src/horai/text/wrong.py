@@ -135,6 +135,8 @@ class Wrong(Phrasebook):
     NO_ZONE = "has no time zone"
     NO_MEMBER = "{text!r} is not a member and its value"
     NOT_FORETOLD = "is outside the range of the forecast"
+    NO_VERB = "{word!r} is not a verb of the audit log"
+    NOT_A_HEAD = "is not a head of the audit log"
     NOT_DEAD = "is not DEAD: only dead instances can be replayed"
 
 

@@ -32,6 +32,8 @@ def node(
     grace: node_flags.Grace = "10s",
     callback_allow: node_flags.CallbackAllow = None,
     source: node_flags.Sources = None,
+    audit_key_file: node_flags.AuditKeyFile = None,
+    audit_heads_file: node_flags.AuditHeadsFile = None,
     until_stdin_ends: node_flags.UntilStdinEnds = False,
     log_level: node_flags.LogLevel = None,
     log_format: node_flags.LogFormat = None,
@@ -43,6 +45,7 @@ def node(
     node_flags.set_log(log_level, log_format)
     chosen = node_flags.chosen_roles(roles)
     engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
+    engine = node_flags.with_audit_files(engine, audit_key_file, audit_heads_file)
     sources = node_flags.chosen_sources(source, os.environ)
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key

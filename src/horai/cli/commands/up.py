@@ -30,6 +30,8 @@ def up(
     database_url: DatabaseUrl = None,
     callback_allow: node_flags.CallbackAllow = None,
     source: node_flags.Sources = None,
+    audit_key_file: node_flags.AuditKeyFile = None,
+    audit_heads_file: node_flags.AuditHeadsFile = None,
     lease_ttl: node_flags.LeaseTtl = "8s",
     grace: node_flags.Grace = "10s",
     name: node_flags.Name = None,
@@ -67,11 +69,13 @@ def up(
     from horai.cli.commands.up_processes import further_nodes, serve_node, workers  # noqa: PLC0415
     from horai.embedded import default_data_dir  # noqa: PLC0415
     from horai.engine_node import NodeSettings  # noqa: PLC0415
+    from horai.features.audit.signing import key_file_in  # noqa: PLC0415
 
+    data_dir = place.data_dir or default_data_dir()
+    key_file = audit_key_file or (key_file_in(data_dir) if place.url is None else None)
+    engine = node_flags.with_audit_files(engine, key_file, audit_heads_file)
     called = name or gethostname()
-    settings = NodeSettings(
-        place.data_dir or default_data_dir(), host, port, place.url, called, engine, access=access, sources=sources
-    )
+    settings = NodeSettings(data_dir.absolute(), host, port, place.url, called, engine, access=access, sources=sources)
     children = list(further_nodes(settings, processes - 1))
     if application is not None:
         require_module(reference := parse_reference(application))

@@ -42,10 +42,12 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     """Return the commands of `count` nodes without the API, on the database of the first node."""
     networks = ",".join(map(str, settings.engine.callback_allow))
     sources = {source_variable(source): url for source, url in settings.sources.items()}
+    files = {"KEY": settings.engine.audit_key_file, "HEADS": settings.engine.audit_heads_file}
+    environment = {**sources, **{f"HORAI_AUDIT_{name}_FILE": file for name, file in files.items() if file}}
     for number in range(2, count + 2):
         name = f"{settings.name}-{number}"
         roles = ("--roles", ",".join(ROLES), "--callback-allow", networks)
-        yield Command(name, ("node", "--name", name, *_of_a_child(settings.engine), *roles), sources)
+        yield Command(name, ("node", "--name", name, *_of_a_child(settings.engine), *roles), environment)
 
 
 def workers(application: str, settings: NodeSettings, count: int) -> Iterator[Command]:

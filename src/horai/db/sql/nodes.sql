@@ -113,11 +113,14 @@ select clock_timestamp() as now;
 select pg_advisory_xact_lock(1215263329, 0);
 
 -- name: make_partitions
-select horai.make_partitions((clock_timestamp() at time zone 'UTC')::date, $1) as made;
+-- Months of the audit log are made from this one on, two ahead.
+select horai.make_partitions((clock_timestamp() at time zone 'UTC')::date, $1)
+    + horai.make_audit_months((clock_timestamp() at time zone 'UTC')::date, 3) as made;
 
 -- name: strays
 -- Rows in a default partition mean that the partition of their day was not created in time.
 select (select count(*) from (select from horai.instance_history_default limit 1000) h)
     + (select count(*) from (select from horai.event_default limit 1000) e)
     + (select count(*) from (select from horai.attempt_default limit 1000) a)
-    + (select count(*) from (select from horai.note_default limit 1000) n) as rows;
+    + (select count(*) from (select from horai.note_default limit 1000) n)
+    + (select count(*) from (select from horai.audit_default limit 1000) u) as rows;

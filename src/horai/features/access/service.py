@@ -5,15 +5,18 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from horai.api.authentication import Caller, unauthenticated
 from horai.core.access_keys import hash_of, new_key
 from horai.core.actor import Actor, ActorKind
+from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.errors import Duplicate, FieldError, Forbidden, Invalid, NotFound
 from horai.core.roles import AccessRole
 from horai.db import access, nodes
 from horai.db.access import KeyRow, KeysOf, KeyWrite, TenantRow
 from horai.db.pool import Connection, Pool, acquire, transaction
+from horai.operations import audit
 from horai.operations.process_actor import process_actor
 from horai.text import Hint, Refused, Wrong
 
@@ -88,7 +91,17 @@ async def _insert(
         by,
         wish.expires_at,
     )
-    return ShownKey(key.text, await access.insert_key(connection, write))
+    row = await access.insert_key(connection, write)
+    tenant_id = None if tenant is None else tenant.id
+    await audit.record(
+        connection, tenant_id, actor, AuditEntry(AuditVerb.KEY_CREATE, "key", key.id, row.name, after=_fields(row))
+    )
+    return ShownKey(key.text, row)
+
+
+def _fields(key: KeyRow) -> dict[str, Any]:
+    expires = None if key.expires_at is None else key.expires_at.isoformat()
+    return {"role": str(key.role), "tenant": key.tenant, "networks": list(key.networks), "expiresAt": expires}
 
 
 async def _tenant_of(connection: Connection, caller: Caller, wish: KeyWish) -> TenantRow | None:
@@ -149,15 +162,22 @@ async def revoke_key(pool: Pool, caller: Caller, key_id: str) -> KeyRow:
     """Revoke a key. Every node refuses it within a second, also in open streams and sessions."""
     async with transaction(pool) as connection:
         row = None if "\x00" in key_id else await access.revoke_key(connection, keys_of(caller), key_id)
+        if row is not None:
+            tenant = None if row.tenant is None else await access.tenant_by_name(connection, row.tenant)
+            entry = AuditEntry(AuditVerb.KEY_REVOKE, "key", row.id, row.name)
+            await audit.record(connection, None if tenant is None else tenant.id, caller.actor, entry)
     if row is None:
         raise NotFound(Refused.NO_ACCESS_KEY(key=key_id[:64]), Hint.LISTED_AT(path="/api/v1/keys"))
     return row
 
 
-async def create_tenant(pool: Pool, name: str) -> TenantRow:
+async def create_tenant(pool: Pool, actor: Actor, name: str) -> TenantRow:
     """Create a tenant with its signing secret. It has no key yet."""
     async with transaction(pool) as connection:
         row = await access.insert_tenant(connection, name)
+        if row is not None:
+            entry = AuditEntry(AuditVerb.TENANT_CREATE, "tenant", str(row.id), name)
+            await audit.record(connection, None, actor, entry)
     if row is None:
         raise Duplicate(Refused.TENANT_NAME_TAKEN(name=name), Hint.CHOOSE_ANOTHER_NAME())
     return row

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.states import CancelReason
 from horai.core.timing import Timing
@@ -26,7 +27,7 @@ from horai.features.backfill.rules import (
     too_many,
 )
 from horai.features.backfill.store import BackfillRow, BackfillWrite
-from horai.operations import request_keys
+from horai.operations import audit, request_keys
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, job_not_found, require_job
 from horai.text import Hint, Refused
@@ -39,6 +40,11 @@ _EVENTS = {
     BackfillStatus.RUNNING: "BACKFILL_RESUMED",
     BackfillStatus.PAUSED: "BACKFILL_PAUSED",
     BackfillStatus.CANCELLED: "BACKFILL_CANCELLED",
+}
+_VERBS = {
+    BackfillStatus.RUNNING: AuditVerb.BACKFILL_RESUME,
+    BackfillStatus.PAUSED: AuditVerb.BACKFILL_PAUSE,
+    BackfillStatus.CANCELLED: AuditVerb.BACKFILL_CANCEL,
 }
 
 
@@ -135,6 +141,8 @@ async def _insert(scope: Scope, survey: Survey, request: RequestKey | None, note
         made = await backfills.insert_backfill(connection, scope.tenant_id, job.id, write)
         if made is not None:
             await jobs.insert_event(connection, scope.tenant_id, job.id, "BACKFILL_STARTED", _told(made, survey, write))
+            told = _told(made, survey, write)
+            await audit.record_write(connection, scope, AuditVerb.BACKFILL_CREATE, made, job.name, told)
             return made
     assert request is not None  # noqa: S101 — only a request key can exist already
     async with acquire(scope.pool) as connection:
@@ -195,6 +203,8 @@ async def _change(scope: Scope, backfill_id: int, status: BackfillStatus, note: 
             _require_open(backfill)
             data = {"backfillId": str(backfill.id), "note": note}
             await jobs.insert_event(connection, scope.tenant_id, backfill.job_id, _EVENTS[status], data)
+            both = {"status": backfill.status.name}, {"status": status.name, "note": note}
+            await audit.record_change(connection, scope, _VERBS[status], backfill.id, backfill.job, *both)
         if backfill.status is not status or note is not None:
             await backfills.set_backfill_status(connection, backfill.id, status, note)
         if status is BackfillStatus.CANCELLED:

@@ -9,11 +9,13 @@ LOCKED), so no letter is waited for, retried or counted as held, and the next ba
 import time
 from dataclasses import dataclass
 
+from horai.core.audit import AuditVerb
 from horai.db import nodes
 from horai.db.pool import Plans, acquire, transaction
 from horai.features.dead_letters import store as dead_letters
 from horai.features.dead_letters.replay import BATCH, until
 from horai.features.dead_letters.store import LetterFilter
+from horai.operations import audit
 from horai.operations.scope import Scope
 
 
@@ -42,6 +44,9 @@ async def discard_matching(scope: Scope, only: LetterFilter, limit: int, reason:
     while (left := limit - told.discarded) > 0 and time.monotonic() < ends_at:
         async with transaction(scope.pool, Plans.FRESH) as connection:
             done = await dead_letters.discard_open(connection, scope.tenant_id, meant, min(left, BATCH), reason)
+            if done:
+                verb, counts = AuditVerb.DEAD_LETTERS_DISCARD_MATCHING, {"letters": done}
+                await audit.record_write(connection, scope, verb, "", "", {"reason": reason}, counts)
         told.discarded += done
         if done < min(left, BATCH):
             break

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from horai.core.audit import AuditVerb
 from horai.core.put import Past
 from horai.core.queue import Rate
 from horai.core.wakes import RunsWake
@@ -23,6 +24,7 @@ from horai.db.instances import KeyPast
 from horai.db.pool import Connection, Plans, acquire
 from horai.features.dead_letters import store as dead_letters
 from horai.features.dead_letters.store import LetterFilter, LockedLetter, ReplayStatus
+from horai.operations import audit
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.scope import Scope
 
@@ -92,6 +94,12 @@ def until(only: LetterFilter, now: datetime) -> LetterFilter:
     return replace(only, until=now if only.until is None else min(only.until, now))
 
 
+async def record_replays(connection: Connection, scope: Scope, verb: AuditVerb, done: ReplayResult) -> None:
+    """Record the replays of a page, if there are any, as one row of the audit log."""
+    if done.made:
+        await audit.record_write(connection, scope, verb, "", "", counts={"instances": len(done.made)})
+
+
 @dataclass(slots=True)
 class _Replay:
     scope: Scope
@@ -110,6 +118,7 @@ class _Replay:
             page.rows = [(letter, self._at(number)) for number, letter in enumerate(letters, page.matched_before)]
             page.next = (letters[-1].created_at, letters[-1].id) if letters else None
             done = await replay_locked(connection, page.rows)
+            await record_replays(connection, self.scope, AuditVerb.DEAD_LETTERS_REPLAY_MATCHING, done)
         self._count(done)
         return len(letters)
 
@@ -121,6 +130,7 @@ class _Replay:
             locked = await dead_letters.lock_letter(connection, self.scope.tenant_id, letter.id)
             if locked is not None and locked.replay_status is ReplayStatus.NEW:
                 done = await replay_locked(connection, [(locked, at)])
+                await record_replays(connection, self.scope, AuditVerb.DEAD_LETTERS_REPLAY_MATCHING, done)
         self._count(done)
         return 1
 

@@ -7,11 +7,12 @@ letter either NEW without an instance, or REPLAYED with one, and the same reques
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from horai.core.audit import AuditVerb
 from horai.db import nodes
 from horai.db.instance_lists import InstanceFilter, Position
 from horai.db.pool import acquire
 from horai.features.dead_letters import store as dead_letters
-from horai.features.dead_letters.replay import replay_locked, tell_replayed
+from horai.features.dead_letters.replay import record_replays, replay_locked, tell_replayed
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.cancel_matching import PORTION, page_before
 from horai.operations.scope import Scope
@@ -67,6 +68,7 @@ class _InstanceReplay:
             letters = await dead_letters.lock_open_of(connection, ids)
             now = await nodes.database_time(connection)
             done = await replay_locked(connection, [(letter, now) for letter in letters])
+            await record_replays(connection, self.scope, AuditVerb.INSTANCES_REPLAY_MATCHING, done)
         self.replayed += len(done.made)
         self.superseded += len(done.superseded)
         tell_replayed(self.scope, done)

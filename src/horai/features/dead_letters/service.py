@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, NotFound
 from horai.db import instance_queries, nodes
 from horai.db.instance_queries import InstanceRow
@@ -9,6 +10,7 @@ from horai.db.pool import Connection, acquire, limit_lock_wait, retrying, transa
 from horai.features.dead_letters import store as dead_letters
 from horai.features.dead_letters.replay import ReplayResult, replay_locked, tell_replayed
 from horai.features.dead_letters.store import LetterRow, ReplayStatus
+from horai.operations import audit
 from horai.operations.bulk import HELD_UP, PATIENCE
 from horai.operations.instances import read_instance
 from horai.operations.scope import Scope
@@ -73,7 +75,10 @@ async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -
         )
     now = await nodes.database_time(connection)
     await limit_lock_wait(connection, PATIENCE)
-    return await replay_locked(connection, [(locked, now)])
+    done = await replay_locked(connection, [(locked, now)])
+    if done.made:
+        await audit.record_write(connection, scope, AuditVerb.DEAD_LETTER_REPLAY, letter_id, "")
+    return done
 
 
 async def discard_letter(scope: Scope, letter_id: int, reason: str | None) -> LetterRow:
@@ -82,6 +87,7 @@ async def discard_letter(scope: Scope, letter_id: int, reason: str | None) -> Le
         if await dead_letters.lock_letter(connection, scope.tenant_id, letter_id) is None:
             raise _not_found(letter_id)
         await dead_letters.discard_letter(connection, letter_id, reason)
+        await audit.record_write(connection, scope, AuditVerb.DEAD_LETTER_DISCARD, letter_id, "", {"reason": reason})
     letter = await read_letter(scope, letter_id)
     if letter.replay_status is not ReplayStatus.DISCARDED:
         raise _settled(letter, Refused.LETTER_NOT_DISCARDED)

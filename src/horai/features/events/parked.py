@@ -6,6 +6,7 @@ the next retry finds that its event has already taken effect.
 
 from collections.abc import Iterator, Sequence
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import Conflict, NotFound
 from horai.db import jobs
 from horai.db.pool import acquire, transaction
@@ -13,6 +14,7 @@ from horai.features.events import store as sources
 from horai.features.events.change import read_change
 from horai.features.events.service import AppliedChange, Arrival, Fate, RepeatedChange, accept_changes
 from horai.features.events.store import Parked
+from horai.operations import audit
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused
 
@@ -66,8 +68,11 @@ async def retry_all(scope: Scope, parked: Sequence[Parked], job: str | None = No
         done = [
             one.id for one, fate in zip(batch, some, strict=True) if isinstance(fate, AppliedChange | RepeatedChange)
         ]
-        async with acquire(scope.pool) as connection:
+        async with transaction(scope.pool) as connection:
             await sources.drop_parked(connection, scope.tenant_id, done)
+            counts = {"events": len(done), "parked": len(batch) - len(done)}
+            verb = AuditVerb.PARKED_EVENTS_RETRY
+            await audit.record_write(connection, scope, verb, "", batch[0].source, counts=counts)
         fates += some
     return fates
 
@@ -86,4 +91,6 @@ async def discard(scope: Scope, ids: Sequence[int], reason: str | None = None) -
             data = {"id": str(one.id), "source": one.source, "place": one.place, "subject": one.subject}
             told = {**data, "parkedFor": one.reason, "reason": reason}
             await jobs.insert_event(connection, scope.tenant_id, None, "PARKED_EVENT_DISCARDED", told)
+            verb = AuditVerb.PARKED_EVENT_DISCARD
+            await audit.record_write(connection, scope, verb, one.id, one.subject or "", {"reason": reason})
     return gone

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import Invalid, NotFound
 from horai.core.job import checked
 from horai.core.masking import revealed_target
@@ -16,7 +17,7 @@ from horai.db.pool import Connection, acquire, transaction
 from horai.features.reconcile import store as reconcilers
 from horai.features.reconcile.definition import changed_document, checked_source, job_document, shown_source
 from horai.features.reconcile.store import ReconcilerRow, Report
-from horai.operations import instances, job_schedule, jobs, move_waiting, request_keys
+from horai.operations import audit, instances, job_schedule, jobs, move_waiting, request_keys
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
@@ -59,6 +60,8 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
             await reconcilers.insert_reconciler(connection, scope.tenant_id, job.id, target.id, wish.source)
             await request_keys.bind(connection, request, job.id, None)
             made = await _overview_of(connection, job.id)
+            after = {**jobs.audited_fields(job), "source": wish.source, "job": target.name}
+            await audit.record_write(connection, scope, AuditVerb.RECONCILER_CREATE, made.row.id, job.name, after)
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
         raise await request_keys.duplicate_of(scope.pool, request)
@@ -126,7 +129,7 @@ async def run_reconciler(scope: Scope, reference: str, once: Once) -> InstanceRo
     """Start a comparison now, once per idempotency key."""
     async with acquire(scope.pool) as connection:
         reconciler = await _require(connection, scope, reference)
-    return await instances.trigger(scope, str(reconciler.job_id), None, once)
+    return await instances.trigger(scope, str(reconciler.job_id), None, once, AuditVerb.RECONCILER_RUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +146,17 @@ async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChan
     async with transaction(scope.pool) as connection:
         row, job = await _lock(connection, scope, reference, change.if_version)
         document = changed_document(job.document, job.status, change.schedule)
-        _, joined = await jobs.rewrite_job(connection, job, document, job.payload)
+        rewritten, joined = await jobs.rewrite_job(connection, job, document, job.payload)
+        before = {**jobs.audited_fields(job), "source": row.source}
+        after = {**jobs.audited_fields(rewritten), "source": row.source}
         if change.source is not None:
             source = revealed_target(change.source, row.source, "source")
             checked_source(source, scope.sources)
             await reconcilers.change_source(connection, row.id, source)
+            after["source"] = source
         fields = sorted([*change.schedule, *(["source"] if change.source is not None else [])])
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "RECONCILER_CHANGED", {"fields": fields})
+        await audit.record_change(connection, scope, AuditVerb.RECONCILER_CHANGE, row.id, row.name, before, after)
         changed = await _overview_of(connection, job.id)
     job_schedule.announce(scope, joined, [])
     await move_waiting.move_waiting_now(scope, [job.id])
@@ -160,8 +167,10 @@ async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: 
     """Pause or resume a reconciler; a current run finishes."""
     async with acquire(scope.pool) as connection:
         row = await _require(connection, scope, reference)
-    act = jobs.pause_job if paused else jobs.resume_job
-    await act(scope, str(row.job_id), note)
+    if paused:
+        await jobs.pause_job(scope, str(row.job_id), note, AuditVerb.RECONCILER_PAUSE)
+    else:
+        await jobs.resume_job(scope, str(row.job_id), note, AuditVerb.RECONCILER_RESUME)
     return await read_reconciler(scope, str(row.id))
 
 
@@ -171,6 +180,7 @@ async def delete_reconciler(scope: Scope, reference: str, if_version: int | None
         row, job = await _lock(connection, scope, reference, if_version)
         await jobs.remove_job(connection, job)
         await reconcilers.wipe_source(connection, row.id, shown_source(row.source))
+        await audit.record_write(connection, scope, AuditVerb.RECONCILER_DELETE, row.id, row.name)
     await move_waiting.move_waiting_now(scope, [row.job_id])
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, Conflict, Invalid, NotFound
 from horai.core.states import State
 from horai.core.wakes import RunsWake
@@ -19,6 +20,7 @@ from horai.features.workflow.run_store import NewNodes, RunStart
 from horai.features.workflow.runs import advance_runs
 from horai.features.workflow.service import WorkflowRequest, require_workflow
 from horai.features.workflow.store import NodeRow, share_node_jobs
+from horai.operations import audit
 from horai.operations.instances import read_one
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused, Wrong, told_by
@@ -65,7 +67,13 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
 
     async def attempt() -> tuple[list[Claimable], list[int]]:
         async with transaction(scope.pool) as connection:
-            return await _rerun(connection, await require_workflow(connection, scope, reference), run_id, first)
+            workflow = await require_workflow(connection, scope, reference)
+            done = await _rerun(connection, workflow, run_id, first)
+            after = {"run": str(run_id), "from": first}
+            await audit.record_write(
+                connection, scope, AuditVerb.WORKFLOW_RERUN, workflow.row.id, workflow.row.name, after
+            )
+            return done
 
     woken, told = await retrying(attempt)
     scope.wakeups.announce(woken)
@@ -114,7 +122,12 @@ async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
 
     async def attempt() -> None:
         async with transaction(scope.pool) as connection:
-            await _cancel(connection, await require_workflow(connection, scope, reference), run_id)
+            workflow = await require_workflow(connection, scope, reference)
+            await _cancel(connection, workflow, run_id)
+            after = {"run": str(run_id)}
+            await audit.record_write(
+                connection, scope, AuditVerb.WORKFLOW_CANCEL, workflow.row.id, workflow.row.name, after
+            )
 
     await retrying(attempt)
     scope.wakeups.publish(RunsWake([run_id]))

@@ -12,6 +12,7 @@ from horai.api.cursors import cursor_after, instance_cursor, job_cursor, page_cu
 from horai.api.job_json import job_json
 from horai.api.paging import PageQuery
 from horai.api.route import RoleRoute, needs
+from horai.core.audit import AuditVerb
 from horai.core.errors import NotFound
 from horai.core.roles import AccessRole
 from horai.core.states import State
@@ -167,7 +168,9 @@ async def trigger_workflow(
     """Start a run now, once per `Idempotency-Key`."""
     once = required_once(idempotency_key, body.raw, "run")
     found = await workflows.read_workflow(scope, workflow)
-    row = await instances.trigger(scope, str(found.row.job_id), body.text_of("payload"), once)
+    row = await instances.trigger(
+        scope, str(found.row.job_id), body.text_of("payload"), once, AuditVerb.WORKFLOW_TRIGGER
+    )
     where = f"/api/v1/workflows/{found.row.id}/runs/{row.id}"
     return answer(RunAnswer.encode(run=_encode_pending(found, row), instance=row), 202, {"Location": where})
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from horai.core.audit import AuditVerb
 from horai.core.errors import Duplicate, NotFound
 from horai.core.job import BUILTIN, checked
 from horai.core.job_patch import amended
@@ -22,7 +23,7 @@ from horai.features.workflow import store as workflows
 from horai.features.workflow.definition import WorkflowNode, builtin_document
 from horai.features.workflow.runs import advance_runs
 from horai.features.workflow.store import NodeRow, WorkflowRow
-from horai.operations import job_schedule, jobs, move_waiting, request_keys
+from horai.operations import audit, job_schedule, jobs, move_waiting, request_keys
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
@@ -64,6 +65,8 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
             )
             made = WorkflowRequest(await _insert(connection, scope, job, nodes), job)
             await request_keys.bind(connection, request, job.id, None)
+            fields = audited_fields(made)
+            await audit.record_write(connection, scope, AuditVerb.WORKFLOW_CREATE, made.row.id, job.name, fields)
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
         raise await request_keys.duplicate_of(scope.pool, request)
@@ -100,6 +103,14 @@ async def _insert(connection: Connection, scope: Scope, job: JobRow, nodes: Sequ
     return row
 
 
+def audited_fields(workflow: WorkflowRequest) -> dict[str, Any]:
+    """Return the fields of a workflow that the audit log compares."""
+    nodes = [
+        {"name": node.node.name, "job": node.node.job, "after": list(node.node.after)} for node in workflow.row.nodes
+    ]
+    return {**jobs.audited_fields(workflow.job), "nodes": nodes}
+
+
 @dataclass(frozen=True, slots=True)
 class WorkflowChange:
     """The content of a PATCH: fields to merge (None removes one), new nodes, and a payload if `sets_payload`."""
@@ -134,6 +145,7 @@ async def _change(
         row = await _lock(connection, scope, reference, change.if_version)
         nodes = row.nodes if change.nodes is None else await _nodes(connection, scope, change.nodes)
         job = await _lock_job(connection, row)
+        before = audited_fields(WorkflowRequest(row, job))
         document = document_of(job)
         payload = change.payload if change.sets_payload else job.payload
         job, joined = await jobs.rewrite_job(connection, job, document, payload)
@@ -143,6 +155,8 @@ async def _change(
             [*change.fields, *(["nodes"] if change.nodes else []), *(["payload"] if change.sets_payload else [])]
         )
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_CHANGED", {"fields": fields})
+        both = before, audited_fields(WorkflowRequest(row, job))
+        await audit.record_change(connection, scope, AuditVerb.WORKFLOW_CHANGE, row.id, row.name, *both)
     job_schedule.announce(scope, joined, [])
     await move_waiting.move_waiting_now(scope, [job.id])
     return WorkflowRequest(row, job)
@@ -160,6 +174,7 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
         await workflows.set_jobs(connection, row.id, ())
         await jobs.remove_job(connection, job)
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_DELETED", {"name": row.name})
+        await audit.record_write(connection, scope, AuditVerb.WORKFLOW_DELETE, row.id, row.name)
     await move_waiting.move_waiting_now(scope, [row.job_id])
     async with acquire(scope.pool) as connection:
         after = 0
@@ -172,8 +187,11 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
 async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> WorkflowRequest:
     """Pause or resume future runs of a workflow; current runs are not changed."""
     row = (await read_workflow(scope, reference)).row
-    act = jobs.pause_job if paused else jobs.resume_job
-    return WorkflowRequest(row, await act(scope, str(row.job_id), note))
+    if paused:
+        job = await jobs.pause_job(scope, str(row.job_id), note, AuditVerb.WORKFLOW_PAUSE)
+    else:
+        job = await jobs.resume_job(scope, str(row.job_id), note, AuditVerb.WORKFLOW_RESUME)
+    return WorkflowRequest(row, job)
 
 
 async def read_workflow(scope: Scope, reference: str) -> WorkflowRequest:

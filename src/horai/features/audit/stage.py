@@ -1,0 +1,159 @@
+"""The sealer: the stage that seals finished rows of the audit log in a chain of hashes.
+
+Rows are sealed by transaction, not by id: all rows of transactions below the oldest open one are final, while a row
+with a lower id may still be committed. One node seals, the owner of the first trigger shard; an advisory lock and the
+numbers of the seals prevent a second chain while ownership moves. The stage is woken by new rows and steps at most once
+a second. While an open transaction keeps rows from being sealed, it tries again with exponential back-off, 1 s to 30 s.
+Without rows it sends no statements between two sweeps.
+"""
+
+import asyncio
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import structlog
+
+from horai.core.shards import Duty, Role
+from horai.core.wakes import AuditWake
+from horai.db.pool import Dedicated
+from horai.db.stage_connection import StageConnection
+from horai.engine.lease import Lease
+from horai.engine.loop import Stage
+from horai.features.audit import store
+from horai.features.audit.rules import Seal, make_seal
+from horai.features.audit.signing import AuditKey, load_key
+from horai.features.audit.store import SealingHorizon, StoredSeal
+from horai.features.parts import StageParts
+
+log = structlog.get_logger(__name__)
+
+LEADER = 0
+"""The trigger shard whose owner seals."""
+AT_ONCE = 2_000
+"""Rows per seal; a transaction with more rows is not divided."""
+PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
+SWEEP = timedelta(minutes=5)
+"""The time until rows are found that no wake announced."""
+
+
+class Sealer:
+    """The stage that seals."""
+
+    name = "audit"
+
+    def __init__(
+        self, line: StageConnection, lease: Lease, now: datetime, key: AuditKey | None, heads_file: str | None = None
+    ) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._lease = lease
+        self._key = key
+        self._heads_file = heads_file
+        self._is_woken = True
+        self._ready_at = now
+        self._sweep_at = now
+        self._pause = PAUSE
+
+    def wake(self) -> None:
+        """Seal soon: there are new rows, or this node may have become the one that seals."""
+        self._is_woken = True
+        self._pause = PAUSE
+        self.signal.set()
+
+    async def step(self, now: datetime) -> datetime:
+        """Seal the rows of finished transactions. Return the time of the next step."""
+        if LEADER not in self._lease.shards(Duty.trigger):
+            return now + SWEEP
+        if not self._is_woken and now < self._sweep_at:
+            return self._sweep_at
+        if now < self._ready_at:
+            return self._ready_at
+        self._is_woken = False
+        is_done = await self._seal_all(await self.line.get())
+        self._sweep_at, self._ready_at = now + SWEEP, now + PAUSE
+        if is_done:
+            self._pause = PAUSE
+            return self._sweep_at
+        self._is_woken, self._ready_at = True, now + self._pause
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        return self._ready_at
+
+    async def _seal_all(self, connection: Dedicated) -> bool:
+        """Seal all rows that can be sealed now. Return whether no row is left."""
+        while True:
+            async with connection.transaction():
+                made, is_done = await self._seal_next(connection)
+            if made is None:
+                return is_done
+            self._publish(made)
+            if is_done:
+                return True
+
+    async def _seal_next(self, connection: Dedicated) -> tuple[StoredSeal | None, bool]:
+        """Add one seal, if rows can be sealed. The second value tells whether no row is left after it."""
+        if not await store.lock_sealing(connection):
+            return None, False
+        stored = await store.last_seal(connection)
+        last = None if stored is None else stored.seal
+        sealed_to = 0 if last is None else last.to_xid
+        found = await store.sealing_horizon(connection, sealed_to)
+        _require_forward(found, sealed_to)
+        if not found.has_rows:
+            return None, True
+        rows = await store.rows_to_seal(connection, sealed_to, found.horizon, AT_ONCE)
+        if not rows:
+            return None, False
+        is_all = len(rows) < AT_ONCE
+        to_xid = found.horizon - 1 if is_all else rows[-1].xid
+        ordered = sorted((row.as_sealed() for row in rows), key=lambda row: (row.xid, row.id))
+        made = self._signed(make_seal(last, to_xid, ordered, found.now))
+        await store.insert_seal(connection, made)
+        left = await store.sealing_horizon(connection, to_xid)
+        return made, not left.has_rows
+
+    def _signed(self, seal: Seal) -> StoredSeal:
+        signature = None if self._key is None else self._key.sign(seal.head)
+        key_id = None if self._key is None or signature is None else self._key.id
+        return StoredSeal(seal, seal.rows, key_id, signature)
+
+    def _publish(self, made: StoredSeal) -> None:
+        """Log the head of the chain, and add it to the file of heads. A file that cannot be written stops no sealing."""
+        seal, signed = made.seal, None if made.signature is None else f"{made.key_id}:{made.signature.hex()}"
+        log.info("audit rows sealed", head=seal.head, rows=seal.rows, signature=signed)
+        if self._heads_file is None:
+            return
+        line = {"head": seal.head, "rows": seal.rows, "sealedAt": seal.sealed_at.isoformat(), "signature": signed}
+        try:
+            with Path(self._heads_file).open("a", encoding="utf-8") as heads:
+                heads.write(json.dumps(line) + "\n")
+        except OSError as error:
+            log.error("audit head not written to its file", file=self._heads_file, head=seal.head, error=str(error))
+
+
+def _require_forward(found: SealingHorizon, sealed_to: int) -> None:
+    """Raise if the server counts transactions below the sealed ones, as after a restore from a dump.
+
+    New rows would sort before sealed ones and would never be sealed.
+    """
+    if found.horizon <= sealed_to:
+        raise RuntimeError(
+            f"the audit log is sealed up to transaction {sealed_to}, but the server is at {found.horizon}: "
+            "the database was restored from a dump, and its new rows cannot be sealed"
+        )
+
+
+def stages(parts: StageParts) -> list[Stage]:
+    """Build the stage in processes that may own trigger shards."""
+    if Role.scheduler not in parts.roles:
+        return []
+    settings = parts.settings
+    key = load_key(settings.audit_key_file)
+    if key is None:
+        log.warning("audit heads are not signed: no --audit-key-file is given")
+    elif key.private is None:
+        log.warning("audit heads are not signed: the key file has only a public key", file=settings.audit_key_file)
+    stage = Sealer(parts.line("audit"), parts.lease, parts.now, key, settings.audit_heads_file)
+    parts.wakeups.subscribe(AuditWake, lambda _: stage.wake())
+    parts.lease.on_change.append(stage.wake)
+    return [stage]
