@@ -124,6 +124,7 @@ async def _engine(
     )
     await http.open()
     engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, health, settings.engine, settings.roles)
+    http.on_end = engine.gates.ended
     await engine.start()
     try:
         yield engine

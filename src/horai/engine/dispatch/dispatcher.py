@@ -26,6 +26,7 @@ from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts
 from horai.engine.dispatch.claimer import Claimer, ClaimResult, ScanQuota
+from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.scans import BEFORE_ALL, HTTP, Scan, Scans
 from horai.engine.lease import Lease
@@ -57,6 +58,7 @@ class DispatcherParts:
     clock: DatabaseClock
     health: EngineHealth
     settings: EngineSettings
+    gates: HostGates
 
 
 class Dispatcher:

@@ -77,6 +77,8 @@ class HttpExecutor:
         self._is_held = is_held
         self._bulkhead = Bulkhead(in_flight=per_host, waiting=waiting_per_host)
         self._clock = clock
+        self.on_end: Callable[[Call, Outcome | Accepted], None] = lambda _call, _outcome: None
+        """Called with the outcome of every call, before `run` returns it."""
         self._resources = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
 
@@ -102,13 +104,15 @@ class HttpExecutor:
     async def run(self, call: Call) -> Outcome | Accepted:
         """Make one attempt. Raises only CancelledError, which closes the connection."""
         try:
-            return await self._run(call)
+            outcome = await self._run(call)
         except Exception as error:
             # Log neither the error's text nor the variables of its frames: either could hold the payload or a secret.
             where = "".join(traceback.format_tb(error.__traceback__))
             name = type(error).__name__
             _log.error("an HTTP call failed unexpectedly", instance=call.instance_id, error=name, traceback=where)
-            return FailedRetryable("EXECUTOR_ERROR", f"Horai failed to make the call ({name}); its log says where")
+            outcome = FailedRetryable("EXECUTOR_ERROR", f"Horai failed to make the call ({name}); its log says where")
+        self.on_end(call, outcome)
+        return outcome
 
     async def _run(self, call: Call) -> Outcome | Accepted:
         target = call.target

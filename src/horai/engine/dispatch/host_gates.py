@@ -1,0 +1,170 @@
+"""The gates of this process: for each tenant and host, a circuit breaker and a retry budget.
+
+Admission asks here before a call begins, and the HTTP executor reports the result of each call. The state is in memory:
+each node bounds its own calls, so that all nodes together stay within the same share. A node that starts knows nothing and
+learns within 20 calls.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from functools import lru_cache
+
+import structlog
+from yarl import URL
+
+from horai.core.calls import Call, HttpTarget
+from horai.core.circuit_breaker import BreakerState, CircuitBreaker
+from horai.core.health import MOST_HOSTS, EngineHealth, HeldHost
+from horai.core.host_gate import HostGate
+from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
+from horai.core.retry import Dice
+from horai.core.retry_budget import RetryBudget
+from horai.core.settings import EngineSettings
+from horai.db.claims import ClaimedRow
+from horai.db.clock import DatabaseClock
+from horai.db.jobs import Runnable
+
+log = structlog.get_logger(__name__)
+
+MOST_GATES = 10_000
+"""When there are more, those of hosts without calls in the last minute are dropped."""
+MOST_SHUT_JOBS = 1_000
+UNDIALLED = frozenset({"ADDRESS_REFUSED", "INVALID_TARGET", "EXECUTOR_ERROR"})
+"""Codes of outcomes that say nothing about the host."""
+
+HostKey = tuple[str, str]
+"""A tenant and the origin of a URL."""
+
+
+@lru_cache(maxsize=10_000)
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a URL in lower case; an empty text if it has none."""
+    try:
+        return str(URL(url, encoded=True).origin()).lower()
+    except ValueError:
+        return ""
+
+
+def is_host_failure(outcome: Outcome | Accepted) -> bool:
+    """Return whether the host did not work: no connection, a timeout, or a 5xx. Any other answer shows that it works."""
+    return isinstance(outcome, FailedRetryable) and (
+        outcome.code in {TIMEOUT, "CONNECTION"} or outcome.code.startswith("HTTP_5")
+    )
+
+
+class HostGates:
+    """The gates of all hosts that this process calls."""
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        health: EngineHealth,
+        clock: DatabaseClock,
+        monotonic: Callable[[], float] = time.monotonic,
+        dice: Dice = random.uniform,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._monotonic = monotonic
+        self._dice = dice
+        self._gates: dict[HostKey, HostGate] = {}
+        self._most = MOST_GATES
+        self._held: dict[HostKey, HostGate] = {}
+        """The gates that have held calls; those that hold none any more are dropped later."""
+        self._shut: dict[int, HostGate] = {}
+        """Jobs whose calls a breaker held lately."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when a breaker has changed its state: jobs that were shut may run."""
+        health.held_hosts = self.held_hosts
+
+    def admit(self, rows: Iterable[ClaimedRow], known: Mapping[int, Runnable]) -> dict[int, timedelta]:
+        """Count the calls of claimed rows that may begin. Return how long the others have to wait, by instance."""
+        now = self._monotonic()
+        gates: dict[int, tuple[HostKey, HostGate] | None] = {}
+        waits: dict[int, timedelta] = {}
+        for row in rows:
+            id_, job_id, _attempt, _fence, _node, retry_count, *_ = row[0]
+            if job_id not in gates:
+                gates[job_id] = self._gate_of(known[job_id])
+            if (found := gates[job_id]) is None:
+                continue
+            key, gate = found
+            before = gate.breaker.state
+            wait = gate.admit(now, is_retry=retry_count > 0)
+            if wait is not None:
+                waits[id_] = timedelta(seconds=wait)
+                self._held[key] = gate
+                if gate.shut_for(now) > 0.0 and len(self._shut) < MOST_SHUT_JOBS:
+                    self._shut[job_id] = gate
+            if gate.breaker.state is not before:
+                self._log_change(key, gate, before, now)
+        return waits
+
+    def _gate_of(self, job: Runnable) -> tuple[HostKey, HostGate] | None:
+        """Return the gate of a job's host; None if the job is not run over HTTP."""
+        target = None if job.recipe is None else job.recipe.target
+        if not isinstance(target, HttpTarget) or not (origin := origin_of(target.url)):
+            return None
+        key = (job.tenant, origin)
+        return key, self._gates.get(key) or self._add(key)
+
+    def ended(self, call: Call, outcome: Outcome | Accepted) -> None:
+        """Record the outcome of a call that was admitted."""
+        target = call.target
+        gate = self._gates.get((call.tenant, origin_of(target.url))) if isinstance(target, HttpTarget) else None
+        if gate is None or not isinstance(target, HttpTarget):
+            return
+        if isinstance(outcome, NotSent) or (
+            isinstance(outcome, FailedRetryable | FailedUnrecoverable) and outcome.code in UNDIALLED
+        ):
+            gate.withdraw(is_retry=call.retry_count > 0)
+            return
+        before, now = gate.breaker.state, self._monotonic()
+        if gate.record(now, failed=is_host_failure(outcome)):
+            self._log_change((call.tenant, origin_of(target.url)), gate, before, now)
+
+    def shut_jobs(self) -> dict[int, float]:
+        """Return the jobs of which no call may begin, as far as known, and for how many seconds."""
+        if not self._shut:
+            return {}
+        now = self._monotonic()
+        seconds = {job_id: gate.shut_for(now) for job_id, gate in self._shut.items()}
+        self._shut = {job_id: gate for job_id, gate in self._shut.items() if seconds[job_id] > 0.0}
+        return {job_id: left for job_id, left in seconds.items() if left > 0.0}
+
+    def held_hosts(self) -> tuple[HeldHost, ...]:
+        """Return the hosts whose calls wait, longest first. Any thread may call this."""
+        if not self._held:
+            return ()
+        now, at = self._monotonic(), self._clock.now()
+        shown: list[HeldHost] = []
+        for (tenant, host), gate in tuple(self._held.items()):
+            if (state := gate.state(now)) is not None and len(shown) < MOST_HOSTS:
+                next_try = at + timedelta(seconds=max(gate.next_try(now) - now, 0.0))
+                shown.append(HeldHost(tenant, host, state, at - timedelta(seconds=now - gate.since), next_try))
+        return tuple(shown)
+
+    def _add(self, key: HostKey) -> HostGate:
+        now = self._monotonic()
+        if len(self._gates) >= self._most:
+            self._gates = {key: gate for key, gate in self._gates.items() if not gate.is_idle(now)}
+            self._most = max(MOST_GATES, 2 * len(self._gates))
+        if len(self._held) > MOST_HOSTS:
+            self._held = {key: gate for key, gate in self._held.items() if gate.state(now) is not None}
+        breaker = CircuitBreaker(self._settings.breaker_share, self._dice)
+        budget = RetryBudget(self._settings.retry_share, self._settings.retry_free)
+        gate = self._gates[key] = HostGate(breaker, budget, self._dice)
+        return gate
+
+    def _log_change(self, key: HostKey, gate: HostGate, before: BreakerState, now: float) -> None:
+        """Log when a breaker opens and when it has closed again, not the probes between."""
+        self.on_change()
+        tenant, host = key
+        if before is BreakerState.CLOSED:
+            self._held[key] = gate
+            pause = round(gate.breaker.next_try - now, 1)
+            log.warning("circuit breaker opened", tenant=tenant, host=host, next_probe_in_seconds=pause)
+        elif gate.breaker.state is BreakerState.CLOSED:
+            log.info("circuit breaker closed", tenant=tenant, host=host, after_seconds=round(now - gate.since, 1))
