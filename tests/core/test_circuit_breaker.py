@@ -222,7 +222,7 @@ def test_C60_a_host_that_is_down_gets_few_calls_and_a_host_that_works_is_never_c
         if not is_down and was is BreakerState.CLOSED:
             assert admitted == calls
             assert host.breaker.state is BreakerState.CLOSED
-    for _ in range(600):  # a host that works again is found out, whatever has happened before
+    for _ in range(600):  # a host that works again is found out, after any history
         now += 0.25
         host.tick(now, 10, is_down=False)
     assert host.breaker.state is BreakerState.CLOSED

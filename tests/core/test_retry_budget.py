@@ -78,7 +78,7 @@ def test_the_pace_is_measured_over_the_time_that_was_seen():
 
 @given(st.lists(st.tuples(st.floats(0.0, 3.0), st.integers(0, 30), st.integers(0, 30)), max_size=80))
 def test_C60_no_admitted_retry_exceeds_the_budget_of_the_minute_before_it(moves: list[tuple[float, int, int]]):
-    """Whatever arrives: at each admitted retry, the minute before it is within the share or below the free tries."""
+    """At each admitted retry, the minute before it is within the share or below the free tries."""
     budget, now = RetryBudget(SHARE, FREE), 0.0
     firsts: list[float] = []
     retries: list[float] = []

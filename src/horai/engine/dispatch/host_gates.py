@@ -7,7 +7,9 @@ learns within 20 calls.
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 
@@ -54,6 +56,18 @@ def is_host_failure(outcome: Outcome | Accepted) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ShutJobs:
+    """Jobs of which no call may begin, by lane. `seconds`: until the first of them may, unless a breaker changes before."""
+
+    lanes: Mapping[int, set[int]] = field(default_factory=dict[int, set[int]])
+    job_ids: frozenset[int] = frozenset()
+    seconds: float = 0.0
+
+
+NOTHING_SHUT = ShutJobs()
+
+
 class HostGates:
     """The gates of all hosts that this process calls."""
 
@@ -73,8 +87,8 @@ class HostGates:
         self._most = MOST_GATES
         self._held: dict[HostKey, HostGate] = {}
         """The gates that have held calls; those that hold none any more are dropped later."""
-        self._shut: dict[int, HostGate] = {}
-        """Jobs whose calls a breaker held lately."""
+        self._shut: dict[tuple[int, int], HostGate] = {}
+        """Lanes and jobs whose calls a breaker held lately."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when a breaker has changed its state: jobs that were shut may run."""
         health.held_hosts = self.held_hosts
@@ -97,7 +111,7 @@ class HostGates:
                 waits[id_] = timedelta(seconds=wait)
                 self._held[key] = gate
                 if gate.shut_for(now) > 0.0 and len(self._shut) < MOST_SHUT_JOBS:
-                    self._shut[job_id] = gate
+                    self._shut[row[1], job_id] = gate
             if gate.breaker.state is not before:
                 self._log_change(key, gate, before, now)
         return waits
@@ -125,14 +139,17 @@ class HostGates:
         if gate.record(now, failed=is_host_failure(outcome)):
             self._log_change((call.tenant, origin_of(target.url)), gate, before, now)
 
-    def shut_jobs(self) -> dict[int, float]:
-        """Return the jobs of which no call may begin, as far as known, and for how many seconds."""
+    def shut_jobs(self) -> ShutJobs:
+        """Return the jobs of which no call may begin, as far as known."""
         if not self._shut:
-            return {}
+            return NOTHING_SHUT
         now = self._monotonic()
-        seconds = {job_id: gate.shut_for(now) for job_id, gate in self._shut.items()}
-        self._shut = {job_id: gate for job_id, gate in self._shut.items() if seconds[job_id] > 0.0}
-        return {job_id: left for job_id, left in seconds.items() if left > 0.0}
+        self._shut = {place: gate for place, gate in self._shut.items() if gate.shut_for(now) > 0.0}
+        lanes: defaultdict[int, set[int]] = defaultdict(set)
+        for lane, job_id in self._shut:
+            lanes[lane].add(job_id)
+        seconds = min((gate.shut_for(now) for gate in self._shut.values()), default=0.0)
+        return ShutJobs(lanes, frozenset(job_id for _, job_id in self._shut), seconds)
 
     def held_hosts(self) -> tuple[HeldHost, ...]:
         """Return the hosts whose calls wait, longest first. Any thread may call this."""
