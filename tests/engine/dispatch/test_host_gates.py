@@ -25,7 +25,8 @@ from horai.db.clock import DatabaseClock
 from horai.db.jobs import Runnable
 from horai.engine.dispatch import host_gates
 from horai.engine.dispatch.dispatcher import Dispatcher
-from horai.engine.dispatch.host_gates import HostGates, is_host_failure, origin_of
+from horai.engine.dispatch.host_gates import HostGates, is_host_failure
+from horai.engine.executors.origins import origin_of
 
 DOWN = FailedRetryable("HTTP_503", "down")
 BAD, GOOD = "http://bad.test/hook", "http://good.test/hook"

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from horai import __version__
 from horai.api.answer import answer
 from horai.api.context import Context, ContextDep
 from horai.api.sentence_json import sentence_fields
-from horai.core.health import Reading, merged, reading_from
+from horai.core.health import HeldHost, Reading, merged, reading_from
 from horai.core.shards import Duty, lease_name
 from horai.db import instance_queries, nodes, shards
 from horai.db.nodes import NodeHealth, NodeInfo
@@ -55,6 +56,7 @@ async def scheduler_health(context: ContextDep) -> Response:
             holds_lease=holds_lease,
             dlq_growth_per_min=letters,
             nodes=_encode_nodes(live, leases),
+            held_hosts=_name_nodes(told, live, context.health.incarnation),
             version=__version__,
             notices=context.notices,
         )
@@ -64,6 +66,12 @@ async def scheduler_health(context: ContextDep) -> Response:
 def _merge_readings(context: Context, others: list[NodeHealth], now: float) -> Reading:
     """Merge the current health of this node with those of the other nodes as of their last heartbeat."""
     return merged([context.health.reading(now), *(reading_from(other.health, other.name) for other in others)])
+
+
+def _name_nodes(told: Reading, live: Sequence[NodeInfo], own: int) -> list[HeldHost]:
+    """Return the held hosts, also those of this process with the name of its node."""
+    name = next((node.name for node in live if node.incarnation == own), "")
+    return [replace(held, node=held.node or name) for held in told.held_hosts]
 
 
 def _encode_nodes(live: Sequence[NodeInfo], leases: Sequence[ShardInfo]) -> list[Encoded]:

@@ -11,10 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache
 
 import structlog
-from yarl import URL
 
 from horai.core.calls import Call, HttpTarget
 from horai.core.circuit_breaker import BreakerState, CircuitBreaker
@@ -27,6 +25,7 @@ from horai.core.settings import EngineSettings
 from horai.db.claims import ClaimedRow
 from horai.db.clock import DatabaseClock
 from horai.db.jobs import Runnable
+from horai.engine.executors.origins import origin_of
 
 log = structlog.get_logger(__name__)
 
@@ -38,15 +37,6 @@ UNDIALLED = frozenset({"ADDRESS_REFUSED", "INVALID_TARGET", "EXECUTOR_ERROR"})
 
 HostKey = tuple[str, str]
 """A tenant and the origin of a URL."""
-
-
-@lru_cache(maxsize=10_000)
-def origin_of(url: str) -> str:
-    """Return scheme, host and port of a URL in lower case; an empty text if it has none."""
-    try:
-        return str(URL(url, encoded=True).origin()).lower()
-    except ValueError:
-        return ""
 
 
 def is_host_failure(outcome: Outcome | Accepted) -> bool:

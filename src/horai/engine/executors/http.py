@@ -23,6 +23,7 @@ from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.executors.bulkhead import Bulkhead
 from horai.engine.executors.dial import AddressRefused, callback_session
+from horai.engine.executors.origins import origin_of
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
 
@@ -125,7 +126,7 @@ class HttpExecutor:
         if not call.secrets:
             _log.warning("a call was not sent: its tenant has no signing secret", instance=call.instance_id)
             return NotSent(UNSIGNED_PAUSE)
-        host = str(URL(target.url, encoded=True).origin()).lower()
+        host = origin_of(target.url)
         delay = await self._bulkhead.enter(host)
         if delay is not None:
             return NotSent(delay)
