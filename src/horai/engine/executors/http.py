@@ -22,7 +22,7 @@ from horai.core.callbacks import ANSWER_LIMIT, Answer, body_of, check_target, cl
 from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.executors.bulkhead import Bulkhead
-from horai.engine.executors.dial import AddressRefused, callback_session
+from horai.engine.executors.dial import AddressRefused, callback_session, calling_tenant
 from horai.engine.executors.origins import origin_of
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
@@ -138,6 +138,7 @@ class HttpExecutor:
     async def _call(self, session: aiohttp.ClientSession, call: Call, target: HttpTarget) -> Outcome | Accepted:
         url = URL(target.url, encoded=True)  # sent as written: a signed query must not be requoted
         timeout = call.timeout or HTTP_TIMEOUT
+        calling_tenant.set(call.tenant)
         content = body_of(call)
         body = _Body(content, lambda: self._is_held(call))
         try:
