@@ -61,6 +61,11 @@ class HostGate:
     _calls: _Line = field(default_factory=_Line)
     _retries: _Line = field(default_factory=_Line)
 
+    @property
+    def is_closed(self) -> bool:
+        """Return whether first tries wait for nothing."""
+        return self.breaker.state is BreakerState.CLOSED
+
     def admit(self, now: float, *, is_retry: bool) -> float | None:
         """Count a call and return None if it may begin, otherwise return the seconds to wait."""
         breaker = self.breaker

@@ -36,18 +36,18 @@ class RetryBudget:
         self._slide(now)
         return self.firsts + self.retries < self._free or self.retries + 1 <= self._share * self.firsts
 
-    def count(self, now: float, *, is_retry: bool) -> None:
-        """Count a try that begins."""
+    def count(self, now: float, *, is_retry: bool, calls: int = 1) -> None:
+        """Count tries that begin."""
         second = int(now)
         if not self._seconds or self._seconds[-1].at < second:
             self._slide(now)
             self._seconds.append(_Second(second))
         if is_retry:
-            self._seconds[-1].retries += 1
-            self.retries += 1
+            self._seconds[-1].retries += calls
+            self.retries += calls
         else:
-            self._seconds[-1].firsts += 1
-            self.firsts += 1
+            self._seconds[-1].firsts += calls
+            self.firsts += calls
 
     def withdraw(self, *, is_retry: bool) -> None:
         """Take back the latest try of its kind: it was not sent."""

@@ -84,27 +84,42 @@ class HostGates:
         health.held_hosts = self.held_hosts
 
     def admit(self, rows: Iterable[ClaimedRow], known: Mapping[int, Runnable]) -> dict[int, timedelta]:
-        """Count the calls of claimed rows that may begin. Return how long the others have to wait, by instance."""
+        """Count the calls of claimed rows that may begin. Return how long the others have to wait, by instance.
+
+        This is hot code: a first try of a host whose breaker is closed costs one look-up, and is counted with the others
+        of its job.
+        """
         now = self._monotonic()
         gates: dict[int, tuple[HostKey, HostGate] | None] = {}
+        firsts: dict[int, int] = {}  # by job, of those that wait for nothing
         waits: dict[int, timedelta] = {}
         for row in rows:
             id_, job_id, _attempt, _fence, _node, retry_count, *_ = row[0]
+            if job_id in firsts and not retry_count:
+                firsts[job_id] += 1
+                continue
             if job_id not in gates:
                 gates[job_id] = self._gate_of(known[job_id])
-            if (found := gates[job_id]) is None:
-                continue
-            key, gate = found
-            before = gate.breaker.state
-            wait = gate.admit(now, is_retry=retry_count > 0)
-            if wait is not None:
-                waits[id_] = timedelta(seconds=wait)
-                self._held[key] = gate
-                if gate.shut_for(now) > 0.0 and len(self._shut) < MOST_SHUT_JOBS:
-                    self._shut[row[1], job_id] = gate
-            if gate.breaker.state is not before:
-                self._log_change(key, gate, before, now)
+            if (found := gates[job_id]) is None or (found[1].is_closed and not retry_count):
+                firsts[job_id] = firsts.get(job_id, 0) + 1
+            elif (wait := self._ask(*found, now, is_retry=retry_count > 0)) is not None:
+                waits[id_] = wait
+                if found[1].shut_for(now) > 0.0 and len(self._shut) < MOST_SHUT_JOBS:
+                    self._shut[row[1], job_id] = found[1]
+        for job_id, calls in firsts.items():
+            if (found := gates[job_id]) is not None:
+                found[1].budget.count(now, is_retry=False, calls=calls)
         return waits
+
+    def _ask(self, key: HostKey, gate: HostGate, now: float, *, is_retry: bool) -> timedelta | None:
+        before = gate.breaker.state
+        wait = gate.admit(now, is_retry=is_retry)
+        if gate.breaker.state is not before:
+            self._log_change(key, gate, before, now)
+        if wait is None:
+            return None
+        self._held[key] = gate
+        return timedelta(seconds=wait)
 
     def _gate_of(self, job: Runnable) -> tuple[HostKey, HostGate] | None:
         """Return the gate of a job's host; None if the job is not run over HTTP."""
