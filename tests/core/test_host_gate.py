@@ -150,3 +150,12 @@ def test_a_gate_is_shut_during_the_pause_and_while_all_probes_are_under_way():
         gate.record(now, failed=False)
     assert gate.shut_for(now) == 0.0
     assert gate_of().shut_for(now) == 0.0
+
+
+def test_C60_a_call_that_was_admitted_before_the_breaker_opened_is_held_back():
+    assert gate_of().hold_back(NOW) is None
+    gate = open_gate()
+    wait = gate.hold_back(NOW + 1)
+    assert wait is not None
+    assert wait >= FIRST_PAUSE - 1
+    assert gate.hold_back(NOW + FIRST_PAUSE) is None

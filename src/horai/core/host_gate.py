@@ -79,6 +79,12 @@ class HostGate:
         self.budget.count(now, is_retry=is_retry)
         return None
 
+    def hold_back(self, now: float) -> float | None:
+        """Return the seconds that a call has to wait which was admitted before the breaker opened, otherwise None."""
+        if self.breaker.state is not BreakerState.OPEN or now >= self.breaker.next_try:
+            return None
+        return self._calls.join(now, self.breaker.next_try, max(self.breaker.pace, SLOWEST_PACE), self.dice)
+
     def withdraw(self, *, is_retry: bool) -> None:
         """Take back a call that was admitted and not sent."""
         self.budget.withdraw(is_retry=is_retry)

@@ -1,5 +1,6 @@
 """Hosts that fail: their rows are held without a try, without a loop of claims, and without delay for other hosts."""
 
+import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -8,7 +9,8 @@ from typing import Any
 
 import make
 import pytest
-from http_calls import call_to
+from http_calls import call_to, executor
+from receiver import Answer, Receiver
 from stages import Workbench, workbench
 from structlog.testing import capture_logs
 
@@ -16,7 +18,16 @@ from horai.core.calls import Call, HttpTarget
 from horai.core.circuit_breaker import FEWEST_RESULTS, FIRST_PAUSE, PROBES, QUIET, BreakerState
 from horai.core.health import EngineHealth
 from horai.core.job import Recipe
-from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Succeeded
+from horai.core.outcome import (
+    TIMEOUT,
+    Accepted,
+    FailedRetryable,
+    FailedUnrecoverable,
+    NotSent,
+    Outcome,
+    Succeeded,
+    outcome_of,
+)
 from horai.core.retry import RetryPolicy
 from horai.core.settings import EngineSettings
 from horai.db import claims
@@ -328,6 +339,22 @@ def test_C60_a_breaker_logs_one_line_when_it_opens_and_one_when_it_has_closed():
         ("circuit breaker opened", "warning", "http://bad.test", "default"),
         ("circuit breaker closed", "info", "http://bad.test", "default"),
     ]
+
+
+async def test_C60_calls_in_line_for_their_host_are_not_sent_after_its_breaker_has_opened():
+    gates = gates_of(MovedClock())
+    async with Receiver() as receiver, executor(per_host=1) as http:
+        http.on_end, http.hold_back = gates.ended, gates.hold_back
+        receiver.on("/hook", Answer(503, delay=0.05))
+        url = receiver.url("/hook")
+        for _ in range(60):
+            assert admit(gates, url, "acme") is None
+        outcomes = await asyncio.gather(*(outcome_of(http.run(call_to(url, instance_id=n))) for n in range(60)))
+
+        assert len(receiver.hits) == FEWEST_RESULTS
+        held = [outcome for outcome in outcomes if isinstance(outcome, NotSent)]
+        assert len(held) == 60 - FEWEST_RESULTS
+        assert all(outcome.delay >= timedelta(seconds=FIRST_PAUSE / 2) for outcome in held)
 
 
 def test_a_state_that_changes_tells_the_dispatcher():

@@ -46,6 +46,10 @@ def is_host_failure(outcome: Outcome | Accepted) -> bool:
     )
 
 
+def _host_of(call: Call) -> str:
+    return origin_of(call.target.url) if isinstance(call.target, HttpTarget) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class ShutJobs:
     """Jobs of which no call may begin, by lane. `seconds`: until the first of them may, unless a breaker changes before."""
@@ -129,11 +133,16 @@ class HostGates:
         key = (job.tenant, origin)
         return key, self._gates.get(key) or self._add(key)
 
+    def hold_back(self, call: Call) -> timedelta | None:
+        """Return how long a call has to wait whose host was shut after its admission; None if it may be sent."""
+        gate = self._gates.get((call.tenant, _host_of(call)))
+        wait = None if gate is None else gate.hold_back(self._monotonic())
+        return None if wait is None else timedelta(seconds=wait)
+
     def ended(self, call: Call, outcome: Outcome | Accepted) -> None:
         """Record the outcome of a call that was admitted."""
-        target = call.target
-        gate = self._gates.get((call.tenant, origin_of(target.url))) if isinstance(target, HttpTarget) else None
-        if gate is None or not isinstance(target, HttpTarget):
+        key = (call.tenant, _host_of(call))
+        if (gate := self._gates.get(key)) is None:
             return
         if isinstance(outcome, NotSent) or (
             isinstance(outcome, FailedRetryable | FailedUnrecoverable) and outcome.code in UNDIALLED
@@ -142,7 +151,7 @@ class HostGates:
             return
         before, now = gate.breaker.state, self._monotonic()
         if gate.record(now, failed=is_host_failure(outcome)):
-            self._log_change((call.tenant, origin_of(target.url)), gate, before, now)
+            self._log_change(key, gate, before, now)
 
     def shut_jobs(self) -> ShutJobs:
         """Return the jobs of which no call may begin, as far as known."""

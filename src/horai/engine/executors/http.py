@@ -80,6 +80,8 @@ class HttpExecutor:
         self._clock = clock
         self.on_end: Callable[[Call, Outcome | Accepted], None] = lambda _call, _outcome: None
         """Called with the outcome of every call, before `run` returns it."""
+        self.hold_back: Callable[[Call], timedelta | None] = lambda _: None
+        """Returns how long a call has to wait that got its place after its host was shut; None if it may be sent."""
         self._resources = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
 
@@ -131,6 +133,8 @@ class HttpExecutor:
         if delay is not None:
             return NotSent(delay)
         try:
+            if (delay := self.hold_back(call)) is not None:
+                return NotSent(delay)
             return NotSent() if self._session is None else await self._call(self._session, call, target)
         finally:
             self._bulkhead.leave(host)
