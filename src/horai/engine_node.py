@@ -128,6 +128,7 @@ async def _engine(
     )
     await http.open()
     engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, health, settings.engine, settings.roles)
+    http.on_end, http.hold_back = engine.gates.ended, engine.gates.hold_back
     await engine.start()
     try:
         yield engine

@@ -32,6 +32,7 @@ from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts, Executor
 from horai.engine.dispatch.claimer import Claimer
 from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
+from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.dispatch.scans import EVERYWHERE, Reach, Scans
@@ -95,6 +96,7 @@ class Engine:
         self.clock = DatabaseClock()
         self.lease = NodeLease(url, name, settings.lease, self.clock, health, roles)
         self._in_flight = InFlight(settings.in_flight, health, crew, executors)
+        self.gates = HostGates(settings, health, self.clock)
         self._notifier = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT))
         patience = settings.lease  # three beats
         self._listener = Listener(
@@ -149,8 +151,10 @@ class Engine:
         attempts = Attempts(self._executors, settler, self.lease, job_cache, self._attempting, health, self._alone)
         scans = Scans(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.lease, scans, in_flight, settler, clock, health)
-        admission = Admission(attempts, settler, in_flight, job_cache, self._wakeups)
-        parts = DispatcherParts(self.lease, attempts, admission, claimer, scans, in_flight, clock, health, settings)
+        admission = Admission(attempts, settler, in_flight, job_cache, self._wakeups, self.gates)
+        parts = DispatcherParts(
+            self.lease, attempts, admission, claimer, scans, in_flight, clock, health, settings, self.gates
+        )
         dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), parts)
         sweeper = Sweeper(
             self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening

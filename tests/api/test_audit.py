@@ -112,6 +112,7 @@ async def test_C9_an_export_has_all_rows_oldest_first_in_pages_of_bounded_size(
     for _ in range(4):
         await api("POST", f"/api/v1/jobs/{job['name']}/pause")
 
+    await until_sealed(api)
     exported = await lines(api, f"?object={job['name']}")
 
     assert exported == (await given.listed(api, f"{AUDIT}?object={job['name']}"))[::-1]

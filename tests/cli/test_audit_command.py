@@ -22,7 +22,7 @@ def job(horai: Terminal) -> str:
 
 
 def test_C9_writes_are_listed_with_their_change(horai: Terminal, job: str) -> None:
-    listed = horai("audit", "list", "--object", job, "--all")
+    listed = horai("audit", "list", "--object", job, "--verb", "job.pause", "--all")
 
     assert (listed.code, listed.err) == (0, "")
     heading, row = listed.out.splitlines()
@@ -58,8 +58,8 @@ def test_a_head_that_is_not_in_the_chain_fails_the_command(horai: Terminal, job:
 
 
 def test_C9_an_export_is_written_as_lines_of_json(horai: Terminal, job: str, tmp_path: Path) -> None:
-    out = horai("audit", "export", "--object", job)
-    saved = horai("audit", "export", "--object", job, "--output", str(tmp_path / "audit.jsonl"))
+    out = horai("audit", "export", "--object", job, "--verb", "job.pause")
+    saved = horai("audit", "export", "--object", job, "--verb", "job.pause", "--output", str(tmp_path / "audit.jsonl"))
 
     [line] = [json.loads(line) for line in out.out.splitlines()]
     assert line["object"]["name"] == job

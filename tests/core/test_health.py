@@ -1,12 +1,24 @@
 import math
 from bisect import bisect_right
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.health import BOUNDS, BUCKET_SECONDS, EngineHealth, Reading, SlidingWindow, merged, reading_from
+from horai.core.health import (
+    BOUNDS,
+    BUCKET_SECONDS,
+    MOST_HOSTS,
+    EngineHealth,
+    HeldHost,
+    Reading,
+    SlidingWindow,
+    merged,
+    reading_from,
+)
 
 
 @given(
@@ -140,3 +152,16 @@ def test_a_window_may_be_asked_by_another_thread_while_it_counts():
     asking.join()
 
     assert failures == []
+
+
+def test_C60_held_hosts_travel_with_the_reading_and_name_their_node():
+    at = datetime(2026, 11, 16, 9, tzinfo=UTC)
+    held = HeldHost("acme", "http://shop.test", "OPEN", at, at + timedelta(seconds=5))
+    health = EngineHealth(held_hosts=lambda: (held,))
+
+    told = reading_from(health.reading(0.0).to_text(), "berlin-1")
+
+    assert told.held_hosts == (replace(held, node="berlin-1"),)
+    assert merged([told, Reading()]).held_hosts == told.held_hosts
+    assert len(merged([replace(told, held_hosts=told.held_hosts * 40)] * 3).held_hosts) == MOST_HOSTS
+    assert reading_from("{}", "old").held_hosts == ()

@@ -172,7 +172,8 @@ async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
             assert (await api("POST", "/api/v1/jobs", document)).status == 201
         for client, part in ((api, "a"), (other, "b")):
             for name in scripts:
-                items = [{"key": f"{part}-{number}"} for number in range(20)]
+                few = 2 if name in {"fails", "drops"} else 20  # so few failures open no breaker, which would hold them
+                items = [{"key": f"{part}-{number}"} for number in range(few)]
                 assert (await client("POST", f"/api/v1/jobs/{name}/instances/batch", {"items": items})).status == 200
         await until(lambda: held_by(connection, "one"), 20, "node one has work in flight")
         with stopped(one.pid):
@@ -191,7 +192,7 @@ async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
 
     rows = await connection.fetch("select state, count(*) from horai.instance_history group by state")
     counts: dict[int, int] = {row["state"]: row["count"] for row in rows}
-    assert sum(counts.values()) == 200
+    assert sum(counts.values()) == 128
     assert set(counts) == {2, 4}
     assert await connection.fetchval("select count(*) from horai.dead_letter") == counts[4]
     lost = await connection.fetchval("select count(*) from horai.attempt where error_code = 'NODE_LOST'")

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import re
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts, Executor
 from horai.engine.dispatch.claimer import Claimer
 from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
+from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.dispatch.scans import Scans
@@ -129,6 +131,9 @@ class Workbench:
     settler: Settler
     executor: Recorder
     lines: list[StageConnection] = field(default_factory=list[StageConnection])
+    monotonic: Callable[[], float] = time.monotonic
+    """The clock of the gates of hosts."""
+    gates: HostGates | None = None
     under_way: list[Attempts] = field(default_factory=list[Attempts])
     """The calls that a test may leave behind: they are broken off with the bench."""
 
@@ -171,9 +176,10 @@ class Workbench:
         self.under_way.append(attempts)
         scans = Scans(attempts.handlers, self.clock.now())
         claimer = Claimer(lease, scans, self.in_flight, self.settler, self.clock, self.health)
-        admission = Admission(attempts, self.settler, self.in_flight, job_cache, self.scope.wakeups)
+        gates = self.gates = HostGates(self.settings, self.health, self.clock, self.monotonic)
+        admission = Admission(attempts, self.settler, self.in_flight, job_cache, self.scope.wakeups, gates)
         return DispatcherParts(
-            lease, attempts, admission, claimer, scans, self.in_flight, self.clock, self.health, self.settings
+            lease, attempts, admission, claimer, scans, self.in_flight, self.clock, self.health, self.settings, gates
         )
 
     def sweeper(self, dispatcher: Dispatcher) -> Sweeper:

@@ -22,6 +22,7 @@ const WELL = {
   overdueLoops: [],
   holdsLease: true,
   nodes: [],
+  heldHosts: [],
   notices: [],
   version: "0.1.0",
 };
@@ -175,4 +176,21 @@ test("C53 the panel tells the mode, which action is on, and why the scheduler ca
 
   await pass(2_000);
   expect(screen.getByText("a role has no running node")).toBeTruthy();
+});
+
+test.each([
+  ["en", "Held hosts", "http://shop.test of acme on b: circuit breaker open,"],
+  ["zh-CN", "受限主机", "http://shop.test（租户 acme，节点 b）：熔断器已打开，"],
+] as const)("C60 the panel lists hosts whose calls wait, in %s", async (language, title, text) => {
+  await inLanguage(language, "panels");
+  vi.useFakeTimers();
+  const held = { tenant: "acme", host: "http://shop.test", state: "OPEN", since: "2026-11-16T09:00:00Z", nextTry: "2026-11-16T09:00:05Z", node: "b" };
+  network(HEALTH, answers(WELL), answers({ ...WELL, heldHosts: [held] }));
+  draw(<HealthPanel />);
+  await pass(0);
+  expect(screen.queryByText(title)).toBeNull();
+
+  await pass(2_000);
+  expect(screen.getByText(title)).toBeTruthy();
+  expect(screen.getByRole("listitem").textContent).toContain(text);
 });

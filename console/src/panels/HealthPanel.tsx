@@ -1,7 +1,7 @@
 import { Group, SimpleGrid, Skeleton, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import type { HealthOut } from "@/api";
+import type { HealthOut, HeldHostOut } from "@/api";
 import { wordsOf } from "@/i18n";
 import { DELAY_LIMIT_MS, type HealthReading, READ_ONLY_AFTER, useHealth } from "@/live";
 import { Panel } from "@/parts/Panel";
@@ -130,7 +130,29 @@ function Conduct({ health }: { health: HealthOut }) {
       <Fact name={t("health.actions")}>{health.actions.length > 0 ? health.actions.join(", ") : t("health.noAction")}</Fact>
       <Fact name={t("health.flying")}>{t("health.flight", { running: health.inFlight, unsettled: health.unsettled })}</Fact>
       {health.status !== "UP" && <Fact name={t("health.why")}>{reasons.join("; ")}</Fact>}
+      {health.heldHosts.length > 0 && (
+        <Fact name={t("health.hosts")}>
+          <HeldHosts hosts={health.heldHosts} />
+        </Fact>
+      )}
     </dl>
+  );
+}
+
+/** Hosts whose calls wait for a circuit breaker or the retry budget, each on one node and for one tenant. */
+function HeldHosts({ hosts }: { hosts: HeldHostOut[] }) {
+  const { t } = useTranslation("panels");
+  return (
+    <ul className={classes.hosts}>
+      {hosts.map((held) => (
+        <li key={`${held.node} ${held.tenant} ${held.host}`}>
+          {t("health.host", { host: held.host, tenant: held.tenant, node: held.node, state: t(`health.states.${held.state}`) })} {t("health.hostSince")}{" "}
+          <When at={held.since} />
+          {", "}
+          {t("health.hostNext")} <When at={held.nextTry} />
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -137,9 +137,15 @@ def health_fields(health: Document) -> Pairs:
         ("late results", str(health["lateResults"])),
         ("actions", ", ".join(health["actions"])),
         ("overdue loops", ", ".join(health["overdueLoops"])),
+        *(("held host", _held_host(held)) for held in health["heldHosts"]),
         ("version", health["version"]),
         *(("notice", notice) for notice in health["notices"]),
     ]
+
+
+def _held_host(held: Document) -> str:
+    since, next_try = instant(held["since"]), instant(held["nextTry"])
+    return f"{held['host']} of {held['tenant']} on {held['node']}: {held['state']} since {since}, next try {next_try}"
 
 
 def node_row(node: Document) -> tuple[str, ...]:

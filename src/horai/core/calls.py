@@ -32,7 +32,7 @@ class Call(NamedTuple):
     """One claimed attempt. `payload` is JSON text or None; `timeout` None means no deadline.
 
     `born_for` and `slot` form the idempotency key and never change; slots below zero do not belong to a schedule.
-    `node` is the incarnation that claimed the instance.
+    `node` is the incarnation that claimed the instance; `retry_count` is the number of its failures so far.
     """
 
     instance_id: int
@@ -51,6 +51,7 @@ class Call(NamedTuple):
     timeout: timedelta | None
     secrets: tuple[str, ...] = ()
     node: int = 0
+    retry_count: int = 0
 
     @property
     def idempotency_key(self) -> str:

@@ -8,8 +8,9 @@ import json
 import math
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
 
 from horai.text import Degraded
@@ -21,6 +22,23 @@ BOUNDS = tuple(0.0005 * 1.25**step for step in range(70))
 CLASSES = len(BOUNDS) + 1
 MOST_HANDLERS = 100
 """The most functions that a heartbeat names; a process with more names none."""
+
+
+MOST_HOSTS = 50
+"""The most hosts with waiting calls that a heartbeat names."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldHost:
+    """A host whose calls wait for its circuit breaker or its retry budget. `state` is a `GateState`."""
+
+    tenant: str
+    host: str
+    state: str
+    since: datetime
+    next_try: datetime
+    node: str = ""
+    """The name of the node that holds the calls; empty for this process."""
 
 
 class SlidingWindow:
@@ -68,6 +86,7 @@ class Reading:
     """The functions of the process; None if not reported, or too many to name."""
     unknown_schema: int = 0
     """The number of the database's newest migration if this version does not know it; 0 otherwise."""
+    held_hosts: tuple[HeldHost, ...] = ()
     clock_behind: int = 0
     """Seconds by which the database's clock is behind the latest time that it reported; 0 if it is not behind."""
 
@@ -93,7 +112,7 @@ class Reading:
 
     def to_text(self) -> str:
         """Encode the reading as JSON for the other processes."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps(asdict(self), separators=(",", ":"), default=datetime.isoformat)
 
 
 def reading_from(text: str, name: str) -> Reading:
@@ -110,8 +129,14 @@ def reading_from(text: str, name: str) -> Reading:
         overdue=tuple(f"{name}: {loop}" for loop in told.get("overdue", ())),
         slots=told.get("slots", 0),
         handlers=None if handlers is None else tuple(handlers),
+        held_hosts=tuple(_held_host(each, name) for each in told.get("held_hosts", ())),
         **{number: told.get(number, 0) for number in numbers},
     )
+
+
+def _held_host(told: dict[str, str], node: str) -> HeldHost:
+    since, next_try = datetime.fromisoformat(told["since"]), datetime.fromisoformat(told["next_try"])
+    return HeldHost(told["tenant"], told["host"], told["state"], since, next_try, node)
 
 
 def merged(readings: Sequence[Reading]) -> Reading:
@@ -131,6 +156,7 @@ def merged(readings: Sequence[Reading]) -> Reading:
         overdue=tuple(loop for reading in readings for loop in reading.overdue),
         slots=sum(reading.slots for reading in readings),
         handlers=all_handlers(readings),
+        held_hosts=tuple(host for reading in readings for host in reading.held_hosts)[:MOST_HOSTS],
         unknown_schema=max((reading.unknown_schema for reading in readings), default=0),
         clock_behind=max((reading.clock_behind for reading in readings), default=0),
     )
@@ -178,6 +204,8 @@ class EngineHealth:
     handlers: tuple[str, ...] | None = None
     unknown_schema: int = 0
     clock_behind: int = 0
+    held_hosts: Callable[[], tuple[HeldHost, ...]] = lambda: ()
+    """Return the hosts whose calls wait in this process. Called in the thread of the lease and in the event loop."""
 
     def holds_lease(self, now: float) -> bool:
         """Return whether this node may claim."""
@@ -214,6 +242,7 @@ class EngineHealth:
             overdue=tuple(self.overdue(now)),
             slots=self.slots,
             handlers=self.handlers if self.handlers is None or len(self.handlers) <= MOST_HANDLERS else None,
+            held_hosts=self.held_hosts(),
             unknown_schema=self.unknown_schema,
             clock_behind=self.clock_behind,
         )

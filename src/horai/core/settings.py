@@ -43,6 +43,18 @@ class EngineSettings:
     """Calls that one process runs at once; None for `in_flight`. `horai worker --concurrency` sets it."""
     per_host: int = 64
     """HTTP calls in flight to one host; as many more wait. Raise it for a target that scales."""
+    retry_share: float = 0.2
+    """Most retries of a host in a minute, as a share of its first tries, per tenant and node. Raise it for a target that
+    fails often and by design; retries beyond the share wait.
+    """
+    retry_free: int = 100
+    """Tries of a host in a minute up to which retries are not limited, per tenant and node. It is also how many retries a
+    minute has when there are no first tries: raise it if large batches are retried after an outage.
+    """
+    breaker_share: float = 0.5
+    """Share of failed calls (no connection, timeout, 5xx) at which the circuit breaker of a host opens, of at least 20 calls
+    in 10 s. A value above 1 turns breakers off.
+    """
     settle_batch: int = 1000
     """Most outcomes per settling transaction."""
     settle_wait: timedelta = timedelta(milliseconds=5)

@@ -137,6 +137,24 @@ async def next_due(connection: Connection, positions: Sequence[Position]) -> lis
     return [(shard, lane, due) for shard, lane, due in await connection.fetch(sql("next_due"), *columns(positions))]
 
 
+class ShutRows(NamedTuple):
+    """The end of the due rows of shut jobs that follow a scan's cursor, and how many they are."""
+
+    shard: int
+    lane: int
+    due: datetime
+    id: int
+    passed: int
+
+
+async def shut_rows_ahead(
+    connection: Connection, positions: Sequence[Position], job_ids: Iterable[int], limit: int
+) -> list[ShutRows]:
+    """Return where the rows of these jobs end that each scan would read next; read at most `limit` rows per scan."""
+    rows = await connection.fetch(sql("shut_rows_ahead"), *columns(positions), list(job_ids), limit)
+    return [ShutRows(*row.values()) for row in rows]
+
+
 class LeftBehind(NamedTuple):
     """A row that a cursor has passed: claimable (`claim` is None), or running on this node."""
 

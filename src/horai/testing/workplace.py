@@ -27,6 +27,7 @@ from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts, Executor
 from horai.engine.dispatch.claimer import Claimer
 from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
+from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.scans import Scans
 from horai.engine.janitor import KEYS_AT_ONCE, Janitor
@@ -168,8 +169,9 @@ class Workplace:
         attempts = Attempts(executors, settler, lease, cache, self._payloads, health)
         scans = Scans(attempts.handlers, clock.now())
         claimer = Claimer(lease, scans, in_flight, settler, clock, health)
-        admission = Admission(attempts, settler, in_flight, cache, self.wakeups)
-        return DispatcherParts(lease, attempts, admission, claimer, scans, in_flight, clock, health, SETTINGS)
+        gates = HostGates(SETTINGS, health, clock)
+        admission = Admission(attempts, settler, in_flight, cache, self.wakeups, gates)
+        return DispatcherParts(lease, attempts, admission, claimer, scans, in_flight, clock, health, SETTINGS, gates)
 
     def _listen(self) -> None:
         self._dispatcher.subscribe_to(self.wakeups)

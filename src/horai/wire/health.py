@@ -88,6 +88,21 @@ class Reason(Model):
     text_said: Sentence
 
 
+class HeldHostOut(Model):
+    """A host whose calls wait, on one node and for one tenant.
+
+    `state`: its circuit breaker is `OPEN`, `HALF_OPEN` or `RAMPING`; it has closed, and calls that it held come back
+    (`RECOVERING`); or retries have reached their share (`RETRIES_HELD`). `nextTry`: the next probe, or the end of the line.
+    """
+
+    tenant: str
+    host: str
+    state: Literal["OPEN", "HALF_OPEN", "RAMPING", "RECOVERING", "RETRIES_HELD"]
+    since: datetime
+    next_try: datetime
+    node: str
+
+
 class HealthOut(Model):
     """The health of all nodes together, except for `holdsLease`, which is about the node that answers."""
 
@@ -108,6 +123,7 @@ class HealthOut(Model):
     holds_lease: bool
     dlq_growth_per_min: int
     nodes: list[NodeOut]
+    held_hosts: list[HeldHostOut]
     version: str
     notices: list[str]
 

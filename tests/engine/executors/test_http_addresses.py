@@ -1,6 +1,8 @@
 """The addresses that calls over HTTP dial, and those that are refused."""
 
+import asyncio
 import socket
+import threading
 from typing import Any
 
 import pytest
@@ -8,8 +10,9 @@ from http_calls import call_to, code_of, executor, in_loop
 from receiver import Receiver, redirect
 
 from horai.core.addresses import AddressPolicy, parse_networks
-from horai.core.outcome import FailedUnrecoverable, Succeeded
-from horai.engine.executors.dial import CheckedResolver
+from horai.core.outcome import FailedUnrecoverable, Succeeded, outcome_of
+from horai.engine.executors import lookups
+from horai.engine.executors.dial import AddressRefused, CheckedResolver
 
 
 @pytest.mark.parametrize(
@@ -118,3 +121,44 @@ async def test_proxy_variables_are_ignored(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     async with Receiver() as receiver, executor() as http:
         assert await http.run(call_to(receiver.url("/hook"))) == Succeeded()
+
+
+@in_loop
+async def test_C60_seventy_dead_names_of_one_tenant_do_not_delay_the_call_of_another(monkeypatch: pytest.MonkeyPatch):
+    for name, value in {"PLACES": 4, "MOST_OVERDUE": 4, "TENANT_PLACES": 2, "TENANT_MOST_OVERDUE": 2}.items():
+        monkeypatch.setattr(lookups, name, value)
+    monkeypatch.setattr(lookups, "SLOW_AFTER", 0.02)
+    asked: list[str] = []
+    let_go = threading.Event()
+
+    def look_up(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+        asked.append(host)
+        if host.startswith("dead"):
+            let_go.wait(30)
+            raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))]
+
+    async with Receiver() as receiver, executor(per_host=100) as http:
+        monkeypatch.setattr(socket, "getaddrinfo", look_up)
+        calls = [call_to(f"http://dead-{n}.x{n}.test/", tenant="noisy") for n in range(70)]
+        stuck = [asyncio.create_task(outcome_of(http.run(call))) for call in calls]
+        async with asyncio.timeout(30):
+            while len(asked) < 4:
+                await asyncio.sleep(0.01)
+        async with asyncio.timeout(2):
+            assert await http.run(call_to(receiver.url("/hook", "healthy.test"), tenant="quiet")) == Succeeded()
+        assert sum(name.startswith("dead") for name in asked) == 4
+        let_go.set()
+        await asyncio.gather(*stuck)
+
+
+@in_loop
+async def test_a_kept_answer_is_checked_again_before_each_connection(monkeypatch: pytest.MonkeyPatch):
+    """An answer from the cache gains nothing: the policy decides about the address at each call."""
+    resolver = CheckedResolver(AddressPolicy(parse_networks(["127.0.0.0/8"])))
+    asked = answers(monkeypatch, ["127.0.0.1"])
+    assert await resolver.resolve("moves.example")
+    resolver._policy = AddressPolicy()
+    with pytest.raises(AddressRefused):
+        await resolver.resolve("moves.example")
+    assert asked == ["moves.example"]

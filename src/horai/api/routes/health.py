@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from horai.api.authentication import Caller
 from horai.api.context import CallerDep, Context, ContextDep
 from horai.api.route import ANY_KEY, RoleRoute, needs
 from horai.api.sentence_json import sentence_fields
-from horai.core.health import Reading, merged, reading_from
+from horai.core.health import HeldHost, Reading, merged, reading_from
 from horai.core.roles import AccessRole
 from horai.core.shards import Duty, lease_name
 from horai.db import instance_queries, nodes, shards
@@ -60,6 +61,7 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
             holds_lease=holds_lease,
             dlq_growth_per_min=letters,
             nodes=_encode_nodes(live, leases) if caller.is_platform else [],
+            held_hosts=_name_nodes(told, live, context.health.incarnation, caller),
             version=__version__,
             notices=(KEYLESS,) if caller.is_keyless else (),
         )
@@ -76,6 +78,13 @@ async def _letters_per_minute(connection: Connection, caller: Caller) -> int:
 def _merge_readings(context: Context, others: list[NodeHealth], now: float) -> Reading:
     """Merge the current health of this node with those of the other nodes as of their last heartbeat."""
     return merged([context.health.reading(now), *(reading_from(other.health, other.name) for other in others)])
+
+
+def _name_nodes(told: Reading, live: Sequence[NodeInfo], own: int, caller: Caller) -> list[HeldHost]:
+    """Return the held hosts of the caller's tenant, or of all, also those of this process with the name of its node."""
+    shown = [held for held in told.held_hosts if caller.is_platform or held.tenant == caller.tenant]
+    name = next((node.name for node in live if node.incarnation == own), "")
+    return [replace(held, node=held.node or name) for held in shown]
 
 
 def _encode_nodes(live: Sequence[NodeInfo], leases: Sequence[ShardInfo]) -> list[Encoded]:

@@ -1,6 +1,7 @@
 """Admission: it starts claimed rows, or sets aside those that may not run.
 
-A ruling on each job decides about its rows. A row is also given back after any error between claim and call.
+A ruling on each job decides about its rows. Rows whose host is held by its circuit breaker or its retry budget are given
+back until the time that the gate of the host names. A row is also given back after any error between claim and call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +11,12 @@ from enum import Enum, auto
 from horai.core.outcome import Release
 from horai.core.wakes import MoveWaitingWake
 from horai.db import claims, jobs
-from horai.db.claims import ClaimedRow
+from horai.db.claims import Claim, ClaimedRow
 from horai.db.jobs import Runnable
 from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.attempts import Attempts, ClaimedJob
+from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.settler import Settlement, Settler
@@ -61,13 +63,20 @@ class Admission:
     """The check between a claim and its calls."""
 
     def __init__(
-        self, attempts: Attempts, settler: Settler, in_flight: InFlight, jobs: JobCache, wakeups: Wakeups
+        self,
+        attempts: Attempts,
+        settler: Settler,
+        in_flight: InFlight,
+        jobs: JobCache,
+        wakeups: Wakeups,
+        gates: HostGates,
     ) -> None:
         self._attempts = attempts
         self._settler = settler
         self._in_flight = in_flight
         self._wakeups = wakeups
         self._jobs = jobs
+        self._gates = gates
 
     async def start(self, connection: Dedicated, claimed: Sequence[ClaimedRow], now: datetime) -> None:
         """Start, set aside or give back every claimed row."""
@@ -82,11 +91,18 @@ class Admission:
                 refused = [row for row in claimed if rulings[row.held.job_id] is not Ruling.RUN]
                 left = [row for row in claimed if rulings[row.held.job_id] is Ruling.RUN]
                 await self._refuse(connection, refused, rulings, known)
+            if waits := self._gates.admit(left, known):
+                held, left = left, [row for row in left if row.held.id not in waits]
+                self._hold([row.held for row in held if row.held.id in waits], waits)
             self._attempts.start([_claimed_job(row, known[row.held.job_id]) for row in left], now)
             left = []
         finally:
             for row in left:
                 self._settler.submit(Settlement(row.held, Release()))
+
+    def _hold(self, held: Sequence[Claim], waits: Mapping[int, timedelta]) -> None:
+        """Give rows back without an event: a host that is away for long would write one for each of its rows."""
+        self._settler.submit(*(Settlement(each, Release(waits[each.id], is_quiet=True)) for each in held))
 
     async def _refuse(
         self,

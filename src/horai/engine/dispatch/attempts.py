@@ -263,12 +263,23 @@ def _origin(claimed_job: ClaimedJob, outcome: Outcome) -> Origin | None:
 
 def call_of(row: ClaimedRow, job: Runnable, recipe: Recipe, secrets: tuple[str, ...]) -> Call:
     """Return the call of a claimed row."""
-    (id_, job_id, attempt, fence, node, *_), _lane, _due, slot, key, fire_time, execute_time, born_for, payload, _ = row
+    (
+        (id_, job_id, attempt, fence, node, failures, *_),
+        _lane,
+        _due,
+        slot,
+        key,
+        fire_time,
+        execute_time,
+        born_for,
+        payload,
+        _,
+    ) = row
     new: Any = getattr(tuple, "__new__")  # noqa: B009 — as in `claimed_rows`: half the time of the constructor
     return new(
         Call,
         (
             id_, job_id, job.name, job.tenant, key, fire_time, execute_time, attempt, fence, born_for, slot, payload,
-            recipe.target, recipe.timeout, secrets, node,
+            recipe.target, recipe.timeout, secrets, node, failures,
         ),
     )  # fmt: skip

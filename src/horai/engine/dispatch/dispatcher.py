@@ -26,8 +26,10 @@ from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts
 from horai.engine.dispatch.claimer import Claimer, ClaimResult, ScanQuota
+from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.scans import BEFORE_ALL, HTTP, Scan, Scans
+from horai.engine.dispatch.shut_rows import ShutRowPasser
 from horai.engine.lease import Lease
 
 log = structlog.get_logger(__name__)
@@ -57,6 +59,7 @@ class DispatcherParts:
     clock: DatabaseClock
     health: EngineHealth
     settings: EngineSettings
+    gates: HostGates
 
 
 class Dispatcher:
@@ -76,6 +79,8 @@ class Dispatcher:
         self._held_back: dict[str, dict[Scan, None]] = {}
         """Scans that have due rows but whose handler has no room, by handler."""
         self._contention = Contention()
+        self._shut_rows = ShutRowPasser(parts.scans, parts.gates, parts.clock)
+        parts.gates.on_change = self.signal.set
         self._is_lanes_stale = True
         self._learnt_at: datetime | None = None
         self._stepping = asyncio.Lock()
@@ -154,6 +159,8 @@ class Dispatcher:
                 return now
             if (due := self._scans.next_at()) is not None:
                 looks.append(due)
+        if (opens_at := self._shut_rows.next_at()) is not None:
+            looks.append(opens_at)
         if self._is_lanes_stale and self._learnt_at is not None:
             looks.append(self._learnt_at + RELEARN)
         return min(looks)
@@ -202,6 +209,7 @@ class Dispatcher:
 
     def _queue_due_scans(self) -> None:
         """Queue the scans whose timers are due, and those held back for a handler that has room now."""
+        self._shut_rows.go_back()
         now, due = time.monotonic(), self._scans.take_due(self.parts.clock.now())
         for handler in [name for name in self._held_back if self.parts.in_flight.room_of(name) > 0]:
             due += self._held_back.pop(handler)
@@ -225,7 +233,9 @@ class Dispatcher:
         quotas = self._limit_to_room(self._queued.pick(time.monotonic(), budget, SCANS_AT_ONCE))
         if not quotas:
             return
-        quotas = _limit_polls(quotas, self._settings.poll_batch)
+        quotas = await self._shut_rows.pass_over(connection, _limit_polls(quotas, self._settings.poll_batch))
+        if not quotas:
+            return
         try:
             claimed = await self.parts.claimer.claim(connection, quotas)
         except BaseException:

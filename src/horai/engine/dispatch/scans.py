@@ -193,6 +193,14 @@ class Scans:
             else:
                 found[place] = 1
                 cursors[place] = max(cursors.get(place, reached), reached)
+        self._stay_before_wakes()
+        return cast("dict[Scan, int]", found)
+
+    def pass_over(self, scan: Scan, position: tuple[datetime, int]) -> None:
+        """Move the scan's cursor behind rows that may not run now, as found by a read that began with `starts`."""
+        self._cursors[scan] = max(self._cursors.get(scan, position), position)
+        self._stay_before_wakes()
+
+    def _stay_before_wakes(self) -> None:
         for scan, position in self._wakes.items():
             self.back_to(scan, position)
-        return cast("dict[Scan, int]", found)

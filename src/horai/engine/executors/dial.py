@@ -8,6 +8,7 @@ address written in the URL nor a later version of the library bypasses the check
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 
 from aiohttp import ClientSession, DummyCookieJar, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -15,7 +16,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from horai.core.addresses import AddressPolicy
 from horai.engine.executors.lookups import Lookup, Lookups
 
-ADDRESSES_REMEMBERED_FOR = 10
+ADDRESSES_REMEMBERED_FOR = 10.0
 """Seconds. Short, so that a host that moves is followed."""
 IDLE_CONNECTION_KEPT_FOR = 4
 """Seconds. Less than the 5 s after which many servers close: sending into a closing connection fails an attempt."""
@@ -29,18 +30,22 @@ class AddressRefused(Exception):
     """No address of the host is permitted, so nothing was dialled."""
 
 
+calling_tenant: ContextVar[str] = ContextVar("calling_tenant", default="")
+"""The tenant of the call that this task makes: its lookups have bounds of their own."""
+
+
 class CheckedResolver(AbstractResolver):
     """A resolver that returns only permitted addresses. It checks every answer when it is used, also a cached one."""
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
-        self._lookups = Lookups(_look_up)
+        self._lookups = Lookups(_look_up, ADDRESSES_REMEMBERED_FOR)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Return the permitted addresses of `host`. Raise `AddressRefused` if it has addresses, but none permitted."""
-        answers = await self._lookups.find(Lookup(host, port, family))
+        answers = await self._lookups.find(Lookup(host, port, family), calling_tenant.get())
         permitted = [answer for answer in answers if self._policy.permits(answer["host"])]
         if not permitted:
             raise AddressRefused
@@ -66,7 +71,7 @@ async def callback_session(policy: AddressPolicy) -> AsyncGenerator[ClientSessio
         connector = TCPConnector(
             limit=0,
             resolver=resolver,
-            ttl_dns_cache=ADDRESSES_REMEMBERED_FOR,
+            use_dns_cache=False,  # it would make a tenant wait for a lookup that another tenant's bounds delay
             keepalive_timeout=IDLE_CONNECTION_KEPT_FOR,
             socket_factory=checked_socket,
         )

@@ -22,7 +22,8 @@ from horai.core.callbacks import ANSWER_LIMIT, Answer, body_of, check_target, cl
 from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.executors.bulkhead import Bulkhead
-from horai.engine.executors.dial import AddressRefused, callback_session
+from horai.engine.executors.dial import AddressRefused, callback_session, calling_tenant
+from horai.engine.executors.origins import origin_of
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
 
@@ -77,6 +78,10 @@ class HttpExecutor:
         self._is_held = is_held
         self._bulkhead = Bulkhead(in_flight=per_host, waiting=waiting_per_host)
         self._clock = clock
+        self.on_end: Callable[[Call, Outcome | Accepted], None] = lambda _call, _outcome: None
+        """Called with the outcome of every call, before `run` returns it."""
+        self.hold_back: Callable[[Call], timedelta | None] = lambda _: None
+        """Returns how long a call has to wait that got its place after its host was shut; None if it may be sent."""
         self._resources = AsyncExitStack()
         self._session: aiohttp.ClientSession | None = None
 
@@ -102,13 +107,15 @@ class HttpExecutor:
     async def run(self, call: Call) -> Outcome | Accepted:
         """Make one attempt. Raises only CancelledError, which closes the connection."""
         try:
-            return await self._run(call)
+            outcome = await self._run(call)
         except Exception as error:
             # Log neither the error's text nor the variables of its frames: either could hold the payload or a secret.
             where = "".join(traceback.format_tb(error.__traceback__))
             name = type(error).__name__
             _log.error("an HTTP call failed unexpectedly", instance=call.instance_id, error=name, traceback=where)
-            return FailedRetryable("EXECUTOR_ERROR", f"Horai failed to make the call ({name}); its log says where")
+            outcome = FailedRetryable("EXECUTOR_ERROR", f"Horai failed to make the call ({name}); its log says where")
+        self.on_end(call, outcome)
+        return outcome
 
     async def _run(self, call: Call) -> Outcome | Accepted:
         target = call.target
@@ -121,11 +128,13 @@ class HttpExecutor:
         if not call.secrets:
             _log.warning("a call was not sent: its tenant has no signing secret", instance=call.instance_id)
             return NotSent(UNSIGNED_PAUSE)
-        host = str(URL(target.url, encoded=True).origin()).lower()
+        host = origin_of(target.url)
         delay = await self._bulkhead.enter(host)
         if delay is not None:
             return NotSent(delay)
         try:
+            if (delay := self.hold_back(call)) is not None:
+                return NotSent(delay)
             return NotSent() if self._session is None else await self._call(self._session, call, target)
         finally:
             self._bulkhead.leave(host)
@@ -133,6 +142,7 @@ class HttpExecutor:
     async def _call(self, session: aiohttp.ClientSession, call: Call, target: HttpTarget) -> Outcome | Accepted:
         url = URL(target.url, encoded=True)  # sent as written: a signed query must not be requoted
         timeout = call.timeout or HTTP_TIMEOUT
+        calling_tenant.set(call.tenant)
         content = body_of(call)
         body = _Body(content, lambda: self._is_held(call))
         try:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from horai.core.health import HeldHost
 from horai.core.queue import QueueSettings
 from horai.core.shards import Role
 from horai.core.states import CancelReason, State
@@ -50,6 +51,7 @@ class InstanceFact:
     claimed_at: datetime | None = None
     finished_at: datetime | None = None
     error: str | None = None
+    retry_count: int = 0
     is_lost: bool = False
     """Its last attempt was lost with its node."""
 
@@ -111,3 +113,5 @@ class Facts:
     handlers: frozenset[str] | None = None
     """The functions that live nodes have; None if one of them has not reported yet."""
     parents: tuple[Parent, ...] = ()
+    held_host: HeldHost | None = None
+    """The host of the job, if the node that claims the instance holds its calls."""

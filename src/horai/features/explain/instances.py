@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from horai.core.host_gate import GateState
 from horai.core.job import BUILTIN
 from horai.core.shards import Role
 from horai.core.states import CLAIMABLE, CancelReason, State
@@ -164,12 +165,39 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
         yield Hold(Hindrance.OVERLAP, _behind(facts))
     if queue is not None and queue.settings.paused:
         yield Hold(Hindrance.QUEUE_PAUSED, Say.QUEUE_PAUSED(queue=queue.name))
+    if (held := _held_by_host(facts, run)) is not None:
+        yield held
     if (run.due or run.execute_time) > facts.now:
         return
     limit = None if queue is None else queue.settings.max_concurrency
     if queue is not None and limit is not None and (running := queue.running or 0) >= limit:
         yield Hold(Hindrance.CONCURRENCY, Say.QUEUE_FULL(queue=queue.name, running=running, limit=limit))
     yield from _missing_process(facts)
+
+
+def _held_by_host(facts: Facts, run: InstanceFact) -> Hold | None:
+    """Return the hold by the breaker or the budget of its host: of a due instance, or of one that was given back.
+
+    An instance that was given back is INIT and due later than its execute time, which has come.
+    """
+    host, due = facts.held_host, run.due or run.execute_time
+    is_given_back = run.state is State.INIT and run.execute_time <= facts.now < due
+    if host is None or not (is_given_back or due <= facts.now):
+        return None
+    since, at = Say.SINCE(since=local(host.since, facts.job.place)), local(host.next_try, facts.job.place)
+    match host.state:
+        case GateState.OPEN:
+            return Hold(Hindrance.BREAKER, Say.BREAKER_OPEN(host=host.host, since=since, at=at))
+        case GateState.HALF_OPEN:
+            return Hold(Hindrance.BREAKER, Say.BREAKER_PROBES(host=host.host, since=since))
+        case GateState.RAMPING:
+            return Hold(Hindrance.BREAKER, Say.BREAKER_RAMP(host=host.host))
+        case GateState.RECOVERING if is_given_back:
+            return Hold(Hindrance.BREAKER, Say.BREAKER_LINE(host=host.host, at=at))
+        case GateState.RETRIES_HELD if run.retry_count:
+            return Hold(Hindrance.RETRY_BUDGET, Say.RETRY_BUDGET(host=host.host, at=at))
+        case _:
+            return None
 
 
 def _missing_process(facts: Facts) -> Iterator[Hold]:

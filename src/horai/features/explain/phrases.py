@@ -65,6 +65,16 @@ class RunWords(Phrasebook):
     QUEUE_RATE = "its queue {queue} starts no more than {rate}"
     TURN_COMES = "by overlap {overlap} slots wait for one another, and its turn is about to come"
     BEHIND = "by overlap {overlap} it waits until instance {instance} has ended"
+    BREAKER_OPEN = (
+        "the circuit breaker of {host} is open{since}, because its calls failed; the next probe is due at {at}"
+    )
+    BREAKER_PROBES = "the circuit breaker of {host} is half-open{since} and waits for the results of its probes"
+    BREAKER_RAMP = "{host} works again, and its circuit breaker admits more calls from second to second"
+    BREAKER_LINE = "the circuit breaker of {host} held it, and calls that it held begin one after the other until {at}"
+    RETRY_BUDGET = (
+        "retries to {host} have reached their share of first tries in the last minute, and those that wait begin one "
+        "after the other until {at}"
+    )
     NO_HTTP_NODE = "no live node makes HTTP calls"
     NO_NODE_FOR = "no live node runs {handler}"
     NO_WORKER = "no worker is alive, and its function {handler} needs one"

@@ -4,17 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from horai.core.calls import HttpTarget
 from horai.core.errors import Invalid
-from horai.core.health import all_handlers, reading_from
+from horai.core.health import HeldHost, all_handlers, reading_from
 from horai.core.job import JobStatus
 from horai.core.outcome import NODE_LOST
-from horai.core.shards import Role, roles_of
+from horai.core.settings import SHARDS
+from horai.core.shards import Duty, Role, roles_of
 from horai.core.states import CLAIMABLE, CancelReason, State
-from horai.db import instance_queries, instance_relations, jobs, nodes, queues
+from horai.db import instance_queries, instance_relations, jobs, nodes, queues, shards
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
 from horai.db.nodes import NodeInfo
 from horai.db.pool import Connection, acquire
+from horai.engine.executors.origins import origin_of
 from horai.features.explain import (
     ACCEPTED,
     Facts,
@@ -107,7 +110,20 @@ class _Asker:
             others=await explain.others_under_way(self.connection, self.row.id, self.now, run.id),
             roles=_roles(live),
             handlers=_handlers(live),
+            held_host=await self._held_host(live, run.id),
         )
+
+    async def _held_host(self, live: Sequence[NodeInfo], instance_id: int) -> HeldHost | None:
+        """Return the job's host if calls to it wait on the node that claims this instance, as of its last beat."""
+        target = jobs.definition_of(self.row.document).target
+        held = {node.incarnation: reading_from(node.health or "{}", node.name).held_hosts for node in live}
+        if not isinstance(target, HttpTarget) or not any(held.values()):
+            return None
+        place = (Duty.dispatch, instance_id % SHARDS)
+        leases = await shards.shard_leases(self.connection)
+        owner = next((lease.node for lease in leases if (lease.duty, lease.shard) == place), None)
+        key = (self.scope.tenant, origin_of(target.url))
+        return next((host for host in held.get(owner or 0, ()) if (host.tenant, host.host) == key), None)
 
     async def _facts_of_slot(self, at: datetime) -> Facts:
         if not is_slot(self.job.timing, at):
@@ -211,6 +227,7 @@ def _run(row: InstanceRow, found: FoundSlot) -> InstanceFact:
         claimed_at=row.claimed_at,
         finished_at=row.finished_at,
         error=_error(row),
+        retry_count=row.retry_count,
         is_lost=row.state is State.FAIL and row.error_code == NODE_LOST,
     )
 

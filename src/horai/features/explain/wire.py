@@ -22,6 +22,8 @@ HindranceName = Literal[
     "OVERLAP",
     "CONCURRENCY",
     "RATE",
+    "BREAKER",
+    "RETRY_BUDGET",
     "PARENTS",
     "NO_EXECUTOR",
     "NO_WORKER",
