@@ -129,7 +129,11 @@ def _part(client: RestClient, head: Text, start: int | None) -> Document:
 def audit_row(row: Document) -> tuple[str, ...]:
     """Return a write on one line, as in `COLUMNS`."""
     actor, concerned = row["actor"], row["object"]
-    named = (actor["name"] or actor["id"], row["verb"], f"{concerned['kind']} {concerned['name'] or concerned['id']}")
+    named = (
+        actor["name"] or actor["id"] or actor["kind"],
+        row["verb"],
+        f"{concerned['kind']} {concerned['name'] or concerned['id']}",
+    )
     seal = "" if row["seal"] is None else str(row["seal"])
     return (row["id"], instant(row["at"]), *named, _change(row)[:SHOWN], seal)
 
