@@ -14,8 +14,11 @@ export async function api<T = unknown>(method: string, path: string, body?: unkn
   return (text ? JSON.parse(text) : undefined) as T;
 }
 
-/** Starts a second server, or stops it; it comes back on the same address, which is the answer. The shared one stays. */
-export async function control(action: "stop" | "start"): Promise<string> {
+/**
+ * Starts a second server, or stops it; it comes back on the same address, which is the answer. The shared one stays.
+ * `closed` starts one that asks for keys: its address, a key of the platform and one of an admin.
+ */
+export async function control(action: "stop" | "start" | "closed"): Promise<string> {
   const response = await fetch(`${CONTROL}/${action}`, { method: "POST" });
   if (!response.ok) throw new Error(`the server did not ${action}: ${await response.text()}`);
   return response.text();

@@ -265,6 +265,7 @@ async def test_a_key_of_the_platform_reads_no_tenants_data(api: Client) -> None:
         expect.problem(await root("GET", path), 403, "SCH_403_FORBIDDEN", "platform-admin")
     assert (await root("GET", "/api/v1/scheduler/nodes")).json["items"]
     assert (await root("GET", "/api/v1/scheduler/health")).json["nodes"]
+    assert (await (await holder(root, "viewer", "default"))("GET", "/api/v1/scheduler/health")).json["nodes"] == []
 
 
 async def test_an_admin_creates_keys_of_its_own_tenant_only(api: Client) -> None:

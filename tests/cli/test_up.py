@@ -93,7 +93,7 @@ def test_a_port_in_use_is_told_with_a_way_out(alone: Terminal, server: HoraiProc
     assert refused.err.splitlines()[1] == "hint: Is another Horai running? Choose another --port."
 
 
-def test_an_address_that_others_reach_is_refused_without_a_key(alone: Terminal) -> None:
+def test_an_address_that_others_reach_is_refused_without_tls(alone: Terminal) -> None:
     refused = alone("up", "--host", "0.0.0.0", "--port", "0")
 
     assert (refused.code, refused.out) == (1, "")

@@ -1,4 +1,4 @@
-"""A `horai up` for the browser tests, and a second one that they can stop and start again."""
+"""A `horai up` for the browser tests, a second one that they can stop and start again, and one that asks for keys."""
 
 import socket
 import threading
@@ -44,14 +44,29 @@ def staged(place: Path, browser: Mapping[str, str]) -> Generator[dict[str, str]]
     """Start the servers; yield the environment that tells the visits about them and about their browser."""
     horai = HoraiProcess(place / "shared").start()
     outage = Outage(place / "outage")
-    doings = {"/stop": outage.stop, "/start": outage.start}
+    closed = HoraiProcess(place / "closed", "--require-key")
+
+    def start() -> str:
+        outage.start()
+        return outage.base
+
+    def stop() -> str:
+        outage.stop()
+        return outage.base
+
+    def start_closed() -> str:
+        """Return the address and the first keys of a server that asks for keys."""
+        closed.start()
+        return " ".join([closed.base, *(line.split(": ")[1].strip() for line in closed.lines[:2])])
+
+    doings = {"/stop": stop, "/start": start, "/closed": start_closed}
 
     class Control(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            doings[self.path]()
+            told = doings[self.path]()
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(outage.base.encode())
+            self.wfile.write(told.encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Silent: pytest shows what matters."""
@@ -64,4 +79,6 @@ def staged(place: Path, browser: Mapping[str, str]) -> Generator[dict[str, str]]
         control.shutdown()
         control.server_close()
         outage.stop()
+        if closed.base:
+            closed.stop()
         horai.stop()

@@ -1,19 +1,20 @@
 import { Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
-import { useHealth } from "@/live";
+import { useHealth, useSession } from "@/live";
 import { Icon } from "@/parts/Icon";
-import { PAGES } from "./pages";
+import { isOpenTo, PAGES } from "./pages";
 import classes from "./Shell.module.css";
 
 /** The pages, and which version answers. */
 export function Navigation({ onGo }: { onGo: () => void }) {
   const { t } = useTranslation();
   const { health } = useHealth();
+  const session = useSession().data;
   return (
     <Stack justify="space-between" h="100%">
       <Stack gap={2}>
-        {PAGES.map((page) => (
+        {PAGES.filter((page) => isOpenTo(page, session)).map((page) => (
           <Link
             key={page.name}
             to={page.path}

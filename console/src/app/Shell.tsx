@@ -5,6 +5,7 @@ import { Suspense } from "react";
 import { useTranslation } from "react-i18next";
 import { useLiveData } from "@/live";
 import { Icon } from "@/parts/Icon";
+import { Account } from "./Account";
 import { Banners } from "./Banners";
 import { LanguageSwitch } from "./LanguageSwitch";
 import { Navigation } from "./Navigation";
@@ -47,6 +48,7 @@ export function Shell() {
             <ZoneSwitch />
             <LanguageSwitch />
             <SchemeSwitch />
+            <Account />
           </Group>
         </Group>
       </AppShell.Header>

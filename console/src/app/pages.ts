@@ -1,4 +1,14 @@
+import type { SessionOut } from "@/api";
 import type { IconName } from "@/parts/Icon";
+
+interface NavigationPage {
+  name: string;
+  path: string;
+  icon: IconName;
+  key: string;
+  /** The roles that may read it; every role of a tenant, unless said otherwise. */
+  roles?: readonly string[];
+}
 
 /** The pages of the navigation, in its order; `key` follows a `g`. */
 export const PAGES = [
@@ -11,7 +21,9 @@ export const PAGES = [
   { name: "refresh", path: "/refresh", icon: "refresh", key: "r" },
   { name: "reconcilers", path: "/reconcilers", icon: "reconcilers", key: "c" },
   { name: "forecast", path: "/forecast", icon: "forecast", key: "f" },
-] as const satisfies readonly { name: string; path: string; icon: IconName; key: string }[];
+  { name: "access", path: "/access", icon: "lock", key: "a", roles: ["admin", "platform-admin"] },
+  { name: "audit", path: "/audit", icon: "check", key: "l", roles: ["admin", "platform-admin"] },
+] as const satisfies readonly NavigationPage[];
 
 /** What can be made, each on a page of its own; `key` follows an `n`. */
 export const MAKERS = [
@@ -19,3 +31,11 @@ export const MAKERS = [
   { name: "workflow", path: "/workflows/new", key: "w" },
   { name: "reconciler", path: "/reconcilers/new", key: "c" },
 ] as const;
+
+/** Whether the navigation shows a page: a key of the platform reads no tenant's data. */
+export function isOpenTo(page: NavigationPage, session: SessionOut | undefined): boolean {
+  if (session === undefined || session.keyless || session.role === null) {
+    return true;
+  }
+  return page.roles?.includes(session.role) ?? session.role !== "platform-admin";
+}

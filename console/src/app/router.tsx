@@ -2,7 +2,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "
 import { i18next } from "@/i18n";
 import { Crash } from "./Crash";
 import { Lost } from "./Lost";
-import { Shell } from "./Shell";
+import { Gate } from "./Gate";
 
 /** Texts stay texts: an id of digits in an address is no number. */
 function parseSearch(text: string): Record<string, string> {
@@ -16,7 +16,7 @@ function stringifySearch(search: Record<string, unknown>): string {
 }
 
 const root = createRootRoute({
-  component: Shell,
+  component: Gate,
   notFoundComponent: Lost,
   validateSearch: (search: Record<string, unknown>) => search as Record<string, string>,
 });
@@ -57,6 +57,8 @@ const routes = [
   page("/reconcilers/$reconciler", () => import("@/pages/reconcilers/reconciler")),
   page("/reconcilers/$reconciler/edit", () => import("@/pages/reconcilers/edit")),
   page("/forecast", () => import("@/pages/forecast")),
+  page("/access", () => import("@/pages/access")),
+  page("/audit", () => import("@/pages/audit")),
 ] as const;
 
 export const router = createRouter({

@@ -1,3 +1,5 @@
+import type access from "./en/access.json";
+import type audit from "./en/audit.json";
 import type common from "./en/common.json";
 import type deadLetters from "./en/dead-letters.json";
 import type forecast from "./en/forecast.json";
@@ -17,6 +19,8 @@ declare module "i18next" {
     defaultNS: "common";
     resources: {
       common: typeof common;
+      access: typeof access;
+      audit: typeof audit;
       overview: typeof overview;
       jobs: typeof jobs;
       instances: typeof instances;

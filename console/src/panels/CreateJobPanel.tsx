@@ -35,7 +35,7 @@ export function CreateJobPanel({ draft, children, onCreated, why }: CreateJobPan
         {phase === "error" && <Failure error={error} />}
         <Group justify="space-between">
           <CopyAs recipe={creation(draft)} />
-          <Act type="submit" why={why} loading={isBusy} leftSection={phase === "done" && <Icon name="check" />}>
+          <Act needs="admin" type="submit" why={why} loading={isBusy} leftSection={phase === "done" && <Icon name="check" />}>
             {t(`create.${WORDS[phase]}`)}
           </Act>
         </Group>

@@ -1,18 +1,18 @@
 import { Button, type ButtonProps, Tooltip } from "@mantine/core";
 import type { ButtonHTMLAttributes } from "react";
-import { useTranslation } from "react-i18next";
-import { useReadOnly } from "@/live";
+import { type Needs, useObstacle } from "@/live";
 
 interface ActProps extends ButtonProps, Omit<ButtonHTMLAttributes<HTMLButtonElement>, keyof ButtonProps> {
   /** Why it cannot be done now; null when it can. */
   why?: string | null | undefined;
+  /** The lowest role that may do it. */
+  needs?: Needs;
 }
 
 /** A button that changes something. While that is not possible it stays, disabled, and says why. */
-export function Act({ why, onClick, ...rest }: ActProps) {
-  const { t } = useTranslation();
-  const isReadOnly = useReadOnly();
-  const reason = isReadOnly ? t("readOnly.reason") : why;
+export function Act({ why, needs = "operator", onClick, ...rest }: ActProps) {
+  const obstacle = useObstacle(needs);
+  const reason = obstacle ?? why;
   if (!reason) {
     return <Button onClick={onClick} {...rest} />;
   }

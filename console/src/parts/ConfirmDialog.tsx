@@ -2,6 +2,7 @@ import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
+import type { Needs } from "@/live";
 import { Act } from "./Act";
 import { CopyAs } from "./CopyAs";
 import { ErrorView } from "./ErrorView";
@@ -21,6 +22,7 @@ interface ConfirmDialogProps {
   /** Does it; the dialog closes when it has worked and shows the problem when not. */
   onConfirm: (note: string) => Promise<unknown>;
   recipe?: Recipe;
+  needs?: Needs;
 }
 
 /** Asks before something is done that matters. */
@@ -32,7 +34,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
   );
 }
 
-function Question({ onClose, children, confirm, isDangerous, note, onConfirm, recipe }: ConfirmDialogProps) {
+function Question({ onClose, children, confirm, isDangerous, note, onConfirm, recipe, needs }: ConfirmDialogProps) {
   const { t } = useTranslation();
   const [text, setText] = useState("");
   const doing = useMutation({ mutationFn: () => onConfirm(text.trim()), onSuccess: onClose });
@@ -60,6 +62,7 @@ function Question({ onClose, children, confirm, isDangerous, note, onConfirm, re
             {t("dialog.cancel")}
           </Button>
           <Act
+            {...(needs && { needs })}
             color={isDangerous ? "red" : undefined}
             loading={doing.isPending}
             why={isMissing ? t("dialog.noteMissing") : null}

@@ -1,6 +1,5 @@
 import { ActionIcon, Menu, Text } from "@mantine/core";
-import { useTranslation } from "react-i18next";
-import { useReadOnly } from "@/live";
+import { type Needs, useObstacle } from "@/live";
 import { Icon, type IconName } from "./Icon";
 
 export interface RowAct {
@@ -10,12 +9,13 @@ export interface RowAct {
   /** Why it cannot be done now. */
   why?: string | null | undefined;
   isDangerous?: boolean;
+  /** The lowest role that may do it: an operator, unless said otherwise. */
+  needs?: Needs;
 }
 
 /** What can be done with a row of a table. What cannot be done now stays, disabled, and says why. */
 export function RowMenu({ label, acts }: { label: string; acts: readonly RowAct[] }) {
-  const { t } = useTranslation();
-  const isReadOnly = useReadOnly();
+  const obstacles = { operator: useObstacle("operator"), admin: useObstacle("admin"), keys: useObstacle("keys") };
   return (
     // What happens in the menu is no click on the row, nor a step to the next one.
     <div role="presentation" onClick={(event) => event.stopPropagation()} onKeyDown={(event) => event.stopPropagation()}>
@@ -27,7 +27,7 @@ export function RowMenu({ label, acts }: { label: string; acts: readonly RowAct[
         </Menu.Target>
         <Menu.Dropdown>
           {acts.map((act) => {
-            const reason = isReadOnly ? t("readOnly.reason") : act.why;
+            const reason = obstacles[act.needs ?? "operator"] ?? act.why;
             return (
               <Menu.Item
                 key={act.label}

@@ -52,7 +52,7 @@ export function ApplyJitter({ spot, onClose }: { spot: HotSpot; onClose: () => v
               {t(isDone ? "spread.close" : "common:dialog.cancel")}
             </Button>
             {!isDone && (
-              <Act loading={work.phase !== "idle"} onClick={() => work.start(spreading(names, jitter))} why={names.length > 0 ? null : t("spread.nobody")}>
+              <Act needs="admin" loading={work.phase !== "idle"} onClick={() => work.start(spreading(names, jitter))} why={names.length > 0 ? null : t("spread.nobody")}>
                 {t("spread.apply", { count: names.length })}
               </Act>
             )}

@@ -83,7 +83,7 @@ function Details({ spot, onSpread }: { spot: HotSpot; onSpread: () => void }) {
             : t("hot.noJitter")}
         </Text>
         {spot.suggestedJitter && (
-          <Act size="xs" variant="default" onClick={onSpread}>
+          <Act needs="admin" size="xs" variant="default" onClick={onSpread}>
             {t("spread.open")}
           </Act>
         )}

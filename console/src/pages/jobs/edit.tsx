@@ -76,7 +76,7 @@ function Changes({ job, onReload }: { job: JobOut; onReload: () => void }) {
             <GoButton variant="default" to="/jobs/$job" params={{ job: job.name }}>
               {t("common:dialog.cancel")}
             </GoButton>
-            <Act type="submit" why={why} loading={save.isPending}>
+            <Act needs="admin" type="submit" why={why} loading={save.isPending}>
               {t("edit.save")}
             </Act>
           </Group>

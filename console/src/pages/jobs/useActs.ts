@@ -15,6 +15,7 @@ export function useActs(job: JobOut, onAsk: (asked: Asked) => void) {
     hold: { icon: hold === "pause" ? "pause" : "right", label: t(`act.${hold}`), onClick: () => onAsk({ act: hold, job }) },
     edit: {
       icon: "edit",
+      needs: "admin",
       label: t("act.edit"),
       why,
       onClick: () => void navigate({ to: "/jobs/$job/edit", params: { job: job.name } }),
@@ -25,7 +26,7 @@ export function useActs(job: JobOut, onAsk: (asked: Asked) => void) {
       why,
       onClick: () => void navigate({ to: "/jobs/new", search: { like: job.name } }),
     },
-    remove: { icon: "trash", label: t("act.delete"), isDangerous: true, why, onClick: () => onAsk({ act: "delete", job }) },
+    remove: { icon: "trash", label: t("act.delete"), isDangerous: true, needs: "admin", why, onClick: () => onAsk({ act: "delete", job }) },
   } satisfies Record<string, RowAct>;
 }
 

@@ -1,5 +1,6 @@
 import { Stack } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { seesPlatform, useSession } from "@/live";
 import { HealthPanel } from "@/panels";
 import { Page } from "@/parts";
 import { Attention } from "./Attention";
@@ -11,6 +12,7 @@ import { Trends } from "./Trends";
 /** How everything is: health, what is live, how the last hours went, and what needs somebody. */
 export default function OverviewPage() {
   const { t } = useTranslation(["overview", "common"]);
+  const session = useSession().data;
   return (
     <Page title={t("common:page.overview")} lead={t("lead")}>
       <HealthPanel />
@@ -18,7 +20,7 @@ export default function OverviewPage() {
         <Attention />
         <Stack gap="lg">
           <Counters />
-          <Cluster />
+          {seesPlatform(session) && <Cluster />}
         </Stack>
       </div>
       <Trends />

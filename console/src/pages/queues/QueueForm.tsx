@@ -91,7 +91,7 @@ function Form({ queue, onClose }: { queue: QueueOut | null; onClose: () => void 
             <Button variant="default" onClick={onClose}>
               {t("common:dialog.cancel")}
             </Button>
-            <Act type="submit" loading={put.isPending} why={name.trim() === "" ? t("form.nameMissing") : null}>
+            <Act needs="admin" type="submit" loading={put.isPending} why={name.trim() === "" ? t("form.nameMissing") : null}>
               {t("form.save")}
             </Act>
           </Group>

@@ -19,7 +19,7 @@ export function Queues() {
     <section>
       <Group justify="space-between" mb="sm">
         <Title order={2}>{t("queues.title")}</Title>
-        <Act size="xs" variant="default" leftSection={<Icon name="plus" size={14} />} onClick={() => edit("new")}>
+        <Act needs="admin" size="xs" variant="default" leftSection={<Icon name="plus" size={14} />} onClick={() => edit("new")}>
           {t("form.new")}
         </Act>
       </Group>
@@ -73,10 +73,10 @@ function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => 
         width: "200px",
         cell: (row) => (
           <Group gap="xs" justify="flex-end" wrap="nowrap">
-            <Act size="compact-sm" variant="subtle" onClick={() => hold(row)}>
+            <Act needs="admin" size="compact-sm" variant="subtle" onClick={() => hold(row)}>
               {t(row.paused ? "pause.resume" : "pause.pause")}
             </Act>
-            <Act size="compact-sm" variant="subtle" onClick={() => edit(row)}>
+            <Act needs="admin" size="compact-sm" variant="subtle" onClick={() => edit(row)}>
               {t("form.edit")}
             </Act>
           </Group>

@@ -1,4 +1,5 @@
 import { useTranslation } from "react-i18next";
+import { seesPlatform, useSession } from "@/live";
 import { Page } from "@/parts";
 import { Lost } from "./Lost";
 import { Nodes } from "./Nodes";
@@ -7,12 +8,17 @@ import { Shards } from "./Shards";
 
 export default function QueuesPage() {
   const { t } = useTranslation(["queues", "common"]);
+  const session = useSession().data;
   return (
     <Page title={t("common:page.queues")} lead={t("lead")}>
       <Queues />
-      <Nodes />
-      <Shards />
-      <Lost />
+      {seesPlatform(session) && (
+        <>
+          <Nodes />
+          <Shards />
+          <Lost />
+        </>
+      )}
     </Page>
   );
 }

@@ -49,7 +49,7 @@ export function ReconcilerForm({ draft, onChange, error, isSending, onSubmit, su
       {!areAllShown(error, FIELDS) && <ErrorView error={error} />}
       <Group justify="flex-end" gap="xs">
         {aside}
-        <Act type="submit" loading={isSending} onClick={onSubmit}>
+        <Act needs="admin" type="submit" loading={isSending} onClick={onSubmit}>
           {submit}
         </Act>
       </Group>

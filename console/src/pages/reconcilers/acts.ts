@@ -15,6 +15,6 @@ export function actsOf(reconciler: ReconcilerOut, t: (key: "act.run" | "act.dele
   return [
     { icon: "play", label: t("act.run"), onClick: () => ask({ act: "run", reconciler }) },
     { icon: hold === "pause" ? "pause" : "right", label: t(`schedules:${hold}.act`), onClick: () => ask({ act: hold, reconciler }) },
-    { icon: "trash", label: t("act.delete"), onClick: () => ask({ act: "delete", reconciler }), isDangerous: true },
+    { icon: "trash", label: t("act.delete"), onClick: () => ask({ act: "delete", reconciler }), isDangerous: true, needs: "admin" },
   ];
 }

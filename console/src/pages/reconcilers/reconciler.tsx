@@ -61,7 +61,7 @@ function Acts({ reconciler, ask }: { reconciler: ReconcilerOut; ask: (asked: Ask
         {t(`schedules:${hold}.act`)}
       </Act>
       {whyFixed ? (
-        <Act variant="default" why={whyFixed} leftSection={<Icon name="edit" size={16} />}>
+        <Act needs="admin" variant="default" why={whyFixed} leftSection={<Icon name="edit" size={16} />}>
           {t("act.edit")}
         </Act>
       ) : (
@@ -69,7 +69,7 @@ function Acts({ reconciler, ask }: { reconciler: ReconcilerOut; ask: (asked: Ask
           {t("act.edit")}
         </GoButton>
       )}
-      <Act variant="default" onClick={() => ask({ act: "delete", reconciler })} leftSection={<Icon name="trash" size={16} />}>
+      <Act needs="admin" variant="default" onClick={() => ask({ act: "delete", reconciler })} leftSection={<Icon name="trash" size={16} />}>
         {t("act.delete")}
       </Act>
       <Act onClick={() => ask({ act: "run", reconciler })} leftSection={<Icon name="play" size={16} />}>

@@ -82,7 +82,7 @@ function useColumns(ask: (asked: Asked) => void): Column<WorkflowOut>[] {
               workflow.status === "PAUSED"
                 ? { icon: "right", label: t("schedules:resume.act"), onClick: () => ask({ act: "resume", workflow }) }
                 : { icon: "pause", label: t("schedules:pause.act"), onClick: () => ask({ act: "pause", workflow }) },
-              { icon: "trash", label: t("act.delete"), onClick: () => ask({ act: "delete", workflow }), isDangerous: true },
+              { icon: "trash", label: t("act.delete"), onClick: () => ask({ act: "delete", workflow }), isDangerous: true, needs: "admin" },
             ]}
           />
         ),

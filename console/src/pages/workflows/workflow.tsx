@@ -61,7 +61,7 @@ function Acts({ workflow, ask }: { workflow: WorkflowOut; ask: (asked: Asked) =>
       <GoButton variant="default" to="/workflows/$workflow/edit" params={{ workflow: workflow.name }} leftSection={<Icon name="edit" size={16} />}>
         {t("act.edit")}
       </GoButton>
-      <Act variant="default" onClick={() => ask({ act: "delete", workflow })} leftSection={<Icon name="trash" size={16} />}>
+      <Act needs="admin" variant="default" onClick={() => ask({ act: "delete", workflow })} leftSection={<Icon name="trash" size={16} />}>
         {t("act.delete")}
       </Act>
       <Act onClick={() => ask({ act: "trigger", workflow })} leftSection={<Icon name="play" size={16} />}>

@@ -64,7 +64,7 @@ export function WorkflowForm(props: WorkflowFormProps) {
           {!areAllShown(error, fields) && <ErrorView error={error} />}
           <Group justify="flex-end" gap="xs">
             {aside}
-            <Act type="submit" loading={isSending} why={isJson ? null : t("form.notJson")} onClick={onSubmit}>
+            <Act needs="admin" type="submit" loading={isSending} why={isJson ? null : t("form.notJson")} onClick={onSubmit}>
               {submit}
             </Act>
           </Group>

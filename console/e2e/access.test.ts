@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import { visiting } from "./browser";
+import { control } from "./server";
+
+const REFUSED = /status of 40[13]/;
+
+async function asked(base: string, key: string, method: string, path: string, body?: unknown): Promise<Record<string, string>> {
+  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${key}` };
+  const response = await fetch(base + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
+  expect(response.ok, await response.clone().text()).toBe(true);
+  return (await response.json()) as Record<string, string>;
+}
+
+test("C42 a server that asks for keys: sign in, act as the role allows, read the audit log, sign out", async () => {
+  const [base = "", platform = "", admin = ""] = (await control("closed")).split(" ");
+  await asked(base, admin, "POST", "/api/v1/jobs", { name: "nightly" });
+  const viewer = await asked(base, admin, "POST", "/api/v1/keys", { role: "viewer", name: "wall display" });
+
+  await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+    const page = await visit.open("/jobs");
+    await page.getByRole("heading", { level: 1, name: "Sign in" }).waitFor();
+    await visit.expectAccessible();
+    await visit.shoot("sign-in");
+    await page.getByLabel("Key", { exact: true }).fill("hk_wrong");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("The request has no key").waitFor();
+
+    await page.getByLabel("Key", { exact: true }).fill(viewer.key ?? "");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("link", { name: "nightly" }).click();
+    const trigger = page.getByRole("button", { name: "Trigger" });
+    expect(await trigger.getAttribute("aria-disabled")).toBe("true");
+    await trigger.hover();
+    await page.getByText("Your role is viewer. This needs the role operator.").waitFor();
+    expect(await page.locator("nav").getByRole("link", { name: "Audit log" }).count()).toBe(0);
+    expect(await page.evaluate(() => document.cookie)).toBe("");
+    await page.getByRole("button", { name: "Account" }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByRole("heading", { level: 1, name: "Sign in" }).waitFor();
+
+    await page.getByLabel("Key", { exact: true }).fill(admin);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.locator("nav").getByRole("link", { name: "Keys & tenants" }).click();
+    await page.getByText("wall display").waitFor();
+    await visit.settled();
+    await visit.expectAccessible();
+    await visit.shoot("keys");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByLabel("Name").fill("deploy");
+    await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+    await page.getByText("The key is not shown again.").waitFor();
+    expect(await page.getByRole("dialog").innerText()).toMatch(/hk_[0-9a-z]{12}_/);
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("button", { name: "Actions for deploy" }).click();
+    await page.getByRole("menuitem", { name: "Revoke" }).click();
+    await page.getByRole("button", { name: "Revoke key" }).click();
+    await page.getByText("revoked", { exact: true }).waitFor();
+
+    await page.locator("nav").getByRole("link", { name: "Audit log" }).click();
+    await page.getByText("key.revoke").waitFor();
+    await page.getByRole("button", { name: "Verify" }).click();
+    await page.getByText(/The log is intact/).waitFor();
+    await visit.expectAccessible();
+    await visit.shoot("audit");
+  });
+
+  await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+    const page = await visit.open("/access");
+    await page.getByLabel("Key", { exact: true }).fill(platform);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: "Create tenant" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("north");
+    await page.getByRole("dialog").getByRole("button", { name: "Create tenant" }).click();
+    await page.getByText("north").waitFor();
+    expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Keys & tenants", "Audit log"]);
+    await visit.shoot("platform");
+  });
+});

@@ -1,0 +1,12 @@
+import { isSignedOut, useSession } from "@/live";
+import { Shell } from "./Shell";
+import { SignIn } from "./SignIn";
+
+/** The console, or the way in. No page asks the server before the session is known. */
+export function Gate() {
+  const session = useSession();
+  if (session.isPending) {
+    return null;
+  }
+  return isSignedOut(session.error) ? <SignIn /> : <Shell />;
+}

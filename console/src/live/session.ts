@@ -1,0 +1,45 @@
+import { useQuery } from "@tanstack/react-query";
+import { useTranslation } from "react-i18next";
+import { getSession, ProblemError, type SessionOut } from "@/api";
+import { useReadOnly } from "./health";
+
+/** The caller as the server knows it; asked again when any request is refused for lack of a key. */
+export const SESSION = ["session"] as const;
+
+/** What is needed to do something: the lowest role, or for keys and tenants that of an admin or of the platform. */
+export type Needs = "operator" | "admin" | "keys";
+
+export function useSession() {
+  return useQuery({ queryKey: SESSION, queryFn: ({ signal }) => getSession({ signal }), staleTime: 60_000 });
+}
+
+/** Whether the server asks for a key, and this browser has none that is in force. */
+export function isSignedOut(error: Error | null): boolean {
+  return error instanceof ProblemError && error.problem.status === 401;
+}
+
+/** Whether the caller may see what belongs to no tenant: nodes, shards, tenants. */
+export function seesPlatform(session: SessionOut | undefined): boolean {
+  return session === undefined || session.keyless || session.role === "platform-admin";
+}
+
+function lacks(session: SessionOut | undefined, needs: Needs): boolean {
+  if (session === undefined || session.keyless || session.role === "admin") {
+    return false;
+  }
+  if (needs === "keys") {
+    return session.role !== "platform-admin";
+  }
+  return needs === "admin" || session.role !== "operator";
+}
+
+/** The reason why the caller cannot change something now: the server is away, or the role is too low. Null when it can. */
+export function useObstacle(needs: Needs): string | null {
+  const { t } = useTranslation();
+  const isReadOnly = useReadOnly();
+  const session = useSession().data;
+  if (isReadOnly) {
+    return t("readOnly.reason");
+  }
+  return lacks(session, needs) ? t("session.roleTooLow", { role: session?.role, needs: needs === "keys" ? "admin" : needs }) : null;
+}
