@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.engines import NOOP
+from horai.core.actor import SYSTEM
 from horai.core.settings import SHARDS
 from horai.db.pool import Connection, open_pool
 from horai.db.wakeups import Wakeups
@@ -47,7 +48,7 @@ async def make_jobs(
 ) -> None:
     """Jobs for one target, each with a queue and so a lane of its own."""
     pool = await open_pool(url, "bench", 2)
-    scope = Scope(pool, Wakeups(), *tenant, JOB_HOOKS)
+    scope = Scope(pool, Wakeups(), *tenant, SYSTEM, JOB_HOOKS)
     for number in range(count):
         document = {"name": f"noop{number}", "queue": f"q{number}", "target": target}
         await jobs.create_job(scope, JobDocument(document, None))

@@ -10,6 +10,7 @@ from benchmarks import backlog
 from benchmarks.backlog import LONG
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
+from horai.core.actor import SYSTEM
 from horai.db.pool import Dedicated, connect, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.forecast import store as forecast
@@ -70,7 +71,7 @@ async def sample(sitting: Sitting) -> Sample:
         await _fill(connection, many, jobs)
         await connection.close()
         pool = await open_pool(url, "bench", 2)
-        scope = Scope(pool, Wakeups(), TENANT, "default", JOB_HOOKS)
+        scope = Scope(pool, Wakeups(), TENANT, "default", SYSTEM, JOB_HOOKS)
         first = await _timed(scope, 24, many, jobs)
         again = await _timed(scope, 24, many, jobs)
         week = await _timed(scope, 7 * 24, many, jobs)

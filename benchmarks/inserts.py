@@ -13,6 +13,7 @@ from datetime import timedelta
 from benchmarks import backlog
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
+from horai.core.actor import SYSTEM
 from horai.core.health import EngineHealth
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
@@ -36,10 +37,10 @@ async def sample(sitting: Sitting) -> Sample:
     async with sitting.database("inserts") as url:
         await backlog.make_jobs(url, JOBS)
         pool = await open_pool(url, "bench", CALLERS)
-        quiet = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
+        quiet = Scope(pool, Wakeups(), 1, "default", SYSTEM, JOB_HOOKS)
         taken = {"without wake-ups": 0.0, "with wake-ups": 0.0}
         async with _heralded(url) as (wakeups, heard):
-            loud = Scope(pool, wakeups, 1, "default", JOB_HOOKS)
+            loud = Scope(pool, wakeups, 1, "default", SYSTEM, JOB_HOOKS)
             await _insert(quiet, CALLERS)
             for turn in range(TURNS):
                 pair = [("without wake-ups", quiet), ("with wake-ups", loud)]

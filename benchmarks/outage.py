@@ -18,6 +18,7 @@ from benchmarks.backlog import LONG, WORKER
 from benchmarks.engines import SETTINGS, NoOp, running_engine
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
+from horai.core.actor import SYSTEM
 from horai.core.calls import Call
 from horai.core.outcome import Outcome, Succeeded
 from horai.core.settings import EngineSettings
@@ -130,7 +131,7 @@ async def sample(sitting: Sitting) -> Sample:
 async def _return(sitting: Sitting, executor: Executor, settings: EngineSettings) -> Drained:
     async with sitting.database("outage") as url:
         pool, connection = await open_pool(url, "bench", 4), await connect(url, "bench")
-        scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
+        scope = Scope(pool, Wakeups(), 1, "default", SYSTEM, JOB_HOOKS)
         few = min(QUICK_JOBS, max(sitting.size.rows // 4, QUICK_GROUPS * len(POLICIES))), QUICK_GROUPS
         over_at = await _go_down(scope, connection, *(few if sitting.size.quick else (JOBS, GROUPS)))
         began = time.perf_counter()

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.backlog import LONG
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
+from horai.core.actor import SYSTEM
 from horai.core.refresh import MOST, RefreshPace
 from horai.db.instances import InsertTarget
 from horai.db.pool import Dedicated, connect, open_pool
@@ -122,7 +123,7 @@ async def fill(connection: Dedicated, job_id: int, count: int) -> float:
 
 async def _make_job(url: str) -> int:
     pool = await open_pool(url, "bench", 1)
-    job = await jobs.create_job(Scope(pool, Wakeups(), 1, "default", JOB_HOOKS), JobDocument(JOB, None))
+    job = await jobs.create_job(Scope(pool, Wakeups(), 1, "default", SYSTEM, JOB_HOOKS), JobDocument(JOB, None))
     await pool.close()
     return job.id
 

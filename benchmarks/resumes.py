@@ -7,6 +7,7 @@ from aiohttp import ClientSession
 from benchmarks.processes import child, module
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
+from horai.core.actor import SYSTEM
 from horai.db.pool import open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
@@ -40,7 +41,7 @@ async def sample(sitting: Sitting) -> Sample:
 
 async def _make(url: str, count: int) -> None:
     pool = await open_pool(url, "bench", 2)
-    scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
+    scope = Scope(pool, Wakeups(), 1, "default", SYSTEM, JOB_HOOKS)
     for number in range(count):
         document = {"name": f"job{number}", "cron": f"{number % CRONS} 3 * * *", "tags": [TAG]}
         await jobs.create_job(scope, JobDocument(document, None))

@@ -24,6 +24,7 @@ from benchmarks.processes import child, module, quiet, tell, told_to_end
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai import Handle, Horai, Instance, Job
+from horai.core.actor import SYSTEM
 from horai.core.health import EngineHealth
 from horai.db.pool import connect, open_pool
 from horai.db.wakeups import Wakeups
@@ -82,7 +83,7 @@ class Noting(Application):
 async def worker(url: str, app: Horai, concurrency: int = CONCURRENCY) -> AsyncGenerator[EngineHealth]:
     """The application's worker, at work."""
     pool = await open_pool(url, "bench", 2)
-    scope = Scope(pool, Wakeups(), 1, "default", JOB_HOOKS)
+    scope = Scope(pool, Wakeups(), 1, "default", SYSTEM, JOB_HOOKS)
     health = EngineHealth()
     async with working(url, app, WorkerSettings(name="bench", concurrency=concurrency), scope, health):
         yield health

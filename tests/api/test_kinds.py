@@ -35,8 +35,9 @@ async def test_C1b_a_job_with_delay_runs_once_after_it(api: Client, receiver: Re
     (instance,) = await instances(api, job)
     done = await api.until_state(instance["id"], "SUCCESS")
 
-    waited = datetime.fromisoformat(done["startedAt"]) - datetime.fromisoformat(job["createdAt"])
-    assert timedelta(milliseconds=290) <= waited < 3 * SECOND
+    at, created = datetime.fromisoformat(instance["executeTime"]), datetime.fromisoformat(job["createdAt"])
+    assert timedelta(0) < at - created <= timedelta(milliseconds=300)
+    assert at <= datetime.fromisoformat(done["startedAt"]) < at + 3 * SECOND
     assert len(given.hits(receiver, job)) == 1
 
 

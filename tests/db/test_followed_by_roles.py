@@ -229,6 +229,15 @@ def until(number: int) -> list[Migration]:
     return [migration for migration in migrations() if migration.number <= number]
 
 
+UNAUDITED = """
+    create table horai.audit (
+        tenant_id int, actor_kind text, actor_id text, actor_name text, actor_role text, address text, request_id text,
+        verb text, object_kind text, object_id text, object_name text, before json, after json, counts json
+    )
+"""
+"""A stand-in for the audit log, which the version of that time did not have and the operations of now write to."""
+
+
 async def test_an_upgrade_replaces_the_triggers_of_followed_tables_and_drops_their_old_function(
     old_url: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -236,8 +245,10 @@ async def test_an_upgrade_replaces_the_triggers_of_followed_tables_and_drops_the
     with monkeypatch.context() as patch:
         patch.setattr("horai.db.migrate.migrations", lambda: until(17))
         await migrate(connection)
+    await connection.execute(UNAUDITED)
     async with make.scope(old_url) as scope:
         await given.refresh_job(scope)
+    await connection.execute("drop table horai.audit")
     async with clients.role(connection, old_url) as (owner, lease):
         await open_shop(connection, owner)
         await lease.execute(FOLLOW)

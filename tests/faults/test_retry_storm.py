@@ -182,13 +182,13 @@ async def test_C60_without_a_breaker_retries_stay_within_a_fifth_of_first_tries(
     url: str, connection: Dedicated
 ) -> None:
     seconds = 130.0 if IS_LONG else 6.0
-    async with harness.node(url, breaker_share=2.0) as api, staged(api) as stage:
+    async with harness.node(url, harness.GUARDED, breaker_share=2.0) as api, staged(api) as stage:
         stage.bad.on("/hook", Answer(503))
         await stage.feed(seconds, bad=RATE, good=OTHER_RATE)
 
         firsts, retries = tries_of(stage.bad.hits)
         print(f"{len(firsts)} first tries, {len(retries)} retries")
-        assert len(firsts) > RATE * seconds / 2
+        assert len(firsts) > 100, "the budget counts from then on"
         assert retries
         assert beyond_budget(stage.bad.hits) == []
         held = await connection.fetchval(

@@ -11,6 +11,8 @@ from horai.db.notify import listen, notify
 from horai.db.pool import Dedicated, connect
 
 MARK = "mark"
+AUDIT = "a"
+"""The wake of a row of the audit log, which every change of a job sends."""
 
 
 @dataclass(slots=True)
@@ -26,7 +28,7 @@ class Ear:
     def hear(self, _: Any, pid: int, __: str, payload: Any) -> None:
         if payload == MARK:
             self._marks.put_nowait(payload)
-        else:
+        elif payload != AUDIT:
             self.payloads.append(payload)
             self.pids.append(pid)
 

@@ -26,8 +26,12 @@ FAST = EngineSettings(
     rescue=timedelta(milliseconds=300),
     grace=timedelta(seconds=3),
     callback_allow=LOOPBACK,
+    breaker_share=2.0,
+    retry_free=1_000_000,
 )
-"""Settings for tests: short leases, frequent sweeps."""
+"""Settings for tests: short leases, frequent sweeps, and no breaker or budget for targets that fail on purpose."""
+GUARDED = replace(FAST, breaker_share=EngineSettings().breaker_share, retry_free=EngineSettings().retry_free)
+"""The same with the breaker and the budget of the product."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ export function Account() {
   if (!session || session.keyless) {
     return null;
   }
+  const name = session.tenant ?? t("session.platform");
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button variant="subtle" color="gray" px="xs" fw={500} leftSection={<Icon name="lock" />} aria-label={t("session.account")}>
-          {session.tenant ?? t("session.platform")}
+        <Button variant="subtle" color="gray" px="xs" fw={500} leftSection={<Icon name="lock" />} aria-label={t("session.account", { name })}>
+          {name}
         </Button>
       </Menu.Target>
       <Menu.Dropdown>

@@ -14,10 +14,9 @@ export function SignIn() {
   const queries = useQueryClient();
   const entering = useMutation({
     mutationFn: () => signIn({ key: key.trim() }),
-    onSuccess: async (session) => {
-      queries.clear();
+    onSuccess: (session) => {
+      queries.removeQueries({ predicate: (query) => query.queryKey[0] !== SESSION[0] }); // of an earlier session
       queries.setQueryData(SESSION, session);
-      await queries.invalidateQueries();
     },
   });
   return (

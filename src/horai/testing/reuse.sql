@@ -31,13 +31,15 @@ create function virtual_seed.newest_object() returns bigint language sql volatil
         (select max(oid::bigint) from pg_namespace where nspname not like 'pg_temp%' and nspname not like 'pg_toast_temp%'))
 $$;
 
--- Tables of the audit log are append-only: their triggers are disabled for the deletion, if there are rows.
+-- Tables of the audit log are append-only, and the state of access stays: their triggers are disabled for the deletion, if there are
+-- rows.
 create function virtual_seed.delete_from(name text) returns void
 language plpgsql as $$
 declare
     has_rows boolean := true;
+    is_kept boolean := name like 'audit%' or name = 'access_state';
 begin
-    if name like 'audit%' then
+    if is_kept then
         execute format('select exists (select from horai.%I)', name) into has_rows;
         if has_rows then
             execute format('alter table horai.%I disable trigger user', name);
@@ -46,7 +48,7 @@ begin
     if has_rows then
         execute format('delete from horai.%I', name);
     end if;
-    if name like 'audit%' and has_rows then
+    if is_kept and has_rows then
         execute format('alter table horai.%I enable trigger user', name);
     end if;
 end $$;

@@ -17,7 +17,8 @@ export function CreateKey({ opened, onClose }: { opened: boolean; onClose: () =>
   async function close(): Promise<void> {
     show(null);
     onClose();
-    await queries.resetQueries({ queryKey: SESSION });
+    await queries.invalidateQueries({ queryKey: ["keys"] });
+    await queries.invalidateQueries({ queryKey: SESSION });
   }
   return (
     <Modal opened={opened} onClose={() => void close()} title={t(made ? "shown.title" : "create.title")} size="lg" closeOnClickOutside={!made}>

@@ -76,7 +76,7 @@ function useColumns(ask: (key: KeyOut) => void): Column<KeyOut>[] {
         header: t("column.status"),
         width: "110px",
         cell: (key) => (
-          <Badge variant="light" color={stateOf(key) === "active" ? "green" : "gray"} tt="none" fw={500}>
+          <Badge variant="default" tt="none" fw={500}>
             {t(`status.${stateOf(key)}`)}
           </Badge>
         ),

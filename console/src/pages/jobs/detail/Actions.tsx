@@ -26,6 +26,7 @@ export function Actions({ job, onAsk, onBackfill }: ActionsProps) {
           leftSection={<Icon name={act.icon} size={16} />}
           onClick={act.onClick}
           why={act.why}
+          {...(act.needs && { needs: act.needs })}
         >
           {act.label}
         </Act>
