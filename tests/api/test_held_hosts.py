@@ -15,7 +15,7 @@ NEVER = {"maxRetry": 3, "base": "1h"}
 async def test_C60_why_and_health_of_another_node_name_the_open_breaker(url: str) -> None:
     async with (
         Receiver() as receiver,
-        harness.node(url, name="caller", roles=CALLS),
+        harness.node(url, harness.GUARDED, name="caller", roles=CALLS),
         harness.node(url, name="door", roles=frozenset({Role.api})) as api,
     ):
         job = await given.scripted(api, receiver, Answer(503), retry=NEVER)
@@ -41,7 +41,7 @@ async def test_C60_why_and_health_of_another_node_name_the_open_breaker(url: str
 
 async def test_C60_a_node_with_an_open_breaker_is_healthy(url: str) -> None:
     """A target that is down is no fault of the scheduler: status and readiness stay as they are."""
-    async with Receiver() as receiver, harness.node(url) as api:
+    async with Receiver() as receiver, harness.node(url, harness.GUARDED) as api:
         job = await given.scripted(api, receiver, Answer(503), retry=NEVER)
         await api("POST", f"/api/v1/jobs/{job['id']}/instances/batch", {"items": [{}] * 40})
 

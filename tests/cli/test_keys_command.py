@@ -1,11 +1,13 @@
 """`horai keys`, `horai tenants` and `horai login`, and a server that asks for keys."""
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_IMODE
 
 import pytest
 from harness import HoraiProcess
+from pages import blocks
 from terminal import Terminal
 
 from horai.core.access_keys import id_of
@@ -87,6 +89,17 @@ def test_login_stores_a_checked_key_that_only_its_owner_can_read(
     file.chmod(0o600)
     assert horai("login", "--remove").code == 0
     assert horai("tenants", "list").code == 1
+
+
+def test_the_commands_of_the_guide_securing_md_do_what_it_says(closed: tuple[HoraiProcess, Terminal, str]) -> None:
+    """All but `horai up`, which tests/cli/test_network.py types."""
+    running, horai, root = closed
+    typed = [command.text for block in blocks("docs/guides/securing.md") for command in block.commands]
+    assert len(typed) == 5
+    for text in typed:
+        if not text.startswith("horai up"):
+            done = horai(*shlex.split(text)[1:], HORAI_API_KEY=root, HORAI_DATA_DIR=str(running.data_dir))
+            assert done.code == 0, f"{text}\n{done.err}"
 
 
 def test_require_key_prints_the_first_keys_once_and_serves_no_request_without_one(short_place: Path) -> None:

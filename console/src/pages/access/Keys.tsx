@@ -69,7 +69,7 @@ function useColumns(ask: (key: KeyOut) => void): Column<KeyOut>[] {
           </>
         ),
       },
-      { id: "role", header: t("column.role"), width: "130px", cell: (key) => key.role },
+      { id: "role", header: t("column.role"), width: "150px", cell: (key) => key.role },
       { id: "tenant", header: t("column.tenant"), cell: (key) => key.tenant ?? t("platform") },
       {
         id: "status",

@@ -57,7 +57,7 @@ function useColumns(): Column<AuditOut>[] {
   const { t } = useTranslation("audit");
   return useMemo(
     () => [
-      { id: "at", header: t("column.at"), width: "170px", cell: (row) => <When at={row.at} /> },
+      { id: "at", header: t("column.at"), width: "200px", cell: (row) => <When at={row.at} /> },
       {
         id: "actor",
         header: t("column.actor"),
