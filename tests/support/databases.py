@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
@@ -22,15 +23,30 @@ def url_for(server: EmbeddedPostgres, database: str) -> str:
 class Admin:
     """One connection for all that makes and drops databases, in a loop that stands still in between.
 
-    A new one each time, and a loop with it, would take as long as the statement.
+    A new one each time, and a loop with it, would take as long as the statement. A connection that the server has closed
+    is replaced, with a warning that shows the end of the server's log: one crash must not fail all later tests.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, server: EmbeddedPostgres) -> None:
+        self._server = server
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        self._connection: Dedicated = self._runner.run(asyncpg.connect(url))
+        self._connection: Dedicated = self._runner.run(asyncpg.connect(server.url))
 
     def execute(self, statement: str) -> None:
+        if self._connection.is_closed():
+            self._runner.run(self._reconnect())
         self._runner.run(self._connection.execute(statement))
+
+    async def _reconnect(self) -> None:
+        ending = "\n".join(self._server.log_path.read_text().splitlines()[-30:])
+        warnings.warn(f"The test server closed its connection. Its log ends with:\n{ending}", stacklevel=1)
+        await self._server.start()
+        async with asyncio.timeout(60):
+            while self._connection.is_closed():
+                try:
+                    self._connection = await asyncpg.connect(self._server.url)
+                except (OSError, asyncpg.PostgresError):  # it recovers from a crash
+                    await asyncio.sleep(0.1)
 
     def close(self) -> None:
         self._runner.run(self._connection.close())
@@ -40,7 +56,7 @@ class Admin:
 @cache
 def admin_of(server: EmbeddedPostgres) -> Admin:
     """Return the admin connection of this server; close it before you stop the server."""
-    return Admin(server.url)
+    return Admin(server)
 
 
 @contextmanager

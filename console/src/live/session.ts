@@ -6,7 +6,7 @@ import { useReadOnly } from "./health";
 /** The caller as the server knows it; asked again when any request is refused for lack of a key. */
 export const SESSION = ["session"] as const;
 
-/** What is needed to do something: the lowest role, or for keys and tenants that of an admin or of the platform. */
+/** The right that an action needs: the lowest role, or `keys` for keys and tenants (an admin or the platform). */
 export type Needs = "operator" | "admin" | "keys";
 
 export function useSession() {
