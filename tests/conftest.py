@@ -17,6 +17,7 @@ from hypothesis import settings
 from memory import keep_files_in_memory
 from sizes import IS_LONG, examples
 
+from horai.db.isolation import Isolation
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
 from horai.db.pool import Dedicated, connect
@@ -32,6 +33,9 @@ keep_files_in_memory()
 # What processes of the tests remember about servers ends with this run: a later one may use the same port.
 _STATE = tempfile.TemporaryDirectory(prefix="horai-state-")
 os.environ["HORAI_STATE_DIR"] = _STATE.name
+
+IS_SINGLE_ROLE = bool(os.environ.get("HORAI_TEST_SINGLE_ROLE"))
+"""Without row-level security, so that a statement that forgets its tenant shows. With it, the tests pass all the same."""
 
 # A busy machine is no fault of what is tested. In its short form a run does the same as the one before; the long one explores.
 settings.register_profile("horai", deadline=None, derandomize=not IS_LONG, max_examples=examples(100))
@@ -84,7 +88,7 @@ def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
         await admin.execute(f"create database {TEMPLATE}")
         await admin.close()
         connection = await connect(url_for(server, TEMPLATE), "horai tests")
-        await migrate(connection)
+        await migrate(connection, isolation=Isolation(single_role=True) if IS_SINGLE_ROLE else None)
         await make_partitions(connection, 3)
         await connection.close()
 

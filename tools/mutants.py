@@ -53,6 +53,8 @@ class Mutant:
     text: str
     replacement: str
     tests: tuple[str, ...]
+    single_role: bool = False
+    """The statement has lost its tenant: the tests fail without row-level security, and pass with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,11 @@ def copy_source(place: Path) -> Path:
     return Path(shutil.copytree(SOURCE, place / "src"))
 
 
-def run_tests(source: Path, tests: Iterable[str]) -> Run:
-    """The tests, against the package in `source`."""
+def run_tests(source: Path, tests: Iterable[str], *, single_role: bool = False) -> Run:
+    """Run the tests against the package in `source`, with row-level security unless `single_role`."""
     environment = {
         **os.environ,
+        "HORAI_TEST_SINGLE_ROLE": "1" if single_role else "",
         "PYTHONPATH": str(source),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -136,20 +139,24 @@ def end_leftovers(source: Path) -> None:
 
 
 def try_out(mutant: Mutant) -> list[str]:
-    """The tests that did not notice the mutant."""
+    """Return the tests that did not notice the mutant, and the failures that row-level security should have prevented."""
     with tempfile.TemporaryDirectory(prefix="horai-mutant-") as place:
         source = copy_source(Path(place))
         file = source / "horai" / mutant.file
         file.write_text(mutated(file.read_text(), mutant))
         try:
-            run = run_tests(source, mutant.tests)
+            run = run_tests(source, mutant.tests, single_role=mutant.single_role)
+            behind_wall = run_tests(source, mutant.tests) if mutant.single_role else None
         finally:
             end_leftovers(source)
     if run.code not in (0, 1):
         raise Stale(f"{mutant.id}: the tests did not run\n{run.output[-2000:]}")
     if refused := _REFUSED.search(run.output):
         raise Stale(f"{mutant.id}: the mutant does not run at all, so its tests prove nothing: {refused.group()}")
-    return [test for test in mutant.tests if not run.is_red(test)]
+    unnoticed = [f"not noticed by {test}" for test in mutant.tests if not run.is_red(test)]
+    if behind_wall is not None and behind_wall.code != 0:
+        unnoticed.append(f"row-level security does not hide it: {', '.join(sorted(behind_wall.failed))}")
+    return unnoticed
 
 
 def check_unchanged(pool: ThreadPoolExecutor, tests: Iterable[str]) -> None:
@@ -180,7 +187,7 @@ def verdict(mutant: Mutant) -> tuple[str, Sequence[str]]:
         blind = try_out(mutant)
     except Stale as stale:
         return "STALE", [str(stale)]
-    return ("SURVIVED" if blind else "killed"), [f"not noticed by {test}" for test in blind]
+    return ("SURVIVED" if blind else "killed"), blind
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

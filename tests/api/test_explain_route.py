@@ -47,8 +47,8 @@ async def test_a_skipped_slot_is_told_with_its_range(api: Client, db: Dedicated)
         "update horai.job set created_at = '2020-01-01', active_from = '2020-01-01' where id = $1", int(job["id"])
     )
     await db.execute(
-        "insert into horai.skip (schedule_id, job_id, from_time, to_time, slots, reason)"
-        " select schedule_id, id, '2026-03-02 08:00Z', '2026-03-02 10:00Z', 3, 'PAUSED_SKIP' from horai.job where id = $1",
+        "insert into horai.skip (tenant_id, schedule_id, job_id, from_time, to_time, slots, reason)"
+        " select tenant_id, schedule_id, id, '2026-03-02 08:00Z', '2026-03-02 10:00Z', 3, 'PAUSED_SKIP' from horai.job where id = $1",
         int(job["id"]),
     )
 

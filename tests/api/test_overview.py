@@ -182,8 +182,8 @@ async def test_a_reconciler_is_told_when_its_last_report_has_found_more_than_it_
     made = await api("POST", "/api/v1/reconcilers", {"name": name, "job": job["name"], "source": source})
     assert made.status == 201, made.json
     report = (
-        "insert into horai.reconcile_report (reconciler_id, instance_id, attempt, source_version, missing, created, surplus)"
-        " values ($1, $2, 1, 1, $3, $4, $5)"
+        "insert into horai.reconcile_report (tenant_id, reconciler_id, instance_id, attempt, source_version, missing, created, surplus)"
+        " values (1, $1, $2, 1, 1, $3, $4, $5)"
     )
     await db.execute(report, int(made.json["id"]), -1, 5, 3, 2)
 

@@ -79,7 +79,7 @@ async def test_progress_and_log_lines_of_a_function_are_shown_with_their_attempt
     await notes.insert_notes(
         connection,
         [
-            ProgressNote(held.id, held.fence, n, now, held.node, 1, progress, line)
+            ProgressNote(held.id, held.fence, n, now, held.node, 1, progress, line, "default")
             for n, (progress, line) in enumerate(said)
         ],
     )

@@ -39,7 +39,7 @@ def test_a_note_says_whose_it_is_and_when():
 
     notebook.add(call(), NOON, 0.5, "half")
 
-    assert notebook.take(ALL) == [ProgressNote(5, 2, 1, NOON, 7, 3, 0.5, "half")]
+    assert notebook.take(ALL) == [ProgressNote(5, 2, 1, NOON, 7, 3, 0.5, "half", "default")]
     assert len(notebook) == 0
 
 

@@ -12,14 +12,14 @@ TODAY = datetime.now(UTC)
 def note(
     n: int, *, instance_id: int = 5, fence: int = 1, at: datetime = TODAY, message: str | None = None
 ) -> ProgressNote:
-    return ProgressNote(instance_id, fence, n, at, 7, fence, n / 100, message)
+    return ProgressNote(instance_id, fence, n, at, 7, fence, n / 100, message, "default")
 
 
 async def test_notes_come_back_as_they_were_said(connection: Dedicated):
     said = [
         note(1, message="begun"),
-        ProgressNote(5, 1, 2, TODAY, 7, 1, 0.5, None),
-        ProgressNote(5, 1, 3, TODAY, 7, 1, None, "a line"),
+        ProgressNote(5, 1, 2, TODAY, 7, 1, 0.5, None, "default"),
+        ProgressNote(5, 1, 3, TODAY, 7, 1, None, "a line", "default"),
     ]
 
     await progress.insert_notes(connection, said)

@@ -30,8 +30,8 @@ FILL = """
 insert into horai.node (name, host, pid, version, lease_until) values ('n', 'h', 1, 'v', 'infinity');
 insert into horai.lane (tenant_id, queue, priority, handler) select 1, 'q' || n, 2, '' from generate_series(1, 20) n;
 update horai.queue set max_concurrency = 5000 where name in ('q18', 'q19', 'q20');
-insert into horai.queue_slot (queue_id, n, version)
-select id, n, 0 from horai.queue cross join generate_series(1, 5000) n where max_concurrency = 5000;
+insert into horai.queue_slot (tenant_id, queue_id, n, version)
+select tenant_id, id, n, 0 from horai.queue cross join generate_series(1, 5000) n where max_concurrency = 5000;
 insert into horai.schedule (identity, spec, fire_time)
 select 's' || n, '{}', case when n % 10 > 0 then now() + n * interval '1 second' end from generate_series(1, 20000) n;
 insert into horai.job (tenant_id, name, lane_id, definition, schedule_id)

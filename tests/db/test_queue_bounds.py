@@ -187,7 +187,8 @@ async def test_I14_a_slot_too_many_is_found(url: str, connection: Dedicated) -> 
         assert await broken(connection, "select 1") == {}
 
         found = await broken(
-            connection, "insert into horai.queue_slot (queue_id, n, version) select id, 99, version from horai.queue"
+            connection,
+            "insert into horai.queue_slot (tenant_id, queue_id, n, version) select tenant_id, id, 99, version from horai.queue",
         )
 
         assert found["I14"].startswith("queue press has a limit of 2, 3 slots and 1 taken")

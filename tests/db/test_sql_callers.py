@@ -16,6 +16,8 @@ from horai.db.pool import Dedicated
 MIGRATION = resources.files("horai.db").joinpath("migrations/0005_sql_functions.sql").read_text("utf-8")
 CLIENT = {"put_instance", "enqueue", "enqueue_many", "cancel_instance"}
 DEFINERS = {"put_json", "enqueue_json", "enqueue_many_json", "cancel_instance"}
+OF_PARTITIONS = {"make_partitions", "make_audit_months", "drop_audit_month"}
+"""They create and drop tables of the owner, named after a date. Only nodes may call them."""
 OF_ENTITIES = {"add_entity", "add_entities", "remove_entity", "follow_entity"}
 """Those of refresh jobs, which have tests of their own."""
 
@@ -94,7 +96,7 @@ async def test_only_they_have_the_rights_of_their_owner_and_all_of_them_a_pinned
         "select proname, proconfig from pg_proc where pronamespace = 'horai'::regnamespace and prosecdef"
     )
 
-    assert {row["proname"] for row in definers} == DEFINERS | OF_ENTITIES
+    assert {row["proname"] for row in definers} == DEFINERS | OF_ENTITIES | OF_PARTITIONS
     assert all("search_path=pg_catalog, pg_temp" in row["proconfig"] for row in definers)
 
 

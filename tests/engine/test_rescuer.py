@@ -198,7 +198,7 @@ async def test_the_slots_of_a_dead_node_are_free_after_its_rescue_and_their_queu
         )
         dead = await make.node(bench.connection)
         await bench.connection.execute(
-            "insert into horai.queue_slot (queue_id, n, instance_id, fence, node, version) values ($1, 1, 7, 1, $2, 0)",
+            "insert into horai.queue_slot (tenant_id, queue_id, n, instance_id, fence, node, version) values (1, $1, 1, 7, 1, $2, 0)",
             queue,
             dead,
         )

@@ -19,7 +19,7 @@ from horai.core.settings import ServerAccess
 from horai.db.pool import close_pool, open_pool
 from horai.db.wakeups import Wakeups
 from horai.engine_node import NodeSettings
-from horai.sdk.client import TENANT, tenant_id
+from horai.sdk.client import TENANT, process_scope
 
 SPAN = timedelta(days=3)
 FIXED = ["30 2 * * *", "15,30,45 1,2 * * *", "0 0 1,2,3 * * ?"]
@@ -51,7 +51,7 @@ async def rest(url: str) -> AsyncGenerator[Client]:
         pool = await open_pool(url, "horai api", 2)
         stack.push_async_callback(close_pool, pool)
         listening = stack.enter_context(node._listen("127.0.0.1", 0))
-        context = Context(pool, Wakeups(), EngineHealth(), await tenant_id(pool), TENANT, ())
+        context = Context(pool, Wakeups(), EngineHealth(), (await process_scope(pool, Wakeups())).tenant_id, TENANT, ())
         await stack.enter_async_context(node._server(context, listening, NodeSettings(Path("/nonexistent"))))
         yield Client(node._address(listening, ServerAccess()), await stack.enter_async_context(aiohttp.ClientSession()))
 

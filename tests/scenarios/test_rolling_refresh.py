@@ -38,7 +38,7 @@ async def test_D16_entities_that_come_and_go_do_not_make_others_wait(url: str, c
     await walk([connection], job.id, range(15), limit=100)
     await connection.execute("delete from horai.entity where right(key, 1) in ('3', '4', '5')")
     await connection.execute(
-        "insert into horai.entity (job_id, key, create_time) select $1, 'late-' || n, $2 from generate_series(1, 500) n",
+        "insert into horai.entity (tenant_id, job_id, key, create_time) select 1, $1, 'late-' || n, $2 from generate_series(1, 500) n",
         job.id,
         START + 14.5 * TICK,
     )

@@ -13,7 +13,7 @@ from horai.db import claims, nodes
 from horai.db.claims import ClaimedBy, ClaimedRow, Position
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, open_pool
+from horai.db.pool import Connection, TenantPool, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
 from horai.operations import instances, jobs
@@ -31,7 +31,8 @@ async def scope(url: str, size: int = 10, sources: Sequence[str] = ()) -> AsyncG
     """The tenant `default`, served without a node."""
     pool = await open_pool(url, "horai test", size)
     try:
-        yield Scope(pool, Wakeups(), 1, "default", process_actor(ActorKind.SDK), JOB_HOOKS, sources=frozenset(sources))
+        own = TenantPool(pool, 1).as_pool()
+        yield Scope(own, Wakeups(), 1, "default", process_actor(ActorKind.SDK), JOB_HOOKS, sources=frozenset(sources))
     finally:
         pool.terminate()
 

@@ -11,14 +11,15 @@ from pathlib import Path
 
 MEMORY = Path("/dev/shm")
 DISK = Path("/tmp")  # with a short name, unlike TMPDIR of some systems: a socket's path has little room
-ROOM = 4 * 2**30
-"""Bytes. Two test processes with all their servers were seen to take less than half of it."""
+ROOM = 2 * 2**30
+"""Bytes for each test process, with all its servers."""
 
 
 def root_of_files() -> Path:
     """Return a directory that every user may enter."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     is_there = MEMORY.is_dir() and os.access(MEMORY, os.W_OK | os.X_OK)
-    return MEMORY if is_there and shutil.disk_usage(MEMORY).free >= ROOM else DISK
+    return MEMORY if is_there and shutil.disk_usage(MEMORY).free >= ROOM * processes else DISK
 
 
 def keep_files_in_memory() -> None:

@@ -3,7 +3,7 @@
 They are coroutines although they await nothing: FastAPI would run a plain function in a thread at every request.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from horai.api.authentication import Caller
 from horai.core.errors import IdempotencyKeyRequired, Invalid
 from horai.core.health import EngineHealth
-from horai.db.pool import Pool
+from horai.db.pool import Pool, TenantPool
 from horai.db.wakeups import Wakeups
 from horai.operations.idempotency import Keyed
 from horai.operations.job_hooks import JobHooks
@@ -54,7 +54,7 @@ def tenant_scope(request: Request) -> Scope:
     if caller.tenant_id is None or caller.tenant is None:
         raise TypeError("a route that reads a tenant's data serves a role without a tenant")
     return Scope(
-        context.pool,
+        TenantPool(context.pool, caller.tenant_id).as_pool(),
         context.wakeups,
         caller.tenant_id,
         caller.tenant,
@@ -66,7 +66,10 @@ def tenant_scope(request: Request) -> Scope:
 
 async def scope_of(request: Request) -> Scope:
     """Return the caller's tenant. For a write with an Idempotency-Key it is bound to the one transaction of the key."""
-    scope = tenant_scope(request)
+    return _keyed(request, tenant_scope(request))
+
+
+def _keyed(request: Request, scope: Scope) -> Scope:
     keyed: Keyed | None = getattr(request.state, "keyed", None)
     return scope if keyed is None else keyed.bind(scope)
 
@@ -74,16 +77,12 @@ async def scope_of(request: Request) -> Scope:
 async def access_scope_of(request: Request) -> Scope:
     """Return the scope of a route about keys and tenants. A caller without a tenant has that of keyless requests.
 
-    Only its pool, and the rows of Idempotency-Keys, are used: such a route reads no tenant's data.
+    Its pool is the platform's. Only that, and the rows of Idempotency-Keys, are used: such a route reads no tenant's data.
     """
     caller: Caller = request.state.caller
     context: Context = request.app.state.context
-    if caller.tenant_id is None:
-        request.state.caller = replace(caller, tenant_id=context.tenant_id, tenant=context.tenant)
-    try:
-        return await scope_of(request)
-    finally:
-        request.state.caller = caller
+    tenant_id, tenant = caller.tenant_id or context.tenant_id, caller.tenant or context.tenant
+    return _keyed(request, Scope(context.pool, context.wakeups, tenant_id, tenant, caller.actor, context.hooks))
 
 
 async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | None:

@@ -8,6 +8,7 @@ import asyncpg
 
 from horai.cli.errors import CommandFailed
 from horai.db.database_location import DatabaseLocation
+from horai.db.isolation import Isolation, grant_roles
 from horai.db.migrate import Migration, migrate, pending_migrations
 from horai.db.pool import GONE, Dedicated, opened
 from horai.db.verify import Finding, verify
@@ -16,10 +17,19 @@ from horai.embedded.visit import directory_of, running
 from horai.logs import write_to_stderr
 
 
-async def apply_migrations(place: DatabaseLocation, *, dry_run: bool) -> list[Migration]:
-    """Apply the pending migrations and return them. With `dry_run`, return them without applying any."""
+async def apply_migrations(
+    place: DatabaseLocation, *, dry_run: bool, isolation: Isolation | None = None, admin_url: str | None = None
+) -> list[Migration]:
+    """Apply the pending migrations and return them. With `dry_run`, return them without applying any.
+
+    With `admin_url`, that role first creates the roles of row-level security and grants them.
+    """
     async with opened_database(place, may_create=not dry_run) as connection:
-        return await migrate(connection, dry_run=dry_run)
+        if admin_url is not None and not dry_run:
+            login = await connection.fetchval("select session_user")
+            async with opened(admin_url, "horai migrate") as admin:
+                await grant_roles(admin, login)
+        return await migrate(connection, dry_run=dry_run, isolation=isolation)
 
 
 async def find_violations(place: DatabaseLocation) -> list[Finding]:

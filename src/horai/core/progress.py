@@ -38,6 +38,7 @@ class ProgressNote(NamedTuple):
     attempt: int
     progress: float | None
     message: str | None
+    tenant: str
 
 
 @dataclass(slots=True)
@@ -85,7 +86,7 @@ class ProgressNotes:
         attempt = (call.instance_id, call.fence)
         said = self._said_by(attempt)
         line = None if message is None else said.line(message)
-        note = ProgressNote(*attempt, next(self._numbers), at, call.node, call.attempt, progress, line)
+        note = ProgressNote(*attempt, next(self._numbers), at, call.node, call.attempt, progress, line, call.tenant)
         if (self._append(note) if line is not None else self._add_step(note, said)) and progress is not None:
             said.progress = progress
 

@@ -6,12 +6,14 @@ database with a migration that this version does not know: a guess could lose da
 
 import hashlib
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from importlib import resources
 
 import asyncpg
 
 from horai.core.errors import HoraiError
+from horai.db.isolation import FIRST_MIGRATION, Isolation, is_isolated, isolate, merge, require_roles
 from horai.db.pool import Connection
 
 MINIMUM_SERVER = 140000
@@ -68,18 +70,37 @@ def newest_known() -> int:
     return migrations()[-1].number
 
 
-async def migrate(connection: Connection, *, dry_run: bool = False) -> list[Migration]:
-    """Apply the missing migrations and return them; with `dry_run`, only return them."""
+async def migrate(
+    connection: Connection, *, dry_run: bool = False, isolation: Isolation | None = None
+) -> list[Migration]:
+    """Apply the missing migrations and return them; with `dry_run`, only return them.
+
+    A new database gets row-level security between its tenants. `isolation` chooses or changes it.
+    """
     await _check_server(connection)
     await connection.execute("select pg_advisory_lock($1)", LOCK)
     try:
-        pending = _pending(await _applied(connection), migrations())
-        if not dry_run:
+        applied = await _applied(connection)
+        known = migrations()
+        pending = _pending(applied, known)
+        if not dry_run and (pending or isolation is not None):
+            is_single = await _is_single_role(connection, applied, isolation)
+            if not is_single:
+                await require_roles(connection)
             for migration in pending:
                 await _apply(connection, migration)
+            if known[-1].number >= FIRST_MIGRATION:
+                async with connection.transaction():
+                    await (merge(connection) if is_single else isolate(connection))
         return pending
     finally:
         await connection.execute("select pg_advisory_unlock($1)", LOCK)
+
+
+async def _is_single_role(connection: Connection, applied: Container[int], isolation: Isolation | None) -> bool:
+    if isolation is not None:
+        return isolation.single_role
+    return FIRST_MIGRATION in applied and not await is_isolated(connection)
 
 
 async def pending_migrations(connection: Connection) -> list[Migration]:

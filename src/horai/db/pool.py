@@ -4,9 +4,10 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -148,19 +149,48 @@ async def close(connection: Dedicated) -> None:
         connection.terminate()
 
 
+class _Session(NamedTuple):
+    """The state of a pooled connection: its planning mode, whether it may write, and the tenant that it serves."""
+
+    plans: Plans
+    writes: bool = True
+    tenant_id: int | None = None
+    """None for the platform, which sees the rows of every tenant."""
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        tenant = "" if self.tenant_id is None else str(self.tenant_id)
+        return (*self.plans.settings.values(), "off" if self.writes else "on", tenant)
+
+
 class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] — generic only for type checkers
-    """A pooled connection that remembers its planning mode: no round trip if it already has the requested one."""
+    """A pooled connection that remembers its state: no round trip if it already has the requested one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._plans: Plans | None = Plans.FRESH
+        self._session: _Session | None = _Session(Plans.FRESH)
 
-    async def plan(self, plans: Plans) -> None:
-        """Set the planning mode for later statements. Call it outside a transaction: a rollback would undo it."""
-        if self._plans is not plans:
-            self._plans = None  # unknown until the server has answered
-            await self.execute(sql("set_plans"), *plans.settings.values())
-            self._plans = plans
+    async def serve(self, session: _Session) -> None:
+        """Set the state for later statements. Call it outside a transaction: a rollback would undo it."""
+        if self._session != session:
+            self._session = None  # unknown until the server has answered
+            await self.execute(sql("set_session"), *session.settings)
+            self._session = session
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPool:
+    """The pool of one tenant: row-level security hides the rows of all others from its connections.
+
+    A statement that forgets its tenant finds no row of another one, and a write outside `transaction` is refused.
+    """
+
+    pool: Pool
+    tenant_id: int
+
+    def as_pool(self) -> Pool:
+        """Return itself typed as a pool, for a scope: only `acquire` and `transaction` use the pool of a scope."""
+        return cast("Pool", self)
 
 
 async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
@@ -206,8 +236,8 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
 
 
 @asynccontextmanager
-async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Connection]:
-    """Acquire a pooled connection with this planning mode.
+async def acquire(pool: Pool, plans: Plans = Plans.FRESH, *, writes: bool = False) -> AsyncGenerator[Connection]:
+    """Acquire a pooled connection with this planning mode. That of a tenant is read-only without `writes`.
 
     Raises `DatabaseUnavailable` after `ACQUIRE_TIMEOUT` seconds.
     """
@@ -215,13 +245,16 @@ async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Conn
         async with pool.lend() as lent:
             yield lent
         return
+    session = _Session(plans)
+    if isinstance(pool, TenantPool):
+        pool, session = pool.pool, _Session(plans, writes, pool.tenant_id)
     try:
         connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
     except (asyncpg.PostgresError, *GONE) as error:
         raise unavailable(error) from error
     watch = Watch(pool, connection)
     try:
-        await _plan(connection, plans)
+        await _serve(connection, session)
         yield connection
     except asyncpg.ReadOnlySQLTransactionError:
         await pool.expire_connections()  # they are connected to the same host
@@ -231,10 +264,10 @@ async def acquire(pool: Pool, plans: Plans = Plans.FRESH) -> AsyncGenerator[Conn
         await asyncio.shield(_release(pool, connection))
 
 
-async def _plan(connection: "PoolConnectionProxy[asyncpg.Record]", plans: Plans) -> None:
+async def _serve(connection: "PoolConnectionProxy[asyncpg.Record]", session: _Session) -> None:
     pooled: Any = connection  # the proxy has the methods of `_Pooled`, its type does not
     try:
-        await pooled.plan(plans)
+        await pooled.serve(session)
     except (asyncpg.PostgresError, *GONE) as error:
         raise unavailable(error) from error
 
@@ -253,7 +286,7 @@ async def transaction(pool: Pool, plans: Plans = Plans.KEPT) -> AsyncGenerator[C
 
     Writes find their rows by keys, so their plans can be kept.
     """
-    async with acquire(pool, plans) as connection, connection.transaction():
+    async with acquire(pool, plans, writes=True) as connection, connection.transaction():
         yield connection
 
 

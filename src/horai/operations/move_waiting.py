@@ -26,7 +26,7 @@ async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
     """Move the instances of up to `JOBS_AT_ONCE` of these jobs; the engine moves the rest."""
     woken, is_done = list[Claimable](), False
     try:
-        async with acquire(scope.pool) as connection:
+        async with acquire(scope.pool, writes=True) as connection:
             marked = await jobs.jobs_to_move(connection, JOBS_AT_ONCE + 1, only=job_ids)
             done = [await _move(connection, move, scope.hooks, woken) for move in marked[:JOBS_AT_ONCE]]
             is_done = all(done) and len(marked) <= JOBS_AT_ONCE

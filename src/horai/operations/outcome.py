@@ -69,7 +69,7 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
         )
     attempt = max(instance.attempt - (instance.fence - fence), 0)
     late = Claim(instance.id, instance.job_id, attempt, fence, 0, 0)
-    async with acquire(scope.pool) as connection:
+    async with acquire(scope.pool, writes=True) as connection:
         kept = await claims.keep_late(connection, [late_result(late, outcome)])
     stale = StaleOutcome(
         Refused.OUTCOME_LATE(instance=instance.id, fence=fence, now=now),

@@ -15,7 +15,7 @@ from horai.db.clock import DatabaseClock
 from horai.db.database_location import DatabaseLocation
 from horai.db.instance_queries import EndedInstance
 from horai.db.migrate import pending_migrations
-from horai.db.pool import Plans, Pool, acquire, close_pool, open_pool, opened
+from horai.db.pool import Plans, Pool, TenantPool, acquire, close_pool, open_pool, opened
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
@@ -151,7 +151,7 @@ async def open_client(place: DatabaseLocation) -> Client:
         pool = await open_pool(url, "horai client", CONNECTIONS)
         stack.push_async_callback(close_pool, pool)
         wakeups = Wakeups()
-        scope = Scope(pool, wakeups, await tenant_id(pool), TENANT, process_actor(ActorKind.SDK), JOB_HOOKS)
+        scope = await process_scope(pool, wakeups)
         clock = await _send_wakes(stack, url, wakeups)
         results = Results(pool, scope.tenant_id)
         stack.push_async_callback(results.close)
@@ -170,13 +170,14 @@ async def _require_migrated(url: str) -> None:
             )
 
 
-async def tenant_id(pool: Pool) -> int:
-    """Return the id of the default tenant, which callers without an API key use."""
+async def process_scope(pool: Pool, wakeups: Wakeups) -> Scope:
+    """Return the scope of a process with the SDK: that of the default tenant."""
     async with acquire(pool) as connection:
         found = await jobs.tenant_id(connection, TENANT)
     if found is None:
         raise NotMigrated(f"The tenant `{TENANT}` is missing from the database: run `horai migrate`.")
-    return found
+    own = TenantPool(pool, found).as_pool()
+    return Scope(own, wakeups, found, TENANT, process_actor(ActorKind.SDK), JOB_HOOKS)
 
 
 async def _send_wakes(stack: AsyncExitStack, url: str, wakeups: Wakeups) -> DatabaseClock:

@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 
-from horai.core.actor import ActorKind
 from horai.core.calls import Call
 from horai.core.errors import Invalid
 from horai.core.health import EngineHealth
@@ -24,14 +23,12 @@ from horai.db.watch import watched
 from horai.embedded.visit import require_url
 from horai.engine.dispatch.attempts import Executor
 from horai.engine.dispatch.scans import Reach
-from horai.features.registry import JOB_HOOKS
 from horai.isolation.pool import IsolatedFunctions
 from horai.operations.declarations import DeclaredChanges
-from horai.operations.process_actor import process_actor
 from horai.operations.scope import Scope
 from horai.process import pool, prepare, until_stopped
 from horai.sdk.app import Horai
-from horai.sdk.client import TENANT, tenant_id
+from horai.sdk.client import process_scope
 from horai.sdk.functions import Crew
 from horai.sdk.job import Job
 from horai.stages import Engine
@@ -81,9 +78,7 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         await stack.enter_async_context(watched(url))
         connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
         wakeups = Wakeups()
-        scope = Scope(
-            connections, wakeups, await tenant_id(connections), TENANT, process_actor(ActorKind.SDK), JOB_HOOKS
-        )
+        scope = await process_scope(connections, wakeups)
         report(await app.declare_to(scope, may_be_unnamed=settings.may_be_unnamed))
         engine = await stack.enter_async_context(working(url, app, settings, scope))
         # The other processes were not notified of the declared jobs: the notifier runs only from here on. Notify them

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from typing import Protocol
 
-from horai.core.actor import ActorKind
 from horai.core.wakes import Wake
 from horai.db import instance_queries
 from horai.db.clock import DatabaseClock
@@ -14,10 +13,7 @@ from horai.db.instance_queries import EndedInstance
 from horai.db.pool import acquire, close_pool, open_pool
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.features.registry import JOB_HOOKS
-from horai.operations.process_actor import process_actor
-from horai.operations.scope import Scope
-from horai.sdk.client import CONNECTIONS, TENANT, Client, tenant_id
+from horai.sdk.client import CONNECTIONS, Client, process_scope
 from horai.sdk.enqueue_batcher import EnqueueBatcher
 from horai.sdk.results import Results
 
@@ -89,7 +85,7 @@ class Clients:
             pool = await open_pool(self._url, "horai test client", CONNECTIONS)
             stack.push_async_callback(close_pool, pool)
             wakeups = self._wakeups if loop is self._home else self._passing_on()
-            scope = Scope(pool, wakeups, await tenant_id(pool), TENANT, process_actor(ActorKind.SDK), JOB_HOOKS)
+            scope = await process_scope(pool, wakeups)
             results = Results(pool, scope.tenant_id)
             stack.push_async_callback(results.close)
             inserts = EnqueueBatcher(StageConnection(self._url, "horai test inserts"), wakeups, scope.tenant_id)

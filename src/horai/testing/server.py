@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from horai.db.database_location import secret
+from horai.db.isolation import Isolation
 from horai.db.migrate import migrate
 from horai.db.pool import Dedicated
 from horai.db.urls import plain_url
@@ -54,7 +55,7 @@ class Host:
         connection: Dedicated = await asyncpg.connect(self.url_of(self._template), server_settings=settings)
         try:
             await connection.execute(script("virtual_time.sql"))
-            await migrate(connection)
+            await migrate(connection, isolation=Isolation(single_role=True))
             await show_virtual_time(connection)
             await connection.execute(script("reuse.sql"))
         finally:

@@ -264,7 +264,8 @@ async def test_a_later_change_does_not_overtake_a_delayed_change_of_the_same_key
         taking = other.transaction()
         await taking.start()
         await other.execute(
-            "insert into horai.source_event (job_id, source, event_id) values ($1, 'test', 'id:e-1')", job.id
+            "insert into horai.source_event (tenant_id, job_id, source, event_id) values (1, $1, 'test', 'id:e-1')",
+            job.id,
         )
         documents = [move("a", 1, id="e-1"), move("b", 1), move("a", 2, id="e-2")]
 

@@ -297,8 +297,8 @@ async def test_events_are_remembered_for_a_week(
     url: str, connection: Dedicated, nats_server: NatsServer, stream: str
 ) -> None:
     await connection.execute(
-        "insert into horai.source_event (job_id, source, event_id, at)"
-        " select 1, 's', age::text, clock_timestamp() - age from unnest(array['8 days', '6 days']::interval[]) age"
+        "insert into horai.source_event (tenant_id, job_id, source, event_id, at)"
+        " select 1, 1, 's', age::text, clock_timestamp() - age from unnest(array['8 days', '6 days']::interval[]) age"
     )
     adapter = NatsAdapter(nats_server, stream)
     async with make.scope(url) as scope, adapter.opened() as source:

@@ -30,14 +30,14 @@ insert into horai.instance_history (id, job_id, fire_time, execute_time, born_fo
     tenant_id, lane, attempt, retry_count, events, state)
 select 1000000 + n, 1, at, at, at, 0, at, at, at + interval '100 ms', 1, 1, 1, 1, 0, 0, 2
 from (select n, timestamptz '2026-03-02 09:00Z' - n * interval '1 second' as at from generate_series(0, 100000) n) r;
-insert into horai.skip (schedule_id, job_id, from_time, to_time, slots, reason)
-select 1, 2 + n % 1999, at, at, 1, 'PAUSED_SKIP'
+insert into horai.skip (tenant_id, schedule_id, job_id, from_time, to_time, slots, reason)
+select 1, 1, 2 + n % 1999, at, at, 1, 'PAUSED_SKIP'
 from (select n, timestamptz '2026-03-02 09:00Z' - n * interval '1 second' as at from generate_series(1, 50000) n) r;
 insert into horai.skip (schedule_id, job_id, from_time, to_time, slots, reason)
 select 1, null, at, at + interval '1 minute', 1, 'MISFIRE_SKIP'
 from (select n, timestamptz '2026-03-01 09:00Z' - n * interval '1 hour' as at from generate_series(1, 2000) n) r;
-insert into horai.catchup (job_id, schedule_id, next_time, until_time)
-select 1 + n % 2000, 1, '2026-03-01', '2026-03-03' from generate_series(1, 20000) n;
+insert into horai.catchup (tenant_id, job_id, schedule_id, next_time, until_time)
+select 1, 1 + n % 2000, 1, '2026-03-01', '2026-03-03' from generate_series(1, 20000) n;
 """
 
 ASKED: dict[str, tuple[tuple[Any, ...], int]] = {

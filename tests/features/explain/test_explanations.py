@@ -45,7 +45,8 @@ class Store:
 
     async def skip(self, job_id: int | None, first: datetime, last: datetime, reason: str) -> None:
         await self.connection.execute(
-            "insert into horai.skip (schedule_id, job_id, from_time, to_time, slots, reason) values ($1, $2, $3, $4, 3, $5)",
+            "insert into horai.skip (tenant_id, schedule_id, job_id, from_time, to_time, slots, reason)"
+            " values ((select tenant_id from horai.job where id = $2), $1, $2, $3, $4, 3, $5)",
             self.job.schedule_id, job_id, first, last, reason,
         )  # fmt: skip
 
@@ -139,7 +140,7 @@ async def test_a_slot_before_the_cursor_is_missed_behind_it_late_and_in_line_whe
         assert await known.verdict(AT + HOUR) is Verdict.MISSED
 
         await connection.execute(
-            "insert into horai.catchup (job_id, schedule_id, next_time, until_time) values ($1, $2, $3, $4)",
+            "insert into horai.catchup (tenant_id, job_id, schedule_id, next_time, until_time) values (1, $1, $2, $3, $4)",
             known.job.id, known.job.schedule_id, AT - HOUR, AT + HOUR,
         )  # fmt: skip
         in_line = await known.explain()

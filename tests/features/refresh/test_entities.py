@@ -32,7 +32,7 @@ async def filled(connection: Dedicated, job_id: int, count: int, dice: random.Ra
         status = dice.choice([*Status])
         ended = TICK - WINDOW + timedelta(seconds=dice.randint(-3, 3)) if status > Status.RUNNING else None
         await connection.execute(
-            "insert into horai.entity (job_id, key, status, finish_time, fresh_at, create_time) values ($1, $2, $3, $4, $4, $5)",
+            "insert into horai.entity (tenant_id, job_id, key, status, finish_time, fresh_at, create_time) values (1, $1, $2, $3, $4, $4, $5)",
             job_id,
             key,
             int(status),
@@ -314,8 +314,8 @@ async def test_every_question_about_very_many_entities_goes_by_an_index(url: str
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
     await connection.execute(
-        "insert into horai.entity (job_id, key, status, finish_time, fresh_at)"
-        " select $1, 'k' || n, 2, now() - n * interval '1 minute', now() - n * interval '1 minute'"
+        "insert into horai.entity (tenant_id, job_id, key, status, finish_time, fresh_at)"
+        " select 1, $1, 'k' || n, 2, now() - n * interval '1 minute', now() - n * interval '1 minute'"
         " from generate_series(1, 20000) n",
         job.id,
     )
@@ -340,8 +340,8 @@ async def test_the_failed_are_counted_without_a_walk_over_those_that_succeeded(u
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
     await connection.execute(
-        "insert into horai.entity (job_id, key, status, finish_time, fresh_at)"
-        " select $1, 'k' || n, case when n % 1000 = 0 then 3 else 2 end, now(), now() from generate_series(1, 20000) n",
+        "insert into horai.entity (tenant_id, job_id, key, status, finish_time, fresh_at)"
+        " select 1, $1, 'k' || n, case when n % 1000 = 0 then 3 else 2 end, now(), now() from generate_series(1, 20000) n",
         job.id,
     )
     await connection.execute("vacuum analyze horai.entity")

@@ -21,12 +21,12 @@ FILL = f"""
 insert into horai.lane (tenant_id, queue, priority, handler) values (1, 'q', 2, '');
 insert into horai.job (tenant_id, name, lane_id, definition) select 1, 'j' || n, 1, '{{}}' from generate_series(1, 60) n;
 insert into horai.workflow (tenant_id, name, job_id, nodes) select 1, 'w' || n, n, '[]' from generate_series(1, 50) n;
-insert into horai.workflow_run (id, workflow_id, fire_time, phase, version, created_at, finished_at)
-select n, 1 + n % 50, at, case when n <= {RUNS - OPEN} then 2 when n % 3 = 0 then 1 else 0 end, 1, at,
+insert into horai.workflow_run (tenant_id, id, workflow_id, fire_time, phase, version, created_at, finished_at)
+select 1, n, 1 + n % 50, at, case when n <= {RUNS - OPEN} then 2 when n % 3 = 0 then 1 else 0 end, 1, at,
     case when n <= {RUNS - OPEN} then at end
 from (select n, timestamptz '2026-03-01Z' + n * interval '1 second' as at from generate_series(1, {RUNS}) n) r;
-insert into horai.workflow_node (run_id, name, job_id, instance_id, after, ended)
-select run.id, name, 51, 1000000 + 2 * run.id + (name = 'b')::integer, case when name = 'b' then array['a'] else '{{}}' end,
+insert into horai.workflow_node (tenant_id, run_id, name, job_id, instance_id, after, ended)
+select 1, run.id, name, 51, 1000000 + 2 * run.id + (name = 'b')::integer, case when name = 'b' then array['a'] else '{{}}' end,
     case when phase = 2 then 2 when phase = 1 and name = 'a' then 4 end
 from horai.workflow_run run cross join (values ('a'), ('b')) as node(name);
 insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard, state)

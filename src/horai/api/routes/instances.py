@@ -161,7 +161,7 @@ async def put_instance(
     wish = body.shape
     at = wish.execute_time
     if at is None:
-        async with acquire(scope.pool, Plans.KEPT) as connection:
+        async with acquire(scope.pool, Plans.KEPT, writes=True) as connection:  # as the put below: no change of state
             at = await nodes.database_time(connection)
     put = Put(check_key(key), at, body.text_of("payload"), PutOptions(wish.version, wish.again))
     verdict, row = await instances.put_instance(scope, job, put)

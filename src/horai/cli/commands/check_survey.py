@@ -5,17 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from horai.core.actor import ActorKind
 from horai.core.errors import Invalid
 from horai.db.migrate import migrations, pending_migrations
 from horai.db.pool import close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
-from horai.features.registry import JOB_HOOKS
 from horai.operations.declarations import DeclaredChanges
-from horai.operations.process_actor import process_actor
-from horai.operations.scope import Scope
 from horai.sdk.app import NAME_IT, UNNAMED, Horai
-from horai.sdk.client import TENANT, tenant_id
+from horai.sdk.client import process_scope
 from horai.sdk.job import Job
 from horai.sdk.payloads import Form
 from horai.sdk.workflow import Workflow
@@ -85,8 +81,7 @@ async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], DeclaredChan
         return names, DeclaredChanges(created=(*app.jobs, *app.workflows)) if is_empty else None
     pool = await open_pool(url, "horai check", 1)
     try:
-        scope = Scope(pool, Wakeups(), await tenant_id(pool), TENANT, process_actor(ActorKind.SDK), JOB_HOOKS)
-        return (), await app.compare_to(scope)
+        return (), await app.compare_to(await process_scope(pool, Wakeups()))
     finally:
         await close_pool(pool)
 

@@ -3,8 +3,8 @@
 -- name: defer_slots
 -- Registers the late slots $2 to $3 of a schedule for each of its jobs that was active then. The catch-up stage creates them
 -- in small batches.
-insert into horai.catchup (job_id, schedule_id, next_time, until_time)
-select id, schedule_id, greatest($2, active_from + interval '1 microsecond', start_at), least($3, end_at) from horai.job
+insert into horai.catchup (tenant_id, job_id, schedule_id, next_time, until_time)
+select tenant_id, id, schedule_id, greatest($2, active_from + interval '1 microsecond', start_at), least($3, end_at) from horai.job
 where schedule_id = $1 and status = 0 and deleted_at is null and active_from < $3
     and (start_at is null or start_at <= $3) and (end_at is null or end_at >= $3);
 
@@ -17,8 +17,8 @@ where schedule_id = $1 and status = 0 and deleted_at is null and end_at >= $2 an
 
 -- name: defer_slots_of_job
 -- The same for one job that its schedule has already passed.
-insert into horai.catchup (job_id, schedule_id, next_time, until_time)
-select id, $2, greatest($3, start_at), least($4, end_at) from horai.job
+insert into horai.catchup (tenant_id, job_id, schedule_id, next_time, until_time)
+select tenant_id, id, $2, greatest($3, start_at), least($4, end_at) from horai.job
 where id = $1 and (start_at is null or start_at <= $4) and (end_at is null or end_at >= $3);
 
 -- name: has_catchups
@@ -66,8 +66,8 @@ update horai.catchup set next_time = step.next_time from step where catchup.id =
 with gone as (
     delete from horai.catchup where job_id = $1 returning *
 )
-insert into horai.skip (schedule_id, job_id, from_time, to_time, reason)
-select schedule_id, job_id, next_time, until_time, $2 from gone;
+insert into horai.skip (tenant_id, schedule_id, job_id, from_time, to_time, reason)
+select tenant_id, schedule_id, job_id, next_time, until_time, $2 from gone;
 
 -- name: late_slots_left
 -- Returns the given late slots that have not ended, and whether each still waits to start. A claim is not a start: if the host

@@ -47,8 +47,8 @@ with running as materialized (
         select from horai.queue_slot seat where seat.instance_id = live.id and seat.fence = live.fence)
     order by live.id for update of live
 )
-insert into horai.queue_slot (queue_id, n, instance_id, fence, node, taken_at, retired, version)
-select $1, (select coalesce(max(n), 0) from horai.queue_slot where queue_id = $1) + row_number() over (order by claimed_at, id),
+insert into horai.queue_slot (tenant_id, queue_id, n, instance_id, fence, node, taken_at, retired, version)
+select (select tenant_id from horai.queue where id = $1), $1, (select coalesce(max(n), 0) from horai.queue_slot where queue_id = $1) + row_number() over (order by claimed_at, id),
     id, fence, node, claimed_at, true, 0
 from running;
 
@@ -70,8 +70,8 @@ with ranked as (
 ), room as (
     select count(*) as slots from ranked
 )
-insert into horai.queue_slot (queue_id, n, version)
-select $1, fresh.n, $3 from room cross join generate_series(1, coalesce($2::integer, 0) + room.slots) as fresh(n)
+insert into horai.queue_slot (tenant_id, queue_id, n, version)
+select (select tenant_id from horai.queue where id = $1), $1, fresh.n, $3 from room cross join generate_series(1, coalesce($2::integer, 0) + room.slots) as fresh(n)
 where not exists (select from ranked where ranked.n = fresh.n)
 order by fresh.n limit greatest(0, coalesce($2::integer, 0) - (select slots from room));
 

@@ -73,4 +73,6 @@ where schedule.id = step.id and schedule.fire_time = step.fire_time and schedule
 returning schedule.id;
 
 -- name: insert_skip
-insert into horai.skip (schedule_id, job_id, from_time, to_time, slots, reason) values ($1, $2, $3, $4, $5, $6);
+-- $2: null for the slots of every job of the schedule.
+insert into horai.skip (tenant_id, schedule_id, job_id, from_time, to_time, slots, reason)
+values ((select tenant_id from horai.job where id = $2), $1, $2, $3, $4, $5, $6);

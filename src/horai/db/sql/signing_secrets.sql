@@ -6,8 +6,8 @@ select id, secret, created_at, retired_at from horai.signing_secret
 where tenant_id = $1 and (retired_at is null or retired_at > clock_timestamp()) order by id desc;
 
 -- name: lock_signing_secrets
--- Locked until commit: two rotations of a tenant run one after the other. Inserts that refer to the tenant do not wait.
-select from horai.tenant where id = $1 for no key update;
+-- Locked until commit: two rotations of a tenant run one after the other. An advisory lock: requests may not update the tenant.
+select pg_advisory_xact_lock(1215263331, $1);
 
 -- name: forget_signing_secrets
 -- Deletes the secrets that are no longer in force.

@@ -130,7 +130,8 @@ with made as (
     on conflict (job_id, fire_time, slot) do nothing
     returning id, lane, due
 ), own as (
-    insert into horai.backfill_instance (instance_id, backfill_id) select id, $1 from made
+    insert into horai.backfill_instance (instance_id, backfill_id, tenant_id)
+    select made.id, backfill.id, backfill.tenant_id from made join horai.backfill on backfill.id = $1
 )
 select id, lane, due from made;
 

@@ -6,9 +6,10 @@ select set_config('lock_timeout', $1, true);
 
 -- name: take_events
 -- Returns the events that have not taken effect on their jobs before. If another transaction is taking an event, waits for it.
-insert into horai.source_event (source, job_id, event_id, occurred_at, version)
-select $1, event.job_id, event.id, event.occurred_at, event.version
+insert into horai.source_event (tenant_id, source, job_id, event_id, occurred_at, version)
+select job.tenant_id, $1, job.id, event.id, event.occurred_at, event.version
 from unnest($2::bigint[], $3::text[], $4::timestamptz[], $5::bigint[]) as event(job_id, id, occurred_at, version)
+join horai.job on job.id = event.job_id
 order by event.job_id, event.id
 on conflict (job_id, source, event_id) do nothing
 returning job_id, event_id;

@@ -45,7 +45,8 @@ cross join lateral (select * from horai.reconcile_report where reconciler_id = w
 
 -- name: begin_report
 -- Creates the report of the run or takes it over for this attempt. Returns no row if a later attempt has it.
-insert into horai.reconcile_report as report (reconciler_id, instance_id, attempt, source_version) values ($1, $2, $3, $4)
+insert into horai.reconcile_report as report (tenant_id, reconciler_id, instance_id, attempt, source_version)
+select tenant_id, id, $2, $3, $4 from horai.reconciler where id = $1
 on conflict (instance_id) do update set attempt = excluded.attempt where report.attempt <= excluded.attempt
 returning *;
 
@@ -90,7 +91,8 @@ from horai.instance_history where job_id = $1 and key = any ($2::text[]) group b
 -- name: note_seen
 -- Returns the number of instances that the run had not met before.
 with noted as (
-    insert into horai.reconcile_seen (report_id, instance_id) select $1, id from unnest($2::bigint[]) as met(id)
+    insert into horai.reconcile_seen (tenant_id, report_id, instance_id)
+    select report.tenant_id, report.id, met.id from horai.reconcile_report report cross join unnest($2::bigint[]) as met(id) where report.id = $1
     on conflict do nothing returning 1
 )
 select count(*) from noted;

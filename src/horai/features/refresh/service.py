@@ -51,7 +51,7 @@ async def remove_entity(scope: Scope, reference: str, key: str) -> bool:
 
 async def read_entity(scope: Scope, reference: str, key: str) -> EntityRow:
     """Return one entity, after recording ended runs. Raises `NotFound` if there is none."""
-    async with acquire(scope.pool) as connection:
+    async with acquire(scope.pool, writes=True) as connection:
         job = await _require_refresh(connection, scope, reference)
         await finish_some(connection, job.id, PAGES_AT_ONCE)
         found = await entities.entity_by_key(connection, job.id, key)
@@ -79,7 +79,7 @@ class EntityPage:
 
 async def list_entities(scope: Scope, reference: str, page: EntityPage) -> list[EntityRow]:
     """Return a page of entities in order of key, after recording ended runs."""
-    async with acquire(scope.pool) as connection:
+    async with acquire(scope.pool, writes=True) as connection:
         job = await _require_refresh(connection, scope, reference)
         await finish_some(connection, job.id, PAGES_AT_ONCE)
         only = page.only
@@ -115,7 +115,7 @@ class Freshness:
 
 async def freshness(scope: Scope, reference: str) -> Freshness:
     """Return the freshness of a refresh job, counted now: each count is one index scan."""
-    async with acquire(scope.pool) as connection:
+    async with acquire(scope.pool, writes=True) as connection:
         job = await _require_refresh(connection, scope, reference)
         definition = jobs.definition_of(job.document)
         assert definition.refresh is not None  # noqa: S101 — it was required

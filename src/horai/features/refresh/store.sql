@@ -109,7 +109,8 @@ select fire_time, due, loaded, started_at, ended_at, clock_timestamp() as now,
 from horai.refresh_batch batch where job_id = $1 and batch_no = $2 for update;
 
 -- name: begin_batch
-insert into horai.refresh_batch (job_id, batch_no, fire_time, due) values ($1, $2, $3, $4) on conflict do nothing;
+insert into horai.refresh_batch (tenant_id, job_id, batch_no, fire_time, due)
+select tenant_id, id, $2, $3, $4 from horai.job where id = $1 on conflict do nothing;
 
 -- name: forget_batches
 -- Keeps the last 100 ticks of a job.

@@ -3,7 +3,8 @@
 
 -- name: insert_run
 -- The id is that of the instance that starts the run: a second attempt finds the row and inserts nothing.
-insert into horai.workflow_run (id, workflow_id, fire_time, version, payload) values ($1, $2, $3, $4, $5)
+insert into horai.workflow_run (tenant_id, id, workflow_id, fire_time, version, payload)
+select tenant_id, $1, id, $3, $4, $5 from horai.workflow where id = $2
 on conflict (id) do nothing returning id;
 
 -- name: make_nodes
@@ -23,8 +24,8 @@ with job as materialized (
     from fresh join job on job.id = fresh.job_id
     returning id, lane, due, state
 ), noted as (
-    insert into horai.workflow_node (run_id, name, generation, job_id, instance_id, after, payload)
-    select $1, name, $2, job_id, id, after, payload from fresh
+    insert into horai.workflow_node (tenant_id, run_id, name, generation, job_id, instance_id, after, payload)
+    select job.tenant_id, $1, fresh.name, $2, job.id, fresh.id, fresh.after, fresh.payload from fresh join job on job.id = fresh.job_id
 )
 select id, lane, due from made where state = 0;
 

@@ -36,7 +36,8 @@ where tenant_id = $1 and deleted_at is null and (id = any ($2::bigint[]) or name
 order by id for key share;
 
 -- name: join_workflow
-insert into horai.workflow_job (workflow_id, job_id) select $1, unnest($2::bigint[]) on conflict do nothing;
+insert into horai.workflow_job (tenant_id, workflow_id, job_id)
+select tenant_id, id, unnest($2::bigint[]) from horai.workflow where id = $1 on conflict do nothing;
 
 -- name: leave_workflow
 delete from horai.workflow_job where workflow_id = $1 and job_id <> all ($2::bigint[]);
