@@ -17,12 +17,13 @@ from horai import engine_node
 from horai.api.context import Context
 from horai.api.hosts import HostRules
 from horai.api.protocol import LimitedProtocol
-from horai.api.routes.health import KEYLESS
+from horai.api.routes.health import KEYLESS, SINGLE_ROLE
 from horai.app import create_app
 from horai.core.health import EngineHealth
 from horai.core.settings import ServerAccess
 from horai.core.shards import Role
 from horai.db import access, jobs
+from horai.db.isolation import is_isolated
 from horai.db.pool import Pool, acquire
 from horai.db.wakeups import Wakeups
 from horai.engine_node import ChildProcesses, NodeSettings
@@ -56,7 +57,11 @@ async def _api(
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     tenant, sources = await _tenant(connections), frozenset(settings.sources)
     key_file = settings.engine.audit_key_file
-    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file)
+    async with acquire(connections) as connection:
+        has_walls = await is_isolated(connection)
+    if not has_walls:
+        log.warning(SINGLE_ROLE, hint="`horai migrate --admin-url URL` creates the roles.")
+    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file, has_walls)
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):
         if not await app.state.authenticator.is_keyed():

@@ -8,11 +8,14 @@ import make
 import pytest
 from harness import Client
 from receiver import Answer, Receiver
+from structlog.testing import capture_logs
 
 from api import given
 from horai.core.health import EngineHealth
 from horai.core.shards import EVERY_ROLE, Role
 from horai.db import nodes
+from horai.db.isolation import Isolation
+from horai.db.migrate import migrate
 from horai.db.pool import connect
 
 NUMBERS = (
@@ -184,3 +187,18 @@ async def test_readyz_gives_503_with_the_reason_when_the_database_fails_in_an_un
         finally:
             await connection.execute("drop function public.clock_timestamp()")
             await connection.close()
+
+
+async def test_a_database_with_a_single_role_serves_requests_and_health_says_so(url: str) -> None:
+    connection = await connect(url, "horai test")
+    await migrate(connection, isolation=Isolation(single_role=True))
+    await connection.close()
+
+    with capture_logs() as said:
+        async with harness.node(url, roles=frozenset({Role.api})) as api:
+            job = {"name": "publish", "target": {"type": "http", "url": "http://127.0.0.1:9/hook"}}
+            assert (await api("POST", "/api/v1/jobs", job)).status == 201
+            health = (await api("GET", "/api/v1/scheduler/health")).json
+
+    assert [notice for notice in health["notices"] if "single role" in notice]
+    assert [entry["hint"] for entry in said if "single role" in entry["event"]]

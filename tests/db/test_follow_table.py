@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ async def test_D2_a_deleted_row_or_an_old_key_is_no_longer_an_entity(url: str, c
 async def test_a_table_is_followed_by_the_job_of_its_tenant_alone(url: str, connection: Dedicated):
     async with shop(url, connection) as (scope, ours):
         tenant = await connection.fetchval("insert into horai.tenant (name) values ('acme') returning id")
-        theirs = await given.refresh_job(replace(scope, tenant_id=tenant, tenant="acme"))
+        theirs = await given.refresh_job(make.of_tenant(scope, tenant, "acme"))
         await connection.execute("set horai.tenant = 'acme'")
         await connection.execute(FOLLOW)
         await connection.execute("reset horai.tenant")

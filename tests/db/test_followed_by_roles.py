@@ -102,9 +102,9 @@ async def test_a_follower_that_lost_its_rights_refuses_writes_instead_of_missing
     async with clients.role(connection, url) as (owner, lease):
         await open_shop(connection, owner)
         await lease.execute(FOLLOW)
-        await connection.execute(f"revoke execute on function horai.follow_entity from {owner}")
+        await connection.execute("select horai.revoke_client($1)", owner)
 
-        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="follow_entity"):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="follow_of"):
             await lease.execute("insert into shop.product values ('a', 1)")
 
 

@@ -91,7 +91,7 @@ async def test_the_roles_have_no_login_own_nothing_and_bypass_nothing(connection
 
     assert len(rows) == 3
     for row in rows:
-        assert not (row["rolcanlogin"] or row["rolsuper"] or row["rolbypassrls"] or row["rolcreaterole"])
+        assert not [right for right in ("rolcanlogin", "rolsuper", "rolbypassrls", "rolcreaterole") if row[right]]
         assert not await connection.fetchval("select count(*) from pg_class where relowner = $1", row["oid"])
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,6 +36,12 @@ async def scope(url: str, size: int = 10, sources: Sequence[str] = ()) -> AsyncG
         yield Scope(own, Wakeups(), 1, "default", process_actor(ActorKind.SDK), JOB_HOOKS, sources=frozenset(sources))
     finally:
         pool.terminate()
+
+
+def of_tenant(scope: Scope, tenant_id: int, tenant: str) -> Scope:
+    """Another tenant, served by the same connections."""
+    own: Any = scope.pool
+    return replace(scope, pool=replace(own, tenant_id=tenant_id).as_pool(), tenant_id=tenant_id, tenant=tenant)
 
 
 async def job(scope: Scope, name: str = "publish", **fields: Any) -> JobRow:

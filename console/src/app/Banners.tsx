@@ -6,14 +6,21 @@ import { Icon } from "@/parts/Icon";
 import { When } from "@/parts/When";
 import classes from "./Shell.module.css";
 
-/** What the server says in English and we can say in every language. */
-const KEYLESS = /^No key has been created/;
+/** Notices that the server writes in English, by their beginning, and the texts that stand for them in every language. */
+const NOTICES = [
+  ["No key has been created", "notice.keyless"],
+  ["The database has a single role", "notice.singleRole"],
+] as const;
 
-/** What everybody should know, on every page: nothing can be changed now; and, until it was read, that nobody is asked for a key. */
+/** Show on every page that nothing can be changed now, and the notices of the server until the reader hides them. */
 export function Banners() {
   const { t } = useTranslation();
   const { failures, health, readAt } = useHealth();
   const [read, markRead] = useSessionStorage<string[]>({ key: "horai-read", defaultValue: [], getInitialValueInEffect: false });
+  const said = (notice: string) => {
+    const known = NOTICES.find(([beginning]) => notice.startsWith(beginning));
+    return known === undefined ? notice : t(known[1]);
+  };
   return (
     <>
       {failures >= READ_ONLY_AFTER && (
@@ -35,7 +42,7 @@ export function Banners() {
             closeButtonLabel={t("notice.hide")}
             onClose={() => markRead([...read, notice])}
           >
-            {KEYLESS.test(notice) ? t("notice.keyless") : notice}
+            {said(notice)}
           </Alert>
         ))}
     </>

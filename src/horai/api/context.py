@@ -35,6 +35,8 @@ class Context:
     sources: frozenset[str] = frozenset()
     audit_key_file: str | None = None
     """File of the key that verifies the signatures of the audit log."""
+    is_isolated: bool = True
+    """True if row-level security separates the tenants."""
 
 
 async def context_of(request: Request) -> Context:

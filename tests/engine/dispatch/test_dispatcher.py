@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import make
@@ -93,7 +92,7 @@ async def test_between_tenants_the_claim_is_shared_by_weight(url: str):
         second = await bench.connection.fetchval(
             "insert into horai.tenant (name, weight) values ('second', 3) returning id"
         )
-        other = replace(bench.scope, tenant_id=second, tenant="second")
+        other = make.of_tenant(bench.scope, second, "second")
         for scope in (bench.scope, other):
             await make.job(scope)
             await make.many(scope, 200)

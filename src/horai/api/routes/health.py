@@ -29,6 +29,7 @@ from horai.wire.health import HealthOut, NodeList, NodeOut, Reason, ShardCounts,
 router = APIRouter(tags=["health"], route_class=RoleRoute)
 
 KEYLESS = "No key has been created: everyone on this machine may use this server as the tenant `default`."
+SINGLE_ROLE = "The database has a single role: no row-level security stands behind the conditions of the statements."
 LOST_SINCE = timedelta(hours=24)
 LOST_SHOWN = 20
 
@@ -63,9 +64,15 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
             nodes=_encode_nodes(live, leases) if caller.is_platform else [],
             held_hosts=_name_nodes(told, live, context.health.incarnation, caller),
             version=__version__,
-            notices=(KEYLESS,) if caller.is_keyless else (),
+            notices=_notices(context, caller),
         )
     )
+
+
+def _notices(context: Context, caller: Caller) -> list[str]:
+    """Return the notices for operators: a server without keys, and for the platform a database with a single role."""
+    single = caller.is_platform and not context.is_isolated
+    return [*([KEYLESS] if caller.is_keyless else []), *([SINGLE_ROLE] if single else [])]
 
 
 async def _letters_per_minute(connection: Connection, caller: Caller) -> int:
