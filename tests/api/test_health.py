@@ -7,6 +7,7 @@ import harness
 import make
 import pytest
 from harness import Client
+from keys import holder
 from receiver import Answer, Receiver
 from structlog.testing import capture_logs
 
@@ -202,3 +203,33 @@ async def test_a_database_with_a_single_role_serves_requests_and_health_says_so(
 
     assert [notice for notice in health["notices"] if "single role" in notice]
     assert [entry["hint"] for entry in said if "single role" in entry["event"]]
+
+
+async def test_C2_a_tenant_sees_its_own_figures_and_the_platform_those_of_all(
+    url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("horai.engine.minute_stats.OFTEN", timedelta(milliseconds=50))
+    async with harness.node(url) as api:
+        root = await holder(api, "platform-admin")
+        assert (await root("POST", "/api/v1/tenants", {"name": "shop"})).status == 201
+        shop, press = await holder(root, "admin", "shop"), await holder(root, "admin", "default")
+        receiver.on("/fails", Answer(400))
+        for own, path in ((shop, "/fails"), (press, "/works")):
+            job = {"name": "publish", "target": {"type": "http", "url": receiver.url(path)}}
+            assert (await own("POST", "/api/v1/jobs", job)).status == 201
+            assert (await own("PUT", "/api/v1/jobs/publish/instances/a", {})).status == 201
+
+        async def figures(caller: Client) -> dict[str, Any]:
+            return (await caller("GET", "/api/v1/scheduler/health")).json
+
+        async def is_counted() -> bool:
+            return (await figures(shop))["runSuccessRate10m"] == 0 and (await figures(root))["runSuccessRate10m"] == 0.5
+
+        await given.until(is_counted)
+        mine, theirs, all_ = await figures(shop), await figures(press), await figures(root)
+        assert (mine["runSuccessRate10m"], theirs["runSuccessRate10m"], all_["runSuccessRate10m"]) == (0, 1, 0.5)
+        assert (mine["nodes"], mine["unsettled"], mine["lateResults"], mine["overdueLoops"]) == ([], None, None, [])
+        assert all_["nodes"]
+        assert all_["unsettled"] is not None
+        minutes = (await shop("GET", "/api/v1/scheduler/stats?minutes=10")).json["minutes"]
+        assert (sum(m["failed"] for m in minutes), sum(m["succeeded"] for m in minutes)) == (1, 0)

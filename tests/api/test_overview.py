@@ -55,7 +55,10 @@ async def test_C23_gauges_are_listed_per_minute_and_are_null_for_minutes_without
 ) -> None:
     before = (await db.fetchval("select clock_timestamp()")) - timedelta(minutes=3)
     await db.execute("delete from horai.gauge where at = $1", minute_of(before) - MINUTE)
-    await db.execute("insert into horai.gauge values ($1, 5, 6, 7)", minute_of(before))
+    await db.execute(
+        "insert into horai.gauge (tenant_id, at, retrying, dead_letters, parked_events) values (1, $1, 5, 6, 7)",
+        minute_of(before),
+    )
 
     told = await fresh(api, "/api/v1/scheduler/stats?minutes=1439")
 
@@ -216,31 +219,56 @@ def test_minutes_of_several_processes_are_one_series() -> None:
     assert series(found, first, 3) == [MinuteCounts(4, 3, 1, 1, ((2, 1), (4, 4))), MinuteCounts(), MinuteCounts(1)]
 
 
-async def test_the_chronicler_writes_a_minute_as_a_whole_and_nothing_while_nothing_happens(
+async def test_the_stage_writes_a_minute_as_a_whole_and_nothing_while_nothing_happens(
     url: str, connection: Dedicated
 ) -> None:
+    async with make.scope(url) as scope:
+        job = (await make.job(scope)).id
     health = EngineHealth()
     health.incarnation = 7
     minute_stats_stage = MinuteStats(StageConnection(url, "horai minute_stats"), health, NOON)
     assert await minute_stats_stage.step(NOON) == NOON + timedelta(seconds=10)
-    assert await minute_stats.minutes_since(connection, NOON - MINUTE) == []
+    assert await minute_stats.minutes_since(connection, 1, NOON - MINUTE) == []
 
-    health.observe_delays(0.0, [0.001, 0.001])
-    health.observe_outcomes(0.0, failed=1, succeeded=1, dead=1)
+    health.observe_delays(0.0, [(job, 0.001), (job, 0.001)])
+    health.observe_outcomes(0.0, failed=[job], succeeded=[job], dead=[job])
     await minute_stats_stage.step(NOON + timedelta(seconds=10))
-    health.observe_outcomes(0.0, failed=0, succeeded=5)
+    health.observe_outcomes(0.0, succeeded=[job] * 5)
     assert await minute_stats_stage.step(NOON + timedelta(seconds=25)) == minute_of(NOON) + MINUTE
     await minute_stats_stage.step(minute_of(NOON) + MINUTE)
-    health.observe_outcomes(0.0, failed=0, succeeded=2)
+    health.observe_outcomes(0.0, succeeded=[job] * 2)
     await minute_stats_stage.step(minute_of(NOON) + MINUTE + timedelta(seconds=10))
 
-    (first, second) = await minute_stats.minutes_since(connection, minute_of(NOON))
+    (first, second) = await minute_stats.minutes_since(connection, 1, minute_of(NOON))
     assert first == (minute_of(NOON), MinuteCounts(2, 6, 1, 1, first[1].delays))
     assert sum(count for _, count in first[1].delays) == 2
     assert second == (minute_of(NOON) + MINUTE, MinuteCounts(0, 2))
     await minute_stats.forget_minutes(connection, timedelta(days=1))
-    assert await minute_stats.minutes_since(connection, minute_of(NOON)) == []
+    assert await minute_stats.minutes_since(connection, 1, minute_of(NOON)) == []
     await minute_stats_stage.line.close()
+
+
+async def test_C2_counts_go_to_the_tenant_of_their_job(url: str, connection: Dedicated) -> None:
+    other = await connection.fetchval("insert into horai.tenant (name) values ('shop') returning id")
+    async with make.scope(url) as scope:
+        job = (await make.job(scope)).id
+        theirs = (await make.job(make.of_tenant(scope, other, "shop"))).id
+    health = EngineHealth()
+    stage = MinuteStats(StageConnection(url, "horai minute_stats"), health, NOON)
+
+    health.observe_delays(0.0, [(job, 0.001), (theirs, 3.0), (theirs, 3.0)])
+    health.observe_outcomes(0.0, failed=[theirs], succeeded=[job, 987654])
+    await stage.flush()
+    health.observe_outcomes(0.0, succeeded=[theirs])
+    await stage.flush()
+    await stage.line.close()
+
+    (own,) = await minute_stats.minutes_since(connection, 1, NOON - MINUTE)
+    (shop,) = await minute_stats.minutes_since(connection, other, NOON - MINUTE)
+    assert (own[1].started, own[1].succeeded, own[1].failed) == (1, 1, 0)
+    assert (shop[1].started, shop[1].succeeded, shop[1].failed) == (2, 1, 1)
+    assert shop[1].delay_quantile(0.5) > 2 > own[1].delay_quantile(0.5)
+    assert health.by_job == {}, "also those of a job without a row"
 
 
 async def test_few_live_instances_are_counted_and_many_are_estimated(

@@ -15,8 +15,8 @@ from horai.db.migrate import migrate
 from horai.db.pool import Dedicated, Plans, Pool, TenantPool, acquire, connect, open_pool, transaction
 
 ROLES = ("horai_api", "horai_auth", "horai_engine")
-OF_PLATFORM = {"access_session", "access_state", "audit_anchor", "audit_seal", "gauge", "migration", "minute", "node", "schedule", "shard_lease"}  # fmt: skip
-"""Tables without a tenant: times of schedules that jobs share, nodes, seals, sessions, and counts over all tenants."""
+OF_PLATFORM = {"access_session", "access_state", "audit_anchor", "audit_seal", "migration", "node", "schedule", "shard_lease"}  # fmt: skip
+"""Tables without a tenant: times of schedules that jobs share, nodes, seals and sessions."""
 OF_AUTH = {"access_key", "access_session", "access_state"}
 TABLES = "select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind in ('r', 'p') and not relispartition"
 

@@ -30,9 +30,9 @@ async def test_the_first_process_of_a_minute_takes_its_gauges(url: str):
             await second.step(now)
             await bench.connection.execute("delete from horai.instance_live where id = $1", held.id)
 
-        taken = await minute_stats.gauges_since(bench.connection, noon)
+        taken = await minute_stats.gauges_since(bench.connection, 1, noon)
         assert taken == {noon: at_noon, noon + MINUTE: later}
-        assert not await minute_stats.gauges_since(bench.connection, noon + 2 * MINUTE)
+        assert not await minute_stats.gauges_since(bench.connection, 1, noon + 2 * MINUTE)
 
 
 async def test_a_process_that_starts_nothing_takes_gauges_every_five_minutes(url: str):
@@ -43,7 +43,7 @@ async def test_a_process_that_starts_nothing_takes_gauges_every_five_minutes(url
         for number in range(12):
             await stage.step(noon + number * MINUTE)
 
-        assert [*await minute_stats.gauges_since(bench.connection, noon)] == [
+        assert [*await minute_stats.gauges_since(bench.connection, 1, noon)] == [
             noon,
             noon + 5 * MINUTE,
             noon + 10 * MINUTE,

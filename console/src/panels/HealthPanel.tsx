@@ -128,7 +128,9 @@ function Conduct({ health }: { health: HealthOut }) {
     <dl className={classes.conduct}>
       <Fact name={t("health.mode")}>{modes}</Fact>
       <Fact name={t("health.actions")}>{health.actions.length > 0 ? health.actions.join(", ") : t("health.noAction")}</Fact>
-      <Fact name={t("health.flying")}>{t("health.flight", { running: health.inFlight, unsettled: health.unsettled })}</Fact>
+      <Fact name={t("health.flying")}>
+        {health.unsettled === null ? String(health.inFlight) : t("health.flight", { running: health.inFlight, unsettled: health.unsettled })}
+      </Fact>
       {health.status !== "UP" && <Fact name={t("health.why")}>{reasons.join("; ")}</Fact>}
       {health.heldHosts.length > 0 && (
         <Fact name={t("health.hosts")}>

@@ -177,6 +177,18 @@ def _added(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 @dataclass(slots=True)
+class JobCounts:
+    """The attempts of one job that began, and their outcomes, since they were last taken."""
+
+    started: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    dead: int = 0
+    delays: dict[int, int] = field(default_factory=dict[int, int])
+    """The number of attempts that began, by the class of their delay."""
+
+
+@dataclass(slots=True)
 class EngineHealth:
     """The measurements from which health is computed. One per process."""
 
@@ -186,11 +198,8 @@ class EngineHealth:
     patience: dict[str, float] = field(default_factory=dict[str, float])
     started: int = 0
     settled: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    dead: int = 0
-    delays_ever: list[int] = field(default_factory=lambda: [0] * CLASSES)
-    """Like `delays`, since the start of the process."""
+    by_job: dict[int, JobCounts] = field(default_factory=dict[int, JobCounts])
+    """The counts of each job, which the stage of statistics takes away."""
     late_results: int = 0
     released_claims: int = 0
     retry_backlog: int = 0
@@ -211,21 +220,34 @@ class EngineHealth:
         """Return whether this node may claim."""
         return now < self.trusted_until
 
-    def observe_delays(self, now: float, seconds: Iterable[float]) -> None:
-        """Record attempts that began `seconds` after their execute times."""
-        for which, count in Counter(bisect_right(BOUNDS, late) for late in seconds).items():
+    def observe_delays(self, now: float, begun: Iterable[tuple[int, float]]) -> None:
+        """Record attempts that began: the job of each, and the seconds since its execute time."""
+        for (job_id, which), count in Counter((job_id, bisect_right(BOUNDS, late)) for job_id, late in begun).items():
             self.started += count
-            self.delays_ever[which] += count
             self.delays.count(now, which, count)
+            counts = self._of_job(job_id)
+            counts.started += count
+            counts.delays[which] = counts.delays.get(which, 0) + count
 
-    def observe_outcomes(self, now: float, *, failed: int, succeeded: int, dead: int = 0) -> None:
-        """Record settled attempts; `dead` of the failed ones were the last of their instance."""
-        self.settled += failed + succeeded
-        self.succeeded += succeeded
-        self.failed += failed
-        self.dead += dead
-        self.outcomes.count(now, 0, failed)
-        self.outcomes.count(now, 1, succeeded)
+    def observe_outcomes(
+        self, now: float, *, failed: Sequence[int] = (), succeeded: Sequence[int] = (), dead: Sequence[int] = ()
+    ) -> None:
+        """Record settled attempts by their jobs; the `dead` ones of the failed were the last of their instance."""
+        self.settled += len(failed) + len(succeeded)
+        self.outcomes.count(now, 0, len(failed))
+        self.outcomes.count(now, 1, len(succeeded))
+        for job_id, count in Counter(succeeded).items():
+            self._of_job(job_id).succeeded += count
+        for job_id, count in Counter(failed).items():
+            self._of_job(job_id).failed += count
+        for job_id, count in Counter(dead).items():
+            self._of_job(job_id).dead += count
+
+    def _of_job(self, job_id: int) -> JobCounts:
+        counts = self.by_job.get(job_id)
+        if counts is None:
+            counts = self.by_job[job_id] = JobCounts()
+        return counts
 
     def reading(self, now: float) -> Reading:
         """Return all measurements at one moment."""

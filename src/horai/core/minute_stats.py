@@ -1,10 +1,10 @@
-"""Counts per minute: those of one process, and the series of all processes together."""
+"""Counts of a tenant per minute: those of one process, and the series of all processes together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from horai.core.health import EngineHealth, Reading
+from horai.core.health import JobCounts, Reading
 
 MINUTE = timedelta(minutes=1)
 
@@ -18,17 +18,6 @@ class MinuteCounts:
     failed: int = 0
     dead: int = 0
     delays: tuple[tuple[int, int], ...] = ()
-
-    def since(self, before: "MinuteCounts") -> "MinuteCounts":
-        """Return the difference from an earlier count."""
-        known = dict(before.delays)
-        return MinuteCounts(
-            self.started - before.started,
-            self.succeeded - before.succeeded,
-            self.failed - before.failed,
-            self.dead - before.dead,
-            tuple((which, more) for which, count in self.delays if (more := count - known.get(which, 0))),
-        )
 
     def and_(self, other: "MinuteCounts") -> "MinuteCounts":
         """Return the sum of both."""
@@ -53,7 +42,7 @@ NOTHING = MinuteCounts()
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """The backlog of all processes together at one moment.
+    """The backlog of a tenant at one moment.
 
     It consists of instances that wait for a retry, dead letters that wait for an operator, and parked events.
     """
@@ -63,10 +52,9 @@ class Gauges:
     parked_events: int
 
 
-def totals_of(health: EngineHealth) -> MinuteCounts:
-    """Return the counts of a process since its start."""
-    delays = tuple((which, count) for which, count in enumerate(health.delays_ever) if count)
-    return MinuteCounts(health.started, health.succeeded, health.failed, health.dead, delays)
+def counts_of(job: JobCounts) -> MinuteCounts:
+    """Return the counts of a job in the form of a minute's."""
+    return MinuteCounts(job.started, job.succeeded, job.failed, job.dead, tuple(sorted(job.delays.items())))
 
 
 def minute_of(instant: datetime) -> datetime:

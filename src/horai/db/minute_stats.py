@@ -1,7 +1,7 @@
 """Statistics by minute, and counts of instances: one function per statement of sql/minute_stats.sql."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,29 +19,37 @@ GAUGED = 100_000
 """The largest value of a gauge."""
 
 
-async def write_minute(connection: Connection, at: datetime, node: int, tally: MinuteCounts) -> None:
-    """Write the counts of a node for a minute, as far as it has passed."""
-    counts = (tally.started, tally.succeeded, tally.failed, tally.dead)
-    await connection.execute(sql("write_minute"), at, node, *counts, json.dumps(tally.delays))
+async def tenants_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, int]:
+    """Return the tenants of these jobs. A job without a row is absent."""
+    return {row["id"]: row["tenant_id"] for row in await connection.fetch(sql("tenants_of"), job_ids)}
 
 
-async def minutes_since(connection: Connection, since: datetime) -> list[tuple[datetime, MinuteCounts]]:
-    """Return the counts of every process for each minute since `since`."""
+async def write_minutes(connection: Connection, at: datetime, node: int, counts: Mapping[int, MinuteCounts]) -> None:
+    """Write the counts of a node for a minute, as far as it has passed, by their tenants."""
+    rows = [
+        (tenant, each.started, each.succeeded, each.failed, each.dead, json.dumps(each.delays))
+        for tenant, each in sorted(counts.items())
+    ]
+    await connection.execute(sql("write_minutes"), at, node, *map(list, zip(*rows, strict=True)))
+
+
+async def minutes_since(connection: Connection, tenant_id: int, since: datetime) -> list[tuple[datetime, MinuteCounts]]:
+    """Return the tenant's counts of every process for each minute since `since`."""
     found: list[tuple[datetime, MinuteCounts]] = []
-    for at, started, succeeded, failed, dead, delays in await connection.fetch(sql("minutes_since"), since):
+    for at, started, succeeded, failed, dead, delays in await connection.fetch(sql("minutes_since"), tenant_id, since):
         pairs = msgspec.json.decode(delays, type=tuple[tuple[int, int], ...])
         found.append((at, MinuteCounts(started, succeeded, failed, dead, pairs)))
     return found
 
 
 async def take_gauges(connection: Connection, at: datetime) -> None:
-    """Store the present gauges for the minute `at`, unless another process has stored them."""
+    """Store the present gauges of every tenant for the minute `at`, unless another process has stored them."""
     await connection.execute(sql("take_gauges"), at, GAUGED)
 
 
-async def gauges_since(connection: Connection, since: datetime) -> dict[datetime, Gauges]:
-    """Return the gauges since `since` by minute; a minute in which no process stored them is absent."""
-    return {at: Gauges(*counts) for at, *counts in await connection.fetch(sql("gauges_since"), since)}
+async def gauges_since(connection: Connection, tenant_id: int, since: datetime) -> dict[datetime, Gauges]:
+    """Return the tenant's gauges since `since` by minute; a minute in which no process stored them is absent."""
+    return {at: Gauges(*counts) for at, *counts in await connection.fetch(sql("gauges_since"), tenant_id, since)}
 
 
 async def forget_minutes(connection: Connection, after: timedelta) -> None:

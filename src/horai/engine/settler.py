@@ -204,8 +204,9 @@ class Settler:
             done = await claims.finish_if_running(connection, node, plain)
         except HELD_UP:
             return list(batch)
-        self._health.observe_outcomes(time.monotonic(), failed=0, succeeded=len(done))
-        self._in_flight.drop([held for held, _ in plain if held.id in done])
+        ended = [held for held, _ in plain if held.id in done]
+        self._health.observe_outcomes(time.monotonic(), succeeded=[held.job_id for held in ended])
+        self._in_flight.drop(ended)
         if len(done) == len(batch):
             return []
         return [settlement for settlement in batch if settlement.held.id not in done]
@@ -238,13 +239,11 @@ class Settler:
             self._wakeups.publish(QueueWake(queue_id))
 
     def _note(self, applied: Sequence[Settlement]) -> None:
-        decisions = [settlement.decision for settlement in applied]
-        succeeded = sum(isinstance(decision, Complete) for decision in decisions)
-        released = sum(isinstance(decision, Release) for decision in decisions)
-        failed = len(decisions) - succeeded - released
-        dead = sum(isinstance(decision, Bury) for decision in decisions)
+        succeeded = [s.held.job_id for s in applied if isinstance(s.decision, Complete)]
+        failed = [s.held.job_id for s in applied if not isinstance(s.decision, Complete | Release)]
+        dead = [s.held.job_id for s in applied if isinstance(s.decision, Bury)]
         self._health.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded, dead=dead)
-        self._health.retry_backlog += sum(isinstance(decision, RetryAt) for decision in decisions)
+        self._health.retry_backlog += sum(isinstance(s.decision, RetryAt) for s in applied)
 
 
 async def _free_slots(connection: Dedicated, ended: Sequence[Claim]) -> set[int]:

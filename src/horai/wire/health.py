@@ -104,7 +104,12 @@ class HeldHostOut(Model):
 
 
 class HealthOut(Model):
-    """The health of all nodes together, except for `holdsLease`, which is about the node that answers."""
+    """The health of all nodes together, except for `holdsLease`, which is about the node that answers.
+
+    The figures are those of the caller's tenant: delays of the last 5 minutes, outcomes of the last 10. A caller of the
+    platform, and every caller of a server without keys, sees those of all tenants, and `unsettled`, `lateResults` and
+    `releasedClaims`, which are null for others.
+    """
 
     status: Literal["UP", "DEGRADED"]
     reasons: list[Reason]
@@ -115,9 +120,9 @@ class HealthOut(Model):
     run_success_rate_10m: Annotated[float, Field(alias="runSuccessRate10m")]
     retry_backlog: int
     in_flight: int
-    unsettled: int
-    late_results: int
-    released_claims: int
+    unsettled: int | None
+    late_results: int | None
+    released_claims: int | None
     actions: list[str]
     overdue_loops: Annotated[list[str], From("overdue")]
     holds_lease: bool

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import reduce
 from typing import Any
 
 import asyncpg
@@ -17,9 +18,11 @@ from horai.api.context import CallerDep, Context, ContextDep
 from horai.api.route import ANY_KEY, RoleRoute, needs
 from horai.api.sentence_json import sentence_fields
 from horai.core.health import HeldHost, Reading, merged, reading_from
+from horai.core.minute_stats import NOTHING, MinuteCounts, minute_of
 from horai.core.roles import AccessRole
 from horai.core.shards import Duty, lease_name
-from horai.db import instance_queries, nodes, shards
+from horai.core.states import State
+from horai.db import instance_queries, minute_stats, nodes, shards
 from horai.db.nodes import NodeHealth, NodeInfo
 from horai.db.pool import Connection, acquire, unavailable
 from horai.db.shards import ShardInfo
@@ -32,32 +35,43 @@ KEYLESS = "No key has been created: everyone on this machine may use this server
 SINGLE_ROLE = "The database has a single role: no row-level security stands behind the conditions of the statements."
 LOST_SINCE = timedelta(hours=24)
 LOST_SHOWN = 20
+OUTCOMES_SINCE = timedelta(minutes=10)
+DELAYS_SINCE = timedelta(minutes=5)
 
 
 @router.get("/api/v1/scheduler/health", responses={200: {"model": HealthOut}})
 @needs(*ANY_KEY)
 async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
-    """Show the health of the scheduler, as the loops of all nodes have measured it."""
+    """Show the health of the scheduler.
+
+    The status is that of all nodes. The figures are those of the caller's tenant; a caller of the platform, and every
+    caller of a server without keys, sees those of all tenants.
+    """
     async with acquire(context.pool) as connection:
         live = await nodes.live_nodes(connection)
         others = await nodes.health_of_nodes(connection, context.health.incarnation)
         leases = await shards.shard_leases(connection)
         letters = await _letters_per_minute(connection, caller)
+        own = await _tenant_figures(connection, caller)
     now = time.monotonic()
     told = _merge_readings(context, others, now)
+    shown = told if own is None else own
     holds_lease = context.health.holds_lease(now)
     reasons = [Reason.encode(**sentence_fields("text", reason)) for reason in told.reasons()]
     is_complete = all(any(duty.role in node.roles for node in live) for duty in Duty)
     return answer(
         HealthOut.encode(
-            told,
+            shown,
             status="UP" if is_complete and holds_lease and not told.overdue and not reasons else "DEGRADED",
             reasons=reasons,
             modes=["NORMAL"],
-            trigger_delay_p50_ms=round(told.delay_quantile(0.50) * 1000, 3),
-            trigger_delay_p95_ms=round(told.delay_quantile(0.95) * 1000, 3),
-            trigger_delay_p99_ms=round(told.delay_quantile(0.99) * 1000, 3),
-            run_success_rate_10m=round(told.success_rate(), 6),
+            trigger_delay_p50_ms=round(shown.delay_quantile(0.50) * 1000, 3),
+            trigger_delay_p95_ms=round(shown.delay_quantile(0.95) * 1000, 3),
+            trigger_delay_p99_ms=round(shown.delay_quantile(0.99) * 1000, 3),
+            run_success_rate_10m=round(shown.success_rate(), 6),
+            unsettled=told.unsettled if own is None else None,
+            late_results=told.late_results if own is None else None,
+            released_claims=told.released_claims if own is None else None,
             actions=[],
             holds_lease=holds_lease,
             dlq_growth_per_min=letters,
@@ -73,6 +87,24 @@ def _notices(context: Context, caller: Caller) -> list[str]:
     """Return the notices for operators: a server without keys, and for the platform a database with a single role."""
     single = caller.is_platform and not context.is_isolated
     return [*([KEYLESS] if caller.is_keyless else []), *([SINGLE_ROLE] if single else [])]
+
+
+async def _tenant_figures(connection: Connection, caller: Caller) -> Reading | None:
+    """Return the figures of the caller's tenant by its statistics per minute; None for a caller of the platform."""
+    if caller.is_platform or caller.tenant_id is None:
+        return None
+    now = await nodes.database_time(connection)
+    found = await minute_stats.minutes_since(connection, caller.tenant_id, minute_of(now - OUTCOMES_SINCE))
+    counts = reduce(MinuteCounts.and_, (each for _, each in found), NOTHING)
+    late = reduce(MinuteCounts.and_, (each for at, each in found if at >= minute_of(now - DELAYS_SINCE)), NOTHING)
+    live = await minute_stats.count_states(connection, caller.tenant_id)
+    return Reading(
+        delays=late.delays,
+        failed=counts.failed,
+        succeeded=counts.succeeded,
+        in_flight=live.instances.get(State.RUNNING, 0),
+        retry_backlog=live.instances.get(State.FAIL, 0),
+    )
 
 
 async def _letters_per_minute(connection: Connection, caller: Caller) -> int:

@@ -105,8 +105,8 @@ class Attempts:
 
     def start(self, claimed_jobs: Sequence[ClaimedJob], now: datetime) -> None:
         """Take over claimed rows. Each of them will be settled or released."""
-        delays = [(now - row.execute_time).total_seconds() for row, _, _ in claimed_jobs]
-        self._health.observe_delays(time.monotonic(), delays)
+        begun = [(row.held.job_id, (now - row.execute_time).total_seconds()) for row, _, _ in claimed_jobs]
+        self._health.observe_delays(time.monotonic(), begun)
         retried = sum(1 for row, _, _ in claimed_jobs if row.held.retry_count)
         self._health.retry_backlog = max(self._health.retry_backlog - retried, 0)
         self._waiting.extend(claimed_jobs)

@@ -11,8 +11,9 @@ import msgspec
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from pydantic import ConfigDict, Field
 
+from horai.api.authentication import Caller
 from horai.api.cache import AnswerCache
-from horai.api.context import ScopeDep
+from horai.api.context import CallerDep, ScopeDep
 from horai.api.route import RoleRoute, needs
 from horai.core.minute_stats import MINUTE, Gauges, MinuteCounts, minute_of, series
 from horai.core.roles import AccessRole
@@ -62,19 +63,21 @@ def prepare(app: FastAPI) -> None:
 @router.get("/stats", responses={200: {"model": StatsOut}})
 @needs(AccessRole.VIEWER)
 async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQuery, Query()]) -> Response:
-    """Return the work of all nodes and workers in each of the last minutes, and the number of live instances."""
+    """Return the tenant's work in each of the last minutes, on all nodes and workers, and its live instances."""
     about = ("stats", scope.tenant_id, query.minutes)
     return await _kept(request, about, lambda: _stats(scope, query.minutes))
 
 
 @router.get("/attention", responses={200: {"model": AttentionOut}})
 @needs(AccessRole.VIEWER)
-async def get_attention(request: Request, scope: ScopeDep) -> Response:
+async def get_attention(request: Request, scope: ScopeDep, caller: CallerDep) -> Response:
     """List what needs attention.
 
-    This includes failing jobs, late instances, lost nodes, paused jobs and queues, backfills, drift, stale entities.
+    This includes failing jobs, late instances, paused jobs and queues, backfills, drift, stale entities, and on a server
+    without keys lost nodes.
     """
-    return await _kept(request, ("attention", scope.tenant_id), lambda: _attention(scope))
+    about = ("attention", scope.tenant_id, caller.is_platform)
+    return await _kept(request, about, lambda: _attention(scope, caller))
 
 
 async def _kept(request: Request, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Response:
@@ -88,8 +91,8 @@ async def _stats(scope: Scope, count: int) -> bytes:
     async with acquire(scope.pool) as connection:
         now = await nodes.database_time(connection)
         first = minute_of(now) - (count - 1) * MINUTE
-        found = await minute_stats.minutes_since(connection, first)
-        gauges = await minute_stats.gauges_since(connection, first)
+        found = await minute_stats.minutes_since(connection, scope.tenant_id, first)
+        gauges = await minute_stats.gauges_since(connection, scope.tenant_id, first)
         live = await minute_stats.count_states(connection, scope.tenant_id)
     done = series(found, first, count)
     times = [first + number * MINUTE for number in range(count)]
@@ -118,7 +121,7 @@ def _encode_minute(at: datetime, tally: MinuteCounts, gauges: Gauges | None) -> 
     )
 
 
-async def _attention(scope: Scope) -> bytes:
+async def _attention(scope: Scope, caller: Caller) -> bytes:
     tenant = scope.tenant_id
     async with acquire(scope.pool) as connection:
         now = await nodes.database_time(connection)
@@ -126,7 +129,7 @@ async def _attention(scope: Scope) -> bytes:
             dying=await needs_attention.dying_jobs(connection, tenant, now - OF_LATE, SHOWN),
             failing=await needs_attention.failing_jobs(connection, tenant, SHOWN),
             late=_encode_late(await needs_attention.late_instances(connection, tenant, now - LATE_AFTER, EXAMPLES)),
-            lost_nodes=await nodes.lost_nodes(connection, now - OF_LATE, SHOWN),
+            lost_nodes=await nodes.lost_nodes(connection, now - OF_LATE, SHOWN) if caller.is_platform else [],
             paused_jobs=_encode_paused(await needs_attention.paused_jobs(connection, tenant, EXAMPLES)),
             paused_queues=await needs_attention.paused_queues(connection, tenant, SHOWN),
             backfills=await needs_attention.backfills_under_way(connection, tenant, SHOWN),

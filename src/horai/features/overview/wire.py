@@ -10,7 +10,7 @@ from horai.wire.health import LostNodeOut
 
 
 class MinuteOut(Model):
-    """The work of all processes in a minute, and the amount of waiting work.
+    """The work of the tenant on all processes in a minute, and the amount of waiting work.
 
     `failed` counts attempts, including the last attempt of an instance (`dead`). `retrying` (instances that wait for a
     retry), `deadLetters` (open ones) and `parkedEvents` (events that no source could read) are sampled once in that
