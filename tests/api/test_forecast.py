@@ -37,7 +37,7 @@ async def made(scope: Scope, hours: int = 24) -> Any:
 async def crowd(scope: Scope, name: str, many: int, **fields: Any) -> None:
     """So many jobs that are alike but for their names."""
     await make.job(scope, name, **fields)
-    async with acquire(scope.pool) as connection:
+    async with acquire(make.platform(scope)) as connection:
         await connection.execute(COPIES, name, many)
 
 
@@ -109,14 +109,14 @@ async def test_paused_and_deleted_jobs_and_those_of_others_do_not_count(url: str
         await make.job(scope, "kept", cron="0 * * * *")
         for name in ("paused", "deleted", "foreign"):
             await make.job(scope, name, cron="0 * * * *")
-        async with acquire(scope.pool) as connection:
+        async with acquire(make.platform(scope)) as connection:
             other = await connection.fetchval("insert into horai.tenant (name) values ('other') returning id")
             await connection.execute("update horai.job set tenant_id = $1 where name = 'foreign'", other)
             await connection.execute("update horai.job set status = 1 where name = 'paused'")
         await jobs.delete_job(scope, "deleted", None)
 
         answer = await made(scope)
-        theirs = await made(Scope(scope.pool, scope.wakeups, other, "other", scope.actor, scope.hooks))
+        theirs = await made(make.of_tenant(scope, other, "other"))
 
     assert (answer["jobs"], answer["total"]) == (1, 24)
     assert (theirs["jobs"], theirs["total"]) == (1, 24)
@@ -194,7 +194,7 @@ async def test_everything_at_midnight_is_a_hot_spot_with_a_jitter_that_would_lev
 async def test_counting_the_followers_looks_at_an_index_and_at_no_job(url: str) -> None:
     async with make.scope(url) as scope:
         await crowd(scope, "nightly", 5_000, cron="0 0 * * *")
-        async with acquire(scope.pool) as connection:
+        async with acquire(make.platform(scope)) as connection:
             await connection.execute("vacuum analyze horai.job")
             plan = "\n".join([row[0] for row in await connection.fetch(f"explain {sql('followers')}", 1)])
             bounded = await connection.fetch(f"explain {sql('bounded_followers')}", 1, *(datetime.now(UTC),) * 2)

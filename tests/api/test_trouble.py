@@ -138,7 +138,9 @@ async def api_alone(url: str) -> AsyncGenerator[Client]:
     """The REST surface over a database that no node works on."""
     async with make.scope(url) as scope, contextlib.AsyncExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        context = Context(scope.pool, scope.wakeups, EngineHealth(), scope.tenant_id, scope.tenant, scope.hooks)
+        context = Context(
+            make.platform(scope), scope.wakeups, EngineHealth(), scope.tenant_id, scope.tenant, scope.hooks
+        )
         await stack.enter_async_context(_server(context, listening, NodeSettings(Path("/nonexistent"))))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         yield Client(_address(listening, ServerAccess()), session)

@@ -226,7 +226,7 @@ async def mode_of(pool: Pool, plans: Plans) -> tuple[str, str]:
 
 async def test_C18_a_pooled_connection_plans_as_its_user_asks_and_not_as_the_one_before(url: str):
     async with make.scope(url, 1) as scope:
-        pool = scope.pool
+        pool = make.platform(scope)
         assert await mode_of(pool, Plans.FRESH) == ("force_custom_plan", "on")
         assert await mode_of(pool, Plans.KEPT) == ("force_generic_plan", "off")
         assert await mode_of(pool, Plans.FRESH) == ("force_custom_plan", "on")
@@ -237,7 +237,7 @@ async def test_C18_a_pooled_connection_plans_as_its_user_asks_and_not_as_the_one
 
 async def test_C18_a_connection_that_was_cut_off_in_a_transaction_plans_as_it_is_asked(url: str):
     async with make.scope(url, 1) as scope:
-        pool = scope.pool
+        pool = make.platform(scope)
         async with acquire(pool, Plans.KEPT) as connection:
             await connection.execute("begin")
         assert await mode_of(pool, Plans.KEPT) == ("force_generic_plan", "off")

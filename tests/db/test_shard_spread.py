@@ -35,5 +35,5 @@ async def test_connections_with_one_row_each_spread_over_all_shards(url: str):
             await session.execute("select horai.enqueue('publish')")
             await session.close()
 
-        async with scope.pool.acquire() as connection:
+        async with make.platform(scope).acquire() as connection:
             assert await connection.fetchval("select count(distinct shard) from horai.instance_live") == SHARDS

@@ -203,7 +203,7 @@ async def test_allowing_overlap_again_lets_all_of_them_go(url: str):
 async def test_the_overlap_gate_retries_a_job_that_another_transaction_locks(url: str):
     async with workbench(url) as bench:
         road, (first, *_) = await street(bench, "skip")
-        async with make.scope(url) as other, other.pool.acquire() as holder, holder.transaction():
+        async with make.scope(url) as other, make.platform(other).acquire() as holder, holder.transaction():
             await holder.execute("select from horai.job for update")
             await road.slot(first)
             assert await slots(bench) == [(first, "INIT", None)]

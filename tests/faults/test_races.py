@@ -157,7 +157,7 @@ async def test_a_new_put_supersedes_the_last_dead_letter_of_its_key_even_if_its_
         await make.job(scope)
         node = await make.node(connection)
         for first_id in (10_000, 5_000):
-            await scope.pool.execute(f"alter sequence horai.instance_id restart with {first_id}")
+            await make.platform(scope).execute(f"alter sequence horai.instance_id restart with {first_id}")
             await make.put(scope, "article:42")
             (claimed,) = await make.claim(connection, node)
             await settlements.apply(connection, [(claimed.held, Bury("HTTP_400", "no"))])
@@ -174,7 +174,7 @@ async def test_an_ignored_put_returns_the_last_succeeded_instance_even_if_it_has
         await make.job(scope)
         node = await make.node(connection)
         for first_id in (10_000, 5_000):
-            await scope.pool.execute(f"alter sequence horai.instance_id restart with {first_id}")
+            await make.platform(scope).execute(f"alter sequence horai.instance_id restart with {first_id}")
             await make.put(scope, "article:42", again=True)
             (claimed,) = await make.claim(connection, node)
             await settlements.apply(connection, [(claimed.held, Complete())])

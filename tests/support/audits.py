@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import make
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from stages import Workbench
 
@@ -63,7 +65,8 @@ async def seal(bench: Workbench, key: AuditKey | None = None) -> None:
 
 
 async def check(scope: Scope, key: AuditKey | None = None, head: str | None = None) -> ChainReport:
-    return await verify_chain(scope, key, None if head is None else parse_head(head))
+    of_platform = replace(scope, pool=make.platform(scope))
+    return await verify_chain(of_platform, key, None if head is None else parse_head(head))
 
 
 def named(report: ChainReport) -> list[tuple[str, int, int | None]]:

@@ -95,7 +95,9 @@ async def desk(
         await connection.execute(TABLE)
         await make.job(scope)
         made = await reconcilers.create_reconciler(scope, ReconcilerWish("articles", "publish", source, {}))
-        executor = ReconcileExecutor(scope.pool, scope.wakeups, AddressPolicy(allow), bounds, {"business": url})
+        executor = ReconcileExecutor(
+            make.platform(scope), scope.wakeups, AddressPolicy(allow), bounds, {"business": url}
+        )
         await executor.open()
         try:
             yield Desk(scope, connection, executor, made.row)

@@ -36,7 +36,7 @@ async def workflow(
 
 
 async def ensure_job(scope: Scope, name: str) -> None:
-    async with scope.pool.acquire() as connection:
+    async with make.platform(scope).acquire() as connection:
         found = await connection.fetchval("select id from horai.job where name = $1 and deleted_at is null", name)
     if found is None:
         await make.job(scope, name, retry={"maxRetry": 0})

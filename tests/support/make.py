@@ -14,7 +14,7 @@ from horai.db import claims, nodes
 from horai.db.claims import ClaimedBy, ClaimedRow, Position
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, TenantPool, open_pool
+from horai.db.pool import Connection, Pool, TenantPool, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
 from horai.operations import instances, jobs
@@ -36,6 +36,12 @@ async def scope(url: str, size: int = 10, sources: Sequence[str] = ()) -> AsyncG
         yield Scope(own, Wakeups(), 1, "default", process_actor(ActorKind.SDK), JOB_HOOKS, sources=frozenset(sources))
     finally:
         pool.terminate()
+
+
+def platform(scope: Scope) -> Pool:
+    """The connections of the scope with the rights of the platform, as stages have them."""
+    own: Any = scope.pool
+    return own.pool
 
 
 def of_tenant(scope: Scope, tenant_id: int, tenant: str) -> Scope:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import make
 from stages import Workbench
 
 from horai.core.calls import Call
@@ -20,7 +21,7 @@ class Orchestra:
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
         self.workflow_stage = bench.workflow_stage()
-        self.starter = WorkflowExecutor(lambda: acquire(bench.scope.pool), bench.scope.wakeups)
+        self.starter = WorkflowExecutor(lambda: acquire(make.platform(bench.scope)), bench.scope.wakeups)
         self.dispatcher = bench.dispatcher(**{WORKFLOW_HANDLER: self.starter})
         bench.executor.gate.set()
 

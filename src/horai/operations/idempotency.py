@@ -95,7 +95,7 @@ class _Lender(Lender):
         if shared is not None:
             yield shared
             return
-        async with acquire(self._scope.pool) as connection:
+        async with acquire(self._scope.pool, writes=True) as connection:
             yield connection
 
 

@@ -59,7 +59,7 @@ def comparison_of(
         except Overtaken:
             return None
         except Exception as error:
-            async with acquire(scope.pool) as connection:
+            async with acquire(scope.pool, writes=True) as connection:
                 told = f"{type(error).__name__}: {error}"[:ERROR_SHOWN].replace("\x00", "")
                 await reconcilers.fail_report(connection, int(instance.id), instance.attempt, told)
             raise

@@ -280,7 +280,7 @@ async def test_a_later_change_does_not_overtake_a_delayed_change_of_the_same_key
 async def test_without_a_database_everything_is_for_later(url: str) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
-        scope.pool.terminate()
+        make.platform(scope).terminate()
 
         assert effects(await tell(scope, move("a", 1), b"?")) == ["NotNow", "NotNow"]
 

@@ -31,7 +31,7 @@ async def call_of(connection: Dedicated, job: JobRow, at: datetime, instance_id:
 
 
 def refresher(bench: Workbench) -> RefreshExecutor:
-    return RefreshExecutor(lambda: acquire(bench.scope.pool), bench.scope.wakeups)
+    return RefreshExecutor(lambda: acquire(make.platform(bench.scope)), bench.scope.wakeups)
 
 
 @asynccontextmanager

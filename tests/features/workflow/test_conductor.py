@@ -120,7 +120,7 @@ async def test_the_workflow_stage_retries_a_run_that_another_transaction_locks(u
         run = await flows.start(bench.scope, bench.connection, made)
         await bench.until_idle(band.dispatcher)
         await bench.settle()
-        async with make.scope(url) as other, other.pool.acquire() as holder, holder.transaction():
+        async with make.scope(url) as other, make.platform(other).acquire() as holder, holder.transaction():
             await holder.execute("select from horai.workflow_run for update")
             again = await band.workflow_stage.step(bench.clock.now())
             assert (again - bench.clock.now()).total_seconds() < 0.1
@@ -134,7 +134,7 @@ async def test_a_child_whose_job_another_transaction_locks_stays_blocked_until_t
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         run = await flows.start(bench.scope, bench.connection, made)
-        async with make.scope(url) as other, other.pool.acquire() as holder, holder.transaction():
+        async with make.scope(url) as other, make.platform(other).acquire() as holder, holder.transaction():
             await holder.execute("select from horai.job where name = 'left' for update")
             await band.play()
             assert await flows.states(bench.connection, run) == {

@@ -179,7 +179,7 @@ async def test_a_rerun_waits_for_a_replay_under_way_and_is_refused_then(url: str
         run = await flows.start(bench.scope, bench.connection, made)
         await band.play()
         dead = await flows.instance_of(bench.connection, run, "left")
-        async with make.scope(url) as other, other.pool.acquire() as holder:
+        async with make.scope(url) as other, make.platform(other).acquire() as holder:
             async with holder.transaction():
                 await holder.execute("select from horai.dead_letter where instance_id = $1 for update", dead)
                 asked = asyncio.create_task(rerun(bench, run, "left"))

@@ -105,7 +105,7 @@ class Intake:
         now = asyncio.get_running_loop().time()
         if self._tidied_at is not None and now < self._tidied_at + TIDY_EVERY.total_seconds():
             return
-        async with acquire(self._scope.pool) as connection:
+        async with acquire(self._scope.pool, writes=True) as connection:
             await sources.forget_events(connection, REMEMBERED, FORGOTTEN_AT_ONCE)
         self._tidied_at = now
 

@@ -137,7 +137,7 @@ async def begin(
     if report is None:
         raise Overtaken(f"A later attempt has taken over the run {run.instance_id}.")
     if report.pages == 0:
-        async with acquire(pool) as connection:
+        async with acquire(pool, writes=True) as connection:
             await reconcilers.forget_seen_before(connection, report)
             await reconcilers.forget_reports(connection, report, kept, REPORTS_FORGOTTEN_AT_ONCE)
     return Comparison(pool, wakeups, reconciler, report)

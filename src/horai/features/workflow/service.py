@@ -176,7 +176,7 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_DELETED", {"name": row.name})
         await audit.record_write(connection, scope, AuditVerb.WORKFLOW_DELETE, row.id, row.name)
     await move_waiting.move_waiting_now(scope, [row.job_id])
-    async with acquire(scope.pool) as connection:
+    async with acquire(scope.pool, writes=True) as connection:
         after = 0
         while page := await run_store.open_runs_of(connection, row.id, after, PAGE):
             await advance_runs(connection, page)
