@@ -217,7 +217,7 @@ async def test_while_the_database_is_away_nothing_is_acknowledged(
         async with adapter.opened() as source:
             intake = Intake(dead, source, FOR_PUBLISH)
             await intake._tidy()
-            dead.pool.terminate()
+            make.platform(dead).terminate()
             assert await intake.step() is None
             assert intake.counts == {"DELAYED": 2}
     async with make.scope(url) as scope, taking(scope, adapter):
