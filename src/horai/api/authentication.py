@@ -18,7 +18,7 @@ from horai.api.failed_attempts import FailedAttempts
 from horai.core.access_keys import hash_of, id_of
 from horai.core.actor import Actor, ActorKind
 from horai.core.errors import Forbidden, HoraiError, RetryLimited, Unauthenticated
-from horai.core.roles import AccessRole, Grant, may_call
+from horai.core.roles import AccessRole, RoleGrant, may_call
 from horai.core.wakes import EverywhereWake, KeysWake
 from horai.db import access, user_sessions
 from horai.db.access import KeyInForce
@@ -43,7 +43,7 @@ class Caller:
     role: AccessRole | None
     tenant_id: int | None
     tenant: str | None
-    grants: tuple[Grant, ...] = ()
+    grants: tuple[RoleGrant, ...] = ()
     """The tenants and roles between which a user may switch, with the present one; a key has none."""
 
     @property

@@ -41,7 +41,7 @@ def may_call(role: AccessRole, needed: Collection[AccessRole]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class RoleGrant:
     """A role in a tenant; the role platform-admin has none."""
 
     tenant_id: int | None
@@ -49,9 +49,9 @@ class Grant:
     role: AccessRole
 
 
-def best_grants(grants: Iterable[Grant]) -> tuple[Grant, ...]:
+def best_grants(grants: Iterable[RoleGrant]) -> tuple[RoleGrant, ...]:
     """Return one grant for each tenant, with the role that includes the most, by name; that of the platform is last."""
-    best: dict[int | None, Grant] = {}
+    best: dict[int | None, RoleGrant] = {}
     for grant in grants:
         known = best.get(grant.tenant_id)
         if known is None or SERVES[known.role] < SERVES[grant.role]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from horai.core.roles import AccessRole, Grant, best_grants
+from horai.core.roles import AccessRole, RoleGrant, best_grants
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
@@ -15,8 +15,8 @@ class UserInForce:
 
     subject: str
     name: str
-    grants: tuple[Grant, ...]
-    chosen: Grant
+    grants: tuple[RoleGrant, ...]
+    chosen: RoleGrant
     seconds_left: float
 
 
@@ -29,10 +29,10 @@ class UserWrite:
     groups: Sequence[str]
 
 
-async def grants_of_groups(connection: Connection, groups: Sequence[str]) -> tuple[Grant, ...]:
+async def grants_of_groups(connection: Connection, groups: Sequence[str]) -> tuple[RoleGrant, ...]:
     """Return what these groups give: the best role of each tenant, by name, then the platform."""
     rows = await connection.fetch(sql("grants_of_groups"), list(groups))
-    return best_grants(Grant(row["tenant_id"], row["tenant"], AccessRole(row["role"])) for row in rows)
+    return best_grants(RoleGrant(row["tenant_id"], row["tenant"], AccessRole(row["role"])) for row in rows)
 
 
 async def user_of_session(connection: Connection, session_hash: bytes) -> UserInForce | None:
@@ -43,7 +43,7 @@ async def user_of_session(connection: Connection, session_hash: bytes) -> UserIn
     rows = await connection.fetch(sql("user_of_session"), session_hash)
     if not rows:
         return None
-    grants = best_grants(Grant(row["tenant_id"], row["tenant"], AccessRole(row["role"])) for row in rows)
+    grants = best_grants(RoleGrant(row["tenant_id"], row["tenant"], AccessRole(row["role"])) for row in rows)
     session = rows[0]
     chosen = next((grant for grant in grants if grant.tenant_id == session["chosen_tenant_id"]), None)
     if chosen is None:

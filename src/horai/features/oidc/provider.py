@@ -93,7 +93,7 @@ class Provider:
             if is_old or (has_unknown and may_ask):
                 endpoints = await self._known_endpoints()
                 self._asked_at = now
-                with _Told(self):
+                with _CheckedAnswer(self):
                     self._keys = await self._fetch_keys(endpoints.keys)
                 self._keys_at = self._monotonic()
             return self._keys
@@ -111,7 +111,7 @@ class Provider:
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         else:
             form |= {"client_id": given.client_id, "client_secret": given.client_secret}
-        with _Told(self, is_lasting=False):
+        with _CheckedAnswer(self, is_lasting=False):
             status, body = await self._ask("POST", endpoints.token, headers, form)
             if status in {400, 401, 403}:
                 raise CodeRefused(f"the token endpoint answered {status}")
@@ -124,7 +124,7 @@ class Provider:
         if self._endpoints is None or self._monotonic() >= self._endpoints_until:
             if self._monotonic() < self._failed_until:
                 raise unavailable()
-            with _Told(self):
+            with _CheckedAnswer(self):
                 self._endpoints = await self._discover()
             self._endpoints_until = self._monotonic() + REMEMBERED_SECONDS
         return self._endpoints
@@ -175,7 +175,7 @@ class Provider:
         self._failed_until = self._monotonic() + FAILURE_SECONDS
 
 
-class _Told:
+class _CheckedAnswer:
     """Log an answer that is unfit, and raise `ProviderUnavailable` instead."""
 
     def __init__(self, provider: Provider, *, is_lasting: bool = True) -> None:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from joserfc import jwt
 from joserfc.errors import JoseError, SecurityWarning
-from joserfc.jwk import ECKey, JWKRegistry, Key, OKPKey, RSAKey
+from joserfc.jwk import ECKey, Key, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry, extract_compact
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
@@ -27,7 +27,8 @@ NAME_LIMIT = 200
 GROUPS_LIMIT = 1_000
 GROUP_LIMIT = 256
 RETURN_LIMIT = 2_000
-_PUBLIC_KEYS = (RSAKey, ECKey, OKPKey)
+_KINDS: Mapping[str, type[RSAKey | ECKey | OKPKey]] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}
+"""Kinds of public keys. Shared secrets (`oct`) are left out."""
 _PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 """A path of this server in visible ASCII, without `\\`: browsers read `//host` and `/\\host` as another site."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
@@ -102,12 +103,17 @@ def public_keys(document: object) -> tuple[Key, ...]:
 
 
 def _public_key(given: object) -> Key | None:
-    try:
-        key = JWKRegistry.import_key(cast("dict[str, Any]", given)) if isinstance(given, dict) else None
-        is_fit = isinstance(key, _PUBLIC_KEYS) and not key.is_private and key.get("use", "sig") == "sig"
-    except (JoseError, ValueError, TypeError, KeyError):
+    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    kind = _KINDS.get(str(fields.get("kty")))
+    if kind is None:
         return None
-    return key if is_fit else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SecurityWarning)  # the library warns of keys that are too short
+            key = kind.import_key(fields)
+    except (JoseError, SecurityWarning, ValueError, TypeError, KeyError):
+        return None
+    return key if fields.get("use", "sig") == "sig" else None
 
 
 def prove(token: str, keys: Sequence[Key], expected: Expected, now: datetime) -> SignedInUser:

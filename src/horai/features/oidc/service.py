@@ -13,7 +13,7 @@ from horai.core.access_keys import hash_of
 from horai.core.actor import Actor, ActorKind
 from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.errors import Forbidden, Unauthenticated
-from horai.core.roles import Grant
+from horai.core.roles import RoleGrant
 from horai.core.settings import OidcSettings
 from horai.db import access, nodes, user_sessions
 from horai.db.pool import Connection, Pool, acquire, transaction
@@ -149,7 +149,7 @@ class SignIn:
         return session
 
 
-async def _insert(connection: Connection, session: str, user: SignedInUser, grant: Grant) -> None:
+async def _insert(connection: Connection, session: str, user: SignedInUser, grant: RoleGrant) -> None:
     await access.delete_ended_sessions(connection)
     written = UserWrite(user.subject, user.name, user.groups)
     await user_sessions.insert_user_session(connection, hash_of(session), written, grant.tenant_id, SESSION)
