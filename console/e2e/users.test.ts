@@ -62,14 +62,14 @@ test("C42 a user signs in with the identity provider, switches the tenant in eve
     await page.getByRole("dialog").getByLabel("Group").fill("night-shift");
     await page.getByRole("dialog").getByLabel("Tenant").fill("north");
     await page.getByRole("dialog").getByRole("button", { name: "Map group" }).click();
-    await page.getByText("night-shift").waitFor();
+    await page.getByRole("gridcell", { name: "night-shift", exact: true }).waitFor();
     await visit.settled();
     await visit.expectAccessible();
     await visit.shoot("groups");
     await page.getByRole("button", { name: "Actions for night-shift" }).click();
     await page.getByRole("menuitem", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete mapping" }).click();
-    await page.getByText("night-shift").waitFor({ state: "detached" });
+    await page.getByRole("gridcell", { name: "night-shift" }).waitFor({ state: "detached" });
 
     await page.getByRole("button", { name: "Account: Platform" }).click();
     await page.getByRole("menuitem", { name: "Sign out" }).click();

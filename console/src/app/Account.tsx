@@ -24,7 +24,7 @@ export function Account() {
   const name = session.tenant ?? t("session.platform");
   const others = session.grants.filter((grant) => grant.tenant !== session.tenant);
   return (
-    <Menu position="bottom-end">
+    <Menu position="bottom-end" withInitialFocusPlaceholder={false}>
       <Menu.Target>
         <Button variant="subtle" color="gray" px="xs" fw={500} leftSection={<Icon name="lock" />} aria-label={t("session.account", { name })}>
           {name}
