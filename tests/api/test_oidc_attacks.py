@@ -221,6 +221,15 @@ async def test_a_provider_that_answers_badly_opens_no_session(
         assert (await place.root("GET", "/api/v1/keys")).status == 200, "keys still work"
 
 
+async def test_an_endless_answer_of_the_provider_is_cut_before_its_time(runner: asyncio.Runner, url: str) -> None:
+    async with site(url, timeout=timedelta(seconds=60)) as place:
+        place.provider.answers["/token"] = identity_provider.huge
+        with structlog.testing.capture_logs() as logs:
+            async with asyncio.timeout(30):
+                refused(await attempt(place.api), status=503)
+        assert "an answer is larger than 524288 bytes" in {line.get("reason") for line in logs}
+
+
 async def _error(_: web.Request) -> web.StreamResponse:
     return web.Response(status=500)
 

@@ -126,7 +126,9 @@ class OidcSettings:
     issuer: str
     """Address of the provider, exactly as its discovery document and its tokens name it."""
     client_id: str
+    """Id of this server at the provider."""
     client_secret: str = field(repr=False)
+    """Secret of this server at the provider, from a file or the environment."""
     groups_claim: str = "groups"
     """Claim of the ID token that lists the groups of the user."""
     scopes: tuple[str, ...] = ("openid", "profile", "email")
