@@ -14,7 +14,9 @@ from sign_ins import BEGIN, CALLBACK, SESSION, Site, attempt, signed_in, site, v
 
 from api import expect
 from horai.api.authentication import COOKIE
+from horai.core.settings import OidcSettings, ServerAccess
 from horai.db.pool import Dedicated
+from horai.process import StartError
 
 JOBS = "/api/v1/jobs"
 OPTIONS = "/api/v1/session/options"
@@ -187,6 +189,13 @@ async def test_a_server_without_a_provider_says_so(runner: asyncio.Runner, url: 
             expect.problem((await visit(api, path)).reply, 404, "SCH_404_NOT_FOUND", "no identity provider")
         key = await created(api, "admin")
         assert (await holding(api, key["key"])("GET", SESSION)).json["grants"] == []
+
+
+async def test_a_provider_on_a_server_without_keys_is_refused_at_start(runner: asyncio.Runner, url: str) -> None:
+    oidc = OidcSettings("https://id.example", "console", "secret")
+    with pytest.raises(StartError, match="Refusing to serve --oidc-issuer without a key"):
+        async with harness.node(url, access=ServerAccess(public_url="https://horai.example", oidc=oidc)):
+            pass
 
 
 async def test_a_group_has_one_role_per_tenant_and_only_the_platform_sees_groups(
