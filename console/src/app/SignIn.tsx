@@ -40,10 +40,10 @@ export function SignIn() {
               </Group>
               <LanguageSwitch />
             </Group>
+            <WithProvider />
             <Text size="sm" c="dimmed">
               {t("session.lead")}
             </Text>
-            <WithProvider />
             <PasswordInput
               label={t("session.key")}
               placeholder="hk_…"
