@@ -69,7 +69,7 @@ test("C42 a user signs in with the identity provider, switches the tenant in eve
     await page.getByRole("button", { name: "Actions for night-shift" }).click();
     await page.getByRole("menuitem", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete mapping" }).click();
-    await page.getByRole("gridcell", { name: "night-shift" }).waitFor({ state: "detached" });
+    await page.getByRole("gridcell", { name: "night-shift", exact: true }).waitFor({ state: "detached" });
 
     await page.getByRole("button", { name: "Account: Platform" }).click();
     await page.getByRole("menuitem", { name: "Sign out" }).click();
