@@ -64,6 +64,7 @@ def settings_page() -> str:
         f"| `{f.name}` | {_shown(f.default) if f.default != () else 'none'} | {meanings[f.name]} |"
         for f in dataclasses.fields(settings.EngineSettings)
     ]
+    provider = _meanings(settings.OidcSettings)
     server = [f"| `{f.name}` | {_shown(f.default)} |" for f in dataclasses.fields(settings.ServerLimits)]
     limits = [
         f"| `{name}` | {value:,} |"
@@ -81,6 +82,15 @@ def settings_page() -> str:
             "| setting | default | meaning |",
             "|---|---|---|",
             *paces,
+            "",
+            "Settings of the identity provider (`--oidc-...`):",
+            "",
+            "| setting | default | meaning |",
+            "|---|---|---|",
+            *(
+                f"| `{f.name}` | {_default(f)} | {provider[f.name]} |"
+                for f in dataclasses.fields(settings.OidcSettings)
+            ),
             "",
             "Limits of the HTTP server, in bytes where they are sizes (`connections`: also half of the file descriptors):",
             "",
@@ -108,6 +118,12 @@ def _meanings(kind: type) -> dict[str, str]:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
     }
+
+
+def _default(field: dataclasses.Field[object]) -> str:
+    if field.default is dataclasses.MISSING:
+        return "required"
+    return " ".join(field.default) if isinstance(field.default, tuple) else _shown(field.default)
 
 
 def _shown(value: object) -> str:

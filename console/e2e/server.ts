@@ -16,9 +16,10 @@ export async function api<T = unknown>(method: string, path: string, body?: unkn
 
 /**
  * Starts a second server, or stops it; it comes back on the same address, which is the answer. The shared one stays.
- * `closed` starts one that asks for keys: its address, a key of the platform and one of an admin.
+ * `closed` starts one that asks for keys: its address, a key of the platform and one of an admin. `users` starts one that also
+ * signs users in with an identity provider, where Ada of the group staff is at the browser.
  */
-export async function control(action: "stop" | "start" | "closed"): Promise<string> {
+export async function control(action: "stop" | "start" | "closed" | "users"): Promise<string> {
   const response = await fetch(`${CONTROL}/${action}`, { method: "POST" });
   if (!response.ok) throw new Error(`the server did not ${action}: ${await response.text()}`);
   return response.text();

@@ -33,7 +33,7 @@ KERNEL = (jobs, instances, history, queues, health, schedules, signing_secrets)
 
 def create_app(context: Context, limits: ServerLimits | None = None, hosts: HostRules | None = None) -> FastAPI:
     """Return the REST application of a context."""
-    limits = limits or ServerLimits()
+    limits, hosts = limits or ServerLimits(), hosts or HostRules()
     app = FastAPI(
         title="Horai",
         version=__version__,
@@ -45,7 +45,7 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
     app.state.context = context
     app.state.authenticator = Authenticator(context.pool, context.wakeups, (context.tenant_id, context.tenant))
     app.state.denied_writes = DeniedWrites(context.pool)
-    app.state.limits = limits
+    app.state.limits, app.state.access = limits, hosts.access
     app.state.door = ConnectionLimits(limits)
     app.state.closing = list[Callable[[], None]]()
     for module in (*KERNEL, *(feature.module(name) for feature in FEATURES for name in feature.routes)):
@@ -55,7 +55,7 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
     app.include_router(reference.router)
     app.router.default = Console(otherwise=app.router.not_found)
     problems.install(app)
-    app.add_middleware(Guard, hosts=hosts or HostRules())
+    app.add_middleware(Guard, hosts=hosts)
     app.openapi = lambda: openapi_of(app)
     return app
 

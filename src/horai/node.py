@@ -77,6 +77,11 @@ async def _require_key(connections: Pool, settings: NodeSettings) -> None:
         if settings.access.requires_key:
             for key in await first_keys(connection):
                 print(f"Key of the {key.row.role}{_of(key.row.tenant)}, shown only now: {key.text}", flush=True)
+        elif settings.access.oidc is not None:
+            raise StartError(
+                "Refusing to serve --oidc-issuer without a key: every client could do everything without signing in.",
+                "Add --require-key, which creates the first keys and prints them once.",
+            )
         elif not _is_loopback(settings.host):
             raise StartError(
                 f"Refusing to listen on {settings.host} without a key: any client that can reach it could use it.",

@@ -16,8 +16,8 @@ from horai.db import idempotency
 from horai.db.pool import Dedicated
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "console" / "openapi.json").read_text())
-OF_ACCESS = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/session")
-"""Their writes close the server or are of no tenant: test_keys.py and test_sessions.py send them."""
+OF_ACCESS = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/session", "/api/v1/groups")
+"""Their writes close the server or are of no tenant: test_keys.py, test_sessions.py and test_oidc.py send them."""
 WRITES = [
     (method.upper(), path)
     for path, operations in DOCUMENT["paths"].items()

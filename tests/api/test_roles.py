@@ -75,7 +75,13 @@ async def test_without_a_key_only_public_operations_answer(closed: Closed) -> No
     found = {(method, path): await _status(closed.api, method, path) for method, path, _ in closed.operations}
     public = {(method, path) for method, path, served in closed.operations if served == ["public"]}
     assert {place for place, status in found.items() if status != 401} <= public
-    assert public == {("POST", "/api/v1/session"), ("DELETE", "/api/v1/session")}
+    assert public == {
+        ("POST", "/api/v1/session"),
+        ("DELETE", "/api/v1/session"),
+        ("GET", "/api/v1/session/options"),
+        ("GET", "/api/v1/session/oidc"),
+        ("GET", "/api/v1/session/oidc/callback"),
+    }
 
 
 @pytest.mark.parametrize("kind", ["revoked", "unknown"])

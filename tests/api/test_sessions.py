@@ -38,7 +38,10 @@ async def test_a_session_has_the_tenant_and_the_role_of_its_key(api: Client) -> 
     cookie = await signed_in(api, viewer["key"])
 
     who = (await api("GET", SESSION, Cookie=cookie)).json
-    assert who == {"keyless": False, "keyId": viewer["id"], "name": "wall", "role": "viewer", "tenant": "default"}
+    assert who == {
+        "keyless": False, "keyId": viewer["id"], "userId": None, "name": "wall", "role": "viewer", "tenant": "default",
+        "grants": [],
+    }  # fmt: skip
     assert (await api("GET", JOBS, Cookie=cookie)).status == 200
     expect.problem(await api("POST", JOBS, {"name": "j"}, Cookie=cookie), 403, "SCH_403_FORBIDDEN", "viewer")
 
@@ -100,7 +103,8 @@ async def test_a_wrong_key_opens_no_session(api: Client) -> None:
 async def test_a_server_without_keys_says_so_and_ignores_cookies_of_another_server(api: Client) -> None:
     for cookie in ({}, {"Cookie": f"{COOKIE}=of-another-server"}):
         who = await api("GET", SESSION, **cookie)
-        assert who.json == {"keyless": True, "keyId": None, "name": None, "role": None, "tenant": "default"}
+        nobody = dict.fromkeys(("keyId", "userId", "name", "role"))
+        assert who.json == {**nobody, "keyless": True, "tenant": "default", "grants": []}
     await created(api, "admin")
     assert (await api("GET", SESSION, Cookie=f"{COOKIE}=of-another-server")).status == 401
 

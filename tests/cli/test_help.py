@@ -29,6 +29,7 @@ VERBS = {
     "db": {"url", "verify"},
     "keys": {"create", "list", "revoke"},
     "tenants": {"create", "list", "show"},
+    "groups": {"create", "list", "delete"},
     "login": set[str](),
     "jobs": {"list", "show", "create", "pause", "resume", "trigger", "delete", "next", "explain", "backfill"},
     "forecast": set[str](),

@@ -1,13 +1,19 @@
-"""A `horai up` for the browser tests, a second one that they can stop and start again, and one that asks for keys."""
+"""A `horai up` for the browser tests, a second one that they can stop and start again, and two that ask for keys.
 
+One of these signs users in with an identity provider, at another host name than its own: a browser takes it for
+another site.
+"""
+
+import asyncio
 import socket
 import threading
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from harness import HoraiProcess
+from identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
 
 
 def free_port() -> int:
@@ -40,11 +46,39 @@ class Outage:
 
 
 @contextmanager
+def provider() -> Generator[IdentityProvider]:
+    """An identity provider in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    identities = IdentityProvider("localhost", free_port())
+    asyncio.run_coroutine_threadsafe(identities.__aenter__(), loop).result(30)
+    try:
+        yield identities
+    finally:
+        asyncio.run_coroutine_threadsafe(identities.__aexit__(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+def signing_in(place: Path, issuer: str) -> HoraiProcess:
+    """A server that asks for keys and signs users in with the provider."""
+    port = str(free_port())
+    secret = place / "client-secret"
+    secret.write_text(CLIENT_SECRET)
+    flags = ("--oidc-issuer", issuer, "--oidc-client-id", CLIENT_ID, "--oidc-client-secret-file", str(secret))
+    here = ("--port", port, "--public-url", f"http://127.0.0.1:{port}")
+    return HoraiProcess(place / "users", "--require-key", *here, *flags)
+
+
+@contextmanager
 def staged(place: Path, browser: Mapping[str, str]) -> Generator[dict[str, str]]:
     """Start the servers; yield the environment that tells the visits about them and about their browser."""
     horai = HoraiProcess(place / "shared").start()
     outage = Outage(place / "outage")
     closed = HoraiProcess(place / "closed", "--require-key")
+    opened = ExitStack()
 
     def start() -> str:
         outage.start()
@@ -59,7 +93,15 @@ def staged(place: Path, browser: Mapping[str, str]) -> Generator[dict[str, str]]
         closed.start()
         return " ".join([closed.base, *(line.split(": ")[1].strip() for line in closed.lines[:2])])
 
-    doings = {"/stop": stop, "/start": start, "/closed": start_closed}
+    def start_users() -> str:
+        """Return the address and the first keys of a server that signs users in; the user is in the group `staff`."""
+        identities = opened.enter_context(provider())
+        identities.user = {"sub": "ada-1", "name": "Ada", "groups": ["staff"]}
+        users = signing_in(place, identities.issuer).start()
+        opened.callback(users.stop)
+        return " ".join([users.base, *(line.split(": ")[1].strip() for line in users.lines[:2])])
+
+    doings = {"/stop": stop, "/start": start, "/closed": start_closed, "/users": start_users}
 
     class Control(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -79,6 +121,7 @@ def staged(place: Path, browser: Mapping[str, str]) -> Generator[dict[str, str]]
         control.shutdown()
         control.server_close()
         outage.stop()
+        opened.close()
         if closed.base:
             closed.stop()
         horai.stop()

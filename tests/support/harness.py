@@ -15,7 +15,7 @@ import aiohttp
 from forked import HORAI, Forked
 
 from horai.core.addresses import parse_networks
-from horai.core.settings import EngineSettings, ServerLimits
+from horai.core.settings import EngineSettings, ServerAccess, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
 from horai.node import NodeSettings, run
 
@@ -81,18 +81,21 @@ async def node(
     roles: frozenset[Role] = EVERY_ROLE,
     limits: ServerLimits | None = None,
     sources: Mapping[str, str] | None = None,
+    access: ServerAccess | None = None,
+    port: int = 0,
     **changes: Any,
 ) -> AsyncGenerator[Client]:
     """Run a node in this process, on a port of its own; without the role `api` its client has no server to speak to."""
     settings = NodeSettings(
         Path("/nonexistent"),
-        port=0,
+        port=port,
         database_url=url,
         name=name,
         engine=replace(engine, **changes),
         roles=roles,
         limits=limits or ServerLimits(),
         sources=sources or {},
+        access=access or ServerAccess(),
     )
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(run(settings, stop, address.set_result))

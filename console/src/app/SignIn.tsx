@@ -1,13 +1,15 @@
-import { Button, Center, Group, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Alert, Button, Center, Divider, Group, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { signIn } from "@/api";
+import { getSignInOptions, signIn } from "@/api";
 import { SESSION } from "@/live";
 import { ErrorView } from "@/parts/ErrorView";
 import { LanguageSwitch } from "./LanguageSwitch";
 
-/** Asks for a key, and exchanges it for a session that no script can read. */
+const REFUSALS = ["SIGN_IN_UNKNOWN", "SIGN_IN_DENIED", "SIGN_IN_UNPROVEN", "NO_MAPPED_GROUP", "PROVIDER_AWAY", "TOO_MANY_SIGN_INS", "NO_PROVIDER"] as const;
+
+/** Asks for a key, and exchanges it for a session that no script can read; or leads to the identity provider. */
 export function SignIn() {
   const { t } = useTranslation();
   const [key, setKey] = useState("");
@@ -38,6 +40,7 @@ export function SignIn() {
               </Group>
               <LanguageSwitch />
             </Group>
+            <WithProvider />
             <Text size="sm" c="dimmed">
               {t("session.lead")}
             </Text>
@@ -58,5 +61,32 @@ export function SignIn() {
         </form>
       </Paper>
     </Center>
+  );
+}
+
+/** The way to the identity provider, if the server has one, and the reason why a sign-in there did not succeed. */
+function WithProvider() {
+  const { t } = useTranslation();
+  const options = useQuery({ queryKey: ["session", "options"], queryFn: ({ signal }) => getSignInOptions({ signal }), staleTime: 60_000 });
+  const here = new URL(window.location.href);
+  const refusal = REFUSALS.find((code) => code === here.searchParams.get("signIn"));
+  here.searchParams.delete("signIn");
+  const provider = options.data?.provider;
+  return (
+    <>
+      {refusal && (
+        <Alert color="red" variant="light" title={t("session.notSignedIn")} role="alert">
+          {t(`session.refused.${refusal}`)}
+        </Alert>
+      )}
+      {provider && (
+        <>
+          <Button component="a" href={`/api/v1/session/oidc?returnTo=${encodeURIComponent(here.pathname + here.search)}`}>
+            {t("session.provider", { provider })}
+          </Button>
+          <Divider label={t("session.or")} />
+        </>
+      )}
+    </>
   );
 }

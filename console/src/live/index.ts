@@ -1,4 +1,4 @@
 export { useLiveData } from "./events";
 export { DELAY_LIMIT_MS, type HealthReading, READ_ONLY_AFTER, useHealth, useReadOnly, waitAfter } from "./health";
-export { isSignedOut, type Needs, seesPlatform, SESSION, useObstacle, useSession } from "./session";
+export { announceSwitch, isSignedOut, type Needs, seesPlatform, SESSION, useObstacle, useSession, useSwitches } from "./session";
 export { useOutdatedBy } from "./outdated";

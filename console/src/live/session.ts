@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { useTranslation } from "react-i18next";
 import { getSession, ProblemError, type SessionOut } from "@/api";
 import { useReadOnly } from "./health";
@@ -16,6 +17,23 @@ export function useSession() {
 /** Whether the server asks for a key, and this browser has none that is in force. */
 export function isSignedOut(error: Error | null): boolean {
   return error instanceof ProblemError && error.problem.status === 401;
+}
+
+const SWITCHED = "horai.switched";
+
+/** Starts every tab of this browser anew: they share the session, and a page of the old tenant must not act in the new one. */
+export function announceSwitch(): void {
+  window.localStorage.setItem(SWITCHED, String(Date.now())); // other tabs hear of it, this one does not
+  window.location.assign("/");
+}
+
+/** Starts this tab anew when another one has switched the tenant. */
+export function useSwitches(): void {
+  useEffect(() => {
+    const restart = (event: StorageEvent) => event.key === SWITCHED && window.location.assign("/");
+    window.addEventListener("storage", restart);
+    return () => window.removeEventListener("storage", restart);
+  }, []);
 }
 
 /** Whether the caller may see what belongs to no tenant: nodes, shards, tenants. */

@@ -1,6 +1,7 @@
 """Authentication: which key or session a request comes with, and whether it is in force.
 
-A key is remembered for five seconds; a change of any key makes every node forget at once. A node that hears nothing
+A session stands for a key, or for a user who signed in with an identity provider. A key is remembered for five seconds; a
+change of any key makes every node forget at once. A node that hears nothing
 serves a revoked key for five seconds at most. Until the first key is created, requests need none.
 """
 
@@ -18,11 +19,12 @@ from horai.api.failed_attempts import FailedAttempts
 from horai.core.access_keys import hash_of, id_of
 from horai.core.actor import Actor, ActorKind
 from horai.core.errors import Forbidden, HoraiError, RetryLimited, Unauthenticated
-from horai.core.roles import AccessRole, may_call
+from horai.core.roles import AccessRole, RoleGrant, may_call
 from horai.core.wakes import EverywhereWake, KeysWake
-from horai.db import access
+from horai.db import access, user_sessions
 from horai.db.access import KeyInForce
 from horai.db.pool import GONE, Pool, acquire
+from horai.db.user_sessions import UserInForce
 from horai.db.wakeups import Wakeups
 from horai.text import Hint, Refused
 
@@ -42,6 +44,8 @@ class Caller:
     role: AccessRole | None
     tenant_id: int | None
     tenant: str | None
+    grants: tuple[RoleGrant, ...] = ()
+    """The tenants and roles between which a user may switch, with the present one; a key has none."""
 
     @property
     def is_keyless(self) -> bool:
@@ -90,12 +94,12 @@ def unauthenticated() -> Unauthenticated:
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """A key that was in force at its last check. It is checked again after `until`, or when keys have changed.
+    """A key or user that was in force at the last check. It is checked again after `until`, or when keys have changed.
 
     An address that sent wrong keys may go on to use the keys that are remembered.
     """
 
-    key: KeyInForce
+    holder: KeyInForce | UserInForce
     until: float
     changes: int
 
@@ -123,14 +127,15 @@ class Authenticator:
             if await self.is_keyed():
                 raise unauthenticated()
             return self._keyless_caller(credentials)
-        key = await self._key_of(credentials)
-        if key is None and credentials.key is None and not await self.is_keyed():
+        holder = await self._holder_of(credentials)
+        if holder is None and credentials.key is None and not await self.is_keyed():
             return self._keyless_caller(credentials)  # the cookie of another server at this address
-        if key is None or not _is_within(key.networks, credentials.address):
+        if isinstance(holder, UserInForce):
+            return _user_caller(holder, credentials)
+        if holder is None or not _is_within(holder.networks, credentials.address):
             self._failed.note(credentials.address, self._monotonic())
             raise unauthenticated()
-        actor = Actor(ActorKind.KEY, key.id, key.name, key.role, credentials.address, credentials.request_id)
-        return Caller(actor, key.role, key.tenant_id, key.tenant)
+        return _key_caller(holder, credentials)
 
     async def is_still_allowed(self, credentials: Credentials) -> bool:
         """Return whether a long answer may go on. While the database is away, it may: no key can be revoked then."""
@@ -156,31 +161,33 @@ class Authenticator:
                 self._keyed_until = now + REMEMBERED_SECONDS
         return self._is_keyed
 
-    async def _key_of(self, credentials: Credentials) -> KeyInForce | None:
+    async def _holder_of(self, credentials: Credentials) -> KeyInForce | UserInForce | None:
         text = credentials.key if credentials.key is not None else credentials.session or ""
         proof = hash_of(text)
         now = self._monotonic()
         known = self._known.get(proof)
         if known is not None and now < known.until and known.changes == self._changes:
-            return known.key
+            return known.holder
         if known is None and (wait := self._failed.wait(credentials.address, now)) is not None:
             raise RetryLimited(Refused.TOO_MANY_WRONG_KEYS(), Hint.CHECK_KEY(), extra={"retryAfter": str(wait)})
         changes = self._changes
-        key = await self._read(credentials, proof)
-        if key is None:
+        holder = await self._read(credentials, proof)
+        if holder is None:
             self._known.pop(proof, None)
         else:
-            self._remember(proof, key, now, changes)
-        return key
+            self._remember(proof, holder, now, changes)
+        return holder
 
-    async def _read(self, credentials: Credentials, proof: bytes) -> KeyInForce | None:
-        """Read the key from the database. A text that is not a key costs no query."""
+    async def _read(self, credentials: Credentials, proof: bytes) -> KeyInForce | UserInForce | None:
+        """Read the key or the user from the database. A text that is not a key costs no query."""
         key_id = id_of(credentials.key) if credentials.key is not None else None
         if credentials.key is not None and key_id is None:
             return None
         async with acquire(self._pool) as connection:
             if key_id is None:
                 key = await access.key_of_session(connection, proof)
+                if key is None:
+                    return await user_sessions.user_of_session(connection, proof)
             else:
                 key = await access.key_in_force(connection, key_id)
                 if key is not None and not hmac.compare_digest(key.hash, proof):
@@ -189,9 +196,9 @@ class Authenticator:
                 await access.note_key_use(connection, key.id)
             return key
 
-    def _remember(self, proof: bytes, key: KeyInForce, now: float, changes: int) -> None:
-        left = REMEMBERED_SECONDS if key.seconds_left is None else min(REMEMBERED_SECONDS, key.seconds_left)
-        self._known[proof] = _Remembered(key, now + left, changes)
+    def _remember(self, proof: bytes, holder: KeyInForce | UserInForce, now: float, changes: int) -> None:
+        left = REMEMBERED_SECONDS if holder.seconds_left is None else min(REMEMBERED_SECONDS, holder.seconds_left)
+        self._known[proof] = _Remembered(holder, now + left, changes)
         self._known.move_to_end(proof)
         if len(self._known) > MOST_REMEMBERED:
             self._known.popitem(last=False)
@@ -200,6 +207,17 @@ class Authenticator:
         """Read every key again before its next use. A query in progress may have read an old row: it counts as old."""
         self._changes += 1
         self._keyed_until = 0.0
+
+
+def _key_caller(key: KeyInForce, credentials: Credentials) -> Caller:
+    actor = Actor(ActorKind.KEY, key.id, key.name, key.role, credentials.address, credentials.request_id)
+    return Caller(actor, key.role, key.tenant_id, key.tenant)
+
+
+def _user_caller(user: UserInForce, credentials: Credentials) -> Caller:
+    role = user.chosen.role
+    actor = Actor(ActorKind.USER, user.subject, user.name, role, credentials.address, credentials.request_id)
+    return Caller(actor, role, user.chosen.tenant_id, user.chosen.tenant, user.grants)
 
 
 def _is_within(networks: Collection[str], address: str) -> bool:

@@ -31,6 +31,7 @@ COMMANDS = {
     "reconcilers": "Reconcilers: compare a source with the instances, and create the missing ones.",
     "keys": "Keys: create, list and revoke the keys of the server.",
     "tenants": "Tenants: create and list tenants.",
+    "groups": "Groups: the roles of users who sign in with an identity provider.",
     "login": "Store the address and the key of a server for the other commands.",
     "audit": "Audit log: list, export and verify the record of all writes.",
     "secrets": "Signing secrets: list and rotate the secrets that sign calls.",

@@ -69,6 +69,26 @@ Insecure = Annotated[
 RequireKey = Annotated[
     bool, setting("--require-key", about="Serve no request without a key; the first start prints the first keys.")
 ]
+OidcIssuer = Annotated[
+    str | None,
+    setting("--oidc-issuer", about="OpenID Connect provider that signs users in to the console.", metavar="URL"),
+]
+OidcClientId = Annotated[
+    str | None, setting("--oidc-client-id", about="Id of this server at the provider.", metavar="ID")
+]
+# typer does not read the variable of the secret: no flag takes it, because `ps` shows flags to every user.
+OidcClientSecretFile = Annotated[
+    Path | None,
+    setting(
+        "--oidc-client-secret-file",
+        about="File with the secret of this server at the provider; or HORAI_OIDC_CLIENT_SECRET.",
+        metavar="FILE",
+    ),
+]
+OidcGroupsClaim = Annotated[
+    str, setting("--oidc-groups-claim", about="Claim of the ID token that lists the groups of a user.", metavar="CLAIM")
+]
+OidcScopes = Annotated[str, setting("--oidc-scopes", about="Scopes to ask the provider for.", metavar="SCOPES")]
 LeaseTtl = Annotated[
     str,
     setting("--lease-ttl", about="Time after which other nodes take the work of a silent node.", metavar="DURATION"),

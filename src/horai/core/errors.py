@@ -19,7 +19,8 @@
     ├── Busy                     503  SCH_503_BUSY
     ├── DispatcherDown           503  SCH_503_DISPATCHER_DOWN
     ├── TooManyReaders           503  SCH_503_TOO_MANY_READERS
-    └── DatabaseUnavailable      503  SCH_503_DATABASE_UNAVAILABLE
+    ├── DatabaseUnavailable      503  SCH_503_DATABASE_UNAVAILABLE
+    └── ProviderUnavailable      503  SCH_503_PROVIDER_UNAVAILABLE
 
 Each boundary translates them once: api/problems.py to problem+json, cli/ to `error:` and `hint:` lines.
 """
@@ -232,3 +233,11 @@ class DatabaseUnavailable(HoraiError):
     code = "SCH_503_DATABASE_UNAVAILABLE"
     status = 503
     title = Title.SCH_503_DATABASE_UNAVAILABLE()
+
+
+class ProviderUnavailable(HoraiError):
+    """The identity provider does not answer, or answers with something that is not OpenID Connect."""
+
+    code = "SCH_503_PROVIDER_UNAVAILABLE"
+    status = 503
+    title = Title.SCH_503_PROVIDER_UNAVAILABLE()

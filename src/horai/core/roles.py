@@ -1,6 +1,7 @@
 """Roles: what the holder of a key may do, as one table."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -37,3 +38,22 @@ SERVES: Final[dict[AccessRole, frozenset[AccessRole]]] = {
 def may_call(role: AccessRole, needed: Collection[AccessRole]) -> bool:
     """Return whether the holder of `role` may call a route that serves the roles `needed` and those that include one."""
     return not SERVES[role].isdisjoint(needed)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleGrant:
+    """A role in a tenant; the role platform-admin has none."""
+
+    tenant_id: int | None
+    tenant: str | None
+    role: AccessRole
+
+
+def best_grants(grants: Iterable[RoleGrant]) -> tuple[RoleGrant, ...]:
+    """Return one grant for each tenant, with the role that includes the most, by name; that of the platform is last."""
+    best: dict[int | None, RoleGrant] = {}
+    for grant in grants:
+        known = best.get(grant.tenant_id)
+        if known is None or SERVES[known.role] < SERVES[grant.role]:
+            best[grant.tenant_id] = grant
+    return tuple(sorted(best.values(), key=lambda grant: (grant.tenant is None, grant.tenant or "")))

@@ -120,6 +120,24 @@ class ServerLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class OidcSettings:
+    """The OpenID Connect provider that signs users in to the console. The secret is not in its repr."""
+
+    issuer: str
+    """Address of the provider, exactly as its discovery document and its tokens name it."""
+    client_id: str
+    """Id of this server at the provider."""
+    client_secret: str = field(repr=False)
+    """Secret of this server at the provider, from a file or the environment."""
+    groups_claim: str = "groups"
+    """Claim of the ID token that lists the groups of the user."""
+    scopes: tuple[str, ...] = ("openid", "profile", "email")
+    """Scopes to ask for. Some providers name the groups only if a scope of theirs is among them."""
+    timeout: timedelta = timedelta(seconds=10)
+    """Time that each answer of the provider may take."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerAccess:
     """The way of clients to the HTTP server.
 
@@ -134,6 +152,7 @@ class ServerAccess:
     public_url: str | None = None
     is_insecure: bool = False
     requires_key: bool = False
+    oidc: OidcSettings | None = None
 
     @property
     def has_tls(self) -> bool:

@@ -75,7 +75,7 @@ class NodesWake:
 
 @dataclass(frozen=True, slots=True)
 class KeysWake:
-    """A key was created or revoked, or a session has ended: what is remembered of keys is old."""
+    """A key was created or revoked, a session has ended, or a group changed: what is remembered of callers is old."""
 
 
 @dataclass(frozen=True, slots=True)

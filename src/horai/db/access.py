@@ -146,8 +146,13 @@ def _key(row: asyncpg.Record) -> KeyRow:
 
 async def insert_session(connection: Connection, session_hash: bytes, key_id: str, length: timedelta) -> datetime:
     """Open a session, delete those that have ended, and return its end."""
-    await connection.execute(sql("delete_ended_sessions"))
+    await delete_ended_sessions(connection)
     return await connection.fetchval(sql("insert_session"), session_hash, key_id, length)
+
+
+async def delete_ended_sessions(connection: Connection) -> None:
+    """Delete the sessions whose time is over."""
+    await connection.execute(sql("delete_ended_sessions"))
 
 
 async def delete_session(connection: Connection, session_hash: bytes) -> None:

@@ -8,6 +8,7 @@ from horai.features import (
     events,
     explain,
     forecast,
+    oidc,
     overview,
     reconcile,
     refresh,
@@ -17,6 +18,7 @@ from horai.features.feature import Feature
 
 FEATURES: tuple[Feature, ...] = (
     access.FEATURE,
+    oidc.FEATURE,
     overview.FEATURE,
     dead_letters.FEATURE,
     explain.FEATURE,

@@ -18,11 +18,22 @@ class Refused(Phrasebook):
     )
     NO_KEY = "The request has no key, or its key is unknown, expired, revoked or not allowed from this address."
     TOO_MANY_WRONG_KEYS = "Too many requests with wrong keys came from this address in the last minute."
-    ROLE_TOO_LOW = "The key has the role {role}, and this request needs the role {needed}."
+    ROLE_TOO_LOW = "Your role is {role}, and this request needs the role {needed}."
     NO_ACCESS_KEY = "There is no key {key!r}."
     NO_TENANT = "There is no tenant {name!r}."
     TENANT_NAME_TAKEN = "There is a tenant named {name!r} already."
     KEY_OF_OTHER_TENANT = "A key of the tenant {own!r} cannot create keys of another tenant or of the platform."
+    KEY_HAS_ONE_TENANT = "A key belongs to one tenant: only the session of a user can switch."
+    NO_GRANT = "No group of yours has a role in {tenant!r}."
+    NO_GROUP_MAPPING = "There is no group mapping {mapping!r}."
+    GROUP_MAPPED = "The group {group!r} has a role there already: {role}."
+    NO_PROVIDER = "This server has no identity provider to sign in with."
+    SIGN_IN_UNKNOWN = "This sign-in is unknown, used or older than 10 minutes, or another browser began it."
+    SIGN_IN_DENIED = "The identity provider did not confirm the sign-in."
+    SIGN_IN_UNPROVEN = "The identity provider's answer does not prove who you are."
+    NO_MAPPED_GROUP = "You are signed in at the identity provider, but none of your groups has a role here."
+    PROVIDER_AWAY = "The identity provider does not answer as it should."
+    TOO_MANY_SIGN_INS = "Too many sign-ins were begun from this address in the last minute."
     KEY_SHOWN_ONCE = (
         "The first request with this Idempotency-Key created the key {key!r}, whose text is shown only once."
     )

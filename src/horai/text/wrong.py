@@ -22,6 +22,8 @@ class Wrong(Phrasebook):
     IN_THE_PAST = "is in the past"
     PLATFORM_KEY_WITH_TENANT = "does not go with the role platform-admin, which belongs to no tenant"
     TENANT_MISSING = "is missing: a key of the platform names the tenant of the key to create"
+    GROUP_WITHOUT_TENANT = "is missing: only the role platform-admin belongs to no tenant"
+    NOT_OUR_PAGE = "must be a path of this server, such as /jobs"
     TOO_LONG = "is longer than {most} characters"
     QUERY_NEEDS = (
         "needs $1, the last key of the page before, and $2, the number of rows: where key > $1 order by key limit $2"

@@ -3,6 +3,7 @@ import { useTranslation } from "react-i18next";
 import { seesPlatform, useSession } from "@/live";
 import { Act, Icon, Page } from "@/parts";
 import { CreateKey } from "./CreateKey";
+import { Groups } from "./Groups";
 import { Keys } from "./Keys";
 import { Tenants } from "./Tenants";
 
@@ -22,6 +23,7 @@ export default function AccessPage() {
     >
       <Keys />
       {seesPlatform(session) && <Tenants />}
+      {seesPlatform(session) && <Groups />}
       <CreateKey opened={isCreating} onClose={() => create(false)} />
     </Page>
   );

@@ -8,6 +8,8 @@ from horai.cli import node_flags
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DatabaseUrl, setting, words
 from horai.cli.lazy import new_app
+from horai.cli.oidc_flags import OidcFlags, with_oidc
+from horai.core.shards import Role
 from horai.db.database_location import choose_database
 
 app = new_app()
@@ -25,6 +27,11 @@ def node(
     public_url: node_flags.PublicUrl = None,
     insecure: node_flags.Insecure = False,
     require_key: node_flags.RequireKey = False,
+    oidc_issuer: node_flags.OidcIssuer = None,
+    oidc_client_id: node_flags.OidcClientId = None,
+    oidc_client_secret_file: node_flags.OidcClientSecretFile = None,
+    oidc_groups_claim: node_flags.OidcGroupsClaim = "groups",
+    oidc_scopes: node_flags.OidcScopes = "openid profile email",
     roles: Annotated[
         str, setting("--roles", about="Roles of the node; without `api` it does not listen.", metavar="ROLES")
     ] = "api,scheduler,executor",
@@ -50,6 +57,9 @@ def node(
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key
     )
+    if Role.api in chosen:
+        oidc = OidcFlags(oidc_issuer, oidc_client_id, oidc_client_secret_file, oidc_groups_claim, oidc_scopes)
+        access = with_oidc(access, oidc, os.environ)
     url = choose_database(database_url, None, os.environ).url
     if url is None:
         raise BadUsage("A node needs a database.", "Give --database-url, or set HORAI_DATABASE_URL.")

@@ -8,6 +8,7 @@ from typing import Annotated
 from horai.cli import node_flags
 from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
+from horai.cli.oidc_flags import OidcFlags, with_oidc
 from horai.cli.references import parse_reference, require_module
 from horai.db.database_location import choose_database
 
@@ -26,6 +27,11 @@ def up(
     public_url: node_flags.PublicUrl = None,
     insecure: node_flags.Insecure = False,
     require_key: node_flags.RequireKey = False,
+    oidc_issuer: node_flags.OidcIssuer = None,
+    oidc_client_id: node_flags.OidcClientId = None,
+    oidc_client_secret_file: node_flags.OidcClientSecretFile = None,
+    oidc_groups_claim: node_flags.OidcGroupsClaim = "groups",
+    oidc_scopes: node_flags.OidcScopes = "openid profile email",
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
     callback_allow: node_flags.CallbackAllow = None,
@@ -65,6 +71,8 @@ def up(
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key
     )
+    oidc = OidcFlags(oidc_issuer, oidc_client_id, oidc_client_secret_file, oidc_groups_claim, oidc_scopes)
+    access = with_oidc(access, oidc, os.environ)
 
     from horai.cli.commands.up_processes import further_nodes, serve_node, workers  # noqa: PLC0415
     from horai.embedded import default_data_dir  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Routes of the console's session: sign in with a key, read who is signed in, sign out."""
+"""Routes of the console's session: sign in with a key, read who is signed in, switch the tenant, sign out."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -10,8 +10,10 @@ from horai.api.authentication import COOKIE, Authenticator, Caller, credentials_
 from horai.api.body import Body, body_of
 from horai.api.context import CallerDep, ContextDep, takes
 from horai.api.route import ANY_KEY, RoleRoute, needs
+from horai.api.session_cookie import forget_session, set_session
+from horai.core.actor import ActorKind
 from horai.features.access import service
-from horai.features.access.wire import SessionIn, SessionOut
+from horai.features.access.wire import SessionChange, SessionIn, SessionOut
 from horai.wire.encode import Encoded
 
 router = APIRouter(prefix="/api/v1/session", tags=["access"], route_class=RoleRoute)
@@ -27,16 +29,31 @@ async def sign_in(
     caller = await authenticator.caller_of(replace(credentials_of(request), key=body.shape.key, session=None))
     session = await service.open_session(context.pool, caller.actor.id)
     signed_in = answer(_encode(caller), 201)
-    length = int(service.SESSION.total_seconds())
-    signed_in.set_cookie(COOKIE, session, length, path="/", secure=True, httponly=True, samesite="strict")
+    set_session(signed_in, session)
     return signed_in
 
 
 @router.get("", responses={200: {"model": SessionOut}})
 @needs(*ANY_KEY)
 async def get_session(caller: CallerDep) -> Response:
-    """Read who calls: the key, its tenant and its role."""
+    """Read who calls: the key or the user, the tenant and the role."""
     return answer(_encode(caller), headers={"Cache-Control": "no-store"})
+
+
+@router.patch("", responses={200: {"model": SessionOut}}, openapi_extra=takes(SessionChange))
+@needs(*ANY_KEY)
+async def switch_tenant(
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    body: Annotated[Body[SessionChange], Depends(body_of(SessionChange))],
+) -> Response:
+    """Switch to another tenant of the signed-in user; null is the platform. The session gets a new cookie."""
+    old = request.cookies.get(COOKIE, "")
+    moved = await service.switch_tenant(context.pool, caller, old, body.shape.tenant)
+    switched = answer(_encode(moved.caller), headers={"Cache-Control": "no-store"})
+    set_session(switched, moved.session, moved.seconds_left)
+    return switched
 
 
 @router.delete("", status_code=204)
@@ -46,16 +63,18 @@ async def sign_out(request: Request, context: ContextDep) -> Response:
     if (session := request.cookies.get(COOKIE)) is not None:
         await service.end_session(context.pool, session)
     signed_out = Response(status_code=204)
-    signed_out.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="strict")
+    forget_session(signed_out)
     return signed_out
 
 
 def _encode(caller: Caller) -> Encoded:
-    is_key = not caller.is_keyless
+    actor, kind = caller.actor, caller.actor.kind
     return SessionOut.encode(
         keyless=caller.is_keyless,
-        key_id=caller.actor.id if is_key else None,
-        name=caller.actor.name if is_key else None,
+        key_id=actor.id if kind is ActorKind.KEY else None,
+        user_id=actor.id if kind is ActorKind.USER else None,
+        name=None if caller.is_keyless else actor.name,
         role=caller.role,
         tenant=caller.tenant,
+        grants=list(caller.grants),
     )

@@ -3,24 +3,23 @@
 import ipaddress
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from horai.api.authentication import Caller, unauthenticated
+from horai.api.session_cookie import SESSION
 from horai.core.access_keys import hash_of, new_key
 from horai.core.actor import Actor, ActorKind
 from horai.core.audit import AuditEntry, AuditVerb
-from horai.core.errors import Duplicate, FieldError, Forbidden, Invalid, NotFound
+from horai.core.errors import Conflict, Duplicate, FieldError, Forbidden, Invalid, NotFound
 from horai.core.roles import AccessRole
-from horai.db import access, nodes
+from horai.db import access, nodes, user_sessions
 from horai.db.access import KeyRow, KeysOf, KeyWrite, TenantRow
 from horai.db.pool import Connection, Pool, acquire, transaction
 from horai.operations import audit
 from horai.operations.process_actor import process_actor
 from horai.text import Hint, Refused, Wrong
-
-SESSION = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +200,36 @@ async def open_session(pool: Pool, key_id: str) -> str:
     async with transaction(pool) as connection:
         await access.insert_session(connection, hash_of(session), key_id, SESSION)
     return session
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchedSession:
+    """A session after a switch: its new id, which is not in its repr, its remaining seconds and its user."""
+
+    session: str
+    seconds_left: float
+    caller: Caller
+
+    def __repr__(self) -> str:
+        return f"SwitchedSession(caller={self.caller!r})"
+
+
+async def switch_tenant(pool: Pool, caller: Caller, session: str, tenant: str | None) -> SwitchedSession:
+    """Move a user's session to another tenant, under a new id. It ends when the old one would have ended."""
+    if caller.actor.kind is not ActorKind.USER:
+        raise Conflict(Refused.KEY_HAS_ONE_TENANT(), Hint.SIGN_IN_AS_USER())
+    grant = next((grant for grant in caller.grants if grant.tenant == tenant), None)
+    if grant is None:
+        raise Forbidden(Refused.NO_GRANT(tenant=tenant or "platform"), Hint.ASK_FOR_GROUP())
+    moved = secrets.token_urlsafe(32)
+    async with transaction(pool) as connection:
+        left = await user_sessions.move_user_session(connection, hash_of(session), hash_of(moved), grant.tenant_id)
+    if left is None:
+        raise unauthenticated()
+    actor = replace(caller.actor, role=grant.role)
+    return SwitchedSession(
+        moved, left, replace(caller, actor=actor, role=grant.role, tenant_id=grant.tenant_id, tenant=grant.tenant)
+    )
 
 
 async def end_session(pool: Pool, session: str) -> None:

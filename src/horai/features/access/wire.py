@@ -81,11 +81,29 @@ class SessionIn(Model):
     key: Annotated[Text, Field(max_length=200)]
 
 
+class SessionChange(Model):
+    """`PATCH /api/v1/session`: the tenant in which the user acts from now on; null is the platform."""
+
+    tenant: TenantName | None
+
+
+class GrantOut(Model):
+    """A role of the signed-in user in a tenant; that of the platform has no tenant."""
+
+    tenant: str | None
+    role: RoleName
+
+
 class SessionOut(Model):
-    """The caller: its key, its tenant and its role. `keyless`: the server serves without keys, and the role is null."""
+    """The caller: its key or user, its tenant and its role. `keyless`: the server serves without keys; the role is null.
+
+    `grants` are the tenants between which a user may switch, with the present one; a key has none.
+    """
 
     keyless: bool
     key_id: str | None
+    user_id: str | None
     name: str | None
     role: RoleName | None
     tenant: str | None
+    grants: list[GrantOut]
