@@ -11,7 +11,7 @@ from horai.core.put import PutDecision
 from horai.core.settings import EngineSettings
 from horai.db import jobs as job_rows
 from horai.db import nodes, settlements
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Dedicated, acquire, connect
 from horai.db.stage_connection import StageConnection
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
@@ -157,7 +157,8 @@ async def test_a_new_put_supersedes_the_last_dead_letter_of_its_key_even_if_its_
         await make.job(scope)
         node = await make.node(connection)
         for first_id in (10_000, 5_000):
-            await make.platform(scope).execute(f"alter sequence horai.instance_id restart with {first_id}")
+            async with acquire(make.platform(scope)) as owner:
+                await owner.execute(f"alter sequence horai.instance_id restart with {first_id}")
             await make.put(scope, "article:42")
             (claimed,) = await make.claim(connection, node)
             await settlements.apply(connection, [(claimed.held, Bury("HTTP_400", "no"))])
@@ -174,7 +175,8 @@ async def test_an_ignored_put_returns_the_last_succeeded_instance_even_if_it_has
         await make.job(scope)
         node = await make.node(connection)
         for first_id in (10_000, 5_000):
-            await make.platform(scope).execute(f"alter sequence horai.instance_id restart with {first_id}")
+            async with acquire(make.platform(scope)) as owner:
+                await owner.execute(f"alter sequence horai.instance_id restart with {first_id}")
             await make.put(scope, "article:42", again=True)
             (claimed,) = await make.claim(connection, node)
             await settlements.apply(connection, [(claimed.held, Complete())])

@@ -20,8 +20,10 @@ LEASE_SECONDS = 2
 RESCUE_SECONDS = 2
 SLACK_SECONDS = 8
 """For a busy machine; what is proved is that it happens by itself, and soon."""
-WITHOUT_BREAKER = json.dumps({"horai.core.circuit_breaker.FEWEST_RESULTS": 1_000_000})
-"""Targets that fail are called again and again, as the test wants it."""
+WITHOUT_GATES = json.dumps(
+    {"horai.core.circuit_breaker.FEWEST_RESULTS": 1_000_000, "horai.core.retry_budget.SPAN": 0.001}
+)
+"""Targets that fail are called again and again, as the test wants it: no breaker opens, and no retry counts for a budget."""
 
 
 @contextmanager
@@ -40,7 +42,7 @@ async def process(place: Path, url: str, name: str) -> AsyncGenerator[tuple[Hora
     node = HoraiProcess(
         place / f"{name}-{os.urandom(4).hex()}",
         "--lease-ttl", f"{LEASE_SECONDS}s", "--name", name, "--grace", "1s", "--database-url", url,
-        HORAI_TEST_CONSTANTS=WITHOUT_BREAKER,
+        HORAI_TEST_CONSTANTS=WITHOUT_GATES,
     )  # fmt: skip
     await asyncio.to_thread(node.start)
     try:

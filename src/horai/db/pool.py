@@ -160,7 +160,7 @@ class _Session(NamedTuple):
     @property
     def settings(self) -> tuple[str, ...]:
         tenant = "" if self.tenant_id is None else str(self.tenant_id)
-        return (*self.plans.settings.values(), "off" if self.writes else "on", tenant)
+        return (*self.plans.settings.values(), tenant)
 
 
 class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] — generic only for type checkers
@@ -172,10 +172,15 @@ class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument]
 
     async def serve(self, session: _Session) -> None:
         """Set the state for later statements. Call it outside a transaction: a rollback would undo it."""
-        if self._session != session:
-            self._session = None  # unknown until the server has answered
+        before = self._session
+        if before == session:
+            return
+        self._session = None  # unknown until the server has answered
+        if before is None or before.settings != session.settings:
             await self.execute(sql("set_session"), *session.settings)
-            self._session = session
+        if before is None or before.writes != session.writes:
+            await self.execute(sql("permit_writes" if session.writes else "forbid_writes"))
+        self._session = session
 
 
 @dataclass(frozen=True, slots=True)
