@@ -39,7 +39,7 @@ async def added(connection: Dedicated) -> dict[str, int]:
     rows = await connection.fetch(
         "select tenant.name, count(*) from horai.instance_live live join horai.tenant on tenant.id = live.tenant_id group by 1"
     )
-    return dict(rows)
+    return {row["name"]: row["count"] for row in rows}
 
 
 async def test_C2_a_client_adds_to_its_own_tenant_and_finds_no_other(url: str, connection: Dedicated) -> None:
