@@ -103,8 +103,8 @@ async def test_a_wrong_key_opens_no_session(api: Client) -> None:
 async def test_a_server_without_keys_says_so_and_ignores_cookies_of_another_server(api: Client) -> None:
     for cookie in ({}, {"Cookie": f"{COOKIE}=of-another-server"}):
         who = await api("GET", SESSION, **cookie)
-        nobody = dict.fromkeys(("keyId", "userId", "name", "role"))
-        assert who.json == {**nobody, "keyless": True, "tenant": "default", "grants": []}
+        unnamed = dict.fromkeys(("keyId", "userId", "name", "role"))
+        assert who.json == {**unnamed, "keyless": True, "tenant": "default", "grants": []}
     await created(api, "admin")
     assert (await api("GET", SESSION, Cookie=f"{COOKIE}=of-another-server")).status == 401
 

@@ -37,5 +37,5 @@ def test_a_failed_explanation_prints_one_error_line_and_a_hint(horai: Terminal) 
         "error: at: is neither an instant nor a time of day",
         "hint: Write an instant such as 2026-03-29T02:30:00+01:00, or the time of the job's zone without an offset: 2026-03-29T02:30.",
     )
-    assert horai("jobs", "explain", "nobody", "2026-03-29T02:30").code == 1
+    assert horai("jobs", "explain", "absent-job", "2026-03-29T02:30").code == 1
     assert horai("jobs", "explain", "asked").code == 2

@@ -21,13 +21,13 @@ export function isSignedOut(error: Error | null): boolean {
 
 const SWITCHED = "horai.switched";
 
-/** Starts every tab of this browser anew: they share the session, and a page of the old tenant must not act in the new one. */
+/** Reload every tab of this browser: they share the session, and a page of the old tenant must not act in the new one. */
 export function announceSwitch(): void {
   window.localStorage.setItem(SWITCHED, String(Date.now())); // other tabs hear of it, this one does not
   window.location.assign("/");
 }
 
-/** Starts this tab anew when another one has switched the tenant. */
+/** Reload this tab when another one has switched the tenant. */
 export function useSwitches(): void {
   useEffect(() => {
     const restart = (event: StorageEvent) => event.key === SWITCHED && window.location.assign("/");

@@ -68,6 +68,7 @@ begin
         execute format('create policy of_platform on horai.%I to horai_engine using (true) with check (true)', held.relname);
         is_own := case
             when held.relname = 'tenant' then 'id = current_setting(''horai.tenant_id'')::integer'
+            when held.relname = 'client' then null  -- the rights of SQL clients: no request reads or changes them
             when held.relname = 'skip' then 'tenant_id = current_setting(''horai.tenant_id'')::integer or tenant_id is null'
             when held.has_tenant then 'tenant_id = current_setting(''horai.tenant_id'')::integer'
             when held.relname in ('schedule', 'node', 'shard_lease', 'audit_seal', 'audit_anchor') then 'true'
