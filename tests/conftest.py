@@ -76,6 +76,14 @@ def short_place() -> Iterator[Path]:
     shutil.rmtree(place, ignore_errors=True)
 
 
+@pytest.fixture(scope="module")
+def module_place(short_place: Path) -> Path:
+    """A new directory at each set-up of a module, to which a worker that steals tests may come back."""
+    place = Path(tempfile.mkdtemp(prefix="module-", dir=short_place))
+    place.chmod(0o755)
+    return place
+
+
 @pytest.fixture(scope="session")
 def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
     """The server of this test process, with a migrated template database."""

@@ -20,12 +20,12 @@ PUBLIC = ServerAccess(public_url="https://horai.example.com")
 
 
 @pytest.fixture(scope="module")
-def users(short_place: Path) -> Iterator[tuple[HoraiProcess, Terminal]]:
+def users(module_place: Path) -> Iterator[tuple[HoraiProcess, Terminal]]:
     """A server with the flags of the guide, and a terminal with the key of the platform that it prints."""
-    secret = short_place / "client-secret"
+    secret = module_place / "client-secret"
     secret.write_text(f"{SECRET}\n")
     flags = [str(secret) if word == "client-secret" else word for word in shlex.split(GUIDE[0])[2:]]
-    running = HoraiProcess(short_place / "users", *flags).start()
+    running = HoraiProcess(module_place / "data", *flags).start()
     root = running.lines[0].split(": ")[1].strip()
     yield running, Terminal(HORAI_SERVER=running.base, HORAI_API_KEY=root)
     assert running.stop() == 0

@@ -14,9 +14,9 @@ from horai.core.access_keys import id_of
 
 
 @pytest.fixture(scope="module")
-def closed(short_place: Path) -> Iterator[tuple[HoraiProcess, Terminal, str]]:
+def closed(module_place: Path) -> Iterator[tuple[HoraiProcess, Terminal, str]]:
     """A server with a key of the platform, which the embedded database was given before its first start."""
-    running = HoraiProcess(short_place / "keys").start()
+    running = HoraiProcess(module_place / "data").start()
     first = Terminal()("keys", "create", "--role", "platform-admin", "--server", running.base)
     assert (first.code, id_of(first.out.strip()) is not None) == (0, True), first
     yield running, Terminal(HORAI_SERVER=running.base), first.out.strip()

@@ -96,6 +96,7 @@ def test_a_job_is_created_with_every_flag_that_says_when(horai: Terminal) -> Non
         assert line in lines(shown)
     patient = horai("jobs", "create", "patient", "--every", "10m", "--every-from", "finish", "--json").json
     assert (patient["every"], patient["everyFrom"]) == ("10m", "finish")
+    assert horai("jobs", "delete", "patient", "--yes").code == 0, "the forecast of other tests would name it"
     simple = horai("jobs", "create", "simple", "--every", "10m", "--misfire", "skip", "--json").json
     assert simple["misfire"] == "skip"
 

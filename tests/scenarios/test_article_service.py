@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import mkdtemp
 
 import asyncpg
 import pytest
@@ -22,10 +21,8 @@ create or replace trigger watch after insert or update or delete on delivery exe
 
 
 @pytest.fixture(scope="module")
-def house(short_place: Path) -> Iterator[House]:
-    place = Path(mkdtemp(prefix="newsroom-", dir=short_place))  # a worker may come back to this module
-    place.chmod(0o755)
-    made = House(place)
+def house(module_place: Path) -> Iterator[House]:
+    made = House(module_place)
     made.open()
     yield made
     made.close()

@@ -29,8 +29,8 @@ ASKED = re.compile(r"^\S+ \S+ UTC \[\d+\] (horai[^\n]*?) LOG:  (?:statement|exec
 
 
 @pytest.fixture(scope="module")
-def horai(short_place: Path) -> Iterator[HoraiProcess]:
-    process = HoraiProcess(short_place / "exhibition", "--app", APP, PYTHONPATH=f"{ROOT}:{ROOT / 'src'}").start()
+def horai(module_place: Path) -> Iterator[HoraiProcess]:
+    process = HoraiProcess(module_place / "data", "--app", APP, PYTHONPATH=f"{ROOT}:{ROOT / 'src'}").start()
     yield process
     assert process.stop() == 0, process.log.read_text()
 
