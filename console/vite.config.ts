@@ -46,6 +46,18 @@ export default defineConfig({
           hookTimeout: 240_000,
         },
       },
+      {
+        extends: true,
+        // Run by tests/faults/test_second_machine.py, in a network namespace of its own.
+        test: {
+          name: "network",
+          include: ["network/**/*.test.ts"],
+          globalSetup: "e2e/chromium.ts",
+          environment: "node",
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
     ],
   },
 });
