@@ -40,7 +40,7 @@ test("dead letters and one of them are right in both languages and schemes, with
   ]);
 });
 
-test("a dead letter is replayed, another is discarded with its reason", async () => {
+test("C3h a dead letter is replayed, another is discarded with its reason", async () => {
   const [first, second] = await letters("NEW");
   await visiting({}, async (visit) => {
     const page = await visit.open(`/dead-letters/${first!.id}`);

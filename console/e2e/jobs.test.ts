@@ -177,16 +177,21 @@ test("a job is paused with a note, resumed and run by hand with another payload"
   });
 });
 
-test("a job is changed, copied and deleted", async () => {
+test("C3e C3g the priority, the retries and the schedule of a job are changed, and it is copied and deleted", async () => {
   const name = fresh("changed");
   await create(name, { cron: "0 9 * * *", payload: { shop: 1 }, overlap: "skip" });
   // The page of a job may look once more at what has just been deleted.
   await visiting({ mayFail: /status of 404/ }, async (visit) => {
     const page = await visit.open(`/jobs/${name}/edit`);
     await page.getByLabel("Cron expression").fill("0 10 * * *");
+    await page.getByRole("button", { name: /^More: / }).click();
+    await page.getByRole("combobox", { name: "Priority" }).click();
+    await page.getByRole("option", { name: "High" }).click();
+    await page.getByLabel("Retries").fill("4");
     await page.getByRole("button", { name: "Save changes" }).click();
     await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
-    expect(await jobNamed(name)).toMatchObject({ cron: "0 10 * * *", overlap: "skip", payload: { shop: 1 } });
+    const changed = { cron: "0 10 * * *", overlap: "skip", payload: { shop: 1 }, priority: "high" };
+    expect(await jobNamed(name)).toMatchObject({ ...changed, retry: { maxRetry: 4 } });
 
     await page.getByRole("button", { name: `Actions for ${name}` }).click();
     await page.getByRole("menuitem", { name: "Duplicate" }).click();

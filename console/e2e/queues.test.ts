@@ -27,7 +27,7 @@ test("queues, nodes and shards are right in both languages and schemes", async (
   ]);
 });
 
-test("a queue is paused, resumed and changed, and a wrong rate is said at its field", async () => {
+test("C3f a queue is paused, resumed and changed, and a wrong rate is said at its field", async () => {
   await visiting({ mayFail: /status of 422/ }, async (visit) => {
     const page = await visit.open("/queues");
     const row = page.getByRole("row").filter({ hasText: queue });
