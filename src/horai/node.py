@@ -28,6 +28,7 @@ from horai.db.wakeups import Wakeups
 from horai.engine_node import ChildProcesses, NodeSettings
 from horai.features.access.service import first_keys
 from horai.features.registry import JOB_HOOKS
+from horai.operations.keyring import keyring_of
 from horai.process import StartError
 
 log = structlog.get_logger(__name__)
@@ -56,7 +57,8 @@ async def _api(
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     tenant, sources = await _tenant(connections), frozenset(settings.sources)
     key_file = settings.engine.audit_key_file
-    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file)
+    keyring = keyring_of(settings.engine)
+    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file, keyring)
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):
         if not await app.state.authenticator.is_keyed():

@@ -3,7 +3,7 @@
 They are coroutines although they await nothing: FastAPI would run a plain function in a thread at every request.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
@@ -16,6 +16,7 @@ from horai.db.pool import Pool
 from horai.db.wakeups import Wakeups
 from horai.operations.idempotency import Keyed
 from horai.operations.job_hooks import JobHooks
+from horai.operations.keyring import Keyring
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused, Wrong
@@ -35,6 +36,7 @@ class Context:
     sources: frozenset[str] = frozenset()
     audit_key_file: str | None = None
     """File of the key that verifies the signatures of the audit log."""
+    keyring: Keyring = field(default_factory=Keyring)
 
 
 async def context_of(request: Request) -> Context:
@@ -61,6 +63,7 @@ def tenant_scope(request: Request) -> Scope:
         caller.actor,
         context.hooks,
         sources=context.sources,
+        keyring=context.keyring,
     )
 
 

@@ -17,6 +17,7 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -215,6 +216,11 @@ def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
+def new_signing_secret() -> str:
+    """Return a random signing secret."""
+    return f"whsec_{base64.b64encode(os.urandom(32)).decode()}"
+
+
 def verify(
     secret: str, headers: Mapping[str, str], body: bytes, now: datetime, tolerance: timedelta = timedelta(minutes=5)
 ) -> bool:
@@ -248,6 +254,11 @@ def check_headers(headers: Mapping[str, str]) -> None:
             raise ValueError(Wrong.HEADER_RESERVED(name=name))
         if not _FIELD_VALUE.fullmatch(value):
             raise ValueError(Wrong.HEADER_VALUE(name=name))
+
+
+def is_header_value(value: str) -> bool:
+    """Return whether a request header can carry the value."""
+    return _FIELD_VALUE.fullmatch(value) is not None
 
 
 def check_url(url: str) -> None:

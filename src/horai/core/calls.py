@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HTTP_TIMEOUT = timedelta(seconds=5)
 """Default total deadline of an HTTP call (seed 001: the caller protects itself)."""
@@ -11,11 +11,25 @@ HTTP_TIMEOUT = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """The endpoint that an HTTP job calls."""
+    """The endpoint that an HTTP job calls.
+
+    A target with `sealed` or `named` is not ready to be called: its URL and its headers lack values.
+    """
 
     url: str
     method: str = "POST"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    named: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Named secrets by the headers that send them."""
+    sealed: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The envelope of the URL and the header values that are shown as `***`."""
+    fault: str | None = None
+    """The reason why the secrets could not be opened, as the code of an error."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether every value is here, so that the target can be called."""
+        return self.sealed is None and not self.named
 
 
 @dataclass(frozen=True, slots=True)

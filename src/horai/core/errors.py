@@ -19,6 +19,7 @@
     ├── Busy                     503  SCH_503_BUSY
     ├── DispatcherDown           503  SCH_503_DISPATCHER_DOWN
     ├── TooManyReaders           503  SCH_503_TOO_MANY_READERS
+    ├── KeyUnavailable           503  SCH_503_KEY_UNAVAILABLE
     └── DatabaseUnavailable      503  SCH_503_DATABASE_UNAVAILABLE
 
 Each boundary translates them once: api/problems.py to problem+json, cli/ to `error:` and `hint:` lines.
@@ -224,6 +225,14 @@ class TooManyReaders(HoraiError):
     code = "SCH_503_TOO_MANY_READERS"
     status = 503
     title = Title.SCH_503_TOO_MANY_READERS()
+
+
+class KeyUnavailable(HoraiError):
+    """A sealed value cannot be opened: its data key was erased, or this process lacks the key that wraps it."""
+
+    code = "SCH_503_KEY_UNAVAILABLE"
+    status = 503
+    title = Title.SCH_503_KEY_UNAVAILABLE()
 
 
 class DatabaseUnavailable(HoraiError):

@@ -11,6 +11,7 @@ from horai.features import (
     overview,
     reconcile,
     refresh,
+    secrets,
     workflow,
 )
 from horai.features.feature import Feature
@@ -27,5 +28,6 @@ FEATURES: tuple[Feature, ...] = (
     reconcile.FEATURE,
     events.FEATURE,
     audit.FEATURE,
+    secrets.FEATURE,
 )
 JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

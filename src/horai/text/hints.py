@@ -10,6 +10,15 @@ class Hint(Phrasebook):
         "Send the header `Authorization: Bearer <key>`. An admin of the tenant creates keys: horai keys create."
     )
     REVOKE_AND_CREATE = "If its text is lost, revoke it and create another: DELETE /api/v1/keys/{key}."
+    LIST_SIGNING_SECRETS = "GET /api/v1/signing-secrets lists the secrets in force."
+    GIVE_ENCRYPTION_KEY = "The operator gives every node the same key: --encryption-key-file or HORAI_ENCRYPTION_KEY."
+    GIVE_OLD_ENCRYPTION_KEY = (
+        "Give this server all encryption keys in use, the newest first; if the key is lost, give the values again."
+    )
+    CREATE_SECRET_FIRST = "Create it first: POST /api/v1/secrets."  # noqa: S105 - a text
+    PUT_TO_REPLACE = "PUT /api/v1/secrets/{name} replaces its value."
+    CHANGE_JOBS_FIRST = "Change the headers of the jobs that use it first."
+    DELETE_UNUSED_SECRETS = "Delete secrets that no job uses."
     CHECK_KEY = "Check the key, and wait before you try again."
     ASK_FOR_ROLE = "Ask an admin for a key with the role {needed}."
     LISTED_AT = "GET {path} lists them."

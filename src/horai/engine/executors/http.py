@@ -33,6 +33,8 @@ _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 UNSIGNED_PAUSE = timedelta(seconds=1)
 """The pause of a call whose tenant has no signing secret yet."""
+KEY_PAUSE = timedelta(seconds=10)
+"""The pause of a call whose secrets this node cannot open: it has no encryption key, or not the right one."""
 
 
 def _utc_now() -> datetime:
@@ -121,6 +123,8 @@ class HttpExecutor:
         target = call.target
         if not isinstance(target, HttpTarget):
             return FailedUnrecoverable("INVALID_TARGET", "the job is run by workers, not over HTTP")
+        if not target.is_complete:
+            return _without_secrets(target)
         try:
             check_target(target)
         except ValueError as error:
@@ -169,6 +173,20 @@ class HttpExecutor:
             return NotSent() if body.is_kept_back else _failure(url.raw_authority, error)
         remaining = max((deadline.when() or 0.0) - asyncio.get_running_loop().time(), 0.0)
         return outcome_of(answer, self._clock(), timedelta(seconds=remaining))
+
+
+def _without_secrets(target: HttpTarget) -> Outcome:
+    """Return the outcome of a call whose secrets could not be opened: it is never sent without them."""
+    match target.fault:
+        case "SECRET_MISSING":
+            names = ", ".join(sorted(target.named.values()))
+            message = f"a secret that its headers name does not exist ({names}); create it: PUT /api/v1/secrets/NAME"
+            return FailedRetryable("SECRET_MISSING", message)
+        case "SECRET_UNREADABLE":
+            message = "the secrets of the target were changed or moved in the database; give the target again"
+            return FailedRetryable("SECRET_UNREADABLE", message)
+        case _:
+            return NotSent(KEY_PAUSE)
 
 
 async def _read(response: aiohttp.ClientResponse) -> Answer:
