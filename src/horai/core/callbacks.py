@@ -29,7 +29,7 @@ from typing import cast
 from urllib.parse import quote, urlsplit
 
 import horai
-from horai.core.calls import Call, HttpTarget
+from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
 from horai.core.outcome import (
     MESSAGE_LIMIT,
     RESULT_LIMIT,
@@ -39,6 +39,7 @@ from horai.core.outcome import (
     Outcome,
     Succeeded,
 )
+from horai.core.outcome_tokens import outcome_token, token_for
 from horai.core.tags import own_tags
 from horai.text import Wrong
 
@@ -82,6 +83,7 @@ def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
 
     `Horai-Unit` is percent-encoded UTF-8; a receiver that needs the text itself unquotes it. `Idempotency-Key`,
     `Horai-Unit` and `webhook-id` are the same on every try of an instance, `Horai-Unit` also after a reschedule.
+    `Horai-Outcome-Token` lets a target that answers 202 report the outcome of this attempt, until its deadline.
     """
     theirs: Mapping[str, str] = call.target.headers if isinstance(call.target, HttpTarget) else {}
     message_id = call.idempotency_key  # digits and colons: a dot would end the id in the signed text
@@ -101,6 +103,9 @@ def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
     if not call.secrets:
         raise ValueError("a call without a signing secret must not be sent")
     ours["webhook-signature"] = " ".join(sign(secret, message_id, timestamp, body) for secret in call.secrets)
+    deadline = now + (call.timeout or HTTP_TIMEOUT)
+    token = token_for(call.tenant_id, call.instance_id, call.attempt, call.fence, deadline)
+    ours["Horai-Outcome-Token"] = outcome_token(call.secrets[0], token)
     return {name: value for name, value in theirs.items() if not _is_reserved(name)} | ours
 
 

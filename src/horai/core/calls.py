@@ -66,6 +66,7 @@ class Call(NamedTuple):
     secrets: tuple[str, ...] = ()
     node: int = 0
     retry_count: int = 0
+    tenant_id: int = 0
 
     @property
     def idempotency_key(self) -> str:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
 from horai.core.audit import AuditVerb
 from horai.core.callbacks import new_signing_secret
-from horai.core.encryption import Place
-from horai.core.errors import Conflict, Invalid
+from horai.core.encryption import EnvelopeBroken, Place
+from horai.core.errors import Conflict, Invalid, KeyUnavailable
 from horai.db import jobs, signing_secrets
 from horai.db.pool import Connection, acquire, transaction
 from horai.db.signing_secrets import SigningSecret
@@ -31,16 +32,27 @@ async def list_secrets(scope: Scope) -> Sequence[SigningSecret]:
         return await _listed(connection, scope)
 
 
+async def secrets_in_force(connection: Connection, keyring: Keyring, tenant_id: int) -> list[str]:
+    """Return the texts of a tenant's secrets in force, without those that cannot be opened."""
+    found: list[str] = []
+    for each in await signing_secrets.list_signing_secrets(connection, tenant_id):
+        with suppress(KeyUnavailable, EnvelopeBroken):
+            found.append(await _opened(connection, keyring, tenant_id, each.secret))
+    return found
+
+
 async def _listed(connection: Connection, scope: Scope) -> list[SigningSecret]:
     """Return the secrets in force with their texts. Raises `KeyUnavailable` if one cannot be opened."""
     stored = await signing_secrets.list_signing_secrets(connection, scope.tenant_id)
-    return [replace(each, secret=await _opened(connection, scope, each.secret)) for each in stored]
+    return [
+        replace(each, secret=await _opened(connection, scope.keyring, scope.tenant_id, each.secret)) for each in stored
+    ]
 
 
-async def _opened(connection: Connection, scope: Scope, stored: str) -> str:
+async def _opened(connection: Connection, keyring: Keyring, tenant_id: int, stored: str) -> str:
     if not stored.startswith("{"):
         return stored
-    return await scope.keyring.open(connection, scope.tenant_id, SIGNING_PLACE, json.loads(stored))
+    return await keyring.open(connection, tenant_id, SIGNING_PLACE, json.loads(stored))
 
 
 async def sealed_signing_secret(connection: Connection, keyring: Keyring, tenant_id: int) -> str | None:

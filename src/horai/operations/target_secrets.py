@@ -53,6 +53,16 @@ async def opened(
     return joined_secrets(stored, json.loads(await keyring.open(connection, tenant_id, place, envelope)))
 
 
+async def open_named(connection: Connection, scope: Scope, target: Mapping[str, Any]) -> None:
+    """Open the named secrets of a target's headers, to learn whether it can be done. Raises as `opened` does."""
+    headers: Mapping[str, Any] = target.get("headers") or {}
+    names = {value["secret"] for value in headers.values() if not isinstance(value, str)}
+    if not names:
+        return
+    for found in await secrets.secret_values(connection, [(scope.tenant_id, name) for name in names]):
+        await scope.keyring.open(connection, scope.tenant_id, place_of_secret(found.name), found.value)
+
+
 async def require_named(connection: Connection, scope: Scope, named: Mapping[str, str]) -> None:
     """Lock the named secrets of headers until commit, so that they are not deleted meanwhile. Raise `Invalid` if one is missing."""
     if not named:

@@ -122,6 +122,7 @@ class _Asker:
         place = target_secrets.place_of_target(self.row.name, target)
         try:
             await target_secrets.opened(self.connection, self.scope.keyring, self.scope.tenant_id, place, target)
+            await target_secrets.open_named(self.connection, self.scope, target)
         except KeyUnavailable:
             return True
         except EnvelopeBroken:
