@@ -24,7 +24,6 @@ from horai.core.shards import Role
 from horai.db.pool import Dedicated, connect
 from horai.embedded import EmbeddedPostgres
 
-
 SOME_KEY = KeyEncryptionKey(bytes(range(32)))
 
 

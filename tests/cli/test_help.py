@@ -47,7 +47,7 @@ VERBS = {
 }
 SERVERS = {"up", "node", "worker", "source nats"}
 """Commands that run until they are stopped: each of their flags has an environment variable."""
-CONNECTIONS = {"--server", "--api-key", "--database-url", "--data-dir", "--json"}
+CONNECTIONS = {"--server", "--api-key", "--database-url", "--data-dir", "--encryption-key-file", "--json"}
 """Flags with an environment variable in every command."""
 OTHERWISE_NAMED = {"source nats --url": "HORAI_NATS_URL"}
 

@@ -9,6 +9,12 @@ HTTP_TIMEOUT = timedelta(seconds=5)
 """Default total deadline of an HTTP call (seed 001: the caller protects itself)."""
 
 
+KEY_UNAVAILABLE = "KEY_UNAVAILABLE"
+"""The fault of a target whose secrets this process cannot open: it has no encryption key, or not the right one."""
+KEY_PAUSE = timedelta(seconds=10)
+"""The pause of a call with this fault. No attempt is counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
     """The endpoint that an HTTP job calls.

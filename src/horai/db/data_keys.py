@@ -20,7 +20,7 @@ class WrappedKey:
 
 @dataclass(frozen=True, slots=True)
 class WrappedCount:
-    """How many data keys one key-encryption key wraps, since which month."""
+    """The number of data keys under one key-encryption key, and their first month."""
 
     kek: str
     keys: int

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from horai.core.calls import HttpTarget, Target
+from horai.core.calls import KEY_PAUSE, KEY_UNAVAILABLE, HttpTarget, Target
 from horai.core.outcome import Release
 from horai.core.wakes import MoveWaitingWake
 from horai.db import claims, jobs
@@ -17,11 +17,9 @@ from horai.db.jobs import Runnable
 from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.attempts import Attempts, ClaimedJob
-from horai.engine.dispatch.call_secrets import KEY_UNAVAILABLE
 from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
-from horai.engine.executors.http import KEY_PAUSE
 from horai.engine.settler import Settlement, Settler
 
 MOVED_PAUSE = timedelta(milliseconds=200)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from horai.core.calls import HttpTarget
+from horai.core.calls import KEY_UNAVAILABLE, HttpTarget
 from horai.core.encryption import Envelope, EnvelopeBroken, is_envelope, key_of
 from horai.core.errors import KeyUnavailable
 from horai.core.job import Recipe, read_target, target_document
@@ -26,7 +26,6 @@ from horai.operations.target_secrets import place_of_secret, place_of_target
 
 log = structlog.get_logger(__name__)
 
-KEY_UNAVAILABLE = "KEY_UNAVAILABLE"
 SECRET_MISSING = "SECRET_MISSING"  # noqa: S105 - a code
 SECRET_UNREADABLE = "SECRET_UNREADABLE"  # noqa: S105 - a code
 

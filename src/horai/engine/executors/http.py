@@ -19,7 +19,7 @@ from yarl import URL
 
 from horai.core.addresses import AddressPolicy
 from horai.core.callbacks import ANSWER_LIMIT, Answer, body_of, check_target, clean_text, headers_of, outcome_of
-from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
+from horai.core.calls import HTTP_TIMEOUT, KEY_PAUSE, Call, HttpTarget
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.executors.bulkhead import Bulkhead
 from horai.engine.executors.dial import AddressRefused, callback_session, calling_tenant
@@ -33,8 +33,6 @@ _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 UNSIGNED_PAUSE = timedelta(seconds=1)
 """The pause of a call whose tenant has no signing secret yet."""
-KEY_PAUSE = timedelta(seconds=10)
-"""The pause of a call whose secrets this node cannot open: it has no encryption key, or not the right one."""
 
 
 def _utc_now() -> datetime:
