@@ -110,8 +110,8 @@ def _describe_access(document: dict[str, Any]) -> None:
     }
     for path in document["paths"].values():
         for operation in path.values():
-            token = [{"outcomeToken": []}] if operation.get(TOKEN_MARK) else []
-            operation["security"] = [] if operation["x-role"] == ["public"] else [{"key": []}, *token]
+            schemes = ("key", "outcomeToken") if operation.get(TOKEN_MARK) else ("key",)
+            operation["security"] = [] if operation["x-role"] == ["public"] else [{name: []} for name in schemes]
 
 
 def _describe_keys(document: dict[str, Any]) -> None:

@@ -175,7 +175,7 @@ async def test_C42_a_secret_that_vanished_fails_the_attempt_with_its_code(
 ) -> None:
     name = given.name("crm")
     await put(api, name, CANARY)
-    job = {**body(receiver, Authorization={"secret": name}), "retry": {"maxRetry": 0}}
+    job: Any = {**body(receiver, Authorization={"secret": name}), "retry": {"maxRetry": 0}}
     assert (await api("POST", "/api/v1/jobs", job)).status == 201
     await db.execute("delete from horai.secret where name = $1", name)
     before = len(receiver.hits)
@@ -207,7 +207,8 @@ async def test_a_value_of_a_secret_is_not_repeated_by_an_error(api: Client) -> N
 async def test_C42_an_envelope_that_was_moved_or_changed_in_the_database_is_never_sent(
     api: Client, db: Dedicated, receiver: Receiver
 ) -> None:
-    victim, thief = body(receiver), {**body(receiver), "retry": {"maxRetry": 0}}
+    victim: Any = body(receiver)
+    thief: Any = {**body(receiver), "retry": {"maxRetry": 0}}
     for job in (victim, thief):
         assert (await api("POST", "/api/v1/jobs", job)).status == 201
     stored = json.loads(await db.fetchval("select definition from horai.job where name = $1", victim["name"]))
@@ -370,3 +371,25 @@ async def test_C42_a_secret_of_another_tenant_is_neither_found_nor_sent(url: str
         await given.until(lambda: db.fetchval(waits, int(made.json["instance"]["id"])))
         assert len(receiver.hits) == before
         await db.close()
+
+
+async def test_C42_a_broken_signing_secret_of_one_tenant_stops_no_other_tenants_calls(
+    url: str, receiver: Receiver
+) -> None:
+    async with harness.node(url, encryption_keys=(FIRST,)) as api:
+        root = await holder(api, "platform-admin")
+        for number, broken in enumerate(("{", "{}", '{"$enc": 1, "k": 5, "n": "", "c": ""}', '{"$enc": 2, "k": "a"}')):
+            name = f"broken-{number}"
+            assert (await root("POST", "/api/v1/tenants", {"name": name})).status == 201
+            db = await _connected(url)
+            await db.execute(
+                "update horai.signing_secret set secret = $2 where tenant_id = (select id from horai.tenant where name = $1)",
+                name,
+                broken,
+            )
+            await db.close()
+        admin = await holder(root, "admin", "default")
+        job = body(receiver)
+        assert (await admin("POST", "/api/v1/jobs", job)).status == 201
+        await run(admin, job["name"])
+        assert receiver.hits[-1].headers["authorization"] == CANARY

@@ -5,8 +5,10 @@ is read again, at most once a second, so that a replaced secret takes effect wit
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import cast
 
 import structlog
 
@@ -78,11 +80,9 @@ class CallSecrets:
 
     async def _load(self, connection: Connection, jobs: Iterable[Runnable], named: Iterable[SealedSecret]) -> None:
         """Read the data keys of all envelopes with one statement. A broken envelope is found when it is opened."""
-        envelopes = [(job.tenant_id, envelope) for job in jobs if (envelope := _target(job).sealed) is not None]
+        envelopes: list[tuple[int, object]] = [(job.tenant_id, _target(job).sealed) for job in jobs]
         envelopes += [(secret.tenant_id, secret.value) for secret in named]
-        await self._keyring.load(
-            connection, {(tenant, key_of(envelope)) for tenant, envelope in envelopes if is_envelope(envelope)}
-        )
+        await self._keyring.load(connection, _keys_of(envelopes))
 
     def _open(self, job: Runnable, named: Mapping[tuple[int, str], SealedSecret]) -> Runnable:
         assert job.recipe is not None  # noqa: S101 — `note` has read it
@@ -113,23 +113,42 @@ class CallSecrets:
         assert isinstance(opened, HttpTarget)  # noqa: S101 — only HTTP targets are sealed
         return opened
 
-    async def signing(self, connection: Connection, stored: Iterable[TenantSecrets]) -> dict[str, tuple[str, ...]]:
+    async def signing(self, connection: Connection, stored: Sequence[TenantSecrets]) -> dict[str, tuple[str, ...]]:
         """Return the signing secrets of tenants by name. A secret that cannot be opened is left out."""
-        sealed = [(each, text) for each in stored for text in each.secrets if text not in self._opened]
-        envelopes = [(each, text, json.loads(text)) for each, text in sealed if text.startswith("{")]
-        if envelopes:
-            await self._keyring.load(
-                connection, {(each.tenant_id, key_of(envelope)) for each, _, envelope in envelopes}
-            )
-        opened = {text: text for each in stored for text in each.secrets if not text.startswith("{")}
-        opened |= {text: self._opened[text] for each in stored for text in each.secrets if text in self._opened}
-        for each, text, envelope in envelopes:
+        sealed = {
+            text: (each, _envelope_in(text))
+            for each in stored
+            for text in each.secrets
+            if text.startswith("{") and text not in self._opened
+        }
+        if sealed:
+            envelopes = ((each.tenant_id, envelope) for each, envelope in sealed.values())
+            await self._keyring.load(connection, _keys_of(envelopes))
+        opened = {text: self._opened.get(text, text) for each in stored for text in each.secrets if text not in sealed}
+        for text, (each, envelope) in sealed.items():
             try:
                 opened[text] = self._keyring.open_loaded(each.tenant_id, SIGNING_PLACE, envelope)
             except (KeyUnavailable, EnvelopeBroken) as error:
                 log.warning("a signing secret cannot be opened", tenant=each.tenant, error=error.code)
         self._opened = opened
         return {each.tenant: tuple(opened[text] for text in each.secrets if text in opened) for each in stored}
+
+
+def _envelope_in(text: str) -> Envelope:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
+
+
+def _keys_of(envelopes: Iterable[tuple[int, object]]) -> set[tuple[int, str]]:
+    """Return the data keys of envelopes by tenant and id, without broken envelopes: their own tenant's calls fail."""
+    found: set[tuple[int, str]] = set()
+    for tenant_id, envelope in envelopes:
+        if is_envelope(envelope):
+            with suppress(EnvelopeBroken):
+                found.add((tenant_id, key_of(cast("Envelope", envelope))))
+    return found
 
 
 def _target(job: Runnable) -> HttpTarget:

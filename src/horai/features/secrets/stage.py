@@ -57,7 +57,11 @@ class SecretSealer:
         if LEADER not in self._lease.shards(Duty.trigger):
             return now + INTERVAL
         connection = await self.line.get()
-        count = await self._signing(connection)
+        try:
+            count = await self._signing(connection)
+        except HoraiError as error:
+            log.warning("signing secrets were not encrypted", error=error.code)
+            return now + INTERVAL
         if not self._has_read_all:
             count += await self._all_of(connection, store.plain_targets, self._target)
             count += await self._all_of(connection, store.plain_sources, self._source)

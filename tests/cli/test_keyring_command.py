@@ -62,7 +62,7 @@ def ran(running: HoraiProcess, job: str) -> Any:
         found = ask(running, "GET", f"/api/v1/instances/{instance}")
         if found["state"] in {"SUCCESS", "DEAD"}:
             return found
-    raise AssertionError(found)
+    raise AssertionError(f"the instance {instance} has not ended")
 
 
 @pytest.mark.timeout(180)
@@ -169,6 +169,7 @@ def test_the_commands_of_the_guide_encryption_md_do_what_it_says(place: Path) ->
     """In their order, in one directory; `horai up` runs in the background with the key of the guide."""
     place.mkdir(parents=True)
     running: HoraiProcess | None = None
+    horai, admin = Terminal(), ""
     typed = [command.text for block in blocks("docs/guides/encryption.md") for command in block.commands]
     assert len(typed) == 9
     try:
