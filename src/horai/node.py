@@ -62,7 +62,7 @@ async def _api(
         has_walls = await is_isolated(connection)
     if not has_walls:
         log.warning(SINGLE_ROLE, hint="`horai migrate --admin-url URL` creates the roles.")
-    keyring = keyring_of(settings.engine)
+    keyring = keyring_of(settings.engine).forget_when_erased(wakeups)
     context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file, has_walls, keyring)
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):

@@ -145,6 +145,7 @@ class Engine:
         """Return the stages that claim, run and settle."""
         in_flight, health, settings, clock = self._in_flight, self._health, self._settings, self.clock
         job_cache = JobCache(keyring_of(settings))
+        job_cache.subscribe_to(self._wakeups)
         settler = Settler(
             self._line("settler", LOCK_TIMEOUT), in_flight, self._wakeups, health, settings, job_cache.gated
         )

@@ -17,6 +17,7 @@ from receiver import Receiver
 from api import expect, given
 from horai import verify_webhook
 from horai.core.encryption import KeyEncryptionKey
+from horai.db import data_keys
 from horai.db.pool import Dedicated
 
 CANARY = "hunter2canary"
@@ -393,3 +394,36 @@ async def test_C42_a_broken_signing_secret_of_one_tenant_stops_no_other_tenants_
         assert (await admin("POST", "/api/v1/jobs", job)).status == 201
         await run(admin, job["name"])
         assert receiver.hits[-1].headers["authorization"] == CANARY
+
+
+async def test_C42_running_nodes_forget_the_secrets_of_a_tenant_whose_keys_were_erased(
+    url: str, receiver: Receiver
+) -> None:
+    first = harness.node(url, encryption_keys=(FIRST,))
+    second = harness.node(url, name="second", encryption_keys=(FIRST,))
+    async with first as one, second as two:
+        db = await _connected(url)
+        await given.until(lambda: _is_sealed(db))
+        job = body(receiver)
+        assert (await one("POST", "/api/v1/jobs", job)).status == 201
+        await run(one, job["name"])
+        assert {(await node("GET", "/api/v1/signing-secrets")).status for node in (one, two)} == {200}
+        before = len(receiver.hits)
+
+        await data_keys.erase_data_keys(db, 1)
+
+        for node in (one, two):
+            await given.until(lambda node=node: _has_lost_keys(node))
+        made = await two("POST", f"/api/v1/jobs/{job['name']}/trigger", Idempotency_Key=given.name("key"))
+        path = f"/api/v1/instances/{made.json['instance']['id']}/why"
+        await given.until(lambda: _held_for_key(two, path))
+        assert len(receiver.hits) == before
+
+        target = {**job["target"], "headers": {"Authorization": "another"}}
+        changed = await one("PATCH", f"/api/v1/jobs/{job['name']}", {"target": target})
+        assert changed.status == 200, "a change that gives every value again needs no old one"
+        await db.close()
+
+
+async def _has_lost_keys(api: Client) -> bool:
+    return (await api("GET", "/api/v1/signing-secrets")).status == 503

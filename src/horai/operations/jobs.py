@@ -123,7 +123,9 @@ async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
         refuse_builtin(job.document)
         fields = dict(change.fields)
         if fields.get("target"):
-            fields["target"] = revealed_target(fields["target"], await _stored_target(connection, scope, job), "target")
+            place = target_secrets.place_of_target(job.name, job.document["target"])
+            stored = await target_secrets.kept_by(connection, scope, place, job.document["target"], fields["target"])
+            fields["target"] = revealed_target(fields["target"], stored, "target")
         document = amended(job.document, job.status, fields)
         refuse_builtin(document)
         if fields.get("target"):
@@ -138,13 +140,6 @@ async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
     job_schedule.announce(scope, joined, [])
     await tick_job.move_both(scope, job, ticks)
     return changed
-
-
-async def _stored_target(connection: Connection, scope: Scope, job: JobRow) -> dict[str, Any]:
-    """Return the target of a job with its secrets."""
-    stored = job.document["target"]
-    place = target_secrets.place_of_target(job.name, stored)
-    return await target_secrets.opened(connection, scope.keyring, scope.tenant_id, place, stored)
 
 
 async def rewrite_job(

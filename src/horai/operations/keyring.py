@@ -1,14 +1,15 @@
 """The keyring of a process: it seals values with the tenant's data key of the month, and opens envelopes.
 
-The key-encryption keys come from the operator, the wrapped data keys from the database. Unwrapped data keys stay in
-memory for a minute. A value is sealed in the transaction that stores it, which locks the data key against erasure.
+The key-encryption keys come from the operator, the wrapped data keys from the database. Unwrapped data keys are used for
+five seconds; when keys are erased, every node forgets at once. A node that hears nothing opens values with an erased key
+for five seconds at most. A value is sealed in the transaction that stores it, which locks the data key against erasure.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import structlog
 
@@ -30,15 +31,19 @@ from horai.core.encryption import (
 )
 from horai.core.errors import Conflict, KeyUnavailable
 from horai.core.settings import EngineSettings
+from horai.core.wakes import DataKeysWake
 from horai.db import data_keys
 from horai.db.data_keys import WrappedKey
 from horai.db.pool import Connection
+from horai.db.wakeups import Wakeups
 from horai.text import Hint, Refused
 
 log = structlog.get_logger(__name__)
 
-REMEMBERED_SECONDS = 60.0
+REMEMBERED_SECONDS = 5.0
 MOST_REMEMBERED = 10_000
+LOADS = 3
+"""How often `load` reads keys again because keys were erased while it read them."""
 FILE_NAME = "encryption.key"
 
 
@@ -50,6 +55,17 @@ class Keyring:
         self._first = keys[0] if keys else None
         self._monotonic = monotonic
         self._known: dict[tuple[int, str], tuple[DataKey, float]] = {}
+        self._erasures = 0
+
+    def forget(self) -> None:
+        """Forget all data keys, because some were erased. A query in progress may have read them: it is repeated."""
+        self._known.clear()
+        self._erasures += 1
+
+    def forget_when_erased(self, wakeups: Wakeups) -> Self:
+        """Forget whenever a process erases keys. Return this keyring."""
+        wakeups.subscribe(DataKeysWake, lambda _: self.forget())
+        return self
 
     @property
     def is_on(self) -> bool:
@@ -88,22 +104,28 @@ class Keyring:
             raise KeyUnavailable(Refused.KEY_UNAVAILABLE(), Hint.GIVE_OLD_ENCRYPTION_KEY())
         return unseal(found[0], place, envelope)
 
+    def is_fresh(self, tenant_id: int, key_id: str) -> bool:
+        """Return whether a value that this data key has opened may still be used."""
+        found = self._known.get((tenant_id, key_id))
+        return found is not None and self._monotonic() < found[1]
+
     async def load(self, connection: Connection, wanted: Iterable[tuple[int, str]]) -> None:
-        """Read data keys by tenant and id, with one statement for those that are not in memory."""
-        now = self._monotonic()
-        missing = {key for key in wanted if key not in self._known or self._known[key][1] < now}
-        if not missing:
-            return
-        if len(self._known) + len(missing) > MOST_REMEMBERED:
-            self._known.clear()
-        for key in missing:
-            self._known.pop(key, None)
-        for row in await data_keys.data_keys(connection, missing):
-            if row.kek in self._keys:
-                try:
-                    self._remember(self._unwrapped(row), now)
-                except EnvelopeBroken:  # the keys of other tenants are not concerned
-                    log.error("a data key cannot be unwrapped: its row was changed", tenant=row.tenant_id, key=row.id)
+        """Read data keys by tenant and id, with one statement for those that are not in memory.
+
+        Values that are opened without waiting afterwards were opened with keys that no heard erasure concerns.
+        """
+        wanted = set(wanted)
+        for _ in range(LOADS):
+            missing = {key for key in wanted if not self.is_fresh(*key)}
+            if not missing:
+                return
+            now, erasures = self._monotonic(), self._erasures
+            for key in missing:
+                self._known.pop(key, None)
+            rows = await data_keys.data_keys(connection, missing)
+            if erasures == self._erasures:
+                self._remember(rows, now)
+                return
 
     async def _current(self, connection: Connection, tenant_id: int) -> DataKey:
         wrapping = self.require()
@@ -121,8 +143,15 @@ class Keyring:
     def _unwrapped(self, row: WrappedKey) -> DataKey:
         return unwrap(self._keys[row.kek], row.tenant_id, row.id, row.wrapped)
 
-    def _remember(self, key: DataKey, now: float) -> None:
-        self._known[key.tenant_id, key.id] = key, now + REMEMBERED_SECONDS
+    def _remember(self, rows: Sequence[WrappedKey], now: float) -> None:
+        if len(self._known) + len(rows) > MOST_REMEMBERED:
+            self._known.clear()
+        for row in rows:
+            if row.kek in self._keys:
+                try:
+                    self._known[row.tenant_id, row.id] = self._unwrapped(row), now + REMEMBERED_SECONDS
+                except EnvelopeBroken:  # the keys of other tenants are not concerned
+                    log.error("a data key cannot be unwrapped: its row was changed", tenant=row.tenant_id, key=row.id)
 
     async def rewrap(self, connection: Connection, limit: int) -> int:
         """Wrap up to `limit` data keys again under the first key. Return how many there were."""

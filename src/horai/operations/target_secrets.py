@@ -10,7 +10,7 @@ from typing import Any
 
 from horai.core.encryption import Place
 from horai.core.errors import FieldError, Invalid
-from horai.core.masking import SEALED, joined_secrets, origin_text, split_secrets
+from horai.core.masking import HIDDEN, SEALED, joined_secrets, origin_text, shown_target, split_secrets
 from horai.db import secrets
 from horai.db.pool import Connection
 from horai.operations.keyring import Keyring
@@ -51,6 +51,18 @@ async def opened(
     if (envelope := stored.get(SEALED)) is None:
         return dict(stored)
     return joined_secrets(stored, json.loads(await keyring.open(connection, tenant_id, place, envelope)))
+
+
+async def kept_by(
+    connection: Connection, scope: Scope, place: Place, stored: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the stored target or source with its secrets if `given` keeps one of them, as responses show it otherwise.
+
+    So a change that gives every value again succeeds after the data keys were erased. Raises as `opened` does.
+    """
+    if HIDDEN not in json.dumps(given):
+        return shown_target(stored)
+    return await opened(connection, scope.keyring, scope.tenant_id, place, stored)
 
 
 async def open_named(connection: Connection, scope: Scope, target: Mapping[str, Any]) -> None:

@@ -73,7 +73,7 @@ def erase(
             f"Erase the data keys of the tenant {tenant}, and with them all its secrets?", abort=True, err=True
         )
     count = asyncio.run(erase_keys(choose_database(database_url, data_dir, os.environ), tenant))
-    say(f"{count} data keys of the tenant {tenant} are erased. Restart its nodes: they may still hold opened values.")
+    say(f"{count} data keys of the tenant {tenant} are erased. Running nodes have forgotten them within 5 seconds.")
 
 
 def _show(counts: list[dict[str, Any]], as_json: bool) -> None:

@@ -32,5 +32,5 @@ from unnest($1::integer[], $2::text[], $3::bytea[]) as fresh(tenant_id, id, wrap
 where key.tenant_id = fresh.tenant_id and key.id = fresh.id;
 
 -- name: erase_data_keys
--- Deletes all keys of a tenant. Transactions that are sealing with one of them end first.
-delete from horai.data_key where tenant_id = $1 returning id;
+-- Deletes all keys of a tenant, and makes every node forget them. Transactions that are sealing with one of them end first.
+delete from horai.data_key where tenant_id = $1 returning id, pg_notify('horai_wake', 'd');

@@ -1,11 +1,12 @@
-"""The secrets of HTTP calls, opened once per version of a job: headers and query values of targets, and signing secrets.
+"""The opened secrets of HTTP calls: headers and query values of targets, and signing secrets.
 
-A job without sealed or named secrets costs nothing here. A job with named secrets asks for them again when its definition
-is read again, at most once a second, so that a replaced secret takes effect without a change of the job.
+A job without sealed or named secrets costs nothing here. Opened values are used while their data key is fresh, so that an
+erased key takes effect. A job with named secrets asks for them again when its definition is read again, at most once a
+second, so that a replaced secret takes effect without a change of the job.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
@@ -28,6 +29,8 @@ from horai.operations.target_secrets import place_of_secret, place_of_target
 
 log = structlog.get_logger(__name__)
 
+DataKeyName = tuple[int, str]
+"""A tenant and the id of one of its data keys."""
 SECRET_MISSING = "SECRET_MISSING"  # noqa: S105 - a code
 SECRET_UNREADABLE = "SECRET_UNREADABLE"  # noqa: S105 - a code
 
@@ -39,8 +42,8 @@ class CallSecrets:
         self._keyring = keyring
         self._stored: dict[int, Runnable] = {}
         """The jobs, as stored, whose targets have sealed or named secrets."""
-        self._opened: dict[str, str] = {}
-        """Signing secrets by their stored text."""
+        self._opened: dict[str, tuple[DataKeyName, str]] = {}
+        """Signing secrets by their stored text, with the data keys that opened them."""
 
     def note(self, job: Runnable) -> bool:
         """Keep the job if its target has secrets to open. Return whether it does."""
@@ -55,12 +58,19 @@ class CallSecrets:
         """Forget every job."""
         self._stored.clear()
 
+    def close(self) -> Iterable[Runnable]:
+        """Forget all opened values. Return the jobs as they are stored."""
+        self._keyring.forget()
+        self._opened.clear()
+        return self._stored.values()
+
     async def opened(
         self, connection: Connection, known: Mapping[int, Runnable], job_ids: Iterable[int], changed: Iterable[int]
     ) -> dict[int, Runnable]:
         """Return those of the jobs that have secrets, ready to be called.
 
-        Jobs that are not `changed` are opened again only if they have named secrets or could not be opened before.
+        Jobs that are not `changed` are opened again only if they have named secrets, could not be opened before, or
+        were opened with a data key that is no longer fresh.
         """
         if not self._stored:
             return {}
@@ -68,7 +78,7 @@ class CallSecrets:
         jobs = [
             self._stored[i]
             for i in job_ids
-            if i in self._stored and (i in fresh or _target(self._stored[i]).named or not _is_ready(known.get(i)))
+            if i in self._stored and (i in fresh or not self._may_stay(self._stored[i], known.get(i)))
         ]
         if not jobs:
             return {}
@@ -77,6 +87,11 @@ class CallSecrets:
         named = {(secret.tenant_id, secret.name): secret for secret in found}
         await self._load(connection, jobs, found)
         return {job.id: self._open(job, named) for job in jobs}
+
+    def _may_stay(self, stored: Runnable, opened: Runnable | None) -> bool:
+        target = _target(stored)
+        keys = _keys_of([(stored.tenant_id, target.sealed)])
+        return not target.named and _is_ready(opened) and all(self._keyring.is_fresh(*key) for key in keys)
 
     async def _load(self, connection: Connection, jobs: Iterable[Runnable], named: Iterable[SealedSecret]) -> None:
         """Read the data keys of all envelopes with one statement. A broken envelope is found when it is opened."""
@@ -119,19 +134,31 @@ class CallSecrets:
             text: (each, _envelope_in(text))
             for each in stored
             for text in each.secrets
-            if text.startswith("{") and text not in self._opened
+            if text.startswith("{") and not self._is_open(text)
         }
         if sealed:
             envelopes = ((each.tenant_id, envelope) for each, envelope in sealed.values())
             await self._keyring.load(connection, _keys_of(envelopes))
-        opened = {text: self._opened.get(text, text) for each in stored for text in each.secrets if text not in sealed}
+        texts = {text for each in stored for text in each.secrets}
+        self._opened = {text: kept for text, kept in self._opened.items() if text in texts and text not in sealed}
         for text, (each, envelope) in sealed.items():
             try:
-                opened[text] = self._keyring.open_loaded(each.tenant_id, SIGNING_PLACE, envelope)
+                secret = self._keyring.open_loaded(each.tenant_id, SIGNING_PLACE, envelope)
+                self._opened[text] = (each.tenant_id, key_of(envelope)), secret
             except (KeyUnavailable, EnvelopeBroken) as error:
                 log.warning("a signing secret cannot be opened", tenant=each.tenant, error=error.code)
-        self._opened = opened
-        return {each.tenant: tuple(opened[text] for text in each.secrets if text in opened) for each in stored}
+        return {each.tenant: tuple(self._readable(each.secrets)) for each in stored}
+
+    def _is_open(self, text: str) -> bool:
+        found = self._opened.get(text)
+        return found is not None and self._keyring.is_fresh(*found[0])
+
+    def _readable(self, texts: Iterable[str]) -> Iterator[str]:
+        for text in texts:
+            if not text.startswith("{"):
+                yield text
+            elif text in self._opened:
+                yield self._opened[text][1]
 
 
 def _envelope_in(text: str) -> Envelope:
@@ -141,9 +168,9 @@ def _envelope_in(text: str) -> Envelope:
         return {}
 
 
-def _keys_of(envelopes: Iterable[tuple[int, object]]) -> set[tuple[int, str]]:
+def _keys_of(envelopes: Iterable[tuple[int, object]]) -> set[DataKeyName]:
     """Return the data keys of envelopes by tenant and id, without broken envelopes: their own tenant's calls fail."""
-    found: set[tuple[int, str]] = set()
+    found: set[DataKeyName] = set()
     for tenant_id, envelope in envelopes:
         if is_envelope(envelope):
             with suppress(EnvelopeBroken):

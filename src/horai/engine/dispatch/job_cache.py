@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterable
 
 from horai.core.calls import HttpTarget
+from horai.core.wakes import DataKeysWake
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
 from horai.db.pool import Connection
+from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.call_secrets import CallSecrets
 from horai.operations.keyring import Keyring
 
@@ -31,6 +33,16 @@ class JobCache:
         self._asked_at: dict[int, float] = {}
         self._secrets: dict[str, tuple[str, ...]] = {}
         self._secrets_at = -math.inf
+
+    def subscribe_to(self, wakeups: Wakeups) -> None:
+        """Forget opened secrets whenever a process erases data keys."""
+        wakeups.subscribe(DataKeysWake, lambda _: self.forget_secrets())
+
+    def forget_secrets(self) -> None:
+        """Forget what data keys have opened, and read every job again before its next call."""
+        self._known |= {job.id: job for job in self._call_secrets.close() if job.id in self._known}
+        self._secrets_at = -math.inf
+        self._asked_at.clear()
 
     async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
         """Return the jobs by id, without those whose row was deleted."""
@@ -55,10 +67,11 @@ class JobCache:
                 changed.append(job.id)
             _keep(self.gated, job.id, job.is_gated)
             _keep(self.chained, job.id, job.is_chained)
-        self._known |= await self._call_secrets.opened(connection, self._known, stale, changed)
         if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
             self._secrets = await self._read_secrets(connection, stale)
             self._secrets_at = now
+        # After all other queries: secrets that are forgotten during one of them are opened here.
+        self._known |= await self._call_secrets.opened(connection, self._known, stale, changed)
         self._asked_at.update(dict.fromkeys(stale, now))  # last: a job counts as read only with its secrets
 
     async def _read_secrets(self, connection: Connection, job_ids: Iterable[int]) -> dict[str, tuple[str, ...]]:

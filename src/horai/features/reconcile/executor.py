@@ -245,7 +245,7 @@ def _told(report: Report) -> Succeeded:
 async def executor(parts: ExecutorParts) -> AsyncGenerator[ReconcileExecutor]:
     """Open the executor for one process."""
     policy = AddressPolicy(parts.settings.callback_allow)
-    keyring = keyring_of(parts.settings)
+    keyring = keyring_of(parts.settings).forget_when_erased(parts.wakeups)
     opened = ReconcileExecutor(parts.pool, parts.wakeups, policy, sources=parts.sources, keyring=keyring)
     await opened.open()
     try:

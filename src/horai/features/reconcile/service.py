@@ -168,7 +168,7 @@ async def _changed_source(
 ) -> Mapping[str, Any]:
     """Return the source to store. If the change leaves its secrets as they are, it is the stored one."""
     place = target_secrets.place_of_source(row.name, row.source)
-    before = await target_secrets.opened(connection, scope.keyring, scope.tenant_id, place, row.source)
+    before = await target_secrets.kept_by(connection, scope, place, row.source, given)
     source = revealed_target(given, before, "source")
     checked_source(source, scope.sources)
     return row.source if source == before else await _sealed(connection, scope, row.name, source)
