@@ -15,6 +15,8 @@ from horai.core.encryption import (
     KeyEncryptionKey,
     is_envelope,
     key_of,
+    key_of_digest,
+    keyed_digest,
     new_data_key,
     new_encryption_key,
     read_encryption_keys,
@@ -126,3 +128,18 @@ def test_a_text_that_is_no_key_is_refused_without_being_repeated(text: str) -> N
     assert "HORAI_ENCRYPTION_KEY" in refused.value.detail
     assert "openssl rand -base64 32" in str(refused.value.hint)
     assert not text.strip() or text not in refused.value.detail
+
+
+def test_C42_a_digest_depends_on_the_data_key_the_tenant_the_place_and_the_content() -> None:
+    key = new_data_key(7)
+    digest = keyed_digest(key, PLACE, b"canary")
+    assert digest == keyed_digest(key, PLACE, b"canary")
+    others = [
+        keyed_digest(key, PLACE, b"Canary"),
+        keyed_digest(key, (*PLACE, "x"), b"canary"),
+        keyed_digest(DataKey(8, key.id, key.key), PLACE, b"canary"),
+        keyed_digest(DataKey(7, key.id, os.urandom(32)), PLACE, b"canary"),
+    ]
+    assert len({each[9:] for each in (digest, *others)}) == 5
+    assert key_of_digest(digest) == key.id
+    assert key_of_digest(os.urandom(32)) is None, "a SHA-256, as earlier versions store it"

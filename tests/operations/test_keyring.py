@@ -1,6 +1,8 @@
-"""The keyring of a process: for how long it opens values, and what it forgets when data keys are erased."""
+"""The keyring of a process: for how long it opens values, what it forgets when keys are erased, and its digests."""
 
 import asyncio
+import hashlib
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
@@ -9,15 +11,19 @@ import pytest
 from ears import ear
 
 from horai.core.encryption import KeyEncryptionKey
-from horai.core.errors import KeyUnavailable
+from horai.core.errors import Invalid, KeyUnavailable
 from horai.db import data_keys
-from horai.db.pool import Dedicated, transaction
+from horai.db.idempotency import KeptAnswer
+from horai.db.pool import Dedicated, acquire, transaction
 from horai.db.wakeups import Wakeups
+from horai.operations.idempotency import Keyed, RepeatedRequest
 from horai.operations.keyring import REMEMBERED_SECONDS, Keyring
+from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
 
 KEY = KeyEncryptionKey(bytes(range(32)))
 PLACE = ("test",)
+ANSWER = KeptAnswer(200, {}, b"{}")
 
 
 class HandTime:
@@ -107,3 +113,83 @@ async def test_C42_a_request_reads_and_adds_data_keys_of_its_tenant_and_changes_
                     await session.execute(refused)
         async with transaction(ours.pool) as session:
             assert await keyring.open(session, 1, PLACE, envelope) == "hunter2"
+
+
+async def test_the_digests_of_a_tenant_cost_one_query_in_five_seconds(url: str, connection: Dedicated) -> None:
+    time = HandTime()
+    keyring = Keyring((KEY,), time)
+    async with make.scope(url) as scope:
+        await sealed(scope, keyring)
+    asked: list[str] = []
+    with connection.query_logger(lambda query: asked.append(query.query)):
+        digests = [await keyring.digest(connection, 1, PLACE, b"body") for _ in range(3)]
+        time.now += REMEMBERED_SECONDS
+        digests += [await keyring.digest(connection, 1, PLACE, b"body") for _ in range(3)]
+        await connection.execute("select 1")  # the logger is called after the queries before it
+
+    assert len([text for text in asked if "horai.data_key" in text]) == 2
+    (digest,) = set(digests)
+    assert digest is not None
+    assert await keyring.has_digest(connection, 1, PLACE, b"body", digest)
+    assert not await keyring.has_digest(connection, 1, PLACE, b"another", digest)
+    assert await Keyring().digest(connection, 1, PLACE, b"body") is None
+
+
+async def test_a_data_key_that_a_rolled_back_request_made_signs_no_later_digest(
+    url: str, connection: Dedicated
+) -> None:
+    keyring = Keyring((KEY,), HandTime())
+    made = connection.transaction()
+    await made.start()
+    lost = await keyring.digest(connection, 1, PLACE, b"body")
+    await made.rollback()
+
+    digest = await keyring.digest(connection, 1, PLACE, b"body")
+
+    assert digest is not None
+    assert digest != lost
+    assert await keyring.has_digest(connection, 1, PLACE, b"body", digest)
+
+
+async def test_C42_of_a_body_with_a_secret_only_a_keyed_digest_is_stored(url: str, connection: Dedicated) -> None:
+    body, stored = b'{"value": "hunter2"}', "select request_hash from horai.idempotency_key"
+    async with make.scope(url) as plain:
+        scope = replace(plain, keyring=Keyring((KEY,)))
+        async with Keyed("PUT /secrets", lambda: Once("key", body)) as work:
+            await make.job(work.bind(scope))
+            await work.keep(ANSWER)
+
+        assert hashlib.sha256(body).digest() not in await connection.fetchval(stored)
+        assert await repeated(scope, body) == ANSWER
+        with pytest.raises(Invalid):
+            await repeated(scope, b'{"value": "hunter3"}')
+        with pytest.raises(KeyUnavailable):
+            await repeated(plain, body)  # a process without the key can tell nothing about the body
+        await data_keys.erase_data_keys(connection, 1)
+        scope.keyring.forget()
+        with pytest.raises(KeyUnavailable):
+            await repeated(scope, body)
+
+
+async def test_C42_a_repeat_is_recognised_by_the_digest_of_a_process_without_a_key(
+    url: str, connection: Dedicated
+) -> None:
+    async with make.scope(url) as plain:
+        async with Keyed("PUT /secrets", lambda: Once("key", b"body")) as work:
+            await make.job(work.bind(plain))
+            await work.keep(ANSWER)
+        stored = await connection.fetchval("select request_hash from horai.idempotency_key")
+        assert stored == hashlib.sha256(b"body").digest(), "as earlier versions store it"
+
+        scope = replace(plain, keyring=Keyring((KEY,)))
+        assert await repeated(scope, b"body") == ANSWER
+        with pytest.raises(Invalid):
+            await repeated(scope, b"another")
+
+
+async def repeated(scope: Scope, body: bytes) -> KeptAnswer:
+    """Return the answer to a repeat of the request, which does nothing."""
+    with pytest.raises(RepeatedRequest) as caught:
+        async with Keyed("PUT /secrets", lambda: Once("key", body)) as work, acquire(work.bind(scope).pool):
+            raise AssertionError("the request was served again")
+    return caught.value.answer

@@ -3,11 +3,15 @@
 An envelope is `{"$enc": 1, "k": <data key>, "n": <nonce>, "c": <ciphertext>}`. Both layers use AES-256-GCM-SIV with random
 nonces: a repeated nonce reveals only that two equal values are equal. The associated data of an envelope name its
 tenant, its place and its data key, so an envelope that was moved to another tenant, object or column does not open.
+
+A keyed digest recognises a value without storing it: an HMAC-SHA-256 under a key that is derived from a data key. Without
+the data key, a guess of the value cannot be confirmed.
 """
 
 import base64
 import binascii
 import hashlib
+import hmac
 import json
 import os
 from collections.abc import Mapping
@@ -21,6 +25,7 @@ from horai.core.errors import HoraiError
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
+ID_BYTES = 8
 MARK = "$enc"
 VERSION = 1
 _MEMBERS = {MARK, "k", "n", "c"}
@@ -103,7 +108,7 @@ def _unusable(origin: str, reason: str) -> EncryptionKeyUnusable:
 
 def new_data_key(tenant_id: int) -> DataKey:
     """Return a random data key with a random id."""
-    return DataKey(tenant_id, os.urandom(8).hex(), os.urandom(KEY_BYTES))
+    return DataKey(tenant_id, os.urandom(ID_BYTES).hex(), os.urandom(KEY_BYTES))
 
 
 def wrap(wrapping: KeyEncryptionKey, data_key: DataKey) -> bytes:
@@ -145,6 +150,19 @@ def key_of(envelope: Envelope) -> str:
 def is_envelope(value: object) -> bool:
     """Return whether a JSON value has the members of an envelope."""
     return isinstance(value, dict) and cast("dict[str, Any]", value).keys() == _MEMBERS
+
+
+def keyed_digest(data_key: DataKey, place: Place, content: bytes) -> bytes:
+    """Return the digest of a content for one place: the version, the id of the data key, and the HMAC."""
+    purpose = json.dumps(["horai digest", data_key.tenant_id, *place, data_key.id]).encode()
+    key = hmac.digest(data_key.key, purpose, hashlib.sha256)
+    return bytes([VERSION]) + bytes.fromhex(data_key.id) + hmac.digest(key, content, hashlib.sha256)
+
+
+def key_of_digest(digest: bytes) -> str | None:
+    """Return the id of the data key of a digest; None for bytes that are not a keyed digest."""
+    is_keyed = len(digest) == 1 + ID_BYTES + hashlib.sha256().digest_size and digest[0] == VERSION
+    return digest[1 : 1 + ID_BYTES].hex() if is_keyed else None
 
 
 def _decrypted(key: bytes, nonce: bytes, sealed: bytes, bound_to: bytes) -> bytes:

@@ -33,6 +33,12 @@ async def current_data_key(connection: Connection, tenant_id: int) -> WrappedKey
     return None if row is None else WrappedKey(tenant_id, row["id"], row["wrapped"], row["kek"])
 
 
+async def newest_data_key(connection: Connection, tenant_id: int) -> WrappedKey | None:
+    """Return the tenant's newest key, without a lock."""
+    row = await connection.fetchrow(sql("newest_data_key"), tenant_id)
+    return None if row is None else WrappedKey(tenant_id, row["id"], row["wrapped"], row["kek"])
+
+
 async def insert_data_key(connection: Connection, key: WrappedKey) -> None:
     """Insert the tenant's key of this month, unless it has one."""
     await connection.execute(sql("insert_data_key"), key.tenant_id, key.id, key.wrapped, key.kek)

@@ -45,13 +45,13 @@ async def create_job(scope: Scope, written: JobDocument, once: Once | None = Non
     request = request_keys.request_key(scope, "create-job", once) if once else None
     job, joined, woken = None, JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
-        if await request_keys.take(connection, request):
+        if await request_keys.take(connection, scope, request):
             job, joined, woken = await add_job(connection, scope, definition, written)
             await request_keys.bind(connection, request, job.id, woken[0].id if woken else None)
             await audit.record_write(connection, scope, AuditVerb.JOB_CREATE, job.id, job.name, audited_fields(job))
     if job is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
-        raise await request_keys.duplicate_of(scope.pool, request)
+        raise await request_keys.duplicate_of(scope, request)
     job_schedule.announce(scope, joined, woken)
     return job
 

@@ -5,6 +5,7 @@ five seconds; when keys are erased, every node forgets at once. A node that hear
 for five seconds at most. A value is sealed in the transaction that stores it, which locks the data key against erasure.
 """
 
+import hmac
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,8 @@ from horai.core.encryption import (
     KeyEncryptionKey,
     Place,
     key_of,
+    key_of_digest,
+    keyed_digest,
     new_data_key,
     new_encryption_key,
     read_encryption_keys,
@@ -55,11 +58,14 @@ class Keyring:
         self._first = keys[0] if keys else None
         self._monotonic = monotonic
         self._known: dict[tuple[int, str], tuple[DataKey, float]] = {}
+        self._newest: dict[int, tuple[DataKey, float]] = {}
+        """The newest data keys of tenants, for digests."""
         self._erasures = 0
 
     def forget(self) -> None:
         """Forget all data keys, because some were erased. A query in progress may have read them: it is repeated."""
         self._known.clear()
+        self._newest.clear()
         self._erasures += 1
 
     def forget_when_erased(self, wakeups: Wakeups) -> Self:
@@ -103,6 +109,44 @@ class Keyring:
         if found is None:
             raise KeyUnavailable(Refused.KEY_UNAVAILABLE(), Hint.GIVE_OLD_ENCRYPTION_KEY())
         return unseal(found[0], place, envelope)
+
+    async def digest(self, connection: Connection, tenant_id: int, place: Place, content: bytes) -> bytes | None:
+        """Return a keyed digest under the tenant's newest data key. Call it in a transaction.
+
+        Return None if this process cannot seal values of the tenant. The key is read once in five seconds.
+        """
+        if self._first is None:
+            return None
+        try:
+            return keyed_digest(await self._newest_key(connection, tenant_id), place, content)
+        except (KeyUnavailable, EnvelopeBroken):
+            return None
+
+    async def has_digest(
+        self, connection: Connection, tenant_id: int, place: Place, content: bytes, digest: bytes
+    ) -> bool:
+        """Return whether `digest` is the keyed digest of this content. Raises `KeyUnavailable` without its data key."""
+        wanted = (tenant_id, key_of_digest(digest) or "")
+        await self.load(connection, [wanted])
+        found = self._known.get(wanted)
+        if found is None:
+            raise KeyUnavailable(Refused.KEY_UNAVAILABLE(), Hint.GIVE_OLD_ENCRYPTION_KEY())
+        return hmac.compare_digest(keyed_digest(found[0], place, content), digest)
+
+    async def _newest_key(self, connection: Connection, tenant_id: int) -> DataKey:
+        now, erasures = self._monotonic(), self._erasures
+        known = self._newest.get(tenant_id)
+        if known is not None and now < known[1]:
+            return known[0]
+        row = await data_keys.newest_data_key(connection, tenant_id)
+        if row is None or row.kek not in self._keys:
+            return await self._current(connection, tenant_id)  # not remembered: its transaction may roll back
+        key = self._unwrapped(row)
+        if erasures == self._erasures:
+            if len(self._newest) >= MOST_REMEMBERED:
+                self._newest.clear()
+            self._newest[tenant_id] = key, now + REMEMBERED_SECONDS
+        return key
 
     def is_fresh(self, tenant_id: int, key_id: str) -> bool:
         """Return whether a value that this data key has opened may still be used."""

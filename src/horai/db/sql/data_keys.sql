@@ -5,6 +5,9 @@
 select id, wrapped, kek from horai.data_key
 where tenant_id = $1 and month = date_trunc('month', clock_timestamp() at time zone 'utc')::date for key share;
 
+-- name: newest_data_key
+select id, wrapped, kek from horai.data_key where tenant_id = $1 order by month desc limit 1;
+
 -- name: insert_data_key
 -- Of two transactions that make the key of a month, the second waits for the first and inserts nothing.
 insert into horai.data_key (tenant_id, id, month, wrapped, kek)

@@ -54,7 +54,7 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
     request = request_keys.request_key(scope, "create-reconciler", once) if once else None
     made, joined, woken = None, JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
-        if await request_keys.take(connection, request):
+        if await request_keys.take(connection, scope, request):
             target = await _share_target(connection, scope, wish.job)
             job, joined, woken = await jobs.add_job(connection, scope, definition, JobDocument(document, None))
             stored = await _sealed(connection, scope, wish.name, wish.source)
@@ -65,7 +65,7 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
             await audit.record_write(connection, scope, AuditVerb.RECONCILER_CREATE, made.row.id, job.name, after)
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
-        raise await request_keys.duplicate_of(scope.pool, request)
+        raise await request_keys.duplicate_of(scope, request)
     job_schedule.announce(scope, joined, woken)
     return made
 
