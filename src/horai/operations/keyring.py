@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 REMEMBERED_SECONDS = 5.0
 MOST_REMEMBERED = 10_000
 LOADS = 3
-"""How often `load` reads keys again because keys were erased while it read them."""
+"""The most reads of one `load`. It reads again if keys were erased meanwhile."""
 FILE_NAME = "encryption.key"
 
 
