@@ -17,6 +17,8 @@ from horai.api.denied_writes import DeniedWrites
 from horai.api.guard import Guard
 from horai.api.hosts import HostRules
 from horai.api.idempotency import HEADER, WRITES
+from horai.api.outcome_tokens import HEADER as TOKEN_HEADER
+from horai.api.route import TOKEN_MARK
 from horai.api.routes import health, history, instances, jobs, queues, schedules, signing_secrets
 from horai.core.settings import ServerLimits
 from horai.features.registry import FEATURES
@@ -102,10 +104,14 @@ def _describe_parameters(document: dict[str, Any]) -> None:
 
 def _describe_access(document: dict[str, Any]) -> None:
     """Say that every route but the public ones takes a key; `x-role` of each route names the roles that it serves."""
-    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    document["components"]["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer"},
+        "outcomeToken": {"type": "apiKey", "in": "header", "name": TOKEN_HEADER},
+    }
     for path in document["paths"].values():
         for operation in path.values():
-            operation["security"] = [] if operation["x-role"] == ["public"] else [{"key": []}]
+            schemes = ("key", "outcomeToken") if operation.get(TOKEN_MARK) else ("key",)
+            operation["security"] = [] if operation["x-role"] == ["public"] else [{name: []} for name in schemes]
 
 
 def _describe_keys(document: dict[str, Any]) -> None:

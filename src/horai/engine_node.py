@@ -16,7 +16,7 @@ from horai.core.addresses import AddressPolicy
 from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings, ServerAccess, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
-from horai.db.pool import Pool
+from horai.db.pool import Pool, opened
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
@@ -25,6 +25,7 @@ from horai.engine.executors.http import HttpExecutor
 from horai.features.audit.signing import key_file_in, make_key
 from horai.features.parts import ExecutorParts, executors_of
 from horai.features.registry import FEATURES
+from horai.operations.keyring import encryption_key_in, make_first_key
 from horai.process import pool, prepare, until_stopped
 from horai.stages import Engine
 
@@ -106,6 +107,9 @@ async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
         if settings.engine.audit_key_file == (own_key := key_file_in(settings.data_dir)):
             make_key(own_key)
         await prepare(postgres.url, settings.engine)
+        if settings.engine.encryption_key_file == (own_key := encryption_key_in(settings.data_dir)):
+            async with opened(postgres.url, "horai key") as connection:
+                await make_first_key(connection, own_key)
         watch = asyncio.create_task(postgres.watch())
         try:
             yield postgres.url

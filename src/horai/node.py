@@ -29,6 +29,7 @@ from horai.db.wakeups import Wakeups
 from horai.engine_node import ChildProcesses, NodeSettings
 from horai.features.access.service import first_keys
 from horai.features.registry import JOB_HOOKS
+from horai.operations.keyring import keyring_of
 from horai.process import StartError
 
 log = structlog.get_logger(__name__)
@@ -61,7 +62,8 @@ async def _api(
         has_walls = await is_isolated(connection)
     if not has_walls:
         log.warning(SINGLE_ROLE, hint="`horai migrate --admin-url URL` creates the roles.")
-    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file, has_walls)
+    keyring = keyring_of(settings.engine).forget_when_erased(wakeups)
+    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file, has_walls, keyring)
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):
         if not await app.state.authenticator.is_keyed():

@@ -50,6 +50,7 @@ from horai.engine.sweeper import Sweeper
 from horai.engine.trigger import Trigger
 from horai.features.parts import StageParts, stages_of
 from horai.features.registry import FEATURES, JOB_HOOKS
+from horai.operations.keyring import keyring_of
 
 log = structlog.get_logger(__name__)
 
@@ -143,7 +144,8 @@ class Engine:
     def _executing(self) -> list[Stage]:
         """Return the stages that claim, run and settle."""
         in_flight, health, settings, clock = self._in_flight, self._health, self._settings, self.clock
-        job_cache = JobCache()
+        job_cache = JobCache(keyring_of(settings))
+        job_cache.subscribe_to(self._wakeups)
         settler = Settler(
             self._line("settler", LOCK_TIMEOUT), in_flight, self._wakeups, health, settings, job_cache.gated
         )

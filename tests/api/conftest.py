@@ -19,9 +19,12 @@ from receiver import Receiver
 
 from api import given
 from api.repeat_recipes import World
+from horai.core.encryption import KeyEncryptionKey
 from horai.core.shards import Role
 from horai.db.pool import Dedicated, connect
 from horai.embedded import EmbeddedPostgres
+
+SOME_KEY = KeyEncryptionKey(bytes(range(32)))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +74,9 @@ def world(runner: asyncio.Runner, database: str, db: Dedicated) -> Iterator[Worl
     stack = AsyncExitStack()
 
     async def build() -> World:
-        served = harness.node(database, lease=timedelta(seconds=60), roles=frozenset({Role.api}))
+        served = harness.node(
+            database, lease=timedelta(seconds=60), roles=frozenset({Role.api}), encryption_keys=(SOME_KEY,)
+        )
         api = await stack.enter_async_context(served)
         scope = await stack.enter_async_context(make.scope(database))
         await given.job(

@@ -66,6 +66,13 @@ async def job(world: World, **fields: Any) -> str:
     return (await given.job(world.api, **fields))["name"]
 
 
+async def secret(world: World) -> str:
+    """The path of a new named secret."""
+    path = f"/api/v1/secrets/{given.name('secret')}"
+    assert (await world.api("PUT", path, {"value": "first"})).status == 201
+    return path
+
+
 async def waiting(world: World, **more: Any) -> tuple[str, Any]:
     """A job with one instance, of key `a`, which is not due."""
     name = await job(world)
@@ -248,6 +255,22 @@ async def _queue(_: World) -> Sent:
 @recipe("POST /api/v1/signing-secrets")
 async def _rotate(_: World) -> Sent:
     return Sent("/api/v1/signing-secrets", {"expireOld": "0s"}, {"expireOld": "0ms"})
+
+
+@recipe("POST /api/v1/secrets")
+async def _create_secret(_: World) -> Sent:
+    name = given.name("secret")
+    return Sent("/api/v1/secrets", {"name": name, "value": "a"}, {"name": name, "value": "b"})
+
+
+@recipe("PUT /api/v1/secrets/{name}")
+async def _put_secret(world: World) -> Sent:
+    return Sent(await secret(world), {"value": "a"}, {"value": "b"})
+
+
+@recipe("DELETE /api/v1/secrets/{name}")
+async def _delete_secret(world: World) -> Sent:
+    return Sent(await secret(world))
 
 
 @recipe("POST /api/v1/schedules/preview")

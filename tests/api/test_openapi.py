@@ -56,6 +56,8 @@ ROUTES = {
     "/api/v1/instances/{instance}/cancel": {"post"},
     "/api/v1/instances/{instance}/outcome": {"post"},
     "/api/v1/signing-secrets": {"get", "post"},
+    "/api/v1/secrets": {"get", "post"},
+    "/api/v1/secrets/{name}": {"put", "delete"},
     "/api/v1/keys": {"get", "post"},
     "/api/v1/keys/{key}": {"delete"},
     "/api/v1/groups": {"get", "post"},

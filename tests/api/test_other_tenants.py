@@ -11,9 +11,13 @@ from api.repeat_recipes import RECIPES, World
 from api.test_repeats import DOCUMENT, OF_ACCESS, WRITES, stored
 from horai.db.pool import Dedicated
 
-OWN = {"idempotency_key", "idempotency_load", "signing_secret"}
+OWN = {"idempotency_key", "idempotency_load", "signing_secret", "data_key"}
 """Tables whose rows stay with the caller: without them a request could not be answered."""
-CREATES = {("PUT", "/api/v1/queues/{name}"), ("DELETE", "/api/v1/queues/{name}")}
+CREATES = {
+    ("PUT", "/api/v1/queues/{name}"),
+    ("DELETE", "/api/v1/queues/{name}"),
+    ("PUT", "/api/v1/secrets/{name}"),
+}
 """Operations on a name that every tenant has."""
 COMMON = {
     "/api/v1/scheduler/nodes",

@@ -32,6 +32,7 @@ MADE = {
     ("POST", "/api/v1/jobs/{job}/trigger"): "instanceId",
     ("POST", "/api/v1/workflows/{workflow}/trigger"): "instanceId",
     ("POST", "/api/v1/reconcilers/{reconciler}/run"): "instanceId",
+    ("POST", "/api/v1/signing-secrets"): "secretId",
 }
 """Creates and triggers: a repeat is told the id and the state of what the first request made."""
 OTHER_TABLES = {

@@ -40,14 +40,23 @@ VERBS = {
     "entities": {"import", "list", "add", "remove", "status"},
     "reconcilers": {"list", "show", "create", "change", "pause", "resume", "run", "reports", "delete"},
     "queues": {"list", "show", "set", "pause", "resume"},
-    "secrets": {"list", "rotate"},
+    "secrets": {"list", "rotate", "names", "set", "delete"},
+    "keyring": {"status", "rotate", "erase"},
     "audit": {"list", "verify", "export"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
     "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "cancel", "delete"},
 }
 SERVERS = {"up", "node", "worker", "source nats"}
 """Commands that run until they are stopped: each of their flags has an environment variable."""
-CONNECTIONS = {"--server", "--api-key", "--database-url", "--admin-url", "--data-dir", "--json"}
+CONNECTIONS = {
+    "--server",
+    "--api-key",
+    "--database-url",
+    "--admin-url",
+    "--data-dir",
+    "--encryption-key-file",
+    "--json",
+}
 """Flags with an environment variable in every command."""
 OTHERWISE_NAMED = {"source nats --url": "HORAI_NATS_URL"}
 

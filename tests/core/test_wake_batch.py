@@ -10,6 +10,7 @@ from horai.core.wakes import (
     ENTRIES,
     AuditWake,
     CatchupWake,
+    DataKeysWake,
     EverywhereWake,
     KeysWake,
     LaneWake,
@@ -48,6 +49,7 @@ def test_few_wakes_keep_their_names():
         CatchupWake(),
         NodesWake(),
         KeysWake(),
+        DataKeysWake(),
         AuditWake(),
         OutcomeWake(5, 1),
     ]
@@ -114,7 +116,7 @@ KINDS: st.SearchStrategy[Wake] = st.one_of(
     st.builds(ScheduleWake, st.integers(1, 9), st.just(NOON)),
     st.builds(OutcomeWake, st.integers(1, 30), st.just(1)),
     st.builds(QueueWake, st.integers(1, 9)),
-    st.sampled_from([MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake()]),
+    st.sampled_from([MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake(), DataKeysWake()]),
 )
 
 

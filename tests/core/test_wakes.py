@@ -12,6 +12,7 @@ from horai.core.wakes import (
     PAYLOAD_LIMIT,
     AuditWake,
     CatchupWake,
+    DataKeysWake,
     EverywhereWake,
     KeysWake,
     LaneWake,
@@ -35,7 +36,9 @@ WAKES: st.SearchStrategy[Wake] = st.one_of(
     st.builds(ScheduleWake, IDS, MOMENTS),
     st.builds(OutcomeWake, IDS, st.integers(0, 2**63 - 1)),
     st.builds(QueueWake, IDS),
-    st.sampled_from([MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake(), AuditWake(), EverywhereWake()]),
+    st.sampled_from(
+        [MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake(), DataKeysWake(), AuditWake(), EverywhereWake()]
+    ),
 )
 
 

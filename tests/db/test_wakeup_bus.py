@@ -9,6 +9,7 @@ from horai.core.wakes import (
     ENTRIES,
     AuditWake,
     CatchupWake,
+    DataKeysWake,
     EverywhereWake,
     KeysWake,
     LaneWake,
@@ -37,6 +38,7 @@ KINDS: list[Wake] = [
     CatchupWake(),
     NodesWake(),
     KeysWake(),
+    DataKeysWake(),
     AuditWake(),
     EverywhereWake(),
 ]

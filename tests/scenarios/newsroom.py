@@ -70,9 +70,10 @@ class House:
     async def _provide(self) -> str:
         connection = await asyncpg.connect(self.horai_url)
         await connection.execute("create database articles")
-        secret = await connection.fetchval("select secret from horai.signing_secret")
         await connection.close()
-        return secret
+        path = f"{self.horai.base}/api/v1/signing-secrets"
+        async with aiohttp.ClientSession() as session, session.get(path) as response:
+            return (await response.json())["items"][0]["secret"]
 
     def close(self) -> None:
         """Both end cleanly."""

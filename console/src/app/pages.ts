@@ -22,6 +22,7 @@ export const PAGES = [
   { name: "reconcilers", path: "/reconcilers", icon: "reconcilers", key: "c" },
   { name: "forecast", path: "/forecast", icon: "forecast", key: "f" },
   { name: "access", path: "/access", icon: "lock", key: "a", roles: ["admin", "platform-admin"] },
+  { name: "secrets", path: "/secrets", icon: "lock", key: "s", roles: ["admin"] },
   { name: "audit", path: "/audit", icon: "check", key: "l", roles: ["admin", "platform-admin"] },
 ] as const satisfies readonly NavigationPage[];
 

@@ -58,6 +58,7 @@ const routes = [
   page("/reconcilers/$reconciler/edit", () => import("@/pages/reconcilers/edit")),
   page("/forecast", () => import("@/pages/forecast")),
   page("/access", () => import("@/pages/access")),
+  page("/secrets", () => import("@/pages/secrets")),
   page("/audit", () => import("@/pages/audit")),
 ] as const;
 

@@ -11,6 +11,7 @@ import type queues from "./en/queues.json";
 import type reconcilers from "./en/reconcilers.json";
 import type refresh from "./en/refresh.json";
 import type schedules from "./en/schedules.json";
+import type secrets from "./en/secrets.json";
 import type workflows from "./en/workflows.json";
 
 /** Keys are checked by the compiler against the English texts; a test holds both languages equal. */
@@ -21,6 +22,7 @@ declare module "i18next" {
       common: typeof common;
       access: typeof access;
       audit: typeof audit;
+      secrets: typeof secrets;
       overview: typeof overview;
       jobs: typeof jobs;
       instances: typeof instances;

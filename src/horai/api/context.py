@@ -3,7 +3,7 @@
 They are coroutines although they await nothing: FastAPI would run a plain function in a thread at every request.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
@@ -16,6 +16,7 @@ from horai.db.pool import Pool, TenantPool
 from horai.db.wakeups import Wakeups
 from horai.operations.idempotency import Keyed
 from horai.operations.job_hooks import JobHooks
+from horai.operations.keyring import Keyring
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused, Wrong
@@ -37,6 +38,7 @@ class Context:
     """File of the key that verifies the signatures of the audit log."""
     is_isolated: bool = True
     """True if row-level security separates the tenants."""
+    keyring: Keyring = field(default_factory=Keyring)
 
 
 async def context_of(request: Request) -> Context:
@@ -63,6 +65,7 @@ def tenant_scope(request: Request) -> Scope:
         caller.actor,
         context.hooks,
         sources=context.sources,
+        keyring=context.keyring,
     )
 
 
@@ -84,7 +87,10 @@ async def access_scope_of(request: Request) -> Scope:
     caller: Caller = request.state.caller
     context: Context = request.app.state.context
     tenant_id, tenant = caller.tenant_id or context.tenant_id, caller.tenant or context.tenant
-    return _keyed(request, Scope(context.pool, context.wakeups, tenant_id, tenant, caller.actor, context.hooks))
+    scope = Scope(
+        context.pool, context.wakeups, tenant_id, tenant, caller.actor, context.hooks, keyring=context.keyring
+    )
+    return _keyed(request, scope)
 
 
 async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | None:

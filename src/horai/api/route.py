@@ -8,22 +8,29 @@ from fastapi import Request, Response
 from horai.api.authentication import Authenticator, Caller, credentials_of
 from horai.api.denied_writes import DeniedWrites
 from horai.api.idempotency import WRITES, Handler, RepeatSafe
+from horai.api.outcome_tokens import caller_by_token, token_text_of
 from horai.core.actor import Actor, ActorKind
 from horai.core.errors import Forbidden, HoraiError, Unauthenticated
 from horai.core.roles import AccessRole
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _ROLES = "__horai_roles__"
+_OR_TOKEN = "__horai_or_token__"  # noqa: S105 - a name
+TOKEN_MARK = "x-outcome-token"  # noqa: S105 - a name
 PUBLIC: tuple[AccessRole, ...] = ()
 """For `needs`: everyone may call the route, also without a key."""
 ANY_KEY: tuple[AccessRole, ...] = (AccessRole.VIEWER, AccessRole.WORKER, AccessRole.PLATFORM_ADMIN)
 
 
-def needs(*roles: AccessRole) -> Callable[[Endpoint], Endpoint]:
-    """Name the roles that may call a route; roles that include one of them may as well. Without a role, everyone may."""
+def needs(*roles: AccessRole, or_token: bool = False) -> Callable[[Endpoint], Endpoint]:
+    """Name the roles that may call a route; roles that include one of them may as well. Without a role, everyone may.
+
+    `or_token`: the route also serves the target of an attempt, with an outcome token instead of a key.
+    """
 
     def mark(endpoint: Endpoint) -> Endpoint:
         setattr(endpoint, _ROLES, roles)
+        setattr(endpoint, _OR_TOKEN, or_token)
         return endpoint
 
     return mark
@@ -37,7 +44,10 @@ class RoleRoute(RepeatSafe):
         if roles is None:
             raise TypeError(f"the route {path} says with no `needs` which roles it serves")
         self.roles = roles
-        options["openapi_extra"] = {**(options.get("openapi_extra") or {}), "x-role": [*map(str, roles)] or ["public"]}
+        self.takes_token: bool = getattr(endpoint, _OR_TOKEN, False)
+        token = {TOKEN_MARK: True} if self.takes_token else {}
+        shown = {**token, "x-role": [*map(str, roles)] or ["public"]}
+        options["openapi_extra"] = {**(options.get("openapi_extra") or {}), **shown}
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Handler:
@@ -57,6 +67,8 @@ class RoleRoute(RepeatSafe):
         authenticator: Authenticator = request.app.state.authenticator
         caller: Caller | None = None
         try:
+            if self.takes_token and (token := token_text_of(request)) is not None:
+                return await caller_by_token(request, token)
             caller = await authenticator.caller_of(credentials_of(request))
             caller.require(self.roles)
         except (Unauthenticated, Forbidden) as denied:

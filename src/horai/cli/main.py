@@ -34,7 +34,8 @@ COMMANDS = {
     "groups": "Groups: the roles of users who sign in with an identity provider.",
     "login": "Store the address and the key of a server for the other commands.",
     "audit": "Audit log: list, export and verify the record of all writes.",
-    "secrets": "Signing secrets: list and rotate the secrets that sign calls.",
+    "secrets": "Secrets: rotate the secrets that sign calls; set and delete named secrets of headers.",
+    "keyring": "Encryption keys: count, rotate and erase the data keys of a database.",
     "health": "Show the health of the scheduler.",
 }
 """Help by command name, which is also the name of its module. A test holds it equal to the help of the module."""

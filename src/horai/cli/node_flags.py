@@ -14,6 +14,7 @@ import typer
 from horai.cli.errors import BadUsage, refuse_flag
 from horai.cli.flags import duration, setting, words
 from horai.core.addresses import Network, parse_networks
+from horai.core.encryption import read_encryption_keys
 from horai.core.settings import EngineSettings, ServerAccess
 from horai.core.shards import EVERY_ROLE, Role, roles_of
 from horai.db.database_location import secret
@@ -107,6 +108,14 @@ AuditKeyFile = Annotated[
 AuditHeadsFile = Annotated[
     str | None, setting("--audit-heads-file", about="File to add each head of the audit log to.", metavar="FILE")
 ]
+EncryptionKeyFile = Annotated[
+    str | None,
+    setting(
+        "--encryption-key-file",
+        about="Keys (base64, the newest first) that encrypt secrets; HORAI_ENCRYPTION_KEY may hold them instead.",
+        metavar="FILE",
+    ),
+]
 UntilStdinEnds = Annotated[
     bool,
     setting("--until-stdin-ends", about="Also stop when stdin ends, that is when the process at its other end exits."),
@@ -120,6 +129,7 @@ Application = Annotated[
 ]
 
 
+ENCRYPTION_KEY = "HORAI_ENCRYPTION_KEY"
 _SOURCE_PREFIX = "HORAI_SOURCE_"
 _SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -143,6 +153,15 @@ def with_audit_files(engine: EngineSettings, key: str | None, heads: str | None)
     """Return the settings with the files of the audit log, whose paths no longer depend on the current directory."""
     key, heads = (str(Path(file).absolute()) if file else None for file in (key, heads))
     return replace(engine, audit_key_file=key, audit_heads_file=heads)
+
+
+def with_encryption_keys(engine: EngineSettings, file: str | None, environ: Mapping[str, str]) -> EngineSettings:
+    """Return the settings with the encryption keys. A file overrides the variable. Raises if a key cannot be used."""
+    if file:
+        return replace(engine, encryption_key_file=str(Path(file).absolute()))
+    if text := environ.get(ENCRYPTION_KEY):
+        return replace(engine, encryption_keys=read_encryption_keys(text, ENCRYPTION_KEY))
+    return engine
 
 
 def _allowed(networks: list[str]) -> tuple[Network, ...]:

@@ -59,6 +59,11 @@ class AuditVerb(StrEnum):
     PARKED_EVENT_DISCARD = "parked_event.discard"
     QUEUE_CHANGE = "queue.change"
     SIGNING_SECRET_ROTATE = "signing_secret.rotate"  # noqa: S105 - a verb
+    SECRET_CREATE = "secret.create"  # noqa: S105 - a verb
+    SECRET_REPLACE = "secret.replace"  # noqa: S105 - a verb
+    SECRET_DELETE = "secret.delete"  # noqa: S105 - a verb
+    KEYRING_ROTATE = "keyring.rotate"
+    KEYRING_ERASE = "keyring.erase"
     KEY_CREATE = "key.create"
     KEY_REVOKE = "key.revoke"
     TENANT_CREATE = "tenant.create"

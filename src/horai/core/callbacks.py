@@ -17,6 +17,7 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from typing import cast
 from urllib.parse import quote, urlsplit
 
 import horai
-from horai.core.calls import Call, HttpTarget
+from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
 from horai.core.outcome import (
     MESSAGE_LIMIT,
     RESULT_LIMIT,
@@ -38,6 +39,7 @@ from horai.core.outcome import (
     Outcome,
     Succeeded,
 )
+from horai.core.outcome_tokens import outcome_token, token_for
 from horai.core.tags import own_tags
 from horai.text import Wrong
 
@@ -81,6 +83,7 @@ def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
 
     `Horai-Unit` is percent-encoded UTF-8; a receiver that needs the text itself unquotes it. `Idempotency-Key`,
     `Horai-Unit` and `webhook-id` are the same on every try of an instance, `Horai-Unit` also after a reschedule.
+    `Horai-Outcome-Token` lets a target that answers 202 report the outcome of this attempt, until its deadline.
     """
     theirs: Mapping[str, str] = call.target.headers if isinstance(call.target, HttpTarget) else {}
     message_id = call.idempotency_key  # digits and colons: a dot would end the id in the signed text
@@ -100,6 +103,9 @@ def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
     if not call.secrets:
         raise ValueError("a call without a signing secret must not be sent")
     ours["webhook-signature"] = " ".join(sign(secret, message_id, timestamp, body) for secret in call.secrets)
+    deadline = now + (call.timeout or HTTP_TIMEOUT)
+    token = token_for(call.tenant_id, call.instance_id, call.attempt, call.fence, deadline)
+    ours["Horai-Outcome-Token"] = outcome_token(call.secrets[0], token)
     return {name: value for name, value in theirs.items() if not _is_reserved(name)} | ours
 
 
@@ -215,6 +221,11 @@ def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
+def new_signing_secret() -> str:
+    """Return a random signing secret."""
+    return f"whsec_{base64.b64encode(os.urandom(32)).decode()}"
+
+
 def verify(
     secret: str, headers: Mapping[str, str], body: bytes, now: datetime, tolerance: timedelta = timedelta(minutes=5)
 ) -> bool:
@@ -248,6 +259,11 @@ def check_headers(headers: Mapping[str, str]) -> None:
             raise ValueError(Wrong.HEADER_RESERVED(name=name))
         if not _FIELD_VALUE.fullmatch(value):
             raise ValueError(Wrong.HEADER_VALUE(name=name))
+
+
+def is_header_value(value: str) -> bool:
+    """Return whether a request header can carry the value."""
+    return _FIELD_VALUE.fullmatch(value) is not None
 
 
 def check_url(url: str) -> None:

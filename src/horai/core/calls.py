@@ -3,19 +3,39 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HTTP_TIMEOUT = timedelta(seconds=5)
 """Default total deadline of an HTTP call (seed 001: the caller protects itself)."""
 
 
+KEY_UNAVAILABLE = "KEY_UNAVAILABLE"
+"""The fault of a target whose secrets this process cannot open: it has no encryption key, or not the right one."""
+KEY_PAUSE = timedelta(seconds=10)
+"""The pause of a call with this fault. No attempt is counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """The endpoint that an HTTP job calls."""
+    """The endpoint that an HTTP job calls.
+
+    A target with `sealed` or `named` is not ready to be called: its URL and its headers lack values.
+    """
 
     url: str
     method: str = "POST"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    named: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Named secrets by the headers that send them."""
+    sealed: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The envelope of the URL and the header values that are shown as `***`."""
+    fault: str | None = None
+    """The reason why the secrets could not be opened, as the code of an error."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether every value is here, so that the target can be called."""
+        return self.sealed is None and not self.named
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +72,7 @@ class Call(NamedTuple):
     secrets: tuple[str, ...] = ()
     node: int = 0
     retry_count: int = 0
+    tenant_id: int = 0
 
     @property
     def idempotency_key(self) -> str:

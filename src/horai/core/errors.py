@@ -20,6 +20,7 @@
     ├── DispatcherDown           503  SCH_503_DISPATCHER_DOWN
     ├── TooManyReaders           503  SCH_503_TOO_MANY_READERS
     ├── DatabaseUnavailable      503  SCH_503_DATABASE_UNAVAILABLE
+    ├── KeyUnavailable           503  SCH_503_KEY_UNAVAILABLE
     └── ProviderUnavailable      503  SCH_503_PROVIDER_UNAVAILABLE
 
 Each boundary translates them once: api/problems.py to problem+json, cli/ to `error:` and `hint:` lines.
@@ -225,6 +226,14 @@ class TooManyReaders(HoraiError):
     code = "SCH_503_TOO_MANY_READERS"
     status = 503
     title = Title.SCH_503_TOO_MANY_READERS()
+
+
+class KeyUnavailable(HoraiError):
+    """A sealed value cannot be opened: its data key was erased, or this process lacks the key that wraps it."""
+
+    code = "SCH_503_KEY_UNAVAILABLE"
+    status = 503
+    title = Title.SCH_503_KEY_UNAVAILABLE()
 
 
 class DatabaseUnavailable(HoraiError):

@@ -14,6 +14,7 @@ from typing import Any
 from horai.core.callbacks import check_headers, check_url
 from horai.core.calls import HTTP_TIMEOUT, HttpTarget, Target, WorkerTarget
 from horai.core.errors import Invalid
+from horai.core.masking import SEALED
 from horai.core.refresh import RefreshRule, read_refresh, refresh_document
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.settings import MAX_LOST_LIMIT, MAX_RETRY_LIMIT
@@ -38,6 +39,7 @@ HANDLER = re.compile(r"(?:horai:[a-z]{1,32}|[A-Za-z0-9][A-Za-z0-9_.\-]{0,127})")
 BUILTIN = "horai:"
 """The prefix of built-in handlers; no other handler can have it."""
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
+SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 DEFAULT_QUEUE = "default"
 KEPT_FIELDS = (*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, "payloadSchema", "declaredBy")
 """Fields that are stored as written, and only if written. Only code may set the last two: REST accepts neither."""
@@ -144,6 +146,14 @@ def refuse_builtin(document: Mapping[str, Any]) -> None:
         )
 
 
+def read_target(document: Mapping[str, Any]) -> Target:
+    """Return the target of a document. Raise `Invalid` with every wrong field."""
+    faults = Validation()
+    target, _ = _target(document, faults)
+    faults.raise_if_any()
+    return target
+
+
 def recipe_of(document: Mapping[str, Any]) -> Recipe:
     """Return the recipe of a stored job. Raise `Invalid` with every wrong field."""
     faults = Validation()
@@ -190,15 +200,19 @@ def _target(document: Mapping[str, Any], faults: Validation) -> tuple[Target, ti
 
 def _http(target: Mapping[str, Any], faults: Validation) -> HttpTarget:
     url, method = target.get("url"), target.get("method") or "POST"
-    headers: Mapping[str, str] = target.get("headers") or {}
+    given: Mapping[str, Any] = target.get("headers") or {}
+    headers = {name: value for name, value in given.items() if isinstance(value, str)}
+    named = {name: value["secret"] for name, value in given.items() if not isinstance(value, str)}
     if not url:
         faults.add("target.url", Wrong.MISSING(), Hint.GIVE_TARGET())
     else:
         faults.reading("target.url", lambda: check_url(url), None)
     if method not in METHODS:
         faults.add("target.method", Wrong.NOT_ONE_OF(value=method[:20], allowed=", ".join(sorted(METHODS))))
-    faults.reading("target.headers", lambda: check_headers(headers), None)
-    return HttpTarget(url or "", method, headers)
+    faults.reading("target.headers", lambda: check_headers({**headers, **dict.fromkeys(named, "")}), None)
+    for secret in named.values():
+        _matching("target.headers", secret, SECRET_NAME, faults)
+    return HttpTarget(url or "", method, headers, named, target.get(SEALED))
 
 
 def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: Validation) -> timedelta | None:
@@ -247,8 +261,10 @@ def retry_document(policy: RetryPolicy) -> dict[str, Any]:
 def target_document(target: Target) -> dict[str, Any]:
     """Return a target as people write it."""
     match target:
-        case HttpTarget(url, method, headers):
-            return {"type": "http", "url": url, "method": method, "headers": dict(headers)}
+        case HttpTarget(url, method, headers, named, sealed):
+            references = {header: {"secret": secret} for header, secret in named.items()}
+            document = {"type": "http", "url": url, "method": method, "headers": {**headers, **references}}
+            return document if sealed is None else {**document, SEALED: sealed}
         case WorkerTarget(handler):
             return {"type": "worker", "handler": handler}
 

@@ -1,5 +1,7 @@
 """Secrets that are stored and never shown: header values, query values of URLs, passwords of database URLs.
 
+With an encryption key, the document holds only what responses show; the values are in an envelope, its member `sealed`.
+
 Responses show them as `***`. A change that sends `***` back keeps the stored value, but only if the scheme, host and
 port stay the same: otherwise a change of the address would send the secret to another receiver.
 """
@@ -12,16 +14,45 @@ from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 
 HIDDEN = "***"
+SEALED = "sealed"
 
 
 def shown_target(target: Mapping[str, Any]) -> dict[str, Any]:
     """Return a target or an HTTP source without the values of its headers and its query."""
-    shown = dict(target)
+    shown = {name: value for name, value in target.items() if name != SEALED}
     if isinstance(url := shown.get("url"), str):
         shown["url"] = shown_url(url)
+    if isinstance(url := shown.get("databaseUrl"), str):
+        shown["databaseUrl"] = shown_database_url(url)
     if headers := shown.get("headers"):
-        shown["headers"] = dict.fromkeys(headers, HIDDEN)
+        shown["headers"] = {name: HIDDEN if isinstance(value, str) else value for name, value in headers.items()}
     return shown
+
+
+def split_secrets(target: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a target or a source as responses show it, and the values that they hide."""
+    shown = shown_target(target)
+    secrets = {name: target[name] for name in ("url", "databaseUrl") if target.get(name) != shown.get(name)}
+    headers: Mapping[str, Any] = target.get("headers") or {}
+    if plain := {name: value for name, value in headers.items() if isinstance(value, str)}:
+        secrets["headers"] = plain
+    return shown, secrets
+
+
+def joined_secrets(shown: Mapping[str, Any], secrets: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the target or source that was split into these two."""
+    joined = {name: value for name, value in shown.items() if name != SEALED} | {
+        name: value for name, value in secrets.items() if name != "headers"
+    }
+    if "headers" in secrets:
+        joined["headers"] = {**(joined.get("headers") or {}), **secrets["headers"]}
+    return joined
+
+
+def origin_text(target: Mapping[str, Any]) -> str:
+    """Return scheme, host and port of a target or source. They are the same before and after its secrets are hidden."""
+    scheme, host, port = _origin(target.get("url") or target.get("databaseUrl")) or ("", None, None)
+    return f"{scheme}://{host or ''}:{port or ''}"
 
 
 def shown_url(url: str) -> str:
@@ -62,9 +93,9 @@ def revealed_target(given: Mapping[str, Any], stored: Mapping[str, Any] | None, 
     if isinstance(url, str):
         target["url"] = _revealed_url(url, before.get("url"), f"{field}.url", faults)
     is_same_place = _origin(target.get("url")) == _origin(before.get("url"))
-    kept: Mapping[str, str] = (before.get("headers") or {}) if is_same_place else {}
+    kept: Mapping[str, Any] = (before.get("headers") or {}) if is_same_place else {}
     known = {name.lower(): value for name, value in kept.items()}
-    headers: Mapping[str, str] = target.get("headers") or {}
+    headers: Mapping[str, Any] = target.get("headers") or {}
     if headers:
         target["headers"] = {
             name: known.get(name.lower(), value) if value == HIDDEN else value for name, value in headers.items()

@@ -5,6 +5,8 @@ from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
+from horai.core.encryption import KeyEncryptionKey
+
 SHARDS = 32
 MAX_RETRY_LIMIT = 1000
 MAX_LOST_LIMIT = 1000
@@ -87,6 +89,14 @@ class EngineSettings:
     """
     audit_heads_file: str | None = None
     """File to which the node that seals the audit log adds a line for each seal. `--audit-heads-file` sets it."""
+    encryption_keys: tuple[KeyEncryptionKey, ...] = field(default=())
+    """Key-encryption keys, from `HORAI_ENCRYPTION_KEY`: the first one wraps new data keys, all of them open. While a key is
+    being replaced, there are two.
+    """
+    encryption_key_file: str | None = None
+    """File with these keys in base64, one per line. `--encryption-key-file` sets it; `horai up` makes one beside its embedded
+    database. Without a key, secrets are stored as they are and named secrets are refused.
+    """
     callback_allow: tuple[IPv4Network | IPv6Network, ...] = field(default=())
     """Private networks that callbacks may reach; public addresses are always allowed."""
 

@@ -7,6 +7,7 @@ from horai.core.wakes import (
     ENTRIES,
     AuditWake,
     CatchupWake,
+    DataKeysWake,
     EverywhereWake,
     KeysWake,
     LaneWake,
@@ -57,6 +58,7 @@ class WakeBatch:
                 | CatchupWake()
                 | NodesWake()
                 | KeysWake()
+                | DataKeysWake()
                 | AuditWake()
                 | EverywhereWake()
             ):

@@ -79,6 +79,11 @@ class KeysWake:
 
 
 @dataclass(frozen=True, slots=True)
+class DataKeysWake:
+    """Data keys were erased: what is remembered of them, and what they opened, is to be forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
 class AuditWake:
     """The audit log has new rows, which are not sealed."""
 
@@ -97,6 +102,7 @@ Wake: TypeAlias = (
     | CatchupWake
     | NodesWake
     | KeysWake
+    | DataKeysWake
     | AuditWake
     | EverywhereWake
 )
@@ -143,6 +149,8 @@ def _entry(wake: Wake) -> str:
             return "n"
         case KeysWake():
             return "k"
+        case DataKeysWake():
+            return "d"
         case AuditWake():
             return "a"
         case EverywhereWake():
@@ -201,6 +209,7 @@ _NAMELESS: dict[str, Wake] = {
     "c": CatchupWake(),
     "n": NodesWake(),
     "k": KeysWake(),
+    "d": DataKeysWake(),
     "a": AuditWake(),
     "*": EverywhereWake(),
 }

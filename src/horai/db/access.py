@@ -175,5 +175,10 @@ async def tenant_by_name(connection: Connection, name: str) -> TenantRow | None:
     return _tenant(await connection.fetchrow(sql("find_tenant"), name))
 
 
+async def tenant_by_id(connection: Connection, tenant_id: int) -> TenantRow | None:
+    """Return a tenant by id."""
+    return _tenant(await connection.fetchrow(sql("find_tenant_by_id"), tenant_id))
+
+
 def _tenant(row: asyncpg.Record | None) -> TenantRow | None:
     return None if row is None else TenantRow(**row)

@@ -13,7 +13,7 @@ from horai.db.pool import Connection
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """The idempotency key of a request, and a digest of its content."""
+    """The idempotency key of a request, and the SHA-256 of its body."""
 
     tenant_id: int
     scope: str
@@ -32,7 +32,7 @@ class KeptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The first request with a key, the job or instance that it created, and its stored answer."""
+    """The first request with a key, the stored digest of its body, what it created, and its stored answer."""
 
     digest: bytes
     job_id: int | None
@@ -40,12 +40,14 @@ class First:
     answer: KeptAnswer | None = None
 
 
-async def take_key(connection: Connection, request: RequestKey) -> bool:
+async def take_key(connection: Connection, request: RequestKey, digest: bytes) -> bool:
     """Take the key; return False if another request has it, or if the tenant has reached its limit of keys or bytes.
+
+    `digest` is stored, to recognise the body of a repeat.
 
     Waits for a concurrent request with the same key to commit or to fail, at most the connection's lock_timeout.
     """
-    named = (request.tenant_id, request.scope, request.key, request.digest)
+    named = (request.tenant_id, request.scope, request.key, digest)
     return await connection.fetchval(sql("take_key"), *named, KEPT_KEYS, KEPT_ANSWER_BYTES) is not None
 
 

@@ -282,6 +282,7 @@ class Runnable:
     """True if the end of one run decides on another."""
     is_chained: bool = False
     """True if the job is in a workflow, where other jobs wait for its runs."""
+    tenant_id: int = 0
 
 
 async def jobs_to_run(
@@ -303,6 +304,7 @@ async def jobs_to_run(
             _recipe(row["recipe"]),
             row["is_gated"],
             row["is_chained"],
+            row["tenant_id"],
         )
         for row in rows
     ]

@@ -1,6 +1,6 @@
 """The secrets that sign a tenant's calls: functions over the statements of sql/signing_secrets.sql."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from horai.db.catalog import sql
@@ -30,16 +30,47 @@ async def lock_signing_secrets(connection: Connection, tenant_id: int) -> None:
     await connection.execute(sql("lock_signing_secrets"), tenant_id)
 
 
-async def rotate_signing_secret(connection: Connection, tenant_id: int, overlap: timedelta) -> None:
-    """Insert a new secret, retire the others after `overlap`, and delete those that have ended."""
+async def rotate_signing_secret(
+    connection: Connection, tenant_id: int, overlap: timedelta, secret: str | None = None
+) -> None:
+    """Insert a new secret, retire the others after `overlap`, and delete those that have ended.
+
+    `secret` is the text to store; the database makes one if it is None.
+    """
     await connection.execute(sql("forget_signing_secrets"), tenant_id)
     await connection.execute(sql("retire_signing_secrets"), tenant_id, overlap)
-    await connection.execute(sql("insert_signing_secret"), tenant_id)
+    await connection.execute(sql("insert_signing_secret"), tenant_id, secret)
 
 
-async def signing_secrets(connection: Connection) -> dict[str, tuple[str, ...]]:
-    """Return every tenant's secrets in force, newest first."""
-    return {row["tenant"]: tuple(row["secrets"]) for row in await connection.fetch(sql("signing_secrets"))}
+@dataclass(frozen=True, slots=True)
+class TenantSecrets:
+    """A tenant's secrets in force as they are stored, newest first."""
+
+    tenant_id: int
+    tenant: str
+    secrets: tuple[str, ...] = field(repr=False)
+
+
+async def signing_secrets(connection: Connection) -> list[TenantSecrets]:
+    """Return every tenant's secrets in force."""
+    rows = await connection.fetch(sql("signing_secrets"))
+    return [TenantSecrets(row["tenant_id"], row["tenant"], tuple(row["secrets"])) for row in rows]
+
+
+async def replace_signing_secret(connection: Connection, tenant_id: int, secret: str) -> None:
+    """Store another text for the secret of a tenant that is being created."""
+    await connection.execute(sql("replace_signing_secret"), tenant_id, secret)
+
+
+async def plain_signing_secrets(connection: Connection, limit: int) -> list[tuple[int, int, str]]:
+    """Lock and return secrets that are stored as they are: id, tenant and text."""
+    rows = await connection.fetch(sql("plain_signing_secrets"), limit)
+    return [(row["id"], row["tenant_id"], row["secret"]) for row in rows]
+
+
+async def store_sealed_secret(connection: Connection, secret_id: int, sealed: str) -> None:
+    """Store the envelope of a secret that the caller has locked."""
+    await connection.execute(sql("store_sealed_secret"), secret_id, sealed)
 
 
 async def add_missing_secrets(connection: Connection) -> None:

@@ -12,6 +12,7 @@ from horai.features import (
     overview,
     reconcile,
     refresh,
+    secrets,
     workflow,
 )
 from horai.features.feature import Feature
@@ -29,5 +30,6 @@ FEATURES: tuple[Feature, ...] = (
     reconcile.FEATURE,
     events.FEATURE,
     audit.FEATURE,
+    secrets.FEATURE,
 )
 JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

@@ -59,13 +59,13 @@ async def enqueue_once(scope: Scope, job: str, item: Unkeyed, once: Once) -> tup
     woken: list[Claimable] = []
     async with transaction(scope.pool) as connection:
         request = request_keys.request_key(scope, f"enqueue:{job}", once)
-        if await request_keys.take(connection, request):
+        if await request_keys.take(connection, scope, request):
             woken = await enqueue_within(connection, scope.tenant_id, job, [item])
             await request_keys.bind(connection, request, await instances.job_of(connection, woken[0].id), woken[0].id)
     if woken:
         scope.wakeups.announce(woken)
         return woken[0].id, True
-    first = await request_keys.duplicate_of(scope.pool, request)
+    first = await request_keys.duplicate_of(scope, request)
     if not isinstance(first, Duplicate) or (made := first.extra.get("instanceId")) is None:
         raise first
     return int(made), False

@@ -13,7 +13,7 @@ from typing import Self
 
 from horai.core.errors import Conflict
 from horai.db import idempotency
-from horai.db.idempotency import First, KeptAnswer, RequestKey
+from horai.db.idempotency import KeptAnswer, RequestKey
 from horai.db.pool import Connection, Lender, Plans, acquire, transaction
 from horai.db.wakeups import HeldWakeups
 from horai.operations import request_keys
@@ -71,8 +71,8 @@ class Keyed:
 
     async def _begin(self, scope: Scope, request: RequestKey) -> tuple[Connection, RequestKey]:
         connection = await self._stack.enter_async_context(transaction(scope.pool, Plans.FRESH))
-        if not await request_keys.take(connection, request):
-            raise RepeatedRequest(_answer_of(request, await idempotency.key_holder(connection, request)))
+        if not await request_keys.take(connection, scope, request):
+            raise RepeatedRequest(await _first_answer(connection, scope, request))
         return connection, request
 
     async def keep(self, answer: KeptAnswer) -> None:
@@ -99,8 +99,9 @@ class _Lender(Lender):
             yield connection
 
 
-def _answer_of(request: RequestKey, first: First | None) -> KeptAnswer:
-    if first is not None and first.digest != request.digest:
+async def _first_answer(connection: Connection, scope: Scope, request: RequestKey) -> KeptAnswer:
+    first = await idempotency.key_holder(connection, request)
+    if first is not None and not await request_keys.has_its_body(connection, scope, request, first):
         raise request_keys.another_body(request)
     if first is None or first.answer is None:  # it expired between two statements
         raise Conflict(Refused.KEY_IN_FLIGHT(key=request.key), Hint.REPEAT_SOON(), extra={"retryAfter": "1"})

@@ -89,7 +89,7 @@ async def trigger(
     async with transaction(scope.pool) as connection:
         job = await _runs(connection, await _share(connection, scope, reference), payload)
         request = request_keys.request_key(scope, f"trigger:{job.id}", once)
-        if await request_keys.take(connection, request):
+        if await request_keys.take(connection, scope, request):
             await _require_dispatcher(connection, job)
             made = (await instances.insert_many(connection, _place_of(job), [(None, payload)]))[0]
             await request_keys.bind(connection, request, job.id, made.id)
@@ -97,7 +97,7 @@ async def trigger(
             after = {"instance": str(made.id), "payload": payload}
             await audit.record_write(connection, scope, verb, job.id, job.name, after)
     if made is None or row is None:
-        raise await request_keys.duplicate_of(scope.pool, request)
+        raise await request_keys.duplicate_of(scope, request)
     scope.wakeups.announce([made])
     return row
 

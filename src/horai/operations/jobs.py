@@ -10,8 +10,17 @@ from datetime import datetime
 from typing import Any
 
 from horai.core.audit import AuditVerb
+from horai.core.calls import HttpTarget
 from horai.core.errors import Conflict, Duplicate
-from horai.core.job import Definition, JobStatus, checked, is_builtin, refuse_builtin
+from horai.core.job import (
+    Definition,
+    JobStatus,
+    checked,
+    is_builtin,
+    read_target,
+    refuse_builtin,
+    target_document,
+)
 from horai.core.job_patch import amended
 from horai.core.masking import revealed_target
 from horai.db import instances, jobs, nodes, schedules
@@ -19,7 +28,7 @@ from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, transaction
-from horai.operations import audit, job_rows, job_schedule, overlap, request_keys, tick_job
+from horai.operations import audit, job_rows, job_schedule, overlap, request_keys, target_secrets, tick_job
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
@@ -36,13 +45,13 @@ async def create_job(scope: Scope, written: JobDocument, once: Once | None = Non
     request = request_keys.request_key(scope, "create-job", once) if once else None
     job, joined, woken = None, JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
-        if await request_keys.take(connection, request):
+        if await request_keys.take(connection, scope, request):
             job, joined, woken = await add_job(connection, scope, definition, written)
             await request_keys.bind(connection, request, job.id, woken[0].id if woken else None)
             await audit.record_write(connection, scope, AuditVerb.JOB_CREATE, job.id, job.name, audited_fields(job))
     if job is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
-        raise await request_keys.duplicate_of(scope.pool, request)
+        raise await request_keys.duplicate_of(scope, request)
     job_schedule.announce(scope, joined, woken)
     return job
 
@@ -55,6 +64,7 @@ async def add_job(
     Announce it after the commit.
     """
     now = await nodes.database_time(connection)
+    definition = await _sealed(connection, scope, definition)
     write, joined = await job_rows.fresh(connection, scope.tenant_id, definition, written, now)
     job = await jobs.insert_job(connection, scope.tenant_id, definition.name, write)
     if job is None:
@@ -63,6 +73,17 @@ async def add_job(
     if definition.refresh is not None:
         return job, await tick_job.add_ticks(connection, job, now), []
     return job, joined, await _first_instances(connection, job, definition, now)
+
+
+async def _sealed(connection: Connection, scope: Scope, definition: Definition) -> Definition:
+    """Return the definition to store: the secrets of its target are in an envelope, and its named secrets exist."""
+    if not isinstance(definition.target, HttpTarget):
+        return definition
+    await target_secrets.require_named(connection, scope, definition.target.named)
+    document = target_document(definition.target)
+    place = target_secrets.place_of_target(definition.name, document)
+    stored = await target_secrets.sealed(connection, scope.keyring, scope.tenant_id, place, document)
+    return replace(definition, target=read_target({"target": stored}))
 
 
 async def _first_instances(
@@ -102,9 +123,14 @@ async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
         refuse_builtin(job.document)
         fields = dict(change.fields)
         if fields.get("target"):
-            fields["target"] = revealed_target(fields["target"], job.document.get("target"), "target")
+            place = target_secrets.place_of_target(job.name, job.document["target"])
+            stored = await target_secrets.kept_by(connection, scope, place, job.document["target"], fields["target"])
+            fields["target"] = revealed_target(fields["target"], stored, "target")
         document = amended(job.document, job.status, fields)
         refuse_builtin(document)
+        if fields.get("target"):
+            definition = await _sealed(connection, scope, jobs.definition_of(document))
+            document["target"] = target_document(definition.target)
         ticks = await jobs.ticks_of(connection, job.id)
         changed, joined = await rewrite_job(connection, job, document, payload)
         named = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])

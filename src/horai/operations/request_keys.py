@@ -1,19 +1,26 @@
-"""Requests that must take effect once: the first request of a key applies, and repeats learn its result."""
+"""Requests that must take effect once: the first request of a key applies, and repeats learn its result.
+
+Bodies may have secrets. What is stored of a body is its keyed digest, or its SHA-256 if the process has no encryption key
+for the tenant: then the secrets themselves are stored as they are. Both are recognised in a repeat.
+"""
 
 import hashlib
+import hmac
 from dataclasses import dataclass
 
 import asyncpg
 
+from horai.core.encryption import Place, key_of_digest
 from horai.core.errors import Conflict, Duplicate, Invalid, RetryLimited
 from horai.core.settings import KEPT_ANSWER_BYTES, KEPT_KEYS, EngineSettings
 from horai.db import idempotency, instance_queries, jobs
 from horai.db.idempotency import First, RequestKey
-from horai.db.pool import Connection, Plans, Pool, acquire
+from horai.db.pool import Connection, Plans, acquire
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused, Wrong
 
 KEY_LIMIT = 255
+BODY: Place = ("request body",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +44,31 @@ def request_key(scope: Scope, verb: str, once: Once) -> RequestKey:
     return RequestKey(scope.tenant_id, verb, once.key, hashlib.sha256(once.body).digest())
 
 
-async def take(connection: Connection, request: RequestKey | None) -> bool:
+async def take(connection: Connection, scope: Scope, request: RequestKey | None) -> bool:
     """Return whether to continue: True for the first request of its key, and for a request without a key.
 
     If the first request is in flight, wait for it, at most the connection's lock_timeout, then raise `Conflict`.
     """
     if request is None:
         return True
+    digest = await scope.keyring.digest(connection, scope.tenant_id, BODY, request.digest)
     try:
-        is_first = await idempotency.take_key(connection, request)
+        is_first = await idempotency.take_key(connection, request, digest or request.digest)
     except asyncpg.LockNotAvailableError as error:
         raise Conflict(Refused.KEY_IN_FLIGHT(key=request.key), Hint.REPEAT_SOON(), extra={"retryAfter": "1"}) from error
     if not is_first and await idempotency.key_holder(connection, request) is None:
         raise _too_many_keys()
     return is_first
+
+
+async def has_its_body(connection: Connection, scope: Scope, request: RequestKey, first: First) -> bool:
+    """Return whether the request repeats the body of the first one.
+
+    Raises `KeyUnavailable` if the digest of the first body cannot be checked, because its data key was erased.
+    """
+    if key_of_digest(first.digest) is None:
+        return hmac.compare_digest(first.digest, request.digest)
+    return await scope.keyring.has_digest(connection, scope.tenant_id, BODY, request.digest, first.digest)
 
 
 def _too_many_keys() -> RetryLimited:
@@ -76,11 +94,11 @@ def another_body(request: RequestKey) -> Invalid:
     )
 
 
-async def duplicate_of(pool: Pool, request: RequestKey) -> Duplicate | Invalid:
+async def duplicate_of(scope: Scope, request: RequestKey) -> Duplicate | Invalid:
     """Return the error for a repeated request: what the first one created, or that its body was different."""
-    async with acquire(pool, Plans.KEPT) as connection:
+    async with acquire(scope.pool, Plans.KEPT) as connection:
         first = await idempotency.key_holder(connection, request)
-        if first is not None and first.digest != request.digest:
+        if first is not None and not await has_its_body(connection, scope, request, first):
             return another_body(request)
         return Duplicate(
             Refused.KEY_USED(key=request.key),

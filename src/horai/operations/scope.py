@@ -1,6 +1,6 @@
 """The scope of a request: its tenant, the resources to serve it, and checks of the versions that it has read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from horai.core.actor import Actor
 from horai.core.errors import Invalid, NotFound, PreconditionFailed
@@ -9,6 +9,7 @@ from horai.db.jobs import JobRow
 from horai.db.pool import Connection, Pool
 from horai.db.wakeups import Wakeups
 from horai.operations.job_hooks import JobHooks
+from horai.operations.keyring import Keyring
 from horai.text import Hint, Refused
 
 LONGEST = 20.0
@@ -31,6 +32,8 @@ class Scope:
     """Seconds after which work that is done in pages stops and reports that there is more."""
     sources: frozenset[str] = frozenset()
     """Names of the databases that the operator allows reconcilers to read."""
+    keyring: Keyring = field(default_factory=Keyring)
+    """The keys that seal secrets. Without keys they are stored as they are."""
 
 
 async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:

@@ -16,6 +16,15 @@ class Hint(Phrasebook):
     SIGN_IN_LATER = "Try again in a minute. The log of the server says what is wrong; a key still signs in."
     SIGN_IN_BY_KEY = "Sign in with a key. The operator adds a provider: --oidc-issuer."
     DELETE_MAPPING = "Delete it first: DELETE /api/v1/groups/{mapping}."
+    LIST_SIGNING_SECRETS = "GET /api/v1/signing-secrets lists the secrets in force."
+    GIVE_ENCRYPTION_KEY = "The operator gives every node the same key: --encryption-key-file or HORAI_ENCRYPTION_KEY."
+    GIVE_OLD_ENCRYPTION_KEY = (
+        "Give this server all encryption keys in use, the newest first; if the key is lost, give the values again."
+    )
+    CREATE_SECRET_FIRST = "Create it first: POST /api/v1/secrets."  # noqa: S105 - a text
+    PUT_TO_REPLACE = "PUT /api/v1/secrets/{name} replaces its value."
+    CHANGE_JOBS_FIRST = "Change the headers of the jobs that use it first."
+    DELETE_UNUSED_SECRETS = "Delete secrets that no job uses."
     CHECK_KEY = "Check the key, and wait before you try again."
     ASK_FOR_ROLE = "Ask an admin for the role {needed}."
     LISTED_AT = "GET {path} lists them."

@@ -37,6 +37,15 @@ class Refused(Phrasebook):
     KEY_SHOWN_ONCE = (
         "The first request with this Idempotency-Key created the key {key!r}, whose text is shown only once."
     )
+    SECRETS_SHOWN_BEFORE = (
+        "The first request with this Idempotency-Key created the signing secret {secret}; a repeat does not show it."
+    )
+    NO_ENCRYPTION_KEY = "This server has no encryption key, so it stores no secrets."
+    KEY_UNAVAILABLE = "A sealed value cannot be opened: this server lacks its encryption key, or the key was erased."
+    NO_SECRET = "There is no secret {name!r}."  # noqa: S105 - a text
+    SECRET_NAME_TAKEN = "There is a secret named {name!r} already."  # noqa: S105 - a text
+    SECRET_IN_USE = "The secret {name!r} is used by the job {job!r}."  # noqa: S105 - a text
+    SECRETS_FULL = "This tenant has {most} secrets, the most that a tenant may have."
     NO_LETTER = "There is no dead letter {letter}."
     NO_RECONCILER = "There is no reconciler {name!r}."
     RECONCILER_DECLARED = "The reconciler {name!r} is declared by the application {application!r}."

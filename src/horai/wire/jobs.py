@@ -15,13 +15,19 @@ MisfireName = Literal["skip", "once", "all"]
 OverlapName = Literal["allow", "skip", "queue", "replace"]
 
 
+class SecretReference(Model):
+    """The value of a header that is a named secret of the tenant."""
+
+    secret: Text
+
+
 class Target(Model):
     """The target of an attempt: an HTTP address, or a function that a worker has registered."""
 
     type: Literal["http", "worker"]
     url: Text | None = None
     method: Text | None = None
-    headers: dict[Text, Text] | None = None
+    headers: dict[Text, Text | SecretReference] | None = None
     handler: Text | None = None
 
 

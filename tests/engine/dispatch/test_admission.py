@@ -9,7 +9,7 @@ import pytest
 import rows
 from stages import Workbench, workbench
 
-from horai.core.calls import HttpTarget
+from horai.core.calls import KEY_UNAVAILABLE, HttpTarget
 from horai.core.job import Recipe
 from horai.core.retry import RetryPolicy
 from horai.core.settings import SHARDS
@@ -234,3 +234,13 @@ async def test_a_row_of_a_limited_queue_that_may_not_run_gives_its_slot_back(url
         assert taken == 0
         assert woken == [queue_id]
         assert bench.health.late_results == 0
+
+
+def test_a_job_whose_secrets_are_locked_waits():
+    locked = HttpTarget("http://x.test/", sealed={}, fault=KEY_UNAVAILABLE)
+    job = Runnable(1, 1, "job", "default", False, False, replace(RUNS, target=locked))
+
+    assert ruling_of(job, frozenset({""})) is Ruling.LOCK
+    broken = replace(RUNS, target=replace(locked, fault="SECRET_UNREADABLE"))
+    assert ruling_of(replace(job, recipe=broken), frozenset({""})) is Ruling.RUN, "the attempt fails with its code"
+    assert ruling_of(replace(job, is_paused=True), frozenset({""})) is Ruling.PARK

@@ -1,17 +1,25 @@
 """The engine's cache of jobs: at most one second old, and read again only when a job has changed."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 import asyncpg
 import make
 import pytest
 from stages import Workbench, workbench
 
-from horai.db import signing_secrets
+from horai.core.calls import HttpTarget
+from horai.core.encryption import KeyEncryptionKey
+from horai.core.wakes import DataKeysWake
+from horai.db import data_keys, signing_secrets
+from horai.db.jobs import Runnable
 from horai.db.pool import GONE
+from horai.db.wakeups import Wakeups
 from horai.engine.dispatch import job_cache
 from horai.engine.dispatch.job_cache import JobCache
 from horai.operations import jobs as accepted
+from horai.operations.keyring import Keyring
+from horai.operations.signing_secrets import sealed_signing_secret
 
 SIGNING_SECRETS = signing_secrets.signing_secrets
 
@@ -175,3 +183,54 @@ async def test_no_job_is_known_before_its_secrets_are(url: str, time: HandTime, 
         (known,) = (await book.get(bench.connection, [job.id])).values()
 
         assert len(book.secrets_of(known)) == 1
+
+
+async def test_C42_opened_secrets_are_closed_when_data_keys_are_erased(url: str, time: HandTime):
+    async with workbench(url) as bench:
+        keyring, wakeups = Keyring((KeyEncryptionKey(bytes(range(32))),), time.monotonic), Wakeups()
+        target = {"type": "http", "url": "http://127.0.0.1:9/hook", "headers": {"Authorization": "hunter2"}}
+        job = await make.job(replace(bench.scope, keyring=keyring), target=target)
+        await signing_secrets_sealed(bench, keyring)
+        book = JobCache(keyring)
+        book.subscribe_to(wakeups)
+        assert headers_of((await book.get(bench.connection, [job.id]))[job.id]) == {"Authorization": "hunter2"}
+
+        await data_keys.erase_data_keys(bench.connection, 1)
+        wakeups.deliver(DataKeysWake())
+
+        known = (await book.get(bench.connection, [job.id]))[job.id]
+        assert headers_of(known) == {"Authorization": "***"}
+        assert book.secrets_of(known) == (), "a call without a signature is not sent"
+
+
+async def test_C42_without_a_wake_opened_secrets_end_with_their_data_key(url: str, time: HandTime):
+    async with workbench(url) as bench:
+        keyring = Keyring((KeyEncryptionKey(bytes(range(32))),), time.monotonic)
+        target = {"type": "http", "url": "http://127.0.0.1:9/hook", "headers": {"Authorization": "hunter2"}}
+        job = await make.job(replace(bench.scope, keyring=keyring), target=target)
+        await signing_secrets_sealed(bench, keyring)
+        book = JobCache(keyring)
+        ask = await look(bench, book)
+        assert await ask(job.id) == ["jobs_to_run", "signing_secrets", "data_keys"]
+        time.now += 1.1
+        assert await ask(job.id) == ["jobs_to_run", "signing_secrets"], "the data key is fresh"
+        await data_keys.erase_data_keys(bench.connection, 1)
+
+        time.now += 4.0
+
+        known = (await book.get(bench.connection, [job.id]))[job.id]
+        assert headers_of(known) == {"Authorization": "***"}
+        assert book.secrets_of(known) == ()
+
+
+async def signing_secrets_sealed(bench: Workbench, keyring: Keyring) -> None:
+    async with bench.connection.transaction():
+        sealed = await sealed_signing_secret(bench.connection, keyring, 1)
+        assert sealed is not None
+        await signing_secrets.replace_signing_secret(bench.connection, 1, sealed)
+
+
+def headers_of(job: Runnable) -> Mapping[str, str]:
+    assert job.recipe is not None
+    assert isinstance(job.recipe.target, HttpTarget)
+    return job.recipe.target.headers

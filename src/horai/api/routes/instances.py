@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from horai.api.answer import answer
 from horai.api.body import Body, batch_body_of, body_of, payload_text
@@ -12,6 +12,7 @@ from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
 from horai.api.instance_detail import instance_detail, known_of
 from horai.api.instance_id import instance_id_of
+from horai.api.outcome_tokens import require_fence
 from horai.api.paging import PageQuery
 from horai.api.route import RoleRoute, needs
 from horai.core.callbacks import clean_text, output_text
@@ -186,11 +187,15 @@ async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
 @router.post(
     "/instances/{instance}/outcome", responses={200: {"model": InstanceAnswer}}, openapi_extra=takes(OutcomeIn)
 )
-@needs(AccessRole.OPERATOR, AccessRole.WORKER)
+@needs(AccessRole.OPERATOR, AccessRole.WORKER, or_token=True)
 async def post_outcome(
-    scope: ScopeDep, instance: str, body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))]
+    request: Request, scope: ScopeDep, instance: str, body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))]
 ) -> Response:
-    """Report the outcome of an attempt whose target answered 202."""
+    """Report the outcome of an attempt whose target answered 202.
+
+    The target needs no key: it sends the header `Horai-Outcome-Token` of its call back, until the deadline of the call.
+    """
+    require_fence(request, body.shape.fence)
     row = await report_outcome(scope, instance_id_of(instance), body.shape.fence, _outcome(body.shape))
     return answer(InstanceAnswer.encode(instance=row))
 

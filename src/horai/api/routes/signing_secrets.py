@@ -7,9 +7,13 @@ from fastapi import APIRouter, Depends, Response
 from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
+from horai.api.idempotency import OnceShown
+from horai.api.problems import problem
 from horai.api.route import RoleRoute, needs
+from horai.core.errors import Duplicate
 from horai.core.roles import AccessRole
 from horai.operations import signing_secrets
+from horai.text import Hint, Refused
 from horai.wire.signing_secrets import RotateIn, SigningSecretList
 
 router = APIRouter(prefix="/api/v1/signing-secrets", tags=["signing-secrets"], route_class=RoleRoute)
@@ -35,4 +39,11 @@ async def rotate_signing_secret(
 ) -> Response:
     """Create a new secret. The old ones keep signing beside it until `expireOld` (24h) is over."""
     valid = await signing_secrets.rotate(scope, body.shape.expire_old)
-    return answer(SigningSecretList.encode(items=valid, next_cursor=None), 201)
+    newest = str(valid[0].id)
+    shown = answer(SigningSecretList.encode(items=valid, next_cursor=None), 201)
+    again = Duplicate(
+        Refused.SECRETS_SHOWN_BEFORE(secret=newest),
+        Hint.LIST_SIGNING_SECRETS(),
+        extra={"secretId": newest, "state": "IN_FORCE"},
+    )
+    return OnceShown(shown, problem(again))

@@ -1,6 +1,7 @@
 """`horai up`: everything in one process, or with more processes for scheduling, dispatch and an application."""
 
 import os
+from dataclasses import replace
 from ipaddress import ip_address
 from socket import gethostname
 from typing import Annotated
@@ -38,6 +39,7 @@ def up(
     source: node_flags.Sources = None,
     audit_key_file: node_flags.AuditKeyFile = None,
     audit_heads_file: node_flags.AuditHeadsFile = None,
+    encryption_key_file: node_flags.EncryptionKeyFile = None,
     lease_ttl: node_flags.LeaseTtl = "8s",
     grace: node_flags.Grace = "10s",
     name: node_flags.Name = None,
@@ -78,10 +80,14 @@ def up(
     from horai.embedded import default_data_dir  # noqa: PLC0415
     from horai.engine_node import NodeSettings  # noqa: PLC0415
     from horai.features.audit.signing import key_file_in  # noqa: PLC0415
+    from horai.operations.keyring import encryption_key_in  # noqa: PLC0415
 
     data_dir = place.data_dir or default_data_dir()
     key_file = audit_key_file or (key_file_in(data_dir) if place.url is None else None)
     engine = node_flags.with_audit_files(engine, key_file, audit_heads_file)
+    engine = node_flags.with_encryption_keys(engine, encryption_key_file, os.environ)
+    if place.url is None and not engine.encryption_keys and engine.encryption_key_file is None:
+        engine = replace(engine, encryption_key_file=encryption_key_in(data_dir.absolute()))
     called = name or gethostname()
     settings = NodeSettings(data_dir.absolute(), host, port, place.url, called, engine, access=access, sources=sources)
     children = list(further_nodes(settings, processes - 1))

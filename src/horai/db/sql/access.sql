@@ -70,3 +70,6 @@ select id, name, created_at from horai.tenant where name > $1 order by name limi
 
 -- name: find_tenant
 select id, name, created_at from horai.tenant where name = $1;
+
+-- name: find_tenant_by_id
+select id, name, created_at from horai.tenant where id = $1;

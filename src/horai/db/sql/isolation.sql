@@ -77,6 +77,8 @@ begin
             execute format('grant %s on horai.%I to horai_api', case
                 when held.relname = 'schedule' then 'select, insert, update'
                 when held.relname = 'tenant' or not held.has_tenant then 'select'
+                -- One column to update: the right that FOR KEY SHARE asks for. No request changes or erases a key.
+                when held.relname = 'data_key' then 'select, insert, update (wrapped_at)'
                 else rights end, held.relname);
             execute format('create policy of_tenant on horai.%I to horai_api using (%s) with check (%s)', held.relname, is_own, is_own);
         end if;

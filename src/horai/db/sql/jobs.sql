@@ -99,7 +99,7 @@ order by id limit $3;
 -- Returns the data that a dispatcher needs to run instances of these jobs, including deleted jobs. $2: the versions that it
 -- already knows (0: none), which are not returned again. $3: the jobs that it knows to be in a workflow; a job can enter and
 -- leave a workflow without a new version.
-select job.id, job.version, job.name, job.status, job.deleted_at is not null as is_deleted, tenant.name as tenant,
+select job.id, job.version, job.name, job.status, job.deleted_at is not null as is_deleted, job.tenant_id, tenant.name as tenant,
     job.overlap <> 0 or job.after_finish is not null as is_gated, chained.is_chained,
     json_build_object('target', job.definition -> 'target', 'retry', job.definition -> 'retry',
         'timeout', job.definition -> 'timeout') as recipe

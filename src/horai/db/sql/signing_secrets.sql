@@ -18,7 +18,19 @@ delete from horai.signing_secret where tenant_id = $1 and retired_at <= clock_ti
 update horai.signing_secret set retired_at = least(retired_at, clock_timestamp() + $2::interval) where tenant_id = $1;
 
 -- name: insert_signing_secret
-insert into horai.signing_secret (tenant_id, secret) values ($1, horai.new_signing_secret());
+-- $2: the envelope of a new secret; null for one that the database makes.
+insert into horai.signing_secret (tenant_id, secret) values ($1, coalesce($2, horai.new_signing_secret()));
+
+-- name: replace_signing_secret
+-- For a tenant that this transaction creates: the secret that its trigger made was never used.
+update horai.signing_secret set secret = $2 where tenant_id = $1;
+
+-- name: plain_signing_secrets
+-- Returns secrets that are stored as they are, and locks them. Rows of other transactions are left for the next round.
+select id, tenant_id, secret from horai.signing_secret where starts_with(secret, 'whsec_') order by id limit $1 for update skip locked;
+
+-- name: store_sealed_secret
+update horai.signing_secret set secret = $2 where id = $1;
 
 -- name: add_missing_secrets
 -- Adds a secret for each tenant without one that stays in force, also if the operator deleted the rows.
@@ -28,6 +40,6 @@ where not exists (select from horai.signing_secret secret where secret.tenant_id
 
 -- name: signing_secrets
 -- Returns the secrets in force of every tenant, newest first.
-select tenant.name as tenant, array_agg(secret.secret order by secret.id desc) as secrets
+select tenant.id as tenant_id, tenant.name as tenant, array_agg(secret.secret order by secret.id desc) as secrets
 from horai.signing_secret secret join horai.tenant on tenant.id = secret.tenant_id
-where secret.retired_at is null or secret.retired_at > clock_timestamp() group by tenant.name;
+where secret.retired_at is null or secret.retired_at > clock_timestamp() group by tenant.id;

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from horai.core.calls import KEY_PAUSE, KEY_UNAVAILABLE, HttpTarget, Target
 from horai.core.outcome import Release
 from horai.core.wakes import MoveWaitingWake
 from horai.db import claims, jobs
@@ -33,6 +34,7 @@ class Ruling(Enum):
     CANCEL = auto()
     MOVE = auto()
     GIVE_BACK = auto()
+    LOCK = auto()
 
 
 def ruling_of(job: Runnable | None, handlers: frozenset[str]) -> Ruling:
@@ -46,6 +48,8 @@ def ruling_of(job: Runnable | None, handlers: frozenset[str]) -> Ruling:
     | has a definition that is not valid | GIVE_BACK | are due again after `BROKEN_PAUSE`                       |
     | has a handler of another process   | MOVE      | are due again after `MOVED_PAUSE`; the janitor moves     |
     |                                    |           | them to the lane of their handler                        |
+    | has secrets that this node lacks   | LOCK      | are due again after `KEY_PAUSE`, without an event        |
+    | the key to open                    |           |                                                          |
     | is none of these                   | RUN       | start                                                    |
     """
     if job is None:
@@ -56,7 +60,13 @@ def ruling_of(job: Runnable | None, handlers: frozenset[str]) -> Ruling:
         return Ruling.PARK
     if job.recipe is None:
         return Ruling.GIVE_BACK
-    return Ruling.RUN if job.recipe.handler in handlers else Ruling.MOVE
+    if job.recipe.handler not in handlers:
+        return Ruling.MOVE
+    return Ruling.LOCK if _is_locked(job.recipe.target) else Ruling.RUN
+
+
+def _is_locked(target: Target) -> bool:
+    return isinstance(target, HttpTarget) and target.fault == KEY_UNAVAILABLE
 
 
 class Admission:
@@ -129,6 +139,8 @@ class Admission:
             for h in held:
                 if h.id in done and not h.has_slot:
                     self._in_flight.drop([h])
+                elif rulings[h.job_id] is Ruling.LOCK:
+                    self._settler.submit(Settlement(h, Release(KEY_PAUSE, is_quiet=True)))
                 else:
                     self._settler.submit(Settlement(h, Release(_pause_of(known.get(h.job_id)))))
 

@@ -280,6 +280,6 @@ def call_of(row: ClaimedRow, job: Runnable, recipe: Recipe, secrets: tuple[str, 
         Call,
         (
             id_, job_id, job.name, job.tenant, key, fire_time, execute_time, attempt, fence, born_for, slot, payload,
-            recipe.target, recipe.timeout, secrets, node, failures,
+            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id,
         ),
     )  # fmt: skip

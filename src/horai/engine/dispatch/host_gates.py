@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 MOST_GATES = 10_000
 """When there are more, those of hosts without calls in the last minute are dropped."""
 MOST_SHUT_JOBS = 1_000
-UNDIALLED = frozenset({"ADDRESS_REFUSED", "INVALID_TARGET", "EXECUTOR_ERROR"})
+UNDIALLED = frozenset({"ADDRESS_REFUSED", "INVALID_TARGET", "EXECUTOR_ERROR", "SECRET_MISSING", "SECRET_UNREADABLE"})
 """Codes of outcomes that say nothing about the host."""
 
 HostKey = tuple[str, str]

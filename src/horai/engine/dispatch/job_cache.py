@@ -8,9 +8,13 @@ import time
 from collections.abc import Iterable
 
 from horai.core.calls import HttpTarget
+from horai.core.wakes import DataKeysWake
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
 from horai.db.pool import Connection
+from horai.db.wakeups import Wakeups
+from horai.engine.dispatch.call_secrets import CallSecrets
+from horai.operations.keyring import Keyring
 
 FRESH_SECONDS = 1.0
 LIMIT = 100_000
@@ -19,15 +23,26 @@ LIMIT = 100_000
 class JobCache:
     """A small cache of jobs and secrets. A pause, a change or a new secret takes effect within a second."""
 
-    def __init__(self) -> None:
+    def __init__(self, keyring: Keyring | None = None) -> None:
         self.gated: set[int] = set()
         """The jobs, as far as read, whose overlap gates must be told when a run has ended."""
         self.chained: set[int] = set()
         """The jobs, as far as read, that belong to a workflow whose runs must be told as well."""
+        self._call_secrets = CallSecrets(keyring or Keyring())
         self._known: dict[int, Runnable] = {}
         self._asked_at: dict[int, float] = {}
         self._secrets: dict[str, tuple[str, ...]] = {}
         self._secrets_at = -math.inf
+
+    def subscribe_to(self, wakeups: Wakeups) -> None:
+        """Forget opened secrets whenever a process erases data keys."""
+        wakeups.subscribe(DataKeysWake, lambda _: self.forget_secrets())
+
+    def forget_secrets(self) -> None:
+        """Forget what data keys have opened, and read every job again before its next call."""
+        self._known |= {job.id: job for job in self._call_secrets.close() if job.id in self._known}
+        self._secrets_at = -math.inf
+        self._asked_at.clear()
 
     async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
         """Return the jobs by id, without those whose row was deleted."""
@@ -36,6 +51,7 @@ class JobCache:
         if len(self._known) + len(wanted) > LIMIT:
             self._known.clear()
             self._asked_at.clear()
+            self._call_secrets.forget()
         asked_at = self._asked_at
         if stale := [i for i in wanted if asked_at.get(i, -math.inf) < now - FRESH_SECONDS]:
             await self._refresh(connection, stale, now)
@@ -44,13 +60,18 @@ class JobCache:
     async def _refresh(self, connection: Connection, stale: list[int], now: float) -> None:
         versions = {i: self._known[i].version if i in self._known else 0 for i in stale}
         chained = self.chained.intersection(stale) if self.chained else ()
+        changed: list[int] = []
         for job in await jobs.jobs_to_run(connection, versions, chained):
             self._known[job.id] = job
+            if self._call_secrets.note(job):
+                changed.append(job.id)
             _keep(self.gated, job.id, job.is_gated)
             _keep(self.chained, job.id, job.is_chained)
         if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
             self._secrets = await self._read_secrets(connection, stale)
             self._secrets_at = now
+        # After all other queries: secrets that are forgotten during one of them are opened here.
+        self._known |= await self._call_secrets.opened(connection, self._known, stale, changed)
         self._asked_at.update(dict.fromkeys(stale, now))  # last: a job counts as read only with its secrets
 
     async def _read_secrets(self, connection: Connection, job_ids: Iterable[int]) -> dict[str, tuple[str, ...]]:
@@ -58,12 +79,13 @@ class JobCache:
 
         A tenant whose rows were deleted by hand gets a new secret, so that every call is signed.
         """
-        secrets = await signing_secrets.signing_secrets(connection)
+        stored = await signing_secrets.signing_secrets(connection)
+        tenants = {each.tenant for each in stored}
         wanted = (self._known[i] for i in job_ids if i in self._known)
-        if all(job.tenant in secrets for job in wanted if _is_http(job)):
-            return secrets
-        await signing_secrets.add_missing_secrets(connection)
-        return await signing_secrets.signing_secrets(connection)
+        if not all(job.tenant in tenants for job in wanted if _is_http(job)):
+            await signing_secrets.add_missing_secrets(connection)
+            stored = await signing_secrets.signing_secrets(connection)
+        return await self._call_secrets.signing(connection, stored)
 
     def secrets_of(self, job: Runnable) -> tuple[str, ...]:
         """Return the secrets that sign a call of this job; none if its target is not HTTP."""

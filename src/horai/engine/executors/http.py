@@ -19,7 +19,7 @@ from yarl import URL
 
 from horai.core.addresses import AddressPolicy
 from horai.core.callbacks import ANSWER_LIMIT, Answer, body_of, check_target, clean_text, headers_of, outcome_of
-from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
+from horai.core.calls import HTTP_TIMEOUT, KEY_PAUSE, Call, HttpTarget
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.executors.bulkhead import Bulkhead
 from horai.engine.executors.dial import AddressRefused, callback_session, calling_tenant
@@ -121,6 +121,8 @@ class HttpExecutor:
         target = call.target
         if not isinstance(target, HttpTarget):
             return FailedUnrecoverable("INVALID_TARGET", "the job is run by workers, not over HTTP")
+        if not target.is_complete:
+            return _without_secrets(target)
         try:
             check_target(target)
         except ValueError as error:
@@ -169,6 +171,20 @@ class HttpExecutor:
             return NotSent() if body.is_kept_back else _failure(url.raw_authority, error)
         remaining = max((deadline.when() or 0.0) - asyncio.get_running_loop().time(), 0.0)
         return outcome_of(answer, self._clock(), timedelta(seconds=remaining))
+
+
+def _without_secrets(target: HttpTarget) -> Outcome:
+    """Return the outcome of a call whose secrets could not be opened: it is never sent without them."""
+    match target.fault:
+        case "SECRET_MISSING":
+            names = ", ".join(sorted(target.named.values()))
+            message = f"a secret that its headers name does not exist ({names}); create it: PUT /api/v1/secrets/NAME"
+            return FailedRetryable("SECRET_MISSING", message)
+        case "SECRET_UNREADABLE":
+            message = "the secrets of the target were changed or moved in the database; give the target again"
+            return FailedRetryable("SECRET_UNREADABLE", message)
+        case _:
+            return NotSent(KEY_PAUSE)
 
 
 async def _read(response: aiohttp.ClientResponse) -> Answer:

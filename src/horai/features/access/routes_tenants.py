@@ -21,7 +21,7 @@ router = APIRouter(prefix="/api/v1/tenants", tags=["access"], route_class=RoleRo
 @needs(AccessRole.PLATFORM_ADMIN)
 async def create_tenant(scope: AccessScopeDep, body: Annotated[Body[TenantIn], Depends(body_of(TenantIn))]) -> Response:
     """Create a tenant with its signing secret. Create its first key with `POST /api/v1/keys`."""
-    made = await service.create_tenant(scope.pool, scope.actor, body.shape.name)
+    made = await service.create_tenant(scope.pool, scope.actor, body.shape.name, scope.keyring)
     return answer(TenantOut.encode(made), 201, {"Location": f"/api/v1/tenants/{made.name}"})
 
 

@@ -14,11 +14,13 @@ from horai.core.actor import Actor, ActorKind
 from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.errors import Conflict, Duplicate, FieldError, Forbidden, Invalid, NotFound
 from horai.core.roles import AccessRole
-from horai.db import access, nodes, user_sessions
+from horai.db import access, nodes, signing_secrets, user_sessions
 from horai.db.access import KeyRow, KeysOf, KeyWrite, TenantRow
 from horai.db.pool import Connection, Pool, acquire, transaction
 from horai.operations import audit
+from horai.operations.keyring import Keyring
 from horai.operations.process_actor import process_actor
+from horai.operations.signing_secrets import sealed_signing_secret
 from horai.text import Hint, Refused, Wrong
 
 
@@ -170,11 +172,13 @@ async def revoke_key(pool: Pool, caller: Caller, key_id: str) -> KeyRow:
     return row
 
 
-async def create_tenant(pool: Pool, actor: Actor, name: str) -> TenantRow:
+async def create_tenant(pool: Pool, actor: Actor, name: str, keyring: Keyring) -> TenantRow:
     """Create a tenant with its signing secret. It has no key yet."""
     async with transaction(pool) as connection:
         row = await access.insert_tenant(connection, name)
         if row is not None:
+            if (secret := await sealed_signing_secret(connection, keyring, row.id)) is not None:
+                await signing_secrets.replace_signing_secret(connection, row.id, secret)
             entry = AuditEntry(AuditVerb.TENANT_CREATE, "tenant", str(row.id), name)
             await audit.record(connection, None, actor, entry)
     if row is None:

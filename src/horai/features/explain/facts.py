@@ -115,3 +115,5 @@ class Facts:
     parents: tuple[Parent, ...] = ()
     held_host: HeldHost | None = None
     """The host of the job, if the node that claims the instance holds its calls."""
+    lacks_key: bool = False
+    """The secrets of the job's target cannot be opened by this server."""

@@ -71,6 +71,10 @@ class RunWords(Phrasebook):
     BREAKER_PROBES = "the circuit breaker of {host} is half-open{since} and waits for the results of its probes"
     BREAKER_RAMP = "{host} works again, and its circuit breaker admits more calls from second to second"
     BREAKER_LINE = "the circuit breaker of {host} held it, and calls that it held begin one after the other until {at}"
+    SECRETS_LOCKED = (
+        "the secrets of its target cannot be opened: the server lacks their encryption key, or the key was erased; "
+        "no attempt is counted"
+    )
     RETRY_BUDGET = (
         "retries to {host} have reached their share of first tries in the last minute, and those that wait begin one "
         "after the other until {at}"

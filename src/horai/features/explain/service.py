@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from horai.core.calls import HttpTarget
-from horai.core.errors import Invalid
+from horai.core.encryption import EnvelopeBroken
+from horai.core.errors import Invalid, KeyUnavailable
 from horai.core.health import HeldHost, all_handlers, reading_from
 from horai.core.job import JobStatus
 from horai.core.outcome import NODE_LOST
@@ -39,6 +40,7 @@ from horai.features.explain import (
 )
 from horai.features.explain import store as explain
 from horai.features.explain.store import FoundSlot
+from horai.operations import target_secrets
 from horai.operations.instances import read_one
 from horai.operations.scope import Scope, require_job
 from horai.text import told_by
@@ -111,7 +113,21 @@ class _Asker:
             roles=_roles(live),
             handlers=_handlers(live),
             held_host=await self._held_host(live, run.id),
+            lacks_key=await self._lacks_key(),
         )
+
+    async def _lacks_key(self) -> bool:
+        """Return whether the job's target has secrets that this server cannot open."""
+        target = self.row.document["target"]
+        place = target_secrets.place_of_target(self.row.name, target)
+        try:
+            await target_secrets.opened(self.connection, self.scope.keyring, self.scope.tenant_id, place, target)
+            await target_secrets.open_named(self.connection, self.scope, target)
+        except KeyUnavailable:
+            return True
+        except EnvelopeBroken:
+            return False
+        return False
 
     async def _held_host(self, live: Sequence[NodeInfo], instance_id: int) -> HeldHost | None:
         """Return the job's host if calls to it wait on the node that claims this instance, as of its last beat."""

@@ -24,6 +24,7 @@ HindranceName = Literal[
     "RATE",
     "BREAKER",
     "RETRY_BUDGET",
+    "KEY_UNAVAILABLE",
     "PARENTS",
     "NO_EXECUTOR",
     "NO_WORKER",

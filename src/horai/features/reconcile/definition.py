@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 from horai.core.callbacks import check_headers, check_url
 from horai.core.job import JobStatus
 from horai.core.job_patch import amended
-from horai.core.masking import shown_database_url, shown_target
+from horai.core.masking import shown_target
 from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 
@@ -155,7 +155,4 @@ def check_database_url(url: str) -> None:
 
 def shown_source(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a source as responses show it: without database password, header values and URL query values."""
-    shown = shown_target(document)
-    if isinstance(url := shown.get("databaseUrl"), str):
-        shown["databaseUrl"] = shown_database_url(url)
-    return shown
+    return shown_target(document)

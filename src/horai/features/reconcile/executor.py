@@ -19,7 +19,8 @@ import structlog
 
 from horai.core.addresses import AddressPolicy
 from horai.core.calls import Call
-from horai.core.errors import HoraiError, Invalid, NotFound
+from horai.core.encryption import EnvelopeBroken
+from horai.core.errors import HoraiError, Invalid, KeyUnavailable, NotFound
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded
 from horai.db.pool import GONE, Pool, acquire
 from horai.db.wakeups import Wakeups
@@ -39,6 +40,8 @@ from horai.features.reconcile.http_source import PagedAddress
 from horai.features.reconcile.rules import REPORTS_KEPT, Row
 from horai.features.reconcile.sql_source import Database, SourceFault, business_table
 from horai.features.reconcile.store import ReconcilerRow, Report
+from horai.operations import target_secrets
+from horai.operations.keyring import Keyring, keyring_of
 
 HANDLER = RECONCILE_HANDLER
 
@@ -87,8 +90,10 @@ class ReconcileExecutor:
         policy: AddressPolicy,
         bounds: Bounds | None = None,
         sources: Mapping[str, str] | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         self._pool = pool
+        self._keyring = keyring or Keyring()
         self._wakeups = wakeups
         self._policy = policy
         self._bounds = bounds or Bounds()
@@ -176,7 +181,7 @@ class ReconcileExecutor:
 
     @asynccontextmanager
     async def _source(self, reconciler: ReconcilerRow) -> AsyncGenerator[Pages]:
-        source = _stored(reconciler)
+        source = await self._stored(reconciler)
         match source:
             case SqlSource():
                 database = await self._database(source)
@@ -190,6 +195,20 @@ class ReconcileExecutor:
                 raise SourceFault("a worker of the application runs this reconciler")
             case _:
                 assert_never(source)
+
+    async def _stored(self, reconciler: ReconcilerRow) -> Source:
+        """Return the source of a reconciler with its secrets."""
+        place = target_secrets.place_of_source(reconciler.name, reconciler.source)
+        try:
+            async with acquire(self._pool) as connection:
+                source = await target_secrets.opened(
+                    connection, self._keyring, reconciler.tenant_id, place, reconciler.source
+                )
+            return stored_source(source)
+        except (KeyUnavailable, EnvelopeBroken) as error:
+            raise SourceFault(f"the secrets of the source cannot be read: {error.detail}") from error
+        except Invalid as error:
+            raise SourceFault(f"the stored source is no longer valid, change it: {error.detail}") from error
 
     async def _database(self, source: SqlSource) -> Database:
         """Return the database of a source.
@@ -218,13 +237,6 @@ class ReconcileExecutor:
         return Database(source.url, tuple(answer["host"] for answer in answers))
 
 
-def _stored(reconciler: ReconcilerRow) -> Source:
-    try:
-        return stored_source(reconciler.source)
-    except Invalid as error:
-        raise SourceFault(f"the stored source is no longer valid, change it: {error.detail}") from error
-
-
 def _told(report: Report) -> Succeeded:
     return Succeeded(msgspec.json.encode({"reportId": str(report.id), **counts_of(report)}).decode())
 
@@ -233,7 +245,8 @@ def _told(report: Report) -> Succeeded:
 async def executor(parts: ExecutorParts) -> AsyncGenerator[ReconcileExecutor]:
     """Open the executor for one process."""
     policy = AddressPolicy(parts.settings.callback_allow)
-    opened = ReconcileExecutor(parts.pool, parts.wakeups, policy, sources=parts.sources)
+    keyring = keyring_of(parts.settings).forget_when_erased(parts.wakeups)
+    opened = ReconcileExecutor(parts.pool, parts.wakeups, policy, sources=parts.sources, keyring=keyring)
     await opened.open()
     try:
         yield opened

@@ -17,7 +17,7 @@ from horai.db.pool import Connection, acquire, transaction
 from horai.features.reconcile import store as reconcilers
 from horai.features.reconcile.definition import changed_document, checked_source, job_document, shown_source
 from horai.features.reconcile.store import ReconcilerRow, Report
-from horai.operations import audit, instances, job_schedule, jobs, move_waiting, request_keys
+from horai.operations import audit, instances, job_schedule, jobs, move_waiting, request_keys, target_secrets
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
@@ -54,17 +54,18 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
     request = request_keys.request_key(scope, "create-reconciler", once) if once else None
     made, joined, woken = None, JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
-        if await request_keys.take(connection, request):
+        if await request_keys.take(connection, scope, request):
             target = await _share_target(connection, scope, wish.job)
             job, joined, woken = await jobs.add_job(connection, scope, definition, JobDocument(document, None))
-            await reconcilers.insert_reconciler(connection, scope.tenant_id, job.id, target.id, wish.source)
+            stored = await _sealed(connection, scope, wish.name, wish.source)
+            await reconcilers.insert_reconciler(connection, scope.tenant_id, job.id, target.id, stored)
             await request_keys.bind(connection, request, job.id, None)
             made = await _overview_of(connection, job.id)
             after = {**jobs.audited_fields(job), "source": wish.source, "job": target.name}
             await audit.record_write(connection, scope, AuditVerb.RECONCILER_CREATE, made.row.id, job.name, after)
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
-        raise await request_keys.duplicate_of(scope.pool, request)
+        raise await request_keys.duplicate_of(scope, request)
     job_schedule.announce(scope, joined, woken)
     return made
 
@@ -150,8 +151,7 @@ async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChan
         before = {**jobs.audited_fields(job), "source": row.source}
         after = {**jobs.audited_fields(rewritten), "source": row.source}
         if change.source is not None:
-            source = revealed_target(change.source, row.source, "source")
-            checked_source(source, scope.sources)
+            source = await _changed_source(connection, scope, row, change.source)
             await reconcilers.change_source(connection, row.id, source)
             after["source"] = source
         fields = sorted([*change.schedule, *(["source"] if change.source is not None else [])])
@@ -161,6 +161,24 @@ async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChan
     job_schedule.announce(scope, joined, [])
     await move_waiting.move_waiting_now(scope, [job.id])
     return changed
+
+
+async def _changed_source(
+    connection: Connection, scope: Scope, row: ReconcilerRow, given: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the source to store. If the change leaves its secrets as they are, it is the stored one."""
+    place = target_secrets.place_of_source(row.name, row.source)
+    before = await target_secrets.kept_by(connection, scope, place, row.source, given)
+    source = revealed_target(given, before, "source")
+    checked_source(source, scope.sources)
+    return row.source if source == before else await _sealed(connection, scope, row.name, source)
+
+
+async def _sealed(
+    connection: Connection, scope: Scope, reconciler: str, source: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    place = target_secrets.place_of_source(reconciler, source)
+    return await target_secrets.sealed(connection, scope.keyring, scope.tenant_id, place, source)
 
 
 async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> Overview:

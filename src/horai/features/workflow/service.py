@@ -58,7 +58,7 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
     made: WorkflowRequest | None = None
     joined, woken = JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
-        if await request_keys.take(connection, request):
+        if await request_keys.take(connection, scope, request):
             nodes = await _nodes(connection, scope, written.nodes)
             job, joined, woken = await jobs.add_job(
                 connection, scope, definition, JobDocument(document, written.payload)
@@ -69,7 +69,7 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
             await audit.record_write(connection, scope, AuditVerb.WORKFLOW_CREATE, made.row.id, job.name, fields)
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
-        raise await request_keys.duplicate_of(scope.pool, request)
+        raise await request_keys.duplicate_of(scope, request)
     job_schedule.announce(scope, joined, woken)
     return made
 

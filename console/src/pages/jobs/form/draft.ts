@@ -1,6 +1,13 @@
 import { LOCAL_ZONE } from "@/app/zones";
-import type { JobIn, JobOut, JobPatch, Misfire, Target } from "@/api";
+import type { JobIn, JobOut, JobPatch, Misfire, SecretReference, Target } from "@/api";
 import { kindOf, type WhenKind } from "../schedule";
+
+/** A header value that begins with this names a secret. */
+const NAMED_SECRET = "secret:";
+
+function headerValue(text: string): string | SecretReference {
+  return text.startsWith(NAMED_SECRET) ? { secret: text.slice(NAMED_SECRET.length).trim() } : text;
+}
 
 /** A header of an HTTP target, as it is typed. */
 export interface HeaderRow {
@@ -99,7 +106,10 @@ export function draftOf(job: JobOut): JobDraft {
     targetType: job.target.type,
     url: job.target.url ?? "",
     method: job.target.method ?? "POST",
-    headers: Object.entries(job.target.headers ?? {}).map(([name, value]) => ({ name, value })),
+    headers: Object.entries(job.target.headers ?? {}).map(([name, value]) => ({
+      name,
+      value: typeof value === "string" ? value : NAMED_SECRET + value.secret,
+    })),
     handler: job.target.handler ?? "",
     payload: job.payload ?? undefined,
     queue: job.queue,
@@ -219,7 +229,7 @@ function targetOf(draft: JobDraft): Target | undefined {
     return handler ? { type: "worker", handler } : { type: "worker" };
   }
   const named = draft.headers.filter((row) => row.name.trim() !== "");
-  const headers = named.length > 0 ? Object.fromEntries(named.map((row) => [row.name.trim(), row.value])) : undefined;
+  const headers = named.length > 0 ? Object.fromEntries(named.map((row) => [row.name.trim(), headerValue(row.value)])) : undefined;
   return withoutMissing<Target>({ type: "http", url: given(draft.url), method: draft.method, headers });
 }
 
