@@ -9,12 +9,14 @@ from typing import Any
 
 import aiohttp
 import harness
+import pytest
 from aiohttp import ClientResponse
 from harness import Client
 from receiver import Answer, Receiver
 
 from api import expect, given
 from horai.api.context import Context
+from horai.core.errors import TooManyReaders
 from horai.core.health import EngineHealth
 from horai.core.settings import ServerLimits
 from horai.db.pool import Dedicated, close_pool, open_pool
@@ -131,9 +133,13 @@ async def test_a_stop_of_the_server_ends_the_stream_in_good_order(url: str) -> N
 
 
 @asynccontextmanager
-async def feed_on(url: str, readers: int = 2, interval: float = 0.02) -> AsyncGenerator[Feed]:
+async def feed_on(url: str, readers: int = 4, per_tenant: int = 2, interval: float = 0.02) -> AsyncGenerator[Feed]:
     pool = await open_pool(url, "horai api", 1)
-    yield Feed(Context(pool, Wakeups(), EngineHealth(), 1, "default", ()), ServerLimits(readers=readers), interval)
+    yield Feed(
+        Context(pool, Wakeups(), EngineHealth(), 1, "default", ()),
+        ServerLimits(readers=readers, readers_per_tenant=per_tenant),
+        interval,
+    )
     await close_pool(pool)
 
 
@@ -171,7 +177,7 @@ async def test_a_hundred_readers_have_room_and_the_next_one_is_told_when_to_retu
                 held.append(await neighbour.get(api.base + PATH))
             assert {response.status for response in held} == {200}, "one address does not take the room of another"
             reply = await api("GET", PATH)
-            expect.problem(reply, 503, "SCH_503_TOO_MANY_READERS", "100 readers")
+            expect.problem(reply, 503, "SCH_503_TOO_MANY_READERS", "100 readers of this tenant")
             assert reply.headers["Retry-After"] == "5"
     finally:
         for response in held:
@@ -182,6 +188,19 @@ async def test_a_hundred_readers_have_room_and_the_next_one_is_told_when_to_retu
             return response.status == 200
 
     assert await given.until(has_room), "who has gone makes room"
+
+
+async def test_C2_the_readers_of_one_tenant_leave_room_for_another(url: str) -> None:
+    async with feed_on(url) as feed:
+        noisy = [feed.enter(None, f"10.0.0.{number}", 1) for number in range(2)]
+        with pytest.raises(TooManyReaders, match="2 readers of this tenant"):
+            feed.enter(None, "10.0.0.3", 1)
+
+        quiet = [feed.enter(None, "10.0.1.1", tenant) for tenant in (2, None)]
+        with pytest.raises(TooManyReaders, match="4 readers watch this server"):
+            feed.enter(None, "10.0.1.2", 3)
+        for reader in noisy + quiet:
+            feed.leave(reader)
 
 
 async def _always() -> bool:

@@ -125,7 +125,8 @@ class ServerLimits:
     bodies_in_memory: int = 64 * 1024 * 1024
     connections: int = 1000
     connections_per_address: int = 750
-    readers: int = 100
+    readers: int = 400
+    readers_per_tenant: int = 100
     readers_per_address: int = 50
 
 

@@ -117,4 +117,5 @@ class Refused(Phrasebook):
     LETTER_NOT_DISCARDED = "The dead letter {letter} is {status}: it cannot be discarded any more."
     STOPPING = "The server is stopping."
     TOO_MANY_WATCH = "{most} readers watch this server already."
+    TOO_MANY_WATCH_OF = "{most} readers of this tenant watch this server already."
     TOO_MANY_WATCH_FROM = "{most} readers at this address watch this server already."

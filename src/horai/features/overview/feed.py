@@ -43,8 +43,9 @@ INTERVAL = 1.0
 class Reader:
     """One reader of the feed: the topics that it has not been told of yet."""
 
-    def __init__(self, pending: Iterable[Topic] = (), address: str = "") -> None:
+    def __init__(self, pending: Iterable[Topic] = (), address: str = "", tenant_id: int | None = None) -> None:
         self.address = address
+        self.tenant_id = tenant_id
         self._pending = set(pending)
         self._is_over = False
         self._roused = asyncio.Event()
@@ -83,8 +84,7 @@ class Feed:
         interval: float = INTERVAL,
     ) -> None:
         self._context = context
-        self._most = limits.readers
-        self._per_address = limits.readers_per_address
+        self._limits = limits
         self._interval = interval
         self._readers: set[Reader] = set()
         self._noted: set[Topic] = set()
@@ -101,28 +101,31 @@ class Feed:
         """Return the id of the last message: a reader that reconnects with it has missed none."""
         return f"{self._boot}-{self._count}"
 
-    def enter(self, last_id: str | None, address: str = "") -> Reader:
+    def enter(self, last_id: str | None, address: str = "", tenant_id: int | None = None) -> Reader:
         """Add a reader. Raise `TooManyReaders` if the limits allow no further one.
 
         A reader that has seen messages before, but not the last one, is told of every topic: it may have missed any.
         """
-        if (refusal := self._refusal(address)) is not None:
+        if (refusal := self._refusal(address, tenant_id)) is not None:
             raise TooManyReaders(refusal, Hint.ASK_LATER(), extra={"retryAfter": "5"})
         has_missed = last_id is not None and last_id != self.id
-        reader = Reader(EVERY_TOPIC if has_missed else (), address)
+        reader = Reader(EVERY_TOPIC if has_missed else (), address, tenant_id)
         self._readers.add(reader)
         if self._watching is None:
             self._noted.clear()
             self._watching = asyncio.create_task(self._watch(), name="feed")
         return reader
 
-    def _refusal(self, address: str) -> Phrase | None:
+    def _refusal(self, address: str, tenant_id: int | None) -> Phrase | None:
+        limits = self._limits
         if self._is_closed:
             return Refused.STOPPING()
-        if len(self._readers) >= self._most:
-            return Refused.TOO_MANY_WATCH(most=self._most)
-        if sum(reader.address == address for reader in self._readers) >= self._per_address:
-            return Refused.TOO_MANY_WATCH_FROM(most=self._per_address)
+        if len(self._readers) >= limits.readers:
+            return Refused.TOO_MANY_WATCH(most=limits.readers)
+        if sum(reader.tenant_id == tenant_id for reader in self._readers) >= limits.readers_per_tenant:
+            return Refused.TOO_MANY_WATCH_OF(most=limits.readers_per_tenant)
+        if sum(reader.address == address for reader in self._readers) >= limits.readers_per_address:
+            return Refused.TOO_MANY_WATCH_FROM(most=limits.readers_per_address)
         return None
 
     def leave(self, reader: Reader) -> None:

@@ -1,10 +1,10 @@
-"""RoleRoute for server-sent events, which name changed topics."""
+"""The route of the live feed: server-sent events that name changed topics."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Header, Request, Response
 
-from horai.api.authentication import Authenticator, credentials_of
+from horai.api.authentication import Authenticator, Caller, credentials_of
 from horai.api.context import describe
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
@@ -28,12 +28,14 @@ async def get_events(request: Request, last_event_id: Annotated[str | None, Head
     """Watch for changes: `event: change` names the topics (`ChangeOut`) that may have changed, at most once a second.
 
     A comment is sent after 15 seconds of silence. A client that reconnects with the `Last-Event-ID` of a message that
-    was not the last is told of every topic first. One server accepts 100 readers, 50 of them from one address.
+    was not the last is told of every topic first. One server accepts 400 readers, 100 of them of one tenant and 50 from
+    one address.
     """
     feed: Feed = request.app.state.feed
     authenticator: Authenticator = request.app.state.authenticator
     credentials = credentials_of(request)
-    reader = feed.enter(last_event_id, credentials.address)
+    caller: Caller = request.state.caller
+    reader = feed.enter(last_event_id, credentials.address, caller.tenant_id)
     return Stream(feed, reader, lambda: authenticator.is_still_allowed(credentials))
 
 
